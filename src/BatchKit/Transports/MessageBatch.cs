@@ -1,0 +1,130 @@
+using System.Diagnostics;
+
+namespace BatchKit.Transports;
+
+/// <summary>A sealed, ordered run of messages for one handle, in one contiguous block of memory.</summary>
+/// <remarks>Valid until the task of the <see cref="IBatchTransport.SendAsync"/> that it was given to has ended; after that its memory is used again. Read it from any thread.</remarks>
+public abstract class MessageBatch
+{
+    private int[] _ends = [];
+    private MessageHeader?[]? _headers;
+
+    private protected MessageBatch()
+    {
+    }
+
+    /// <summary>Where the messages go.</summary>
+    public OutputHandle Handle { get; private set; }
+
+    /// <summary>Who numbered the batch.</summary>
+    public ProducerId Producer { get; private set; }
+
+    /// <summary>The batch's number, from 1; rises within its producer, with gaps where a producer serves several destinations.</summary>
+    public long Number { get; private set; }
+
+    /// <summary>How many messages it has; at least one.</summary>
+    public int Count { get; private set; }
+
+    /// <summary>All messages' bytes, one behind the other.</summary>
+    public ReadOnlyMemory<byte> Payload { get; private set; }
+
+    /// <summary>False when every message is plain, so that headers need no look.</summary>
+    public bool HasHeaders => _headers is not null;
+
+    /// <summary>For each message, where in <see cref="Payload"/> it ends.</summary>
+    public ReadOnlySpan<int> MessageEnds => _ends.AsSpan(0, Count);
+
+    /// <summary>The headers, one for each message and null for a plain one; empty when <see cref="HasHeaders"/> is false.</summary>
+    public ReadOnlySpan<MessageHeader?> Headers => _headers is null ? [] : _headers.AsSpan(0, Count);
+
+    /// <summary>One message.</summary>
+    /// <param name="index">From 0 to <see cref="Count"/> - 1.</param>
+    /// <exception cref="ArgumentOutOfRangeException">There is no such message.</exception>
+    public BatchMessage this[int index]
+    {
+        get
+        {
+            ArgumentOutOfRangeException.ThrowIfNegative(index);
+            ArgumentOutOfRangeException.ThrowIfGreaterThanOrEqual(index, Count);
+            var start = index == 0 ? 0 : _ends[index - 1];
+            return new BatchMessage(Payload[start.._ends[index]], _headers?[index]);
+        }
+    }
+
+    /// <summary>Makes a batch of copied messages, for tests of a transport and for hops that build their own.</summary>
+    /// <param name="handle">Where the messages go.</param>
+    /// <param name="producer">Who numbered it.</param>
+    /// <param name="number">Its number.</param>
+    /// <param name="messages">At least one.</param>
+    /// <exception cref="ArgumentException">There are no messages.</exception>
+    public static MessageBatch Create(OutputHandle handle, ProducerId producer, long number, params ReadOnlySpan<BatchMessage> messages)
+    {
+        if (messages.IsEmpty)
+            throw new ArgumentException("A batch has at least one message.", nameof(messages));
+        var payload = new byte[TotalBytes(messages)];
+        var ends = new int[messages.Length];
+        var headers = new MessageHeader?[messages.Length];
+        var hasHeaders = false;
+        var end = 0;
+        for (var index = 0; index < messages.Length; index++)
+        {
+            messages[index].Payload.Span.CopyTo(payload.AsSpan(end));
+            end += messages[index].Payload.Length;
+            ends[index] = end;
+            headers[index] = messages[index].Header;
+            hasHeaders |= messages[index].Header is not null;
+        }
+
+        var batch = new ReceivedBatch();
+        batch.Assign(handle, payload, ends, hasHeaders ? headers : null, messages.Length);
+        batch.Identify(producer, number);
+        return batch;
+    }
+
+    /// <summary>Goes through the messages in order, without allocating.</summary>
+    public Enumerator GetEnumerator() => new(this);
+
+    internal void Assign(OutputHandle handle, ReadOnlyMemory<byte> payload, int[] ends, MessageHeader?[]? headers, int count)
+    {
+        Debug.Assert(count > 0 && ends[count - 1] == payload.Length, "The last message ends where the payload does.");
+        Handle = handle;
+        Payload = payload;
+        _ends = ends;
+        _headers = headers;
+        Count = count;
+    }
+
+    internal void Identify(ProducerId producer, long number)
+    {
+        Producer = producer;
+        Number = number;
+    }
+
+    private static int TotalBytes(ReadOnlySpan<BatchMessage> messages)
+    {
+        var total = 0;
+        foreach (var message in messages)
+            total = checked(total + message.Payload.Length);
+        return total;
+    }
+
+    /// <summary>Goes through a batch's messages in order.</summary>
+    public struct Enumerator
+    {
+        private readonly MessageBatch _batch;
+        private int _index;
+
+        internal Enumerator(MessageBatch batch)
+        {
+            _batch = batch;
+            _index = -1;
+        }
+
+        /// <summary>The message at the present place.</summary>
+        public readonly BatchMessage Current => _batch[_index];
+
+        /// <summary>Goes to the next message.</summary>
+        /// <returns>False when there is none.</returns>
+        public bool MoveNext() => ++_index < _batch.Count;
+    }
+}

@@ -5,4 +5,9 @@ namespace BatchKit;
 /// <summary>Writing text, interpolated strings and control messages.</summary>
 public static class OutputBufferExtensions
 {
+    /// <summary>Writes text as UTF-8.</summary>
+    public static void Write(this IOutputBuffer output, OutputHandle handle, string text, MessageHeader? header = null) => throw new NotImplementedException();
+
+    /// <summary>Writes a control message.</summary>
+    public static void Write(this IOutputBuffer output, OutputHandle handle, ControlMessage control) => throw new NotImplementedException();
 }

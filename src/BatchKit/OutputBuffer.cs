@@ -26,45 +26,45 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     internal OutputBuffer(IReadOnlyList<OutputRoute> routes, IOutputRouter? router, OutputBufferOptions options, string name,
         TimeProvider timeProvider, ILogger<OutputBuffer>? logger, IMeterFactory? meterFactory, IDispatchScheduler scheduler)
     {
-        throw new NotImplementedException();
+        throw new NotSupportedException();
     }
 
     /// <summary>The buffer's name, which its metrics carry.</summary>
-    public string Name => throw new NotImplementedException();
+    public string Name => throw new NotSupportedException();
 
     /// <inheritdoc/>
-    public BufferingScope BeginBufferingScope(OutputHandle handle, [CallerFilePath] string openerFile = "", [CallerLineNumber] int openerLine = 0) => throw new NotImplementedException();
+    public BufferingScope BeginBufferingScope(OutputHandle handle, [CallerFilePath] string openerFile = "", [CallerLineNumber] int openerLine = 0) => throw new NotSupportedException();
 
     /// <inheritdoc/>
-    public BufferingScope BeginBufferingScope([CallerFilePath] string openerFile = "", [CallerLineNumber] int openerLine = 0) => throw new NotImplementedException();
+    public BufferingScope BeginBufferingScope([CallerFilePath] string openerFile = "", [CallerLineNumber] int openerLine = 0) => throw new NotSupportedException();
 
     /// <inheritdoc/>
-    public bool EndBufferingScope(OutputHandle handle) => throw new NotImplementedException();
+    public bool EndBufferingScope(OutputHandle handle) => throw new NotSupportedException();
 
     /// <inheritdoc/>
-    public bool TryWrite(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header = null) => throw new NotImplementedException();
+    public bool TryWrite(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header = null) => throw new NotSupportedException();
 
     /// <inheritdoc/>
-    public void Write(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header = null) => throw new NotImplementedException();
+    public void Write(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header = null) => throw new NotSupportedException();
 
     /// <inheritdoc/>
-    public ValueTask WriteAsync(OutputHandle handle, ReadOnlyMemory<byte> payload, MessageHeader? header = null, CancellationToken cancellationToken = default) => throw new NotImplementedException();
+    public ValueTask WriteAsync(OutputHandle handle, ReadOnlyMemory<byte> payload, MessageHeader? header = null, CancellationToken cancellationToken = default) => throw new NotSupportedException();
 
     /// <inheritdoc/>
-    public ValueTask FlushAsync(OutputHandle handle, CancellationToken cancellationToken = default) => throw new NotImplementedException();
+    public ValueTask FlushAsync(OutputHandle handle, CancellationToken cancellationToken = default) => throw new NotSupportedException();
 
     /// <inheritdoc/>
-    public ValueTask FlushAsync(CancellationToken cancellationToken = default) => throw new NotImplementedException();
+    public ValueTask FlushAsync(CancellationToken cancellationToken = default) => throw new NotSupportedException();
 
     /// <inheritdoc/>
-    public OutputStatistics GetStatistics() => throw new NotImplementedException();
+    public OutputStatistics GetStatistics() => throw new NotSupportedException();
 
     /// <summary>How the buffer is, with reasons.</summary>
-    public OutputHealth GetHealth() => throw new NotImplementedException();
+    public OutputHealth GetHealth() => throw new NotSupportedException();
 
     /// <summary>Takes no more writes, seals and sends what is pending, within <see cref="OutputBufferOptions.DrainTimeout"/> or until the token is cancelled.</summary>
-    public Task StopAsync(CancellationToken cancellationToken) => throw new NotImplementedException();
+    public Task StopAsync(CancellationToken cancellationToken) => throw new NotSupportedException();
 
     /// <summary>Stops, and waits for everything that the buffer started.</summary>
-    public ValueTask DisposeAsync() => throw new NotImplementedException();
+    public ValueTask DisposeAsync() => throw new NotSupportedException();
 }

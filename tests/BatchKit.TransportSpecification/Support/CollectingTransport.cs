@@ -1,0 +1,115 @@
+using BatchKit.Transports;
+
+namespace BatchKit.TransportSpecification.Support;
+
+/// <summary>A last hop that copies what it gets and completes at once.</summary>
+/// <param name="sendsWithoutBlocking">What it declares.</param>
+/// <param name="maxMessageBytes">What it declares.</param>
+public sealed class CollectingTransport(bool sendsWithoutBlocking = true, int maxMessageBytes = int.MaxValue) : IBatchTransport
+{
+    // Guards everything below.
+    private readonly Lock _lock = new();
+    private readonly List<CollectedBatch> _batches = [];
+    private readonly List<int> _batchesOfSends = [];
+    private TaskCompletionSource _arrived = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private long _messages;
+
+    /// <inheritdoc/>
+    public bool SendsWithoutBlocking { get; } = sendsWithoutBlocking;
+
+    /// <inheritdoc/>
+    public int MaxMessageBytes { get; } = maxMessageBytes;
+
+    /// <summary>How many messages arrived.</summary>
+    public long MessageCount
+    {
+        get
+        {
+            lock (_lock)
+                return _messages;
+        }
+    }
+
+    /// <summary>All batches, in the order of arrival.</summary>
+    public IReadOnlyList<CollectedBatch> Batches
+    {
+        get
+        {
+            lock (_lock)
+                return [.. _batches];
+        }
+    }
+
+    /// <summary>How many batches each send had, in order.</summary>
+    public IReadOnlyList<int> BatchesOfSends
+    {
+        get
+        {
+            lock (_lock)
+                return [.. _batchesOfSends];
+        }
+    }
+
+    /// <summary>All messages, in the order of arrival.</summary>
+    public IReadOnlyList<CollectedMessage> Messages => [.. Batches.SelectMany(batch => batch.Messages)];
+
+    /// <summary>The texts of all messages, in the order of arrival.</summary>
+    public IReadOnlyList<string> Texts => [.. Messages.Select(message => message.Text)];
+
+    /// <inheritdoc/>
+    public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    {
+        cancellationToken.ThrowIfCancellationRequested();
+        TaskCompletionSource arrived;
+        lock (_lock)
+        {
+            foreach (var batch in batches.Span)
+            {
+                _batches.Add(Copy(batch));
+                _messages += batch.Count;
+            }
+
+            _batchesOfSends.Add(batches.Length);
+            arrived = _arrived;
+            _arrived = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        }
+
+        arrived.SetResult();
+        return ValueTask.CompletedTask;
+    }
+
+    /// <summary>The messages for one handle, in the order of arrival.</summary>
+    public IReadOnlyList<CollectedMessage> MessagesFor(OutputHandle handle) =>
+        [.. Batches.Where(batch => batch.Handle == handle).SelectMany(batch => batch.Messages)];
+
+    /// <summary>The texts of the messages for one handle, in the order of arrival.</summary>
+    public IReadOnlyList<string> TextsFor(OutputHandle handle) => [.. MessagesFor(handle).Select(message => message.Text)];
+
+    /// <summary>Completes once so many messages have arrived in all; throws at a test's deadline, saying how many did.</summary>
+    public async Task WaitForMessagesAsync(long count)
+    {
+        while (true)
+        {
+            Task arrived;
+            long messages;
+            lock (_lock)
+            {
+                messages = _messages;
+                arrived = _arrived.Task;
+            }
+
+            if (messages >= count)
+                return;
+            if (await Task.WhenAny(arrived, Task.Delay(Deadline.Time)) != arrived)
+                throw new TimeoutException($"{messages} of {count} messages arrived before the deadline.");
+        }
+    }
+
+    private static CollectedBatch Copy(MessageBatch batch)
+    {
+        var messages = new CollectedMessage[batch.Count];
+        for (var index = 0; index < messages.Length; index++)
+            messages[index] = new CollectedMessage(batch.Handle, batch[index].Payload.ToArray(), batch[index].Header);
+        return new CollectedBatch(batch.Handle, batch.Producer, batch.Number, messages);
+    }
+}

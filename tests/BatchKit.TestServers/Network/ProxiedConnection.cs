@@ -1,0 +1,82 @@
+using System.Net.Sockets;
+
+namespace BatchKit.TestServers.Network;
+
+/// <summary>One client's connection through a <see cref="TcpProxy"/>: two sockets and a pump in each direction.</summary>
+internal sealed class ProxiedConnection
+{
+    private readonly TcpProxy _proxy;
+    private readonly Socket _client;
+    private readonly Socket _server = new(SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
+
+    public ProxiedConnection(TcpProxy proxy, Socket client, string host, int port)
+    {
+        _proxy = proxy;
+        _client = client;
+        client.NoDelay = true;
+        Completion = RunAsync(host, port);
+    }
+
+    public Task Completion { get; }
+
+    public void Reset()
+    {
+        Reset(_client);
+        Reset(_server);
+    }
+
+    private static void Reset(Socket socket)
+    {
+        // Closing with a linger time of zero sends RST instead of FIN.
+        try
+        {
+            socket.LingerState = new LingerOption(enable: true, seconds: 0);
+        }
+        catch (Exception exception) when (exception is SocketException or ObjectDisposedException)
+        {
+            // It is closed already, and disposing it again does nothing.
+        }
+
+        socket.Dispose();
+    }
+
+    private async Task RunAsync(string host, int port)
+    {
+        try
+        {
+            await _server.ConnectAsync(host, port);
+            await Task.WhenAll(PumpAsync(_client, _server, toServer: true), PumpAsync(_server, _client, toServer: false));
+        }
+        catch (Exception exception) when (exception is SocketException or ObjectDisposedException)
+        {
+            // The server is down or the proxy cut this connection: its client sees a reset.
+        }
+
+        Reset();
+    }
+
+    private async Task PumpAsync(Socket from, Socket to, bool toServer)
+    {
+        var buffer = new byte[64 * 1024];
+        try
+        {
+            while (await from.ReceiveAsync(buffer) is > 0 and var received)
+            {
+                await _proxy.WhileStalledAsync();
+                var passed = toServer ? _proxy.Pass(received) : received;
+                for (var sent = 0; sent < passed;)
+                    sent += await to.SendAsync(buffer.AsMemory(sent, passed - sent));
+                if (passed < received)
+                    break;
+            }
+        }
+        finally
+        {
+            // One direction that ends ends both, or the other pump would wait for ever.
+            if (toServer)
+                Reset();
+            else
+                _client.Dispose();
+        }
+    }
+}

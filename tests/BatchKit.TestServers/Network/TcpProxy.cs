@@ -1,0 +1,110 @@
+using System.Net;
+using System.Net.Sockets;
+
+namespace BatchKit.TestServers.Network;
+
+/// <summary>Stands between a client and a server on loopback, forwards, and breaks connections on demand.</summary>
+public sealed class TcpProxy : IAsyncDisposable
+{
+    private readonly string _host;
+    private readonly int _port;
+    private readonly TcpListener _listener = new(IPAddress.Loopback, port: 0);
+    private readonly CancellationTokenSource _stopping = new();
+    private readonly Task _accepting;
+    private readonly Lock _gate = new();
+    private readonly List<ProxiedConnection> _connections = [];
+
+    private long _bytesUntilCut = -1;
+    private TaskCompletionSource? _stall;
+
+    private TcpProxy(string host, int port)
+    {
+        _host = host;
+        _port = port;
+        _listener.Start();
+        Port = ((IPEndPoint)_listener.LocalEndpoint).Port;
+        _accepting = AcceptAsync();
+    }
+
+    /// <summary>Where clients connect, on 127.0.0.1.</summary>
+    public int Port { get; }
+
+    /// <summary>Connections that were accepted so far.</summary>
+    public int AcceptedConnections { get; private set; }
+
+    /// <summary>Starts to listen on a free port and to forward to a server.</summary>
+    public static TcpProxy Start(string host, int port) => new(host, port);
+
+    /// <summary>Resets all connections (RST), as a crashed host or a strict firewall does.</summary>
+    public void ResetAll()
+    {
+        lock (_gate)
+        {
+            foreach (var connection in _connections)
+                connection.Reset();
+        }
+    }
+
+    /// <summary>Resets whichever connection carries the given byte to the server, counted from now over all of them, after forwarding those before it.</summary>
+    public void CutAfter(long bytes) => Interlocked.Exchange(ref _bytesUntilCut, bytes);
+
+    /// <summary>Forwards nothing until <see cref="Resume"/>, in either direction; connections stay open.</summary>
+    public void Stall() => Interlocked.CompareExchange(ref _stall, new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously), null);
+
+    /// <summary>Goes on after <see cref="Stall"/>.</summary>
+    public void Resume() => Interlocked.Exchange(ref _stall, null)?.TrySetResult();
+
+    /// <inheritdoc/>
+    public async ValueTask DisposeAsync()
+    {
+        await _stopping.CancelAsync();
+        _listener.Dispose();
+        await _accepting;
+        Resume();
+        ResetAll();
+        Task[] running;
+        lock (_gate)
+            running = [.. _connections.Select(connection => connection.Completion)];
+        await Task.WhenAll(running);
+        _stopping.Dispose();
+    }
+
+    internal Task WhileStalledAsync() => Volatile.Read(ref _stall)?.Task ?? Task.CompletedTask;
+
+    /// <summary>How many of these bytes for the server may pass; fewer than given means that the connection is to be cut after them.</summary>
+    internal int Pass(int bytes)
+    {
+        while (true)
+        {
+            var left = Interlocked.Read(ref _bytesUntilCut);
+            if (left < 0)
+                return bytes;
+            var cuts = left < bytes;
+            if (Interlocked.CompareExchange(ref _bytesUntilCut, cuts ? -1 : left - bytes, left) == left)
+                return cuts ? (int)left : bytes;
+        }
+    }
+
+    private async Task AcceptAsync()
+    {
+        while (!_stopping.IsCancellationRequested)
+        {
+            Socket client;
+            try
+            {
+                client = await _listener.AcceptSocketAsync(_stopping.Token);
+            }
+            catch (Exception exception) when (exception is OperationCanceledException or SocketException or ObjectDisposedException)
+            {
+                return;
+            }
+
+            lock (_gate)
+            {
+                AcceptedConnections++;
+                _connections.RemoveAll(connection => connection.Completion.IsCompleted);
+                _connections.Add(new ProxiedConnection(this, client, _host, _port));
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+using System.Diagnostics;
+using System.Text;
+
+namespace BatchKit.TestServers.Processes;
+
+/// <summary>A child process whose last output is kept for error messages, and that ends with this one.</summary>
+internal sealed class ServerProcess : IDisposable
+{
+    private const int MaxOutputCharacters = 8192;
+
+    private readonly Process _process;
+    private readonly StringBuilder _output = new();
+
+    private ServerProcess(Process process)
+    {
+        _process = process;
+        process.OutputDataReceived += (_, line) => Keep(line.Data);
+        process.ErrorDataReceived += (_, line) => Keep(line.Data);
+        AppDomain.CurrentDomain.ProcessExit += OnExit;
+    }
+
+    public int Id => _process.Id;
+
+    public bool HasExited => _process.HasExited;
+
+    /// <summary>The last few kilobytes that it wrote.</summary>
+    public string Output
+    {
+        get
+        {
+            lock (_output)
+                return _output.ToString();
+        }
+    }
+
+    public static ServerProcess Start(string fileName, IEnumerable<string> arguments, IReadOnlyDictionary<string, string> environment)
+    {
+        var start = new ProcessStartInfo(fileName)
+        {
+            RedirectStandardOutput = true,
+            RedirectStandardError = true,
+            RedirectStandardInput = true,
+            UseShellExecute = false,
+        };
+        foreach (var argument in arguments)
+            start.ArgumentList.Add(argument);
+        foreach (var (name, value) in environment)
+            start.Environment[name] = value;
+        var process = new ServerProcess(new Process { StartInfo = start });
+        process._process.Start();
+        process._process.BeginOutputReadLine();
+        process._process.BeginErrorReadLine();
+        return process;
+    }
+
+    public async Task<bool> WaitForExitAsync(TimeSpan limit)
+    {
+        using var deadline = new CancellationTokenSource(limit);
+        try
+        {
+            await _process.WaitForExitAsync(deadline.Token);
+            return true;
+        }
+        catch (OperationCanceledException) when (deadline.IsCancellationRequested)
+        {
+            return false;
+        }
+    }
+
+    public void Dispose()
+    {
+        AppDomain.CurrentDomain.ProcessExit -= OnExit;
+        KillTree();
+        _process.Dispose();
+    }
+
+    private void OnExit(object? sender, EventArgs e) => KillTree();
+
+    private void KillTree()
+    {
+        if (!_process.HasExited)
+            _process.Kill(entireProcessTree: true);
+    }
+
+    private void Keep(string? line)
+    {
+        if (line is null)
+            return;
+        lock (_output)
+        {
+            _output.AppendLine(line);
+            if (_output.Length > MaxOutputCharacters)
+                _output.Remove(0, _output.Length - MaxOutputCharacters);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+using System.Globalization;
+using System.Net.Sockets;
+using BatchKit.TestServers.Network;
+using BatchKit.TestServers.Processes;
+
+namespace BatchKit.TestServers.RabbitMQ;
+
+/// <summary>A RabbitMQ broker for tests and benchmarks: one from the environment, or the installed one as a child process with a data folder of its own.</summary>
+/// <remarks>Dispose it: that kills the process and deletes its data. It may be killed, frozen and started again on the same port and data.</remarks>
+public sealed class RabbitMqServer : IAsyncDisposable
+{
+    /// <summary>The environment variable with the address of a running broker, as an AMQP URI.</summary>
+    public const string AddressVariable = "BATCHKIT_TEST_RABBITMQ";
+
+    private static readonly TimeSpan StopLimit = TimeSpan.FromSeconds(30);
+
+    private readonly RabbitMqServerOptions _options;
+    private readonly RabbitMqFolder? _folder;
+    private ServerProcess? _portMapper;
+    private ServerProcess? _process;
+
+    private RabbitMqServer(Uri address, RabbitMqServerOptions options, RabbitMqFolder? folder)
+    {
+        Address = address;
+        _options = options;
+        _folder = folder;
+    }
+
+    /// <summary>Where it listens, with user name, password and virtual host.</summary>
+    public Uri Address { get; }
+
+    /// <summary>The host to connect to.</summary>
+    public string Host => Address.Host;
+
+    /// <summary>The AMQP port.</summary>
+    public int Port => Address.Port;
+
+    /// <summary>The port for TLS; zero without a certificate.</summary>
+    public int TlsPort => _folder?.TlsPort ?? 0;
+
+    /// <summary>True when it is a child process, which may be killed and frozen; false for one from the environment.</summary>
+    public bool IsOwned => _folder is not null;
+
+    /// <summary>Why no broker can be had here, or null when one can.</summary>
+    public static string? WhyMissing => Configured is not null || RabbitMqFolder.FindScripts() is not null
+        ? null
+        : $"RabbitMQ is not installed (apt-get install rabbitmq-server) and {AddressVariable} names no broker.";
+
+    private static string? Configured => Environment.GetEnvironmentVariable(AddressVariable) is { Length: > 0 } address ? address : null;
+
+    /// <summary>Takes the broker that the environment names, or starts the installed one.</summary>
+    /// <exception cref="ServerStartException">There is none, or it did not start.</exception>
+    public static async Task<RabbitMqServer> ConnectOrStartAsync(RabbitMqServerOptions? options = null) =>
+        Configured is { } address
+            ? new RabbitMqServer(new Uri(address), options ?? new RabbitMqServerOptions(), folder: null)
+            : await StartOwnAsync(options);
+
+    /// <summary>Starts the installed broker as a child process, whatever the environment says.</summary>
+    /// <exception cref="ServerStartException">It is not installed, or did not start.</exception>
+    public static async Task<RabbitMqServer> StartOwnAsync(RabbitMqServerOptions? options = null)
+    {
+        options ??= new RabbitMqServerOptions();
+        var folder = RabbitMqFolder.Create(options.Certificate);
+        var address = new Uri(string.Create(CultureInfo.InvariantCulture, $"amqp://guest:guest@127.0.0.1:{folder.Port}/"));
+        var server = new RabbitMqServer(address, options, folder);
+        try
+        {
+            await server.StartAsync();
+        }
+        catch
+        {
+            await server.DisposeAsync();
+            throw;
+        }
+
+        return server;
+    }
+
+    /// <summary>Starts it again, on the same port and data, after <see cref="StopAsync"/> or <see cref="KillAsync"/>.</summary>
+    public async Task StartAsync()
+    {
+        var folder = Owned();
+        _portMapper ??= folder.StartPortMapper();
+        _process = folder.StartBroker();
+        using var deadline = new CancellationTokenSource(_options.StartLimit);
+        while (!await ListensAsync())
+        {
+            if (_process.HasExited || deadline.IsCancellationRequested)
+                throw new ServerStartException($"RabbitMQ did not start within {_options.StartLimit}.{Environment.NewLine}{_process.Output}");
+            await Task.Delay(TimeSpan.FromMilliseconds(50));
+        }
+    }
+
+    /// <summary>Stops it in good order (SIGTERM), so that it saves what is durable.</summary>
+    public Task StopAsync() => EndAsync(Signal.Terminate);
+
+    /// <summary>Kills it at once (SIGKILL).</summary>
+    public Task KillAsync() => EndAsync(Signal.Kill);
+
+    /// <summary>Freezes it (SIGSTOP): connections stay open, nothing answers.</summary>
+    public void Freeze() => Signal.Send(Owned().ReadProcessId(), Signal.Stop);
+
+    /// <summary>Lets it go on after <see cref="Freeze"/>.</summary>
+    public void Thaw() => Signal.Send(Owned().ReadProcessId(), Signal.Continue);
+
+    /// <summary>Runs <c>rabbitmqctl</c> against it and returns what that wrote.</summary>
+    public async Task<string> ControlAsync(params string[] arguments)
+    {
+        using var control = Owned().StartControl(arguments);
+        if (!await control.WaitForExitAsync(StopLimit))
+            throw new TimeoutException($"rabbitmqctl {string.Join(' ', arguments)} did not end within {StopLimit}.");
+        return control.Output;
+    }
+
+    /// <inheritdoc/>
+    public async ValueTask DisposeAsync()
+    {
+        if (_folder is null)
+            return;
+        if (_process is not null)
+            await KillAsync();
+        _portMapper?.Dispose();
+        _portMapper = null;
+        _folder.Delete();
+    }
+
+    private async Task EndAsync(int signal)
+    {
+        var folder = Owned();
+        if (_process is not { } process)
+            return;
+        if (folder.TryReadProcessId() is { } broker)
+            Signal.Send(broker, signal);
+
+        if (!await process.WaitForExitAsync(StopLimit) && signal != Signal.Kill)
+            throw new TimeoutException($"RabbitMQ did not stop within {StopLimit}.");
+        process.Dispose();
+        _process = null;
+    }
+
+    private async Task<bool> ListensAsync()
+    {
+        using var client = new TcpClient();
+        try
+        {
+            await client.ConnectAsync(Host, Port);
+            return true;
+        }
+        catch (SocketException)
+        {
+            return false;
+        }
+    }
+
+    private RabbitMqFolder Owned() =>
+        _folder ?? throw new InvalidOperationException($"The broker that {AddressVariable} names is not this process's to control.");
+}

@@ -1,0 +1,13 @@
+using System.Security.Cryptography.X509Certificates;
+
+namespace BatchKit.TestServers.RabbitMQ;
+
+/// <summary>What a started broker should be like.</summary>
+public sealed class RabbitMqServerOptions
+{
+    /// <summary>With a certificate and its private key it listens for TLS too, on <see cref="RabbitMqServer.TlsPort"/>; none by default.</summary>
+    public X509Certificate2? Certificate { get; init; }
+
+    /// <summary>How long it may take to start; 90 s by default, because continuous integration shares its cores.</summary>
+    public TimeSpan StartLimit { get; init; } = TimeSpan.FromSeconds(90);
+}

@@ -1,0 +1,59 @@
+using System.Text.RegularExpressions;
+
+namespace BatchKit.Architecture.Tests;
+
+public sealed partial class RepositoryTests
+{
+    // Put together here, so that this file does not hold what it forbids.
+    private static readonly string[] Silencers = ["#" + "pragma", "#" + "if", "#" + "region", "No" + "Warn", "Suppress" + "Message", "WarningsNot" + "AsErrors"];
+
+    private static readonly string[] TextEndings =
+        [".cs", ".csproj", ".props", ".targets", ".sln", ".json", ".md", ".yml", ".yaml", ".txt", ".sh", ".html", ".js", ".css", ".editorconfig", "run"];
+
+    [Fact]
+    public void Nothing_silences_a_warning()
+    {
+        var offences = from path in Repository.Files()
+                       where Path.GetExtension(path) is ".cs" or ".csproj" or ".props" or ".targets"
+                       let text = File.ReadAllText(path)
+                       from silencer in Silencers
+                       where text.Contains(silencer, StringComparison.Ordinal)
+                       select $"{Path.GetRelativePath(Repository.Root, path)}: {silencer}";
+
+        AssertNone(offences);
+    }
+
+    [Fact]
+    public void No_file_names_a_path_of_somebodys_machine()
+    {
+        var offences = from path in Repository.Files()
+                       where TextEndings.Any(ending => path.EndsWith(ending, StringComparison.Ordinal))
+                       from match in MachinePath.Matches(File.ReadAllText(path))
+                       select $"{Path.GetRelativePath(Repository.Root, path)}: {match.Value}";
+
+        AssertNone(offences);
+    }
+
+    [Fact]
+    public void No_work_is_left_to_a_comment()
+    {
+        var offences = from file in Repository.Sources("src", "tests", "benchmarks", "samples")
+                       from trivia in file.Tree.GetRoot().DescendantTrivia()
+                       where WorkLeft.IsMatch(trivia.ToString())
+                       select $"{file.Path}: {trivia}";
+
+        AssertNone(offences);
+    }
+
+    [GeneratedRegex(@"(?<![\w.$}/\-])(/home/|/Users/|/root/|/tmp/|/work/|/mnt/|[A-Z]:\\)\w+", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
+    private static partial Regex MachinePath { get; }
+
+    [GeneratedRegex(@"\b(TO" + "DO|FIX" + @"ME|HA" + @"CK|XX" + @"X)\b", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
+    private static partial Regex WorkLeft { get; }
+
+    private static void AssertNone(IEnumerable<string> offences)
+    {
+        var found = offences.Order(StringComparer.Ordinal).ToArray();
+        Assert.True(found.Length == 0, string.Join(Environment.NewLine, found));
+    }
+}

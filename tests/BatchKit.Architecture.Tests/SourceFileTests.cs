@@ -1,0 +1,84 @@
+using Microsoft.CodeAnalysis.CSharp.Syntax;
+
+namespace BatchKit.Architecture.Tests;
+
+public sealed class SourceFileTests
+{
+    private const int MaxFileLines = 250;
+    private const int MaxMethodLines = 40;
+
+    private static readonly string[] CodeFolders = ["src", "tests", "benchmarks", "samples"];
+    private static readonly string[] BannedFolders = ["Utils", "Helpers", "Common", "Internal", "Extensions"];
+    private static readonly string[] BannedSuffixes = ["Impl", "Default", "Manager", "Base", "Data", "Info", "Helper", "Helpers", "Utils", "Utility"];
+
+    private static readonly IReadOnlyList<SourceFile> Code = Repository.Sources(CodeFolders);
+    private static readonly IReadOnlyList<SourceFile> Packaged = Repository.Sources("src");
+
+    [Fact]
+    public void No_file_is_longer_than_250_lines() =>
+        AssertNone(Code.Where(file => file.Lines > MaxFileLines).Select(file => $"{file.Path} has {file.Lines} lines."));
+
+    [Fact]
+    public void Half_of_the_packages_files_are_shorter_than_80_lines()
+    {
+        var lengths = Packaged.Select(file => file.Lines).Order().ToArray();
+
+        Assert.InRange(lengths[lengths.Length / 2], 1, 79);
+    }
+
+    [Fact]
+    public void No_method_is_longer_than_40_lines() =>
+        AssertNone(
+            from file in Code
+            from body in file.Tree.GetRoot().DescendantNodes().OfType<BlockSyntax>()
+            where body.Parent is BaseMethodDeclarationSyntax or AccessorDeclarationSyntax or LocalFunctionStatementSyntax
+            let span = body.SyntaxTree.GetLineSpan(body.Span)
+            let lines = span.EndLinePosition.Line - span.StartLinePosition.Line - 1
+            where lines > MaxMethodLines
+            select $"{file.Path}({span.StartLinePosition.Line}): {lines} lines.");
+
+    [Fact]
+    public void A_file_has_one_type_and_its_name() =>
+        AssertNone(
+            from file in Code
+            let names = file.TopLevelTypes.Select(NameOf).Distinct(StringComparer.Ordinal).ToArray()
+            where names.Length > 1 || (names.Length == 1 && names[0] != file.Name.Split('.')[0])
+            select $"{file.Path} declares {string.Join(", ", names)}.");
+
+    [Fact]
+    public void A_namespace_is_the_project_and_the_folder() =>
+        AssertNone(
+            from file in Code
+            from declared in file.Tree.GetRoot().ChildNodes().OfType<BaseNamespaceDeclarationSyntax>()
+            let expected = file.Folder.Length == 0 ? file.Project : $"{file.Project}.{file.Folder}"
+            where declared.Name.ToString() != expected && !IsRegistration(file, declared.Name.ToString())
+            select $"{file.Path} is in {declared.Name}.");
+
+    [Fact]
+    public void No_folder_or_type_has_a_name_that_says_nothing()
+    {
+        var folders = from file in Code
+                      where file.Folder.Split('.').Intersect(BannedFolders, StringComparer.Ordinal).Any()
+                      select file.Path;
+        var types = from file in Code
+                    from type in file.Tree.GetRoot().DescendantNodes().OfType<BaseTypeDeclarationSyntax>()
+                    where BannedSuffixes.Any(suffix => type.Identifier.Text.EndsWith(suffix, StringComparison.Ordinal))
+                    select $"{file.Path}: {type.Identifier.Text}";
+
+        AssertNone(folders.Concat(types));
+    }
+
+    private static void AssertNone(IEnumerable<string> offences)
+    {
+        var found = offences.Order(StringComparer.Ordinal).ToArray();
+        Assert.True(found.Length == 0, string.Join(Environment.NewLine, found));
+    }
+
+    private static string NameOf(MemberDeclarationSyntax member) =>
+        member is BaseTypeDeclarationSyntax type ? type.Identifier.Text : ((DelegateDeclarationSyntax)member).Identifier.Text;
+
+    // Registration is found where .NET's own is.
+    private static bool IsRegistration(SourceFile file, string declared) =>
+        declared == "Microsoft.Extensions.DependencyInjection"
+        && (file.Name.EndsWith("BuilderExtensions", StringComparison.Ordinal) || file.Name.EndsWith("ServiceCollectionExtensions", StringComparison.Ordinal));
+}

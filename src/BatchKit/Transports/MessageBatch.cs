@@ -94,6 +94,15 @@ public abstract class MessageBatch
         Count = count;
     }
 
+    internal void Unassign()
+    {
+        Handle = default;
+        Payload = default;
+        _ends = [];
+        _headers = null;
+        Count = 0;
+    }
+
     internal void Identify(ProducerId producer, long number)
     {
         Producer = producer;

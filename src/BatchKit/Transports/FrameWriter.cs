@@ -1,0 +1,105 @@
+using System.Buffers;
+using System.Buffers.Binary;
+
+namespace BatchKit.Transports;
+
+/// <summary>Encodes batches as a frame, which <see cref="FrameReader"/> reads on the far side of a broker.</summary>
+public static class FrameWriter
+{
+    /// <summary>The most bytes that a frame of these batches takes; the frame may be smaller.</summary>
+    /// <param name="batches">The batches of the frame.</param>
+    /// <exception cref="ArgumentException">It may take more than <see cref="Array.MaxLength"/> bytes.</exception>
+    public static int Measure(ReadOnlySpan<MessageBatch> batches)
+    {
+        long total = FrameFormat.MaxPrologueBytes;
+        foreach (var batch in batches)
+            total += Measure(batch);
+        if (total > Array.MaxLength)
+            throw new ArgumentException($"A frame of up to {total} bytes is more than an array holds ({Array.MaxLength}).", nameof(batches));
+        return (int)total;
+    }
+
+    /// <summary>Writes one frame.</summary>
+    /// <param name="output">Gets the frame, contiguous.</param>
+    /// <param name="batches">At least one; all of one producer, with rising numbers.</param>
+    /// <exception cref="ArgumentException">There are no batches, a batch has no handle, or they have several producers or numbers that do not rise from 1.</exception>
+    public static void Write(IBufferWriter<byte> output, ReadOnlySpan<MessageBatch> batches)
+    {
+        ArgumentNullException.ThrowIfNull(output);
+        if (batches.IsEmpty)
+            throw new ArgumentException("A frame has at least one batch.", nameof(batches));
+        var target = output.GetSpan(Measure(batches));
+        var producer = batches[0].Producer;
+        var position = WritePrologue(target, producer, batches.Length);
+        var lastNumber = 0L;
+        foreach (var batch in batches)
+        {
+            if (batch.Producer != producer || batch.Number <= lastNumber || batch.Handle.IsNone)
+                throw new ArgumentException("The batches of a frame have handles, one producer, and numbers that rise from 1.", nameof(batches));
+            lastNumber = batch.Number;
+            position = WriteBatch(target, position, batch);
+        }
+
+        output.Advance(position);
+    }
+
+    private static long Measure(MessageBatch batch)
+    {
+        var name = batch.Handle.Name;
+        long total = FrameFormat.MaxBatchPrologueBytes + batch.Payload.Length;
+        // No message is longer than the payload, so one length bounds them all without a look at each.
+        total += (long)batch.Count * VarintWriter.SizeOf((uint)batch.Payload.Length);
+        if (name is not null)
+            total += VarintWriter.MaxTextBytes(name);
+        foreach (var header in batch.Headers)
+        {
+            if (header is not null)
+                total += HeaderWriter.Measure(header);
+        }
+
+        return total;
+    }
+
+    private static int WritePrologue(Span<byte> target, ProducerId producer, int batches)
+    {
+        FrameFormat.Magic.CopyTo(target);
+        target[FrameFormat.Magic.Length] = FrameFormat.Version;
+        var position = VarintWriter.Write(target, FrameFormat.Magic.Length + 1, (uint)producer.Node);
+        BinaryPrimitives.WriteInt64LittleEndian(target[position..], producer.Epoch);
+        position = VarintWriter.Write(target, position + FrameFormat.EpochBytes, (uint)producer.Lane);
+        return VarintWriter.Write(target, position, (uint)batches);
+    }
+
+    private static int WriteBatch(Span<byte> target, int position, MessageBatch batch)
+    {
+        var name = batch.Handle.Name;
+        target[position++] = (byte)((name is null ? 0 : FrameFormat.NamedFlag) | (batch.HasHeaders ? FrameFormat.HeadersFlag : 0));
+        position = VarintWriter.Write(target, position, (ulong)batch.Number);
+        position = name is null
+            ? VarintWriter.Write(target, position, (ulong)batch.Handle.Number)
+            : VarintWriter.WriteText(target, position, name);
+        position = VarintWriter.Write(target, position, (uint)batch.Count);
+        position = VarintWriter.Write(target, position, (uint)batch.Payload.Length);
+        position = WriteLengths(target, position, batch.MessageEnds);
+        if (batch.HasHeaders)
+            position = HeaderWriter.WriteAll(target, position, batch.Headers);
+        batch.Payload.Span.CopyTo(target[position..]);
+        return position + batch.Payload.Length;
+    }
+
+    private static int WriteLengths(Span<byte> target, int position, ReadOnlySpan<int> ends)
+    {
+        var start = 0;
+        foreach (var end in ends)
+        {
+            var length = (uint)(end - start);
+            start = end;
+            if (length <= VarintWriter.MaxOneByteValue)
+                target[position++] = (byte)length;
+            else
+                position = VarintWriter.Write(target, position, length);
+        }
+
+        return position;
+    }
+}

@@ -1,0 +1,184 @@
+using System.Buffers;
+using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Tests.Transports;
+
+public sealed class FrameTests
+{
+    private static readonly ProducerId Producer = new(Node: 7, Epoch: -42, Lane: 3);
+
+    [Fact]
+    public void A_frame_gives_back_its_batches()
+    {
+        var connection = Some.Connection(node: 9);
+        var group = OutputHandle.Named("room/Garten €");
+        var frame = Encode(
+            Some.Batch(connection, Producer, number: 5, "one", "", "three"),
+            Some.Batch(group, Producer, number: long.MaxValue, new string('x', 100_000)));
+
+        using var received = FrameReader.Read(frame);
+
+        Assert.Equal(Producer, received.Producer);
+        var batches = received.Batches.ToArray();
+        Assert.Equal([connection, group], batches.Select(batch => batch.Handle));
+        Assert.Equal([5, long.MaxValue], batches.Select(batch => batch.Number));
+        Assert.All(batches, batch => Assert.Equal(Producer, batch.Producer));
+        Assert.Equal(["one", "", "three"], Texts(batches[0]));
+        Assert.Equal([new string('x', 100_000)], Texts(batches[1]));
+        Assert.False(batches[0].HasHeaders);
+    }
+
+    [Fact]
+    public void Headers_come_back_with_everything_that_they_say()
+    {
+        var header = Some.FullHeader();
+        var batch = MessageBatch.Create(Some.Connection(), Producer, 1,
+            Some.Message("plain"), Some.Message("full", header), Some.Message("said plain", new MessageHeader()), Some.Message("> ", MessageHeader.Prompt));
+
+        using var received = FrameReader.Read(Encode(batch));
+
+        var headers = received.Batches.Span[0].Headers.ToArray();
+        Assert.Null(headers[0]);
+        Assert.Equivalent(header, headers[1], strict: true);
+        Assert.Equivalent(new MessageHeader(), headers[2], strict: true);
+        Assert.Same(MessageHeader.Prompt, headers[3]);
+    }
+
+    [Fact]
+    public void A_payload_is_the_frames_own_memory()
+    {
+        var frame = Encode(Some.Batch(Some.Connection(), Producer, 1, "abc"));
+
+        using var received = FrameReader.Read(frame);
+
+        frame.AsSpan()[^1] = (byte)'X';
+        Assert.Equal(["abX"], Texts(received.Batches.Span[0]));
+    }
+
+    [Fact]
+    public void A_frame_is_never_larger_than_measured()
+    {
+        MessageBatch[] batches =
+        [
+            Some.Batch(Some.Connection(node: OutputHandle.MaxNode), Producer, long.MaxValue - 1, Some.Lines(300)),
+            MessageBatch.Create(Some.Group(), Producer, long.MaxValue, Some.Message("x", Some.FullHeader())),
+        ];
+
+        var frame = Encode(batches);
+
+        Assert.InRange(frame.Length, 1, FrameWriter.Measure(batches));
+    }
+
+    [Fact]
+    public void A_thousand_short_messages_cost_one_byte_each_beside_their_payload()
+    {
+        var frame = Encode(Some.Batch(Some.Connection(), Producer, 1, [.. Enumerable.Repeat("hello world!", 1000)]));
+
+        Assert.InRange(frame.Length, 13_000, 13_040);
+    }
+
+    [Theory]
+    [InlineData(2)]
+    [InlineData(255)]
+    public void An_unknown_version_is_refused_by_name(byte version)
+    {
+        var frame = Encode(Some.Batch(Some.Connection(), Producer, 1, "abc"));
+        frame[3] = version;
+
+        var exception = Assert.Throws<FrameFormatException>(() => FrameReader.Read(frame));
+
+        Assert.Equal($"The frame has version {version}; this reader knows version 1.", exception.Message);
+    }
+
+    [Fact]
+    public void Every_beginning_of_a_frame_is_refused()
+    {
+        var frame = Encode(MessageBatch.Create(Some.Group(), Producer, 1, Some.Message("one", Some.FullHeader()), Some.Message("two")));
+
+        for (var length = 0; length < frame.Length; length++)
+            Assert.Throws<FrameFormatException>(() => FrameReader.Read(frame.AsMemory(0, length)));
+    }
+
+    [Fact]
+    public void Bytes_behind_the_last_batch_are_refused()
+    {
+        byte[] frame = [.. Encode(Some.Batch(Some.Connection(), Producer, 1, "abc")), 0];
+
+        Assert.Throws<FrameFormatException>(() => FrameReader.Read(frame));
+    }
+
+    [Fact]
+    public void Each_limit_is_named_when_a_frame_passes_it()
+    {
+        var frame = Encode(
+            Some.Batch(Some.Connection(), Producer, 1, Some.Lines(200)),
+            MessageBatch.Create(Some.Connection(), Producer, 2, Some.Message("x", new MessageHeader { Key = new string('k', 2000) })));
+
+        Assert.Contains(nameof(FrameLimits.MaxFrameBytes), RefusedBy(new FrameLimits { MaxFrameBytes = 500 }), StringComparison.Ordinal);
+        Assert.Contains(nameof(FrameLimits.MaxBatches), RefusedBy(new FrameLimits { MaxBatches = 1 }), StringComparison.Ordinal);
+        Assert.Contains(nameof(FrameLimits.MaxMessages), RefusedBy(new FrameLimits { MaxMessages = 200 }), StringComparison.Ordinal);
+        Assert.Contains(nameof(FrameLimits.MaxDecodedBytes), RefusedBy(new FrameLimits { MaxDecodedBytes = 4000 }), StringComparison.Ordinal);
+
+        string RefusedBy(FrameLimits limits) => Assert.Throws<FrameFormatException>(() => FrameReader.Read(frame, limits)).Message;
+    }
+
+    [Fact]
+    public void A_frame_takes_batches_of_one_producer_with_rising_numbers_only()
+    {
+        var handle = Some.Connection();
+        var first = Some.Batch(handle, Producer, 2, "first");
+
+        Assert.Throws<ArgumentException>(() => Encode());
+        Assert.Throws<ArgumentException>(() => Encode(first, Some.Batch(handle, Producer, 2, "same number")));
+        Assert.Throws<ArgumentException>(() => Encode(first, Some.Batch(handle, Producer with { Lane = 4 }, 3, "another producer")));
+        Assert.Throws<ArgumentException>(() => Encode(Some.Batch(handle, Producer, 0, "no number")));
+        Assert.Throws<ArgumentException>(() => Encode(Some.Batch(default, Producer, 1, "no handle")));
+    }
+
+    [Fact]
+    public void A_disposed_frame_has_no_batches_and_may_be_disposed_again()
+    {
+        var received = FrameReader.Read(Encode(Some.Batch(Some.Connection(), Producer, 1, "abc")));
+
+        received.Dispose();
+        received.Dispose();
+
+        Assert.Equal(0, received.Batches.Length);
+    }
+
+    [Fact]
+    public void Reading_again_into_the_same_frame_allocates_nothing()
+    {
+        var prompt = MessageBatch.Create(Some.Group(), Producer, 2, Some.Message("text"), Some.Message("> ", MessageHeader.Prompt));
+        ReadOnlyMemory<byte> frame = Encode(Some.Batch(Some.Connection(), Producer, 1, Some.Lines(1000)), prompt);
+        var received = new ReceivedFrame(isReused: true);
+        var names = new HandleNames();
+        var limits = new FrameLimits();
+        ReadOften(rounds: 100);
+
+        var before = GC.GetAllocatedBytesForCurrentThread();
+        ReadOften(rounds: 1000);
+
+        Assert.Equal(0, GC.GetAllocatedBytesForCurrentThread() - before);
+
+        void ReadOften(int rounds)
+        {
+            for (var round = 0; round < rounds; round++)
+            {
+                FrameReader.Read(frame, limits, received, names);
+                received.Dispose();
+            }
+        }
+    }
+
+    private static byte[] Encode(params MessageBatch[] batches)
+    {
+        var output = new ArrayBufferWriter<byte>();
+        FrameWriter.Write(output, batches);
+        return output.WrittenSpan.ToArray();
+    }
+
+    private static string[] Texts(MessageBatch batch) =>
+        [.. Enumerable.Range(0, batch.Count).Select(index => System.Text.Encoding.UTF8.GetString(batch[index].Payload.Span))];
+}

@@ -22,6 +22,9 @@ internal sealed record SourceFile(string Path, SyntaxTree Tree)
     /// <summary>The project: the second part of the path.</summary>
     public string Project => Path.Split('/')[1];
 
+    /// <summary>True for a file with top-level statements.</summary>
+    public bool IsProgram => Tree.GetCompilationUnitRoot().Members.Any(member => member is GlobalStatementSyntax);
+
     public IReadOnlyList<MemberDeclarationSyntax> TopLevelTypes =>
         [.. Tree.GetCompilationUnitRoot().DescendantNodes(node => node is CompilationUnitSyntax or BaseNamespaceDeclarationSyntax)
             .OfType<MemberDeclarationSyntax>().Where(member => member is BaseTypeDeclarationSyntax or DelegateDeclarationSyntax)];

@@ -41,6 +41,7 @@ public sealed class SourceFileTests
     public void A_file_has_one_type_and_its_name() =>
         AssertNone(
             from file in Code
+            where !file.IsProgram
             let names = file.TopLevelTypes.Select(NameOf).Distinct(StringComparer.Ordinal).ToArray()
             where names.Length > 1 || (names.Length == 1 && names[0] != file.Name.Split('.')[0])
             select $"{file.Path} declares {string.Join(", ", names)}.");

@@ -1,0 +1,6 @@
+using BatchKit.TrimSmoke;
+
+await Smoke.BufferAloneAsync();
+await Smoke.HostedAsync();
+await Smoke.BadOptionsAsync();
+Console.WriteLine("The trimmed core works.");

@@ -1,0 +1,66 @@
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Hosting;
+using Microsoft.Extensions.Options;
+
+namespace BatchKit.TrimSmoke;
+
+/// <summary>Uses what a program of its own would, where trimming could have cut it away; throws when it did.</summary>
+internal static class Smoke
+{
+    private static readonly OutputHandle Player = OutputHandle.Connection(node: 0, sequence: 1);
+
+    public static async Task BufferAloneAsync()
+    {
+        var transport = new CountingTransport();
+        await using var output = new OutputBuffer(transport);
+        await using (output.BeginBufferingScope(Player))
+        {
+            for (var line = 0; line < 1000; line++)
+                output.Write(Player, $"line {line}\r\n");
+        }
+
+        Require(transport is { Batches: 1, Messages: 1000 }, $"A scope sent {transport.Batches} batches with {transport.Messages} messages.");
+    }
+
+    public static async Task HostedAsync()
+    {
+        var transport = new CountingTransport();
+        var application = Host.CreateApplicationBuilder();
+        application.Services.AddBatchKit(options => options.Node = 3).UseLocal(_ => transport);
+        application.Services.AddBatchKit("audit").AddRoute("all", _ => transport);
+        using var host = application.Build();
+        await host.StartAsync();
+
+        host.Services.GetRequiredService<IOutputBuffer>().Write(Player, ControlMessage.JoinGroup("room"));
+        host.Services.GetRequiredKeyedService<IOutputBuffer>("audit").Write(OutputHandle.Named("log"), "joined");
+        var health = await host.Services.GetRequiredService<HealthCheckService>().CheckHealthAsync();
+        await host.StopAsync();
+
+        Require(transport.Messages == 2, $"{transport.Messages} of 2 messages arrived before the stop ended.");
+        Require(health.Entries.Count == 2 && health.Status == HealthStatus.Healthy, $"{health.Entries.Count} health checks said {health.Status}.");
+    }
+
+    public static async Task BadOptionsAsync()
+    {
+        var application = Host.CreateApplicationBuilder();
+        application.Services.AddBatchKit(options => options.SendTimeout = TimeSpan.Zero).UseLocal(_ => new CountingTransport());
+        using var host = application.Build();
+        try
+        {
+            await host.StartAsync();
+        }
+        catch (OptionsValidationException exception) when (exception.Message.Contains(nameof(OutputBufferOptions.SendTimeout), StringComparison.Ordinal))
+        {
+            return;
+        }
+
+        throw new InvalidOperationException("A bad option did not stop the start.");
+    }
+
+    private static void Require(bool holds, string otherwise)
+    {
+        if (!holds)
+            throw new InvalidOperationException(otherwise);
+    }
+}

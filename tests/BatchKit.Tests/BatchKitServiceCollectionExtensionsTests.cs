@@ -1,0 +1,215 @@
+using System.Collections.Immutable;
+using BatchKit.TransportSpecification.Support;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Hosting;
+using Microsoft.Extensions.Options;
+
+namespace BatchKit.Tests;
+
+public sealed class BatchKitServiceCollectionExtensionsTests
+{
+    private readonly HostApplicationBuilder _application = Host.CreateEmptyApplicationBuilder(settings: null);
+    private readonly CollectingTransport _transport = new();
+
+    private IServiceCollection Services => _application.Services;
+
+    [Fact]
+    public async Task The_unnamed_buffer_is_one_under_all_its_services()
+    {
+        Services.AddBatchKit().UseLocal(_ => _transport);
+        using var host = _application.Build();
+
+        var output = host.Services.GetRequiredService<OutputBuffer>();
+
+        await using (output)
+        {
+            Assert.Same(output, host.Services.GetRequiredService<IOutputBuffer>());
+            Assert.Same(output, host.Services.GetRequiredKeyedService<IOutputBuffer>(string.Empty));
+        }
+    }
+
+    [Fact]
+    public async Task Named_buffers_have_their_own_options_and_routes()
+    {
+        var other = new CollectingTransport();
+        Services.AddBatchKit("first", options => options.MaxMessageBytes = 2).UseLocal(_ => _transport);
+        Services.AddBatchKit("second").UseLocal(_ => other);
+        using var host = _application.Build();
+        await host.StartAsync(TestContext.Current.CancellationToken);
+        var first = host.Services.GetRequiredKeyedService<OutputBuffer>("first");
+        var second = host.Services.GetRequiredKeyedService<OutputBuffer>("second");
+
+        second.Write(Some.Connection(), "abc");
+        var refused = Record.Exception(() => first.Write(Some.Connection(), "abc"));
+        await host.StopAsync(TestContext.Current.CancellationToken);
+
+        Assert.Equal("first", first.Name);
+        Assert.IsType<OutputOverflowException>(refused);
+        Assert.Equal(["abc"], other.Texts);
+        Assert.Empty(_transport.Texts);
+        Assert.Null(host.Services.GetService<IOutputBuffer>());
+    }
+
+    [Fact]
+    public async Task The_host_drains_the_buffer_at_its_stop()
+    {
+        var player = Some.Connection();
+        Services.AddBatchKit().UseLocal(_ => _transport);
+        using var host = _application.Build();
+        await host.StartAsync(TestContext.Current.CancellationToken);
+        var output = host.Services.GetRequiredService<IOutputBuffer>();
+        var scope = output.BeginBufferingScope(player);
+        output.Write(player, "held back by a scope that is still open");
+
+        await host.StopAsync(TestContext.Current.CancellationToken).WithinDeadline();
+
+        Assert.Equal(1, _transport.MessageCount);
+        Assert.False(output.TryWrite(player, "late"u8));
+        scope.Dispose();
+    }
+
+    [Fact]
+    public async Task A_bad_option_stops_the_start_and_is_named()
+    {
+        Services.AddBatchKit("game", options => options.MaxBatchMessages = 0).UseLocal(_ => _transport);
+        using var host = _application.Build();
+
+        var exception = await Assert.ThrowsAsync<OptionsValidationException>(() => host.StartAsync(TestContext.Current.CancellationToken));
+
+        Assert.Equal("game", exception.OptionsName);
+        Assert.Contains("MaxBatchMessages", exception.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_buffer_without_a_route_stops_the_start_and_says_what_to_call()
+    {
+        Services.AddBatchKit("game");
+        using var host = _application.Build();
+
+        var exception = await Assert.ThrowsAsync<InvalidOperationException>(() => host.StartAsync(TestContext.Current.CancellationToken));
+
+        Assert.Contains("'game' has no route", exception.Message, StringComparison.Ordinal);
+        Assert.Contains("UseLocal", exception.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Several_routes_that_nothing_chooses_between_stop_the_start()
+    {
+        Services.AddBatchKit().UseLocal(_ => _transport).AddRoute("audit", _ => _transport);
+        using var host = _application.Build();
+
+        var exception = await Assert.ThrowsAsync<InvalidOperationException>(() => host.StartAsync(TestContext.Current.CancellationToken));
+
+        Assert.Contains("local, audit", exception.Message, StringComparison.Ordinal);
+        Assert.Contains("UseRouter", exception.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public void A_name_is_refused_twice()
+    {
+        Services.AddBatchKit("game");
+        Services.AddBatchKit();
+
+        var named = Assert.Throws<InvalidOperationException>(() => Services.AddBatchKit("game"));
+        var unnamed = Assert.Throws<InvalidOperationException>(() => Services.AddBatchKit());
+
+        Assert.Contains("'game'", named.Message, StringComparison.Ordinal);
+        Assert.Contains("unnamed", unnamed.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public void A_route_is_refused_twice()
+    {
+        var builder = Services.AddBatchKit("game").UseLocal(_ => _transport);
+
+        var exception = Assert.Throws<InvalidOperationException>(() => builder.UseLocal(_ => _transport));
+
+        Assert.Contains("'game' already has a route 'local'", exception.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public void A_router_is_refused_twice()
+    {
+        var builder = Services.AddBatchKit().UseRouter(_ => new LocalFirstRouter(0));
+
+        Assert.Throws<InvalidOperationException>(() => builder.UseRouter(_ => new LocalFirstRouter(0)));
+    }
+
+    [Fact]
+    public async Task A_local_and_a_remote_route_are_chosen_between_by_the_node()
+    {
+        var remote = new CollectingTransport();
+        Services.AddBatchKit(options => options.Node = 7)
+            .AddRoute(LocalFirstRouter.RemoteRoute, _ => remote)
+            .UseLocal(_ => _transport);
+        using var host = _application.Build();
+        await host.StartAsync(TestContext.Current.CancellationToken);
+        var output = host.Services.GetRequiredService<IOutputBuffer>();
+
+        output.Write(Some.Connection(node: 7), "here");
+        output.Write(Some.Connection(node: 8), "there");
+        output.Write(Some.Group(), "everywhere");
+        await host.StopAsync(TestContext.Current.CancellationToken).WithinDeadline();
+
+        Assert.Equal(["here", "everywhere"], _transport.Texts);
+        Assert.Equal(["there", "everywhere"], remote.Texts);
+    }
+
+    [Fact]
+    public async Task A_router_of_ones_own_chooses()
+    {
+        var audit = new CollectingTransport();
+        Services.AddBatchKit().UseLocal(_ => _transport).AddRoute("audit", _ => audit).UseRouter(_ => new OneRouteRouter("audit"));
+        using var host = _application.Build();
+        await host.StartAsync(TestContext.Current.CancellationToken);
+
+        host.Services.GetRequiredService<IOutputBuffer>().Write(Some.Connection(), "seen");
+        await host.StopAsync(TestContext.Current.CancellationToken).WithinDeadline();
+
+        Assert.Equal(["seen"], audit.Texts);
+        Assert.Empty(_transport.Texts);
+    }
+
+    [Fact]
+    public async Task A_transport_that_asks_for_its_own_buffer_is_told_so()
+    {
+        Services.AddBatchKit().UseLocal(services =>
+        {
+            services.GetRequiredService<IOutputBuffer>();
+            return _transport;
+        });
+        using var host = _application.Build();
+
+        var exception = await Assert.ThrowsAsync<InvalidOperationException>(() => host.StartAsync(TestContext.Current.CancellationToken));
+
+        Assert.Contains("while its own transports", exception.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Each_buffer_has_a_health_check()
+    {
+        Services.AddLogging();
+        Services.AddBatchKit().UseLocal(_ => _transport);
+        Services.AddBatchKit("audit").UseLocal(_ => _transport);
+        using var host = _application.Build();
+        await host.StartAsync(TestContext.Current.CancellationToken);
+        var checks = host.Services.GetRequiredService<HealthCheckService>();
+
+        var running = await checks.CheckHealthAsync(TestContext.Current.CancellationToken);
+        await host.StopAsync(TestContext.Current.CancellationToken).WithinDeadline();
+        var stopped = await checks.CheckHealthAsync(TestContext.Current.CancellationToken);
+
+        Assert.Equal("batchkit, batchkit-audit", string.Join(", ", running.Entries.Keys.Order(StringComparer.Ordinal)));
+        Assert.Equal(HealthStatus.Healthy, running.Status);
+        Assert.Equal(HealthStatus.Unhealthy, stopped.Status);
+        Assert.All(stopped.Entries.Values, entry => Assert.False(string.IsNullOrWhiteSpace(entry.Description)));
+    }
+
+    private sealed class OneRouteRouter(string route) : IOutputRouter
+    {
+        private readonly ImmutableArray<string> _routes = [route];
+
+        public ImmutableArray<string> GetRoutes(OutputHandle handle) => _routes;
+    }
+}

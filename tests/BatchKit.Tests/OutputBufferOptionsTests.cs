@@ -1,0 +1,56 @@
+using BatchKit.TransportSpecification.Support;
+using Microsoft.Extensions.Options;
+
+namespace BatchKit.Tests;
+
+public sealed class OutputBufferOptionsTests
+{
+    public static TheoryData<string, Action<OutputBufferOptions>> BrokenSettings => new()
+    {
+        { nameof(OutputBufferOptions.Node), options => options.Node = OutputHandle.MaxNode + 1 },
+        { nameof(OutputBufferOptions.MaxBatchBytes), options => options.MaxBatchBytes = 0 },
+        { nameof(OutputBufferOptions.MaxBatchMessages), options => options.MaxBatchMessages = 0 },
+        { nameof(OutputBufferOptions.MaxMessageBytes), options => options.MaxMessageBytes = 0 },
+        { nameof(OutputBufferOptions.MaxMessageBytes), options => options.MaxBufferedBytes = 64 * 1024 },
+        { nameof(OutputBufferOptions.MaxBufferedBytes), options => options.MaxBufferedBytes = -1 },
+        { nameof(OutputBufferOptions.Overflow), options => options.Overflow = (OverflowPolicy)99 },
+        { nameof(OutputBufferOptions.Linger), options => options.Linger = TimeSpan.FromTicks(-1) },
+        { nameof(OutputBufferOptions.Linger), options => options.MaxScopeAge = options.Linger = TimeSpan.FromSeconds(1) },
+        { nameof(OutputBufferOptions.MaxSendBytes), options => options.MaxSendBytes = 255 },
+        { nameof(OutputBufferOptions.MaxSendBatches), options => options.MaxSendBatches = 0 },
+        { nameof(OutputBufferOptions.SendTimeout), options => options.SendTimeout = TimeSpan.Zero },
+        { nameof(OutputBufferOptions.DeliveryTimeout), options => options.DeliveryTimeout = TimeSpan.FromDays(2) },
+        { nameof(OutputBufferOptions.RetryDelay), options => options.RetryDelay = TimeSpan.Zero },
+        { nameof(OutputBufferOptions.MaxRetryDelay), options => options.MaxRetryDelay = TimeSpan.FromMilliseconds(99) },
+        { nameof(OutputBufferOptions.MaxScopeAge), options => options.MaxScopeAge = TimeSpan.Zero },
+        { nameof(OutputBufferOptions.HandleIdleTimeout), options => options.HandleIdleTimeout = TimeSpan.Zero },
+        { nameof(OutputBufferOptions.MaxIdleHandles), options => options.MaxIdleHandles = -1 },
+        { nameof(OutputBufferOptions.DrainTimeout), options => options.DrainTimeout = TimeSpan.FromHours(2) },
+    };
+
+    [Theory]
+    [MemberData(nameof(BrokenSettings))]
+    public void A_setting_outside_its_range_is_named(string setting, Action<OutputBufferOptions> breakIt)
+    {
+        var options = new OutputBufferOptions();
+        breakIt(options);
+
+        var exception = Assert.Throws<OptionsValidationException>(() => OutputBufferOptionsValidator.ThrowIfInvalid(options, "game"));
+
+        Assert.Equal("game", exception.OptionsName);
+        Assert.Contains(setting, exception.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public void The_defaults_are_valid() => OutputBufferOptionsValidator.ThrowIfInvalid(new OutputBufferOptions(), "");
+
+    [Fact]
+    public void Without_a_host_a_bad_setting_is_refused_too()
+    {
+        var options = new OutputBufferOptions { MaxBatchMessages = 0 };
+
+        var exception = Assert.Throws<OptionsValidationException>(() => new OutputBuffer(new CollectingTransport(), options));
+
+        Assert.Contains(nameof(OutputBufferOptions.MaxBatchMessages), exception.Message, StringComparison.Ordinal);
+    }
+}

@@ -9,6 +9,9 @@ public sealed class MessageHeader
     /// <summary>The longest <see cref="Key"/>, <see cref="ContentType"/>, property name or property value, in UTF-8 bytes: 65,535.</summary>
     public const int MaxTextBytes = ushort.MaxValue;
 
+    // Measured on first use; writing it twice at once does no harm.
+    private int _encodedBytes;
+
     /// <summary>A header that only says that the message is a prompt.</summary>
     public static MessageHeader Prompt { get; } = new() { Kind = MessageKind.Prompt };
 
@@ -29,4 +32,19 @@ public sealed class MessageHeader
 
     /// <summary>Properties that a transport may know, such as MQTT 5's user properties, in order; empty by default.</summary>
     public ImmutableArray<KeyValuePair<string, string>> Properties { get; init; } = [];
+
+    /// <summary>At most what it takes in a frame, which is what the buffer reserves for it.</summary>
+    internal int EncodedBytes => _encodedBytes != 0 ? _encodedBytes : _encodedBytes = MeasureEncoded();
+
+    // Three bytes are the most that UTF-8 needs for a UTF-16 unit; ten cover a number and every length before a text.
+    private int MeasureEncoded()
+    {
+        const int bytesPerUnit = 3;
+        const int bytesPerNumber = 10;
+        var units = (Key?.Length ?? 0) + (ContentType?.Length ?? 0);
+        var total = bytesPerNumber * (3 + ExcludedConnections.Length + (2 * Properties.Length));
+        foreach (var property in Properties)
+            units += property.Key.Length + property.Value.Length;
+        return total + (units * bytesPerUnit);
+    }
 }

@@ -21,7 +21,13 @@ public sealed record OutputStatistics
     public required long FailedMessages { get; init; }
 
     /// <summary>Messages accepted and then dropped, for whatever reason. Those turned away at the door are in <see cref="RefusedMessages"/>.</summary>
-    public required long DroppedMessages { get; init; }
+    public long DroppedMessages => OverflowDroppedMessages + StopDroppedMessages;
+
+    /// <summary>Messages accepted and then dropped to make room for newer ones (policy <see cref="OverflowPolicy.DropOldest"/>).</summary>
+    public required long OverflowDroppedMessages { get; init; }
+
+    /// <summary>Messages accepted and then dropped because the drain limit passed before they were sent.</summary>
+    public required long StopDroppedMessages { get; init; }
 
     /// <summary>Messages that were dropped before they were accepted (policy <see cref="OverflowPolicy.DropNewest"/>).</summary>
     public required long RefusedMessages { get; init; }

@@ -1,0 +1,116 @@
+using BatchKit.Dispatch;
+
+namespace BatchKit.Buffering;
+
+/// <summary>An async flow's scope on every handle it writes to. Never pooled: a task that outlives it would join the next one.</summary>
+internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int openerLine) : IScopeToken
+{
+    public const long OutermostVersion = 0;
+
+    private readonly Lock _gate = new();
+
+    // Guarded by _gate, inside which a handle's lock may be taken.
+    private HandleBuffer? _firstHandle;
+    private BufferingScope _firstScope;
+    private Dictionary<HandleBuffer, BufferingScope>? _moreScopes;
+    private HashSet<long>? _nested;
+    private long _lastVersion;
+    private bool _outermostIsClosed;
+    private volatile bool _isClosed;
+
+    public bool IsOpen => !_isClosed;
+
+    /// <summary>Takes a scope on a handle at the flow's first write to it.</summary>
+    public void Cover(HandleBuffer handle)
+    {
+        lock (_gate)
+        {
+            if (_isClosed || ReferenceEquals(_firstHandle, handle) || _moreScopes?.ContainsKey(handle) == true)
+                return;
+
+            // Retired meanwhile: the write looks the handle up again and covers the new one.
+            if (handle.OpenScope(openerFile, openerLine) is not { } scope)
+                return;
+            if (_firstHandle is null)
+                (_firstHandle, _firstScope) = (handle, scope);
+            else
+                (_moreScopes ??= []).Add(handle, scope);
+        }
+    }
+
+    /// <returns>Null when the scope has closed meanwhile.</returns>
+    public BufferingScope? TryNest()
+    {
+        lock (_gate)
+        {
+            if (_isClosed)
+                return null;
+            (_nested ??= []).Add(++_lastVersion);
+            return new BufferingScope(this, _lastVersion);
+        }
+    }
+
+    public void Close(long version)
+    {
+        if (TryEnd(version))
+            CloseHandles();
+    }
+
+    public ValueTask CloseAsync(long version)
+    {
+        if (!TryEnd(version))
+            return default;
+        CloseHandles();
+        return WaitForHandlesAsync();
+    }
+
+    private bool TryEnd(long version)
+    {
+        lock (_gate)
+        {
+            if (version == OutermostVersion ? _outermostIsClosed : _nested?.Remove(version) != true)
+                return false;
+            _outermostIsClosed |= version == OutermostVersion;
+            if (!_outermostIsClosed || _nested?.Count > 0)
+                return false;
+            _isClosed = true;
+        }
+
+        owner.OnClosed(this);
+        return true;
+    }
+
+    // From here on the scope is closed, so its fields no longer change.
+    private void CloseHandles()
+    {
+        if (_moreScopes is null)
+        {
+            _firstScope.Dispose();
+            return;
+        }
+
+        var partitions = new HashSet<DispatchPartition>(_firstHandle!.Partitions);
+        foreach (var handle in _moreScopes.Keys)
+            partitions.UnionWith(handle.Partitions);
+        foreach (var partition in partitions)
+            partition.Hold();
+        _firstScope.Dispose();
+        foreach (var scope in _moreScopes.Values)
+            scope.Dispose();
+        foreach (var partition in partitions)
+        {
+            if (partition.ReleaseHold())
+                partition.Start();
+        }
+    }
+
+    private async ValueTask WaitForHandlesAsync()
+    {
+        if (_firstHandle is not null)
+            await _firstHandle.WaitForSettlementAsync(CancellationToken.None).ConfigureAwait(false);
+        if (_moreScopes is null)
+            return;
+        foreach (var handle in _moreScopes.Keys)
+            await handle.WaitForSettlementAsync(CancellationToken.None).ConfigureAwait(false);
+    }
+}

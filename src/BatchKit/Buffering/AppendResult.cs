@@ -1,0 +1,13 @@
+namespace BatchKit.Buffering;
+
+/// <summary>What became of an append.</summary>
+internal enum AppendResult
+{
+    Accepted,
+
+    /// <summary>The byte budget has no room; the overflow policy decides.</summary>
+    NoRoom,
+
+    /// <summary>The handle's buffer was given up as idle meanwhile: look it up again.</summary>
+    Retired,
+}

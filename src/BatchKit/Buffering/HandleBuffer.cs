@@ -1,0 +1,248 @@
+using BatchKit.Diagnostics;
+using BatchKit.Dispatch;
+
+namespace BatchKit.Buffering;
+
+/// <summary>One handle's output until it is queued: counts its scopes and decides when its batch is sealed.</summary>
+/// <remarks>
+/// The lock guards every field, so that counting, sealing and queueing are one step and no wake-up is lost. Inside it a partition's lock or
+/// the linger queue's may be taken, never the other way round; nothing is sent, awaited or called back under it.
+/// </remarks>
+internal sealed class HandleBuffer
+{
+    private readonly Lock _gate = new();
+    private readonly BufferingSettings _settings;
+    private BatchBuilder _builder;
+    private HandleScopes _scopes;
+    private bool _lingers;
+    private bool _isRetired;
+    private long _usedAt;
+    private long _acceptedMessages;
+    private long _acceptedBytes;
+
+    public HandleBuffer(OutputHandle handle, DispatchPartition[] partitions, BufferingSettings settings)
+    {
+        _settings = settings;
+        Handle = handle;
+        Partitions = partitions;
+        _usedAt = settings.Clock.Timestamp;
+        _builder = new BatchBuilder(this, _gate, partitions, settings);
+    }
+
+    public OutputHandle Handle { get; }
+
+    public DispatchPartition[] Partitions { get; }
+
+    /// <summary>The place in the buffer's order of what a scope holds back; null when it holds nothing.</summary>
+    public long? HeldOrder
+    {
+        get
+        {
+            lock (_gate)
+                return _builder.HasHeld ? _builder.HeldOrder : null;
+        }
+    }
+
+    /// <summary>Adds a message, and queues its batch where no scope holds it back.</summary>
+    public AppendResult Append(ReadOnlySpan<byte> payload, MessageHeader? header, int prepaid)
+    {
+        var result = AppendResult.NoRoom;
+        int starts;
+        lock (_gate)
+        {
+            if (_isRetired)
+                return AppendResult.Retired;
+            if (_builder.TryAppend(payload, header, prepaid, out starts))
+            {
+                result = AppendResult.Accepted;
+                _acceptedMessages++;
+                _acceptedBytes += payload.Length;
+                _usedAt = _settings.Clock.Timestamp;
+                starts |= QueueUnlessHeld();
+            }
+        }
+
+        if (starts != 0)
+            _builder.Start(starts);
+        return result;
+    }
+
+    /// <returns>Null when the handle was retired meanwhile: look it up again.</returns>
+    public BufferingScope? OpenScope(string openerFile, int openerLine)
+    {
+        BufferingScope scope;
+        int starts;
+        lock (_gate)
+        {
+            if (_isRetired)
+                return null;
+
+            // What was written before the scope must not wait for it.
+            starts = _scopes.Count == 0 && _builder.HasOpen ? _builder.SealAndQueue(FlushReason.ScopeOpened) : 0;
+            _usedAt = _settings.Clock.Timestamp;
+            var token = _scopes.Open(this, openerFile, openerLine, _usedAt);
+            scope = new BufferingScope(token, token.Version);
+        }
+
+        _builder.Start(starts);
+        return scope;
+    }
+
+    /// <returns>True when it was open, was the last one, and held something back.</returns>
+    public bool CloseScope(HandleScopeToken token, long version)
+    {
+        bool flushes;
+        int starts;
+        lock (_gate)
+        {
+            if (token.Version != version)
+                return false;
+            flushes = _scopes.Count == 1 && _builder.HasOpen;
+            starts = Close(token, FlushReason.ScopeClosed);
+        }
+
+        _builder.Start(starts);
+        return flushes;
+    }
+
+    /// <summary>Closes the scope that was opened last.</summary>
+    /// <returns>False when none is open.</returns>
+    public bool CloseYoungestScope()
+    {
+        int starts;
+        lock (_gate)
+        {
+            if (_scopes.Youngest is not { } youngest)
+                return false;
+            starts = Close(youngest, FlushReason.ScopeClosed);
+        }
+
+        _builder.Start(starts);
+        return true;
+    }
+
+    /// <summary>Seals and queues what is open, in open scopes too.</summary>
+    public void Flush(FlushReason reason)
+    {
+        int starts;
+        lock (_gate)
+            starts = _builder.HasOpen ? _builder.SealAndQueue(reason) : 0;
+        _builder.Start(starts);
+    }
+
+    /// <summary>Queues what lingers; what a scope holds back stays.</summary>
+    public void FlushLinger()
+    {
+        int starts;
+        lock (_gate)
+        {
+            _lingers = false;
+            starts = _scopes.Count == 0 && _builder.HasOpen ? _builder.SealAndQueue(FlushReason.Linger) : 0;
+        }
+
+        _builder.Start(starts);
+    }
+
+    /// <summary>Completes when all that was queued so far is settled; at once inside a send, which could not end otherwise.</summary>
+    public ValueTask WaitForSettlementAsync(CancellationToken cancellationToken)
+    {
+        FlushWaiter? waiter;
+        lock (_gate)
+        {
+            if (_builder.Settlement.IsIdle || _settings.SendContext.IsInside)
+                return default;
+            waiter = _builder.Settlement.Wait();
+        }
+
+        return waiter is null ? default : new ValueTask(waiter.Task.WaitAsync(cancellationToken));
+    }
+
+    /// <summary>Takes what a scope holds back out, to make room. The caller settles it as dropped.</summary>
+    public PendingBatch? TakeHeld()
+    {
+        lock (_gate)
+            return _builder.HasHeld ? _builder.TakeHeld() : null;
+    }
+
+    /// <summary>Closes scopes that are too old, and retires the handle when it is idle and was for long.</summary>
+    /// <returns>True when it was retired.</returns>
+    public bool Sweep(TimeSpan idleTimeout)
+    {
+        List<ExpiredScope>? expired;
+        var starts = 0;
+        bool retires;
+        lock (_gate)
+        {
+            expired = CloseExpired(ref starts);
+            retires = _scopes.Count == 0 && !_builder.HasOpen && _builder.Settlement.IsIdle && !_isRetired
+                && _settings.Clock.AgeOf(_usedAt) >= idleTimeout;
+            _isRetired |= retires;
+        }
+
+        foreach (var scope in expired ?? [])
+            _settings.Logger.ScopeExpired(_settings.Options.MaxScopeAge, scope.OpenerFile, scope.OpenerLine);
+        _builder.Start(starts);
+        return retires;
+    }
+
+    /// <summary>Takes no more messages and queues what is open: the buffer stops.</summary>
+    public void Stop()
+    {
+        int starts;
+        lock (_gate)
+        {
+            _isRetired = true;
+            starts = _builder.HasOpen ? _builder.SealAndQueue(FlushReason.Drain) : 0;
+        }
+
+        _builder.Start(starts);
+    }
+
+    public HandleStatistics GetStatistics()
+    {
+        lock (_gate)
+            return new HandleStatistics(_acceptedMessages, _acceptedBytes, _builder.HeldMessages, _scopes.Count);
+    }
+
+    private int QueueUnlessHeld()
+    {
+        // While a writer waits for room, holding back could make it wait for ever.
+        if (_settings.Budget.HasWaiters)
+            return _builder.SealAndQueue(FlushReason.RoomNeeded);
+        if (_scopes.Count > 0)
+            return 0;
+        if (!_settings.Lingers)
+            return _builder.QueueOpen();
+        if (!_lingers)
+        {
+            _lingers = true;
+            _settings.Linger.Add(this);
+        }
+
+        return 0;
+    }
+
+    private int Close(HandleScopeToken token, FlushReason reason)
+    {
+        _scopes.Close(token);
+        return _scopes.Count == 0 && _builder.HasOpen ? _builder.SealAndQueue(reason) : 0;
+    }
+
+    private List<ExpiredScope>? CloseExpired(ref int starts)
+    {
+        List<ExpiredScope>? expired = null;
+        for (var scope = _scopes.Youngest; scope is not null;)
+        {
+            var older = scope.Next;
+            if (_settings.Clock.AgeOf(scope.OpenedAt) > _settings.Options.MaxScopeAge)
+            {
+                (expired ??= []).Add(new ExpiredScope(scope.OpenerFile, scope.OpenerLine));
+                starts |= Close(scope, FlushReason.ScopeExpired);
+            }
+
+            scope = older;
+        }
+
+        return expired;
+    }
+}

@@ -1,0 +1,42 @@
+namespace BatchKit.Buffering;
+
+/// <summary>A handle's open scopes, youngest first, and its free tokens. Guarded by the handle's lock.</summary>
+internal struct HandleScopes
+{
+    private HandleScopeToken? _youngest;
+    private HandleScopeToken? _free;
+
+    public int Count { get; private set; }
+
+    public readonly HandleScopeToken? Youngest => _youngest;
+
+    public HandleScopeToken Open(HandleBuffer owner, string openerFile, int openerLine, long now)
+    {
+        var token = _free ?? new HandleScopeToken(owner);
+        _free = token.Next;
+        token.OpenerFile = openerFile;
+        token.OpenerLine = openerLine;
+        token.OpenedAt = now;
+        token.Previous = null;
+        token.Next = _youngest;
+        if (_youngest is not null)
+            _youngest.Previous = token;
+        _youngest = token;
+        Count++;
+        return token;
+    }
+
+    public void Close(HandleScopeToken token)
+    {
+        token.Version++;
+        if (token.Previous is null)
+            _youngest = token.Next;
+        else
+            token.Previous.Next = token.Next;
+        if (token.Next is not null)
+            token.Next.Previous = token.Previous;
+        token.Next = _free;
+        _free = token;
+        Count--;
+    }
+}

@@ -1,0 +1,116 @@
+using BatchKit.Dispatch;
+
+namespace BatchKit.Buffering;
+
+/// <summary>Takes a message to its handle's buffer, and decides what happens when there is no room.</summary>
+internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientScopes, Dispatcher dispatcher, BufferingSettings settings, int maxMessageBytes, string bufferName)
+{
+    public bool TryWrite(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header)
+    {
+        ThrowIfTooLarge(payload.Length, header);
+        return TryAppend(handle, payload, header, prepaid: 0) switch
+        {
+            AppendResult.Accepted => true,
+            AppendResult.NoRoom => TryAppendByPolicy(handle, payload, header) ?? false,
+            _ => false,
+        };
+    }
+
+    public void Write(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header)
+    {
+        ThrowIfTooLarge(payload.Length, header);
+        var result = TryAppend(handle, payload, header, prepaid: 0);
+        if (result == AppendResult.Accepted)
+            return;
+        ThrowIfStopped(result);
+        if (TryAppendByPolicy(handle, payload, header) is null)
+            throw NoRoom();
+    }
+
+    public ValueTask WriteAsync(OutputHandle handle, ReadOnlyMemory<byte> payload, MessageHeader? header, CancellationToken cancellationToken)
+    {
+        ThrowIfTooLarge(payload.Length, header);
+        if (cancellationToken.IsCancellationRequested)
+            return ValueTask.FromCanceled(cancellationToken);
+        var result = TryAppend(handle, payload.Span, header, prepaid: 0);
+        if (result == AppendResult.Accepted)
+            return default;
+        ThrowIfStopped(result);
+        if (settings.Options.Overflow == OverflowPolicy.Wait && !settings.SendContext.IsInside)
+            return WaitAndWriteAsync(handle, payload, header, cancellationToken);
+        if (TryAppendByPolicy(handle, payload.Span, header) is null)
+            throw NoRoom();
+        return default;
+    }
+
+    private async ValueTask WaitAndWriteAsync(
+        OutputHandle handle, ReadOnlyMemory<byte> payload, MessageHeader? header, CancellationToken cancellationToken)
+    {
+        var cost = PendingBatch.CostOf(payload.Length, header);
+        var reservation = settings.Budget.ReserveAsync(cost, cancellationToken);
+
+        // After the reservation has been asked for, every further write is queued at once, so what is held now is all there is.
+        handles.FlushAll(FlushReason.RoomNeeded);
+        await reservation.ConfigureAwait(false);
+        var result = TryAppend(handle, payload.Span, header, prepaid: cost);
+        if (result == AppendResult.Accepted)
+            return;
+        settings.Budget.Release(cost);
+        ThrowIfStopped(result);
+    }
+
+    /// <returns>True when it was accepted in the end, false when it was dropped, null when the policy does neither.</returns>
+    private bool? TryAppendByPolicy(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header)
+    {
+        if (settings.Options.Overflow is OverflowPolicy.Wait or OverflowPolicy.Fail)
+            return null;
+        while (settings.Options.Overflow == OverflowPolicy.DropOldest && TryDropOldest())
+        {
+            if (TryAppend(handle, payload, header, prepaid: 0) == AppendResult.Accepted)
+                return true;
+        }
+
+        settings.Metrics.CountRefused();
+        return false;
+    }
+
+    // What is queued goes before what open scopes hold: it is found without walking the handles.
+    private bool TryDropOldest()
+    {
+        if (dispatcher.TryDropOldest())
+            return true;
+        if (handles.FindOldestHeld()?.TakeHeld() is not { } held)
+            return false;
+        dispatcher.Drop(held);
+        return true;
+    }
+
+    /// <returns>Retired only when the buffer has stopped.</returns>
+    private AppendResult TryAppend(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header, int prepaid)
+    {
+        var result = AppendResult.Retired;
+        while (result == AppendResult.Retired && handles.Find(handle) is { } buffer)
+        {
+            ambientScopes.Current?.Cover(buffer);
+            result = buffer.Append(payload, header, prepaid);
+        }
+
+        return result;
+    }
+
+    private void ThrowIfTooLarge(int payloadBytes, MessageHeader? header)
+    {
+        var bytes = payloadBytes + (long)(header?.EncodedBytes ?? 0);
+        if (bytes <= maxMessageBytes)
+            return;
+        var isOwnLimit = maxMessageBytes == settings.Options.MaxMessageBytes;
+        var limit = isOwnLimit ? nameof(OutputBufferOptions.MaxMessageBytes) : "the transport's MaxMessageBytes";
+        throw new OutputOverflowException(limit, maxMessageBytes, $"A message of {bytes} bytes is larger than {limit} ({maxMessageBytes}).");
+    }
+
+    private static void ThrowIfStopped(AppendResult result) => ObjectDisposedException.ThrowIf(result == AppendResult.Retired, typeof(OutputBuffer));
+
+    private OutputOverflowException NoRoom() => new(
+        nameof(OutputBufferOptions.MaxBufferedBytes), settings.Budget.Capacity,
+        $"Output buffer '{bufferName}' has no room: {settings.Budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({settings.Budget.Capacity}) bytes are accepted and not yet settled.");
+}

@@ -1,0 +1,137 @@
+using System.Collections.Immutable;
+using BatchKit.Diagnostics;
+using BatchKit.Transports;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+
+namespace BatchKit.Dispatch;
+
+/// <summary>All routes and partitions of a buffer: which of them a handle's output takes, and their end at stop.</summary>
+internal sealed class Dispatcher : IAsyncDisposable
+{
+    // One bit each in the mask of partitions to start.
+    public const int MaxRoutes = 31;
+
+    private readonly DispatchSettings _settings;
+    private readonly IOutputRouter? _router;
+    private readonly Dictionary<string, DispatchRoute> _routes = new(StringComparer.Ordinal);
+    private readonly List<DispatchPartition> _partitions = [];
+    private readonly Lock _evictionGate = new();
+    private readonly PartitionCounters _evictedHeld = new();
+    private readonly DispatchRoute _firstRoute;
+
+    public Dispatcher(IReadOnlyList<OutputRoute> routes, IOutputRouter? router, DispatchSettings settings, long epoch)
+    {
+        _settings = settings;
+        _router = router;
+        foreach (var route in routes)
+            Add(route, epoch);
+        _firstRoute = _routes[routes[0].Name];
+    }
+
+    public bool SendsAreStuck => _partitions.Exists(static partition => partition.Failure is not null);
+
+    public IReadOnlyList<DispatchPartition> Partitions => _partitions;
+
+    /// <summary>The partition of each route that the handle's output takes.</summary>
+    /// <exception cref="InvalidOperationException">The router named none, or one that does not exist.</exception>
+    public DispatchPartition[] PartitionsOf(OutputHandle handle)
+    {
+        if (_router is null)
+            return _firstRoute.PartitionsOf(handle);
+        var names = _router.GetRoutes(handle);
+        if (names.IsDefaultOrEmpty)
+            throw new InvalidOperationException($"The router {_router.GetType().Name} named no route for a handle.");
+        if (names.Length == 1)
+            return Find(names[0]).PartitionsOf(handle);
+        return [.. names.Distinct(StringComparer.Ordinal).Select(name => Find(name).PartitionsOf(handle)[0])];
+    }
+
+    /// <summary>Drops the batch that waits longest in any queue.</summary>
+    /// <returns>False when none waits.</returns>
+    public bool TryDropOldest()
+    {
+        DispatchPartition? oldest = null;
+        var oldestOrder = long.MaxValue;
+        foreach (var partition in _partitions)
+        {
+            if (partition.OldestOrder is { } order && order < oldestOrder)
+                (oldest, oldestOrder) = (partition, order);
+        }
+
+        return oldest is not null && oldest.TryDropOldest();
+    }
+
+    /// <summary>Drops a batch that never reached a queue.</summary>
+    public void Drop(PendingBatch held)
+    {
+        lock (_evictionGate)
+        {
+            foreach (var route in held.Routes)
+                OutgoingSend.Settle(route, Settled.Dropped, failure: null, _evictedHeld);
+        }
+    }
+
+    public Task WhenIdleAsync() => Task.WhenAll(_partitions.Select(static partition => partition.WhenIdleAsync()));
+
+    /// <summary>The drain limit has passed: ends the sends under way and drops what waits.</summary>
+    public void Abort()
+    {
+        foreach (var partition in _partitions)
+            partition.Abort();
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        foreach (var partition in _partitions)
+            await partition.DisposeAsync().ConfigureAwait(false);
+    }
+
+    public OutputStatistics GetStatistics() => new()
+    {
+        AcceptedMessages = 0,
+        AcceptedBytes = 0,
+        AcknowledgedMessages = _partitions.Sum(static partition => partition.Counters.AcknowledgedMessages),
+        FailedMessages = _partitions.Sum(static partition => partition.Counters.FailedMessages),
+        StopDroppedMessages = _partitions.Sum(static partition => partition.Counters.DroppedMessages),
+        OverflowDroppedMessages = _partitions.Sum(static partition => partition.EvictedMessages) + _evictedHeld.DroppedMessages,
+        RefusedMessages = _settings.Metrics.RefusedMessages,
+        PendingMessages = _partitions.Sum(static partition => partition.CountPendingMessages()),
+        BufferedBytes = 0,
+        Batches = _settings.Metrics.Batches,
+        Sends = _partitions.Sum(static partition => partition.Counters.Sends),
+        FailedSends = _partitions.Sum(static partition => partition.Counters.FailedSends),
+        LiveHandles = 0,
+        OpenScopes = 0,
+    };
+
+    /// <summary>A sentence for each route that cannot send now.</summary>
+    public ImmutableArray<string> DescribeFailures() =>
+    [
+        .. _partitions.Where(static partition => partition.Failure is not null).Select(partition =>
+        {
+            var failure = partition.Failure!;
+            var since = _settings.TimeProvider.GetElapsedTime(failure.Since);
+            return $"Route '{partition.RouteName}' has not been able to send for {since.TotalSeconds:0} s ({failure.Attempts} attempts): {failure.Cause.Message}";
+        }),
+    ];
+
+    private DispatchRoute Find(string name) => _routes.TryGetValue(name, out var route)
+        ? route
+        : throw new InvalidOperationException(
+            $"The router {_router!.GetType().Name} named the route '{name}', which was not added; there are: {string.Join(", ", _routes.Keys)}.");
+
+    private void Add(OutputRoute route, long epoch)
+    {
+        var partitions = new DispatchPartition[route.Partitions];
+        for (var index = 0; index < partitions.Length; index++)
+        {
+            var producer = new ProducerId(_settings.Options.Node, epoch, _partitions.Count);
+            var sender = new PartitionSender(_settings, route.Name, route.Transport, producer);
+            partitions[index] = new DispatchPartition(_settings, route.Name, route.Transport.SendsWithoutBlocking, sender);
+            _partitions.Add(partitions[index]);
+        }
+
+        if (!_routes.TryAdd(route.Name, new DispatchRoute(partitions)))
+            throw new ArgumentException($"The route '{route.Name}' was given twice.", nameof(route));
+    }
+}

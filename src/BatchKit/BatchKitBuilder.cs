@@ -40,7 +40,7 @@ public sealed class BatchKitBuilder
         ArgumentNullException.ThrowIfNull(transport);
         ArgumentOutOfRangeException.ThrowIfLessThan(partitions, 1);
         ArgumentOutOfRangeException.ThrowIfGreaterThan(partitions, OutputRoute.MaxPartitions);
-        if (_routes.Exists(route => route.Name == routeName))
+        if (HasRoute(routeName))
             throw new InvalidOperationException($"{this} already has a route '{routeName}'.");
         _routes.Add(new RouteRegistration(routeName, transport, partitions));
         return this;
@@ -64,6 +64,10 @@ public sealed class BatchKitBuilder
         _router = router;
         return this;
     }
+
+    /// <summary>True when a route of that name was added; ask when services are made, as routes may be added in any order.</summary>
+    /// <param name="routeName">The route's name.</param>
+    public bool HasRoute(string routeName) => _routes.Exists(route => route.Name == routeName);
 
     /// <summary>The buffer, for a person.</summary>
     public override string ToString() => Name.Length == 0 ? "The unnamed output buffer" : $"The output buffer '{Name}'";

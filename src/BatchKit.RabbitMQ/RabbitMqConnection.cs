@@ -1,0 +1,173 @@
+using Microsoft.Extensions.Logging;
+using RabbitMQ.Client;
+using RabbitMQ.Client.Events;
+
+namespace BatchKit.RabbitMQ;
+
+/// <summary>One connection with one channel: opened when it is asked for, again after it was lost or discarded.</summary>
+/// <remarks>
+/// The client's own recovery is off: after a restart of the broker it may leave a publisher waiting for ever (rabbitmq-dotnet-client, issue 1930),
+/// while a fresh connection always works.
+/// </remarks>
+internal sealed class RabbitMqConnection : IAsyncDisposable
+{
+    private readonly RabbitMqOptions _options;
+    private readonly CreateChannelOptions _channelOptions;
+    private readonly Func<IChannel, CancellationToken, Task> _prepare;
+    private readonly RabbitMqConnector _connector;
+    private readonly TimeProvider _timeProvider;
+    private readonly ILogger _logger;
+    private readonly RabbitMqClosings _closings;
+
+    // Held while connecting: callers that wait for the same attempt share its outcome.
+    private readonly SemaphoreSlim _opening = new(1, 1);
+    private int _attempts;
+    private Exception? _failure;
+
+    private volatile OpenChannel? _open;
+    private volatile string? _blockedReason;
+    private volatile bool _isDisposed;
+
+    public RabbitMqConnection(RabbitMqOptions options, string purpose, CreateChannelOptions channelOptions,
+        Func<IChannel, CancellationToken, Task> prepare, TimeProvider timeProvider, ILogger logger)
+    {
+        _options = options;
+        _channelOptions = channelOptions;
+        _prepare = prepare;
+        _connector = new RabbitMqConnector(options, purpose);
+        _timeProvider = timeProvider;
+        _logger = logger;
+        _closings = new RabbitMqClosings(timeProvider);
+    }
+
+    /// <summary>Which broker, for errors and logs; without user name and password.</summary>
+    public string Target => _connector.Target;
+
+    public bool IsOpen => _open is { Channel.IsOpen: true };
+
+    /// <summary>Why the broker takes no messages now although it is connected, as it says itself; null when it takes them.</summary>
+    public string? BlockedReason => _blockedReason;
+
+    /// <summary>The open channel; connects when there is none.</summary>
+    /// <exception cref="IOException">The broker can't be reached or refuses the login: the message says which and why.</exception>
+    public ValueTask<OpenChannel> OpenAsync(CancellationToken cancellationToken) =>
+        _open is { Channel.IsOpen: true } open ? new ValueTask<OpenChannel>(open) : OpenSlowAsync(cancellationToken);
+
+    /// <summary>Gives a channel up that did not answer or broke; the next <see cref="OpenAsync"/> connects anew.</summary>
+    public void Discard(OpenChannel channel)
+    {
+        if (Interlocked.CompareExchange(ref _open, null, channel) == channel)
+            _closings.Start(channel.Connection);
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        _isDisposed = true;
+        await _opening.WaitAsync().ConfigureAwait(false);
+        if (_open is { } open)
+            Discard(open);
+        _opening.Release();
+        await _closings.WaitAsync().ConfigureAwait(false);
+    }
+
+    private async ValueTask<OpenChannel> OpenSlowAsync(CancellationToken cancellationToken)
+    {
+        var attemptsBefore = Volatile.Read(ref _attempts);
+        await _opening.WaitAsync(cancellationToken).ConfigureAwait(false);
+        try
+        {
+            if (_open is { Channel.IsOpen: true } open)
+                return open;
+            ObjectDisposedException.ThrowIf(_isDisposed, this);
+            if (_attempts != attemptsBefore && _failure is { } failure)
+                throw new IOException(failure.Message, failure);
+            return await ConnectAsync(cancellationToken).ConfigureAwait(false);
+        }
+        finally
+        {
+            _opening.Release();
+        }
+    }
+
+    private async Task<OpenChannel> ConnectAsync(CancellationToken cancellationToken)
+    {
+        if (_open is { } lost)
+            Discard(lost);
+        using var limit = new CancellationTokenSource(_options.ConnectTimeout, _timeProvider);
+        using var either = CancellationTokenSource.CreateLinkedTokenSource(limit.Token, cancellationToken);
+        var attempt = MakeChannelAsync(either.Token);
+        try
+        {
+            // The client watches the token, but not in every wait: the time limit must hold even so.
+            var open = await attempt.WaitAsync(either.Token).ConfigureAwait(false);
+            _failure = null;
+            _open = open;
+            Log.Connected(_logger, _connector.Purpose, Target);
+            return open;
+        }
+        catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
+        {
+            _closings.Start(attempt);
+            throw Remember(exception, timedOut: limit.IsCancellationRequested);
+        }
+        catch (OperationCanceledException)
+        {
+            _closings.Start(attempt);
+            throw;
+        }
+        finally
+        {
+            Interlocked.Increment(ref _attempts);
+        }
+    }
+
+    private async Task<OpenChannel> MakeChannelAsync(CancellationToken cancellationToken)
+    {
+        var connection = await _connector.ConnectAsync(cancellationToken).ConfigureAwait(false);
+        try
+        {
+            connection.ConnectionBlockedAsync += OnBlockedAsync;
+            connection.ConnectionUnblockedAsync += OnUnblockedAsync;
+            connection.ConnectionShutdownAsync += OnShutdownAsync;
+            var channel = await connection.CreateChannelAsync(_channelOptions, cancellationToken).ConfigureAwait(false);
+            await _prepare(channel, cancellationToken).ConfigureAwait(false);
+            _blockedReason = null;
+            return new OpenChannel(connection, channel, _timeProvider.GetTimestamp());
+        }
+        catch
+        {
+            _closings.Start(connection);
+            throw;
+        }
+    }
+
+    private IOException Remember(Exception exception, bool timedOut)
+    {
+        var failure = _connector.Explain(exception, timedOut);
+        if (_failure?.Message != failure.Message)
+            Log.ConnectFailed(_logger, _connector.Purpose, failure.Message);
+        _failure = failure;
+        return failure;
+    }
+
+    private Task OnBlockedAsync(object sender, ConnectionBlockedEventArgs blocked)
+    {
+        _blockedReason = blocked.Reason;
+        Log.Blocked(_logger, Target, blocked.Reason);
+        return Task.CompletedTask;
+    }
+
+    private Task OnUnblockedAsync(object sender, AsyncEventArgs unblocked)
+    {
+        _blockedReason = null;
+        Log.Unblocked(_logger, Target);
+        return Task.CompletedTask;
+    }
+
+    private Task OnShutdownAsync(object sender, ShutdownEventArgs reason)
+    {
+        if (reason.Initiator != ShutdownInitiator.Application)
+            Log.ConnectionLost(_logger, _connector.Purpose, Target, reason.ReplyText);
+        return Task.CompletedTask;
+    }
+}

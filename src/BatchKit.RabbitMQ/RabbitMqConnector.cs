@@ -1,0 +1,83 @@
+using System.Security.Authentication;
+using RabbitMQ.Client;
+using RabbitMQ.Client.Exceptions;
+
+namespace BatchKit.RabbitMQ;
+
+/// <summary>Makes connections from the options, and sentences from what goes wrong.</summary>
+internal sealed class RabbitMqConnector
+{
+    // What RabbitMQ allows at most: a larger frame than ours is for the frame reader to refuse, not a reason to lose the connection.
+    private const uint MaxBodyBytes = 128 * 1024 * 1024;
+
+    private readonly RabbitMqOptions _options;
+    private readonly ConnectionFactory _factory;
+    private readonly AmqpTcpEndpoint[] _endpoints;
+
+    public RabbitMqConnector(RabbitMqOptions options, string purpose)
+    {
+        _options = options;
+        Purpose = purpose;
+        var endpoints = options.Hosts.Select(host => RabbitMqEndpoint.TryParse(host, out var endpoint) ? endpoint.WithPort(options.UseTls) : default).ToArray();
+        Target = $"RabbitMQ at {string.Join(", ", endpoints)} (virtual host {options.VirtualHost})";
+        _endpoints = Array.ConvertAll(endpoints, endpoint => new AmqpTcpEndpoint(endpoint.Host, endpoint.Port, MakeTls(endpoint), MaxBodyBytes));
+        _factory = new ConnectionFactory
+        {
+            UserName = options.UserName,
+            Password = options.Password,
+            VirtualHost = options.VirtualHost,
+            AutomaticRecoveryEnabled = false,
+            TopologyRecoveryEnabled = false,
+            RequestedHeartbeat = options.Heartbeat,
+            RequestedConnectionTimeout = options.ConnectTimeout,
+            HandshakeContinuationTimeout = options.ConnectTimeout,
+            ContinuationTimeout = options.ConnectTimeout,
+            MaxInboundMessageBodySize = MaxBodyBytes,
+            ClientProvidedName = $"BatchKit {options.Prefix} {purpose}",
+            ConsumerDispatchConcurrency = 1,
+        };
+    }
+
+    /// <summary>What the connections are for: sender or receiver.</summary>
+    public string Purpose { get; }
+
+    /// <summary>Which broker, without user name and password.</summary>
+    public string Target { get; }
+
+    public Task<IConnection> ConnectAsync(CancellationToken cancellationToken) =>
+        _factory.CreateConnectionAsync(_endpoints, _factory.ClientProvidedName ?? string.Empty, cancellationToken);
+
+    /// <summary>Says what kept a connection from opening, for a person.</summary>
+    public IOException Explain(Exception exception, bool timedOut)
+    {
+        if (timedOut)
+            return new IOException($"{Target} did not answer within {_options.ConnectTimeout} ({nameof(RabbitMqOptions.ConnectTimeout)}).", exception);
+        var cause = Innermost(exception);
+        var text = cause switch
+        {
+            AuthenticationFailureException => $"{Target} refused the login of user '{_options.UserName}': check UserName and Password.",
+            AuthenticationException => $"{Target} could not be trusted: {cause.Message}",
+            OperationInterruptedException { ShutdownReason: { } reason } => $"{Target} refused: {reason.ReplyText}",
+            _ => $"{Target} can't be reached: {cause.Message}",
+        };
+        return new IOException(text, exception);
+    }
+
+    // The client wraps what happened several times over, at times as one of several exceptions.
+    private static Exception Innermost(Exception exception)
+    {
+        for (var cause = exception; ; cause = cause.InnerException)
+        {
+            if (cause is AuthenticationFailureException or AuthenticationException or OperationInterruptedException { ShutdownReason: not null } || cause.InnerException is null)
+                return cause;
+        }
+    }
+
+    private SslOption MakeTls(RabbitMqEndpoint endpoint) => new()
+    {
+        Enabled = _options.UseTls,
+        ServerName = _options.TlsServerName ?? endpoint.Host,
+        CertificateValidationCallback = _options.ValidateServerCertificate,
+        Certs = _options.ClientCertificates,
+    };
+}

@@ -1,0 +1,50 @@
+using System.Globalization;
+using RabbitMQ.Client;
+
+namespace BatchKit.RabbitMQ;
+
+/// <summary>Names and declares what frames travel through: one direct exchange, and for each node a queue bound to its number and to all.</summary>
+internal sealed class RabbitMqTopology(RabbitMqOptions options)
+{
+    /// <summary>The routing key that reaches every node.</summary>
+    public const string AllNodesKey = "all";
+
+    // One exchange for both, because the broker promises order only among messages that took the same channel and exchange.
+    public string Exchange { get; } = $"{options.Prefix}.direct";
+
+    public static string NodeKey(int node) => node.ToString(CultureInfo.InvariantCulture);
+
+    public string Queue(int node) => $"{options.Prefix}.node.{NodeKey(node)}";
+
+    /// <summary>For a sender, who needs the exchange only.</summary>
+    public Task DeclareExchangeAsync(IChannel channel, CancellationToken cancellationToken) =>
+        options.DeclareTopology
+            ? channel.ExchangeDeclareAsync(Exchange, ExchangeType.Direct, durable: true, autoDelete: false, cancellationToken: cancellationToken)
+            : Task.CompletedTask;
+
+    /// <summary>For a receiver, who brings its queue.</summary>
+    public async Task DeclareQueueAsync(IChannel channel, int node, CancellationToken cancellationToken)
+    {
+        await DeclareExchangeAsync(channel, cancellationToken).ConfigureAwait(false);
+        if (!options.DeclareTopology)
+            return;
+        var queue = Queue(node);
+        await channel.QueueDeclareAsync(queue, options.Durable, exclusive: false, autoDelete: false, MakeArguments(), cancellationToken: cancellationToken)
+            .ConfigureAwait(false);
+
+        // The node's own key first: a group's frame that arrives while a direct one before it was returned would make that one look like a repeat.
+        await channel.QueueBindAsync(queue, Exchange, NodeKey(node), cancellationToken: cancellationToken).ConfigureAwait(false);
+        await channel.QueueBindAsync(queue, Exchange, AllNodesKey, cancellationToken: cancellationToken).ConfigureAwait(false);
+    }
+
+    private Dictionary<string, object?> MakeArguments()
+    {
+        // Two processes with the same node number would share the queue's frames and lose their order: the second one waits instead.
+        var arguments = new Dictionary<string, object?>(StringComparer.Ordinal) { ["x-single-active-consumer"] = true };
+        if (options.QueueExpiry is { } expiry)
+            arguments["x-expires"] = (long)expiry.TotalMilliseconds;
+        if (options.DeadLetterExchange is { Length: > 0 } exchange)
+            arguments["x-dead-letter-exchange"] = exchange;
+        return arguments;
+    }
+}

@@ -1,0 +1,34 @@
+namespace BatchKit.Benchmarks.Gates;
+
+/// <summary>A bar: a ratio between two benchmarks of one run or, without a denominator, a figure of one.</summary>
+internal sealed record Gate
+{
+    /// <summary>What the bar says, in a few words; unique in its suite.</summary>
+    public required string Name { get; init; }
+
+    /// <summary>A benchmark as <c>Class.Method</c>, with its parameters as <c>[Name=value, …]</c> where it has any.</summary>
+    public required string Numerator { get; init; }
+
+    public string? Denominator { get; init; }
+
+    public GateMetric Metric { get; init; }
+
+    /// <summary>How many messages an operation has: what a figure without a denominator is divided by.</summary>
+    public int Messages { get; init; } = 1;
+
+    public double? Max { get; init; }
+
+    public double? Min { get; init; }
+
+    /// <summary>Why the bar is where it is.</summary>
+    public string? Note { get; init; }
+
+    public bool IsRatio => Denominator is not null;
+
+    /// <summary>Two decimals are compared: an object in every thousandth operation shows, the runtime's own few bytes do not.</summary>
+    public bool Holds(double measured)
+    {
+        var rounded = Math.Round(measured, 2);
+        return !(rounded > Max) && !(rounded < Min);
+    }
+}

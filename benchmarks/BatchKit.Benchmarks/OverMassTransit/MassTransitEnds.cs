@@ -1,0 +1,61 @@
+using BatchKit.Benchmarks.Brokers;
+using BatchKit.Benchmarks.Dolist;
+using MassTransit;
+
+namespace BatchKit.Benchmarks.OverMassTransit;
+
+/// <summary>A bus that publishes and a bus that consumes, with MassTransit's own defaults; in memory one bus is both.</summary>
+internal sealed class MassTransitEnds : IAsyncDisposable
+{
+    private IBusControl _sender = null!;
+    private IBusControl _receiver = null!;
+
+    public Arrival Arrival { get; } = new();
+
+    public static async Task<MassTransitEnds> StartOnRabbitMqAsync()
+    {
+        var address = await Broker.GetAddressAsync();
+        var ends = new MassTransitEnds();
+        ends._sender = Bus.Factory.CreateUsingRabbitMq(bus => bus.Host(address));
+        ends._receiver = Bus.Factory.CreateUsingRabbitMq(bus =>
+        {
+            bus.Host(address);
+            bus.ReceiveEndpoint($"benchmark.{Guid.NewGuid():N}", endpoint =>
+            {
+                endpoint.QueueExpiration = TimeSpan.FromMinutes(1);
+                ends.Consume(endpoint);
+            });
+        });
+        await ends._receiver.StartAsync();
+        await ends._sender.StartAsync();
+        return ends;
+    }
+
+    public static async Task<MassTransitEnds> StartInMemoryAsync()
+    {
+        var ends = new MassTransitEnds();
+        ends._sender = ends._receiver = Bus.Factory.CreateUsingInMemory(bus => bus.ReceiveEndpoint("benchmark", ends.Consume));
+        await ends._receiver.StartAsync();
+        return ends;
+    }
+
+    public Task PublishAsync(byte[] bytes) => _sender.Publish(new Payload(bytes));
+
+    public async ValueTask DisposeAsync()
+    {
+        await _sender.StopAsync();
+        if (!ReferenceEquals(_sender, _receiver))
+            await _receiver.StopAsync();
+    }
+
+    private void Consume(IReceiveEndpointConfigurator endpoint)
+    {
+        // With more, MassTransit reorders, and the last line to arrive would not be the last that was written.
+        endpoint.ConcurrentMessageLimit = 1;
+        endpoint.Handler<Payload>(context =>
+        {
+            Arrival.Add(context.Message.Bytes);
+            return Task.CompletedTask;
+        });
+    }
+}

@@ -1,0 +1,4 @@
+namespace BatchKit.Benchmarks.OverMassTransit;
+
+/// <summary>What an application that publishes through MassTransit by hand sends: one line, or a list's.</summary>
+public sealed record Payload(byte[] Bytes);

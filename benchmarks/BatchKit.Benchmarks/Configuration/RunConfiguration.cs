@@ -17,6 +17,7 @@ internal static class RunConfiguration
         .WithWarmupCount(suite.WarmupIterations)
         .WithIterationCount(suite.Iterations)
         .WithIterationTime(TimeInterval.FromMilliseconds(suite.IterationMilliseconds))
+        .WithMinInvokeCount(1)
         .WithUnrollFactor(1)
         .WithToolchain(InProcessEmitToolchain.Instance)
         .WithId("Gate"));

@@ -1,3 +1,4 @@
+using BatchKit.Benchmarks.Brokers;
 using BatchKit.Benchmarks.OverMassTransit;
 using BatchKit.Benchmarks.OverRabbitMq;
 using BenchmarkDotNet.Attributes;
@@ -6,6 +7,7 @@ namespace BatchKit.Benchmarks.Dolist;
 
 /// <summary>How long do 1000 messages of 12 bytes take over RabbitMQ, from the first write until the consumer has the last byte?</summary>
 [MemoryDiagnoser]
+[NeedsRabbitMq]
 public class DolistBenchmarks
 {
     private IDolist _dolist = null!;
@@ -14,7 +16,7 @@ public class DolistBenchmarks
     public void StartMassTransitAwaited() => Start(async () => new MassTransitAwaited(await MassTransitEnds.StartOnRabbitMqAsync()));
 
     [GlobalSetup(Target = nameof(MassTransitInFlight))]
-    public void StartMassTransitInFlight() => Start(async () => new MassTransitInFlight(await MassTransitEnds.StartOnRabbitMqAsync()));
+    public void StartMassTransitInFlight() => Start(async () => new MassTransitInFlight(await MassTransitEnds.StartOnRabbitMqAsync(isOrdered: false)));
 
     [GlobalSetup(Target = nameof(MassTransitByHand))]
     public void StartMassTransitByHand() => Start(async () => new MassTransitByHand(await MassTransitEnds.StartOnRabbitMqAsync()));

@@ -1,4 +1,7 @@
+using System.Reflection;
+using BatchKit.Benchmarks.Brokers;
 using BatchKit.Benchmarks.Configuration;
+using BatchKit.TestServers.RabbitMQ;
 using BenchmarkDotNet.Reports;
 using BenchmarkDotNet.Running;
 
@@ -19,6 +22,7 @@ internal sealed class GateRun(GateSuite suite)
     public IReadOnlyList<GateResult> Measure(bool everything)
     {
         RefuseUnknown();
+        RefuseWithoutBroker();
         for (var round = 1; round <= suite.Rounds; round++)
         {
             Console.Error.WriteLine($"round {round} of {suite.Rounds}");
@@ -63,5 +67,13 @@ internal sealed class GateRun(GateSuite suite)
         var unknown = _gated.Where(name => !known.Contains(name)).ToArray();
         if (unknown.Length > 0)
             throw new InvalidOperationException($"gates.json names benchmarks that do not exist: {string.Join("; ", unknown)}.");
+    }
+
+    private void RefuseWithoutBroker()
+    {
+        var isNeeded = Catalog.Classes.Any(type =>
+            suite.Classes.Contains(type.Name, StringComparer.Ordinal) && type.GetCustomAttribute<NeedsRabbitMqAttribute>() is not null);
+        if (isNeeded && RabbitMqServer.WhyMissing is { } reason)
+            throw new InvalidOperationException(reason);
     }
 }

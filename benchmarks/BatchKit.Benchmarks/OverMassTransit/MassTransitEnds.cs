@@ -5,17 +5,18 @@ using MassTransit;
 namespace BatchKit.Benchmarks.OverMassTransit;
 
 /// <summary>A bus that publishes and a bus that consumes, with MassTransit's own defaults; in memory one bus is both.</summary>
-internal sealed class MassTransitEnds : IAsyncDisposable
+/// <param name="isOrdered">False when publishes are in flight together: MassTransit then reorders them.</param>
+internal sealed class MassTransitEnds(bool isOrdered) : IAsyncDisposable
 {
     private IBusControl _sender = null!;
     private IBusControl _receiver = null!;
 
-    public Arrival Arrival { get; } = new();
+    public Arrival Arrival { get; } = new(isOrdered);
 
-    public static async Task<MassTransitEnds> StartOnRabbitMqAsync()
+    public static async Task<MassTransitEnds> StartOnRabbitMqAsync(bool isOrdered = true)
     {
         var address = await Broker.GetAddressAsync();
-        var ends = new MassTransitEnds();
+        var ends = new MassTransitEnds(isOrdered);
         ends._sender = Bus.Factory.CreateUsingRabbitMq(bus => bus.Host(address));
         ends._receiver = Bus.Factory.CreateUsingRabbitMq(bus =>
         {
@@ -33,7 +34,7 @@ internal sealed class MassTransitEnds : IAsyncDisposable
 
     public static async Task<MassTransitEnds> StartInMemoryAsync()
     {
-        var ends = new MassTransitEnds();
+        var ends = new MassTransitEnds(isOrdered: true);
         ends._sender = ends._receiver = Bus.Factory.CreateUsingInMemory(bus => bus.ReceiveEndpoint("benchmark", ends.Consume));
         await ends._receiver.StartAsync();
         return ends;

@@ -1,0 +1,76 @@
+using BatchKit.RabbitMQ;
+using BatchKit.TestServers.RabbitMQ;
+using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
+using RabbitMQ.Client;
+
+namespace BatchKit.IntegrationTests.RabbitMQ;
+
+/// <summary>A connection of the test's own to the broker: looks at queues, listens on the wire, and publishes what no transport would.</summary>
+internal sealed class RabbitMqProbe : IAsyncDisposable
+{
+    private readonly IConnection _connection;
+    private readonly IChannel _channel;
+
+    private RabbitMqProbe(IConnection connection, IChannel channel)
+    {
+        _connection = connection;
+        _channel = channel;
+    }
+
+    public static async Task<RabbitMqProbe> ConnectAsync(RabbitMqServer server)
+    {
+        var connection = await new ConnectionFactory { Uri = server.Address, AutomaticRecoveryEnabled = false }.CreateConnectionAsync();
+        return new RabbitMqProbe(connection, await connection.CreateChannelAsync(new CreateChannelOptions(true, true)));
+    }
+
+    /// <summary>Makes a queue that gets all frames of the given keys beside their receivers, and returns its name.</summary>
+    public async Task<string> ListenAsync(RabbitMqOptions options, params string[] keys)
+    {
+        await _channel.ExchangeDeclareAsync($"{options.Prefix}.direct", ExchangeType.Direct, durable: true);
+        var queue = (await _channel.QueueDeclareAsync(Some.Name("probe"), durable: true, exclusive: false, autoDelete: false,
+            new Dictionary<string, object?>(StringComparer.Ordinal) { ["x-expires"] = 600_000L })).QueueName;
+        foreach (var key in keys)
+            await _channel.QueueBindAsync(queue, $"{options.Prefix}.direct", key);
+        return queue;
+    }
+
+    public Task<uint> CountAsync(string queue) => _channel.MessageCountAsync(queue);
+
+    /// <summary>Waits until no frame waits in a queue.</summary>
+    public async Task WaitForEmptyAsync(string queue)
+    {
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        while (await CountAsync(queue) > 0)
+            await Task.Delay(TimeSpan.FromMilliseconds(20), deadline.Token);
+    }
+
+    /// <summary>Takes the frames that a queue holds, in order.</summary>
+    public async Task<IReadOnlyList<CollectedFrame>> TakeFramesAsync(string queue)
+    {
+        var frames = new List<CollectedFrame>();
+        while (await _channel.BasicGetAsync(queue, autoAck: true) is { } message)
+        {
+            using var frame = FrameReader.Read(message.Body);
+            var texts = frame.Batches.ToArray().SelectMany(Texts).ToArray();
+            frames.Add(new CollectedFrame(message.RoutingKey, message.BasicProperties.Persistent, texts));
+        }
+
+        return frames;
+    }
+
+    /// <summary>Publishes bytes as they are.</summary>
+    public async Task PublishAsync(RabbitMqOptions options, string key, byte[] body) =>
+        await _channel.BasicPublishAsync($"{options.Prefix}.direct", key, mandatory: true, new BasicProperties(), body);
+
+    public Task DeleteQueueAsync(string queue) => _channel.QueueDeleteAsync(queue);
+
+    public async ValueTask DisposeAsync()
+    {
+        await _channel.DisposeAsync();
+        await _connection.DisposeAsync();
+    }
+
+    private static IEnumerable<string> Texts(MessageBatch batch) =>
+        Enumerable.Range(0, batch.Count).Select(index => System.Text.Encoding.UTF8.GetString(batch[index].Payload.Span));
+}

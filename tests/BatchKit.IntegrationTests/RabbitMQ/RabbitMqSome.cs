@@ -1,0 +1,33 @@
+using BatchKit.RabbitMQ;
+using BatchKit.TestServers.RabbitMQ;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.IntegrationTests.RabbitMQ;
+
+/// <summary>Makers of settings for a broker of the tests.</summary>
+internal static class RabbitMqSome
+{
+    /// <summary>Settings with a topology that no other test has.</summary>
+    public static RabbitMqOptions Options(RabbitMqServer server, Action<RabbitMqOptions>? configure = null) => Options(server, server.Port, configure);
+
+    /// <summary>The same, over a proxy's port.</summary>
+    public static RabbitMqOptions Options(RabbitMqServer server, int port, Action<RabbitMqOptions>? configure = null)
+    {
+        var options = new RabbitMqOptions();
+        Configure(options, server, port, Some.Name("test"));
+        configure?.Invoke(options);
+        return options;
+    }
+
+    public static void Configure(RabbitMqOptions options, RabbitMqServer server, int port, string prefix)
+    {
+        var user = server.Address.UserInfo.Split(':');
+        options.Hosts = [$"{server.Host}:{port}"];
+        options.UserName = Uri.UnescapeDataString(user[0]);
+        options.Password = Uri.UnescapeDataString(user[1]);
+        options.VirtualHost = server.Address.AbsolutePath.Length > 1 ? Uri.UnescapeDataString(server.Address.AbsolutePath[1..]) : "/";
+        options.Prefix = prefix;
+        options.QueueExpiry = TimeSpan.FromMinutes(10);
+        options.MaxReconnectDelay = TimeSpan.FromMilliseconds(500);
+    }
+}

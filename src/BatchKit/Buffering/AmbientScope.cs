@@ -13,8 +13,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
     private HandleBuffer? _firstHandle;
     private BufferingScope _firstScope;
     private Dictionary<HandleBuffer, BufferingScope>? _moreScopes;
-    private HashSet<long>? _nested;
-    private long _lastVersion;
+    private NestedScopes? _nested;
     private bool _outermostIsClosed;
     private volatile bool _isClosed;
 
@@ -45,8 +44,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         {
             if (_isClosed)
                 return null;
-            (_nested ??= []).Add(++_lastVersion);
-            return new BufferingScope(this, _lastVersion);
+            return new BufferingScope(this, (_nested ??= new NestedScopes()).Open());
         }
     }
 
@@ -68,7 +66,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
     {
         lock (_gate)
         {
-            if (version == OutermostVersion ? _outermostIsClosed : _nested?.Remove(version) != true)
+            if (version == OutermostVersion ? _outermostIsClosed : _nested?.Close(version) != true)
                 return false;
             _outermostIsClosed |= version == OutermostVersion;
             if (!_outermostIsClosed || _nested?.Count > 0)

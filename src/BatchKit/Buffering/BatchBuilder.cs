@@ -13,10 +13,12 @@ namespace BatchKit.Buffering;
 internal struct BatchBuilder(HandleBuffer owner, Lock gate, DispatchPartition[] partitions, BufferingSettings settings)
 {
     private PendingBatch? _open;
+    private long _openLife;
 
     public HandleSettlement Settlement { get; } = new();
 
-    public readonly bool HasOpen => _open is { IsSealed: false };
+    /// <summary>False once the sender has sealed it: the batch may be settled and in another life by then.</summary>
+    public readonly bool HasOpen => _open is not null && _open.IsOpen(_openLife);
 
     /// <summary>True while what is open waits in no queue.</summary>
     public readonly bool HasHeld => HasOpen && !_open!.IsQueued;
@@ -49,7 +51,7 @@ internal struct BatchBuilder(HandleBuffer owner, Lock gate, DispatchPartition[] 
     }
 
     /// <summary>Queues the open batch as it is; it takes messages until the sender comes for it.</summary>
-    public readonly int QueueOpen()
+    public int QueueOpen()
     {
         var batch = _open!;
         if (batch.IsQueued)
@@ -60,6 +62,7 @@ internal struct BatchBuilder(HandleBuffer owner, Lock gate, DispatchPartition[] 
         if (starts == 1 && partitions.Length == 1 && partitions[0].SendsInline)
         {
             batch.Seal();
+            _open = null;
             settings.Metrics.CountFlushes(FlushReason.Unscoped, 1);
         }
 
@@ -91,11 +94,12 @@ internal struct BatchBuilder(HandleBuffer owner, Lock gate, DispatchPartition[] 
         batch.Open(gate, owner.Handle, Settlement, partitions.Length);
         batch.Order = settings.NextOrder();
         _open = batch;
+        _openLife = batch.Life;
         return batch;
     }
 
     private readonly bool IsFullFor(int payloadBytes) =>
-        _open!.Bytes + payloadBytes > settings.Options.MaxBatchBytes || _open.Count >= settings.Options.MaxBatchMessages;
+        _open!.Bytes + (long)payloadBytes > settings.Options.MaxBatchBytes || _open.Count >= settings.Options.MaxBatchMessages;
 
     private readonly int Queue(PendingBatch batch)
     {

@@ -9,6 +9,6 @@ internal sealed class CoarseClock(TimeProvider timeProvider)
 
     public void Tick() => Volatile.Write(ref _timestamp, timeProvider.GetTimestamp());
 
-    /// <summary>How long ago a stamp of this clock was taken; up to one tick too long.</summary>
-    public TimeSpan AgeOf(long stamp) => timeProvider.GetElapsedTime(stamp);
+    /// <summary>How long ago a stamp of this clock was taken; up to one tick off.</summary>
+    public TimeSpan AgeOf(long stamp) => timeProvider.GetElapsedTime(stamp, Timestamp);
 }

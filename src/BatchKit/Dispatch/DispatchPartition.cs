@@ -27,12 +27,11 @@ internal sealed class DispatchPartition(DispatchSettings settings, string routeN
 
     public bool SendsInline => sendsInline;
 
-    public PartitionCounters Counters => sender.Counters;
+    public long Sends => sender.Counters.Sends;
+
+    public long FailedSends => sender.Counters.FailedSends;
 
     public PartitionFailure? Failure => sender.Failure;
-
-    /// <summary>Messages that went to make room for newer ones.</summary>
-    public long EvictedMessages => _evicted.DroppedMessages;
 
     /// <summary>The place in the buffer's order of the batch that waits longest; null when none waits.</summary>
     public long? OldestOrder
@@ -101,9 +100,11 @@ internal sealed class DispatchPartition(DispatchSettings settings, string routeN
 
         batch.Content.EnsureSealed();
         lock (_evictionGate)
-            OutgoingSend.Settle(batch, Settled.Dropped, failure: null, _evicted);
+            OutgoingSend.Settle(batch, Settled.Evicted, failure: null, _evicted);
         return true;
     }
+
+    public long CountMessages(Settled outcome) => sender.Counters.Messages(outcome) + _evicted.Messages(outcome);
 
     /// <summary>Messages that wait or are under way here and that no earlier route's partition counts.</summary>
     public long CountPendingMessages()

@@ -28,10 +28,6 @@ internal sealed class Dispatcher : IAsyncDisposable
         _firstRoute = _routes[routes[0].Name];
     }
 
-    public bool SendsAreStuck => _partitions.Exists(static partition => partition.Failure is not null);
-
-    public IReadOnlyList<DispatchPartition> Partitions => _partitions;
-
     /// <summary>The partition of each route that the handle's output takes.</summary>
     /// <exception cref="InvalidOperationException">The router named none, or one that does not exist.</exception>
     public DispatchPartition[] PartitionsOf(OutputHandle handle)
@@ -67,7 +63,7 @@ internal sealed class Dispatcher : IAsyncDisposable
         lock (_evictionGate)
         {
             foreach (var route in held.Routes)
-                OutgoingSend.Settle(route, Settled.Dropped, failure: null, _evictedHeld);
+                OutgoingSend.Settle(route, Settled.Evicted, failure: null, _evictedHeld);
         }
     }
 
@@ -90,16 +86,16 @@ internal sealed class Dispatcher : IAsyncDisposable
     {
         AcceptedMessages = 0,
         AcceptedBytes = 0,
-        AcknowledgedMessages = _partitions.Sum(static partition => partition.Counters.AcknowledgedMessages),
-        FailedMessages = _partitions.Sum(static partition => partition.Counters.FailedMessages),
-        StopDroppedMessages = _partitions.Sum(static partition => partition.Counters.DroppedMessages),
-        OverflowDroppedMessages = _partitions.Sum(static partition => partition.EvictedMessages) + _evictedHeld.DroppedMessages,
+        AcknowledgedMessages = CountMessages(Settled.Acknowledged),
+        FailedMessages = CountMessages(Settled.Failed),
+        StopDroppedMessages = CountMessages(Settled.Stopped),
+        OverflowDroppedMessages = CountMessages(Settled.Evicted),
         RefusedMessages = _settings.Metrics.RefusedMessages,
         PendingMessages = _partitions.Sum(static partition => partition.CountPendingMessages()),
         BufferedBytes = 0,
         Batches = _settings.Metrics.Batches,
-        Sends = _partitions.Sum(static partition => partition.Counters.Sends),
-        FailedSends = _partitions.Sum(static partition => partition.Counters.FailedSends),
+        Sends = _partitions.Sum(static partition => partition.Sends),
+        FailedSends = _partitions.Sum(static partition => partition.FailedSends),
         LiveHandles = 0,
         OpenScopes = 0,
     };
@@ -114,6 +110,9 @@ internal sealed class Dispatcher : IAsyncDisposable
             return $"Route '{partition.RouteName}' has not been able to send for {since.TotalSeconds:0} s ({failure.Attempts} attempts): {failure.Cause.Message}";
         }),
     ];
+
+    private long CountMessages(Settled outcome) =>
+        _partitions.Sum(partition => partition.CountMessages(outcome)) + _evictedHeld.Messages(outcome);
 
     private DispatchRoute Find(string name) => _routes.TryGetValue(name, out var route)
         ? route

@@ -17,8 +17,14 @@ internal sealed class FlushWaiter(long through, long remaining) : TaskCompletion
         if (--_remaining > 0)
             return;
         if (_lostMessages == 0)
+        {
             TrySetResult();
-        else
-            TrySetException(new OutputDeliveryException(_lostMessages, $"{_lostMessages} messages were not delivered: {_failure?.Message ?? "they were dropped."}", _failure));
+            return;
+        }
+
+        TrySetException(new OutputDeliveryException(_lostMessages, $"{_lostMessages} messages were not delivered: {_failure?.Message ?? "they were dropped."}", _failure));
+
+        // A flush whose caller stopped waiting must not show up as an unobserved exception.
+        _ = Task.Exception;
     }
 }

@@ -1,23 +1,17 @@
 namespace BatchKit.Dispatch;
 
-/// <summary>What became of the output of one partition. Written by its sender alone, read by anyone.</summary>
+/// <summary>What became of the output of one partition. Written by one thread at a time, read by anyone.</summary>
 internal sealed class PartitionCounters
 {
-    private long _acknowledgedMessages;
-    private long _failedMessages;
-    private long _droppedMessages;
+    private readonly long[] _settledMessages = new long[(int)Settled.Failed + 1];
     private long _sends;
     private long _failedSends;
-
-    public long AcknowledgedMessages => Volatile.Read(ref _acknowledgedMessages);
-
-    public long FailedMessages => Volatile.Read(ref _failedMessages);
-
-    public long DroppedMessages => Volatile.Read(ref _droppedMessages);
 
     public long Sends => Volatile.Read(ref _sends);
 
     public long FailedSends => Volatile.Read(ref _failedSends);
+
+    public long Messages(Settled outcome) => Volatile.Read(ref _settledMessages[(int)outcome]);
 
     public void CountSend() => Volatile.Write(ref _sends, _sends + 1);
 
@@ -25,11 +19,7 @@ internal sealed class PartitionCounters
 
     public void CountSettled(Settled outcome, int messages)
     {
-        ref var counter = ref _acknowledgedMessages;
-        if (outcome == Settled.Failed)
-            counter = ref _failedMessages;
-        else if (outcome == Settled.Dropped)
-            counter = ref _droppedMessages;
+        ref var counter = ref _settledMessages[(int)outcome];
         Volatile.Write(ref counter, counter + messages);
     }
 }

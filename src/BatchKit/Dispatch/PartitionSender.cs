@@ -61,7 +61,7 @@ internal sealed class PartitionSender : IAsyncDisposable
 
     public void Abort() => _deadline.Abort();
 
-    public void Drop() => Send.SettleAll(Settled.Dropped, failure: null);
+    public void Drop() => Send.SettleAll(Settled.Stopped, failure: null);
 
     public ValueTask DisposeAsync() => _deadline.DisposeAsync();
 
@@ -153,7 +153,12 @@ internal sealed class PartitionSender : IAsyncDisposable
         if (decided.GivenUp > 0)
             _settings.Logger.BatchesGivenUp(_routeName, decided.GivenUp, _settings.Options.DeliveryTimeout, failure);
         if (Send.Count == 0 && decided.GivenUp == 0)
+        {
+            // Acknowledged or refused, each one was answered: the route works.
+            if (_failure is { } past)
+                Recover(past);
             return false;
+        }
 
         var attempts = decided.Acknowledged > 0 ? 1 : (_failure?.Attempts ?? 0) + 1;
         _failure = new PartitionFailure(_failure?.Since ?? _settings.TimeProvider.GetTimestamp(), attempts, failure);

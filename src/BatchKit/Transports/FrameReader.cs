@@ -15,13 +15,13 @@ public static class FrameReader
     /// <exception cref="FrameFormatException">The bytes are no frame of a known version, or pass a limit.</exception>
     public static ReceivedFrame Read(ReadOnlyMemory<byte> frame, FrameLimits? limits = null)
     {
-        var received = new ReceivedFrame(isReused: false);
-        Read(frame, limits ?? FrameLimits.Shared, received, names: null);
-        return received;
+        var batches = new FrameBatches(isReused: false);
+        Read(frame, limits ?? FrameLimits.Shared, batches, names: null);
+        return new ReceivedFrame(batches);
     }
 
-    /// <summary>Reads into a frame that was disposed or never used; when it throws, that frame is as if disposed.</summary>
-    internal static void Read(ReadOnlyMemory<byte> frame, FrameLimits limits, ReceivedFrame received, HandleNames? names)
+    /// <summary>Reads into batches that were released or never used; when it throws, they are released.</summary>
+    internal static void Read(ReadOnlyMemory<byte> frame, FrameLimits limits, FrameBatches received, HandleNames? names)
     {
         if (frame.Length > limits.MaxFrameBytes)
             FrameCursor.Refuse($"The frame has {frame.Length} bytes, more than {nameof(FrameLimits.MaxFrameBytes)} ({limits.MaxFrameBytes}).");
@@ -34,11 +34,11 @@ public static class FrameReader
         finally
         {
             if (!isRead)
-                received.Dispose();
+                received.Release();
         }
     }
 
-    private static void ReadFrame(ReadOnlyMemory<byte> frame, FrameLimits limits, ReceivedFrame received, HandleNames? names)
+    private static void ReadFrame(ReadOnlyMemory<byte> frame, FrameLimits limits, FrameBatches received, HandleNames? names)
     {
         var cursor = new FrameCursor(frame.Span, limits);
         var producer = ReadProducer(ref cursor);

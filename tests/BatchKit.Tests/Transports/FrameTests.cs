@@ -1,4 +1,3 @@
-using System.Buffers;
 using BatchKit.Transports;
 using BatchKit.TransportSpecification.Support;
 
@@ -13,7 +12,7 @@ public sealed class FrameTests
     {
         var connection = Some.Connection(node: 9);
         var group = OutputHandle.Named("room/Garten €");
-        var frame = Encode(
+        var frame = Some.Frame(
             Some.Batch(connection, Producer, number: 5, "one", "", "three"),
             Some.Batch(group, Producer, number: long.MaxValue, new string('x', 100_000)));
 
@@ -36,7 +35,7 @@ public sealed class FrameTests
         var batch = MessageBatch.Create(Some.Connection(), Producer, 1,
             Some.Message("plain"), Some.Message("full", header), Some.Message("said plain", new MessageHeader()), Some.Message("> ", MessageHeader.Prompt));
 
-        using var received = FrameReader.Read(Encode(batch));
+        using var received = FrameReader.Read(Some.Frame(batch));
 
         var headers = received.Batches.Span[0].Headers.ToArray();
         Assert.Null(headers[0]);
@@ -48,7 +47,7 @@ public sealed class FrameTests
     [Fact]
     public void A_payload_is_the_frames_own_memory()
     {
-        var frame = Encode(Some.Batch(Some.Connection(), Producer, 1, "abc"));
+        var frame = Some.Frame(Some.Batch(Some.Connection(), Producer, 1, "abc"));
 
         using var received = FrameReader.Read(frame);
 
@@ -65,7 +64,7 @@ public sealed class FrameTests
             MessageBatch.Create(Some.Group(), Producer, long.MaxValue, Some.Message("x", Some.FullHeader())),
         ];
 
-        var frame = Encode(batches);
+        var frame = Some.Frame(batches);
 
         Assert.InRange(frame.Length, 1, FrameWriter.Measure(batches));
     }
@@ -73,7 +72,7 @@ public sealed class FrameTests
     [Fact]
     public void A_thousand_short_messages_cost_one_byte_each_beside_their_payload()
     {
-        var frame = Encode(Some.Batch(Some.Connection(), Producer, 1, [.. Enumerable.Repeat("hello world!", 1000)]));
+        var frame = Some.Frame(Some.Batch(Some.Connection(), Producer, 1, [.. Enumerable.Repeat("hello world!", 1000)]));
 
         Assert.InRange(frame.Length, 13_000, 13_040);
     }
@@ -83,7 +82,7 @@ public sealed class FrameTests
     [InlineData(255)]
     public void An_unknown_version_is_refused_by_name(byte version)
     {
-        var frame = Encode(Some.Batch(Some.Connection(), Producer, 1, "abc"));
+        var frame = Some.Frame(Some.Batch(Some.Connection(), Producer, 1, "abc"));
         frame[3] = version;
 
         var exception = Assert.Throws<FrameFormatException>(() => FrameReader.Read(frame));
@@ -94,7 +93,7 @@ public sealed class FrameTests
     [Fact]
     public void Every_beginning_of_a_frame_is_refused()
     {
-        var frame = Encode(MessageBatch.Create(Some.Group(), Producer, 1, Some.Message("one", Some.FullHeader()), Some.Message("two")));
+        var frame = Some.Frame(MessageBatch.Create(Some.Group(), Producer, 1, Some.Message("one", Some.FullHeader()), Some.Message("two")));
 
         for (var length = 0; length < frame.Length; length++)
             Assert.Throws<FrameFormatException>(() => FrameReader.Read(frame.AsMemory(0, length)));
@@ -103,7 +102,7 @@ public sealed class FrameTests
     [Fact]
     public void Bytes_behind_the_last_batch_are_refused()
     {
-        byte[] frame = [.. Encode(Some.Batch(Some.Connection(), Producer, 1, "abc")), 0];
+        byte[] frame = [.. Some.Frame(Some.Batch(Some.Connection(), Producer, 1, "abc")), 0];
 
         Assert.Throws<FrameFormatException>(() => FrameReader.Read(frame));
     }
@@ -111,7 +110,7 @@ public sealed class FrameTests
     [Fact]
     public void Each_limit_is_named_when_a_frame_passes_it()
     {
-        var frame = Encode(
+        var frame = Some.Frame(
             Some.Batch(Some.Connection(), Producer, 1, Some.Lines(200)),
             MessageBatch.Create(Some.Connection(), Producer, 2, Some.Message("x", new MessageHeader { Key = new string('k', 2000) })));
 
@@ -129,17 +128,17 @@ public sealed class FrameTests
         var handle = Some.Connection();
         var first = Some.Batch(handle, Producer, 2, "first");
 
-        Assert.Throws<ArgumentException>(() => Encode());
-        Assert.Throws<ArgumentException>(() => Encode(first, Some.Batch(handle, Producer, 2, "same number")));
-        Assert.Throws<ArgumentException>(() => Encode(first, Some.Batch(handle, Producer with { Lane = 4 }, 3, "another producer")));
-        Assert.Throws<ArgumentException>(() => Encode(Some.Batch(handle, Producer, 0, "no number")));
-        Assert.Throws<ArgumentException>(() => Encode(Some.Batch(default, Producer, 1, "no handle")));
+        Assert.Throws<ArgumentException>(() => Some.Frame());
+        Assert.Throws<ArgumentException>(() => Some.Frame(first, Some.Batch(handle, Producer, 2, "same number")));
+        Assert.Throws<ArgumentException>(() => Some.Frame(first, Some.Batch(handle, Producer with { Lane = 4 }, 3, "another producer")));
+        Assert.Throws<ArgumentException>(() => Some.Frame(Some.Batch(handle, Producer, 0, "no number")));
+        Assert.Throws<ArgumentException>(() => Some.Frame(Some.Batch(default, Producer, 1, "no handle")));
     }
 
     [Fact]
     public void A_disposed_frame_has_no_batches_and_may_be_disposed_again()
     {
-        var received = FrameReader.Read(Encode(Some.Batch(Some.Connection(), Producer, 1, "abc")));
+        var received = FrameReader.Read(Some.Frame(Some.Batch(Some.Connection(), Producer, 1, "abc")));
 
         received.Dispose();
         received.Dispose();
@@ -148,11 +147,11 @@ public sealed class FrameTests
     }
 
     [Fact]
-    public void Reading_again_into_the_same_frame_allocates_nothing()
+    public void Reading_again_into_the_same_batches_allocates_nothing()
     {
         var prompt = MessageBatch.Create(Some.Group(), Producer, 2, Some.Message("text"), Some.Message("> ", MessageHeader.Prompt));
-        ReadOnlyMemory<byte> frame = Encode(Some.Batch(Some.Connection(), Producer, 1, Some.Lines(1000)), prompt);
-        var received = new ReceivedFrame(isReused: true);
+        ReadOnlyMemory<byte> frame = Some.Frame(Some.Batch(Some.Connection(), Producer, 1, Some.Lines(1000)), prompt);
+        var received = new FrameBatches(isReused: true);
         var names = new HandleNames();
         var limits = new FrameLimits();
         ReadOften(rounds: 100);
@@ -167,16 +166,9 @@ public sealed class FrameTests
             for (var round = 0; round < rounds; round++)
             {
                 FrameReader.Read(frame, limits, received, names);
-                received.Dispose();
+                received.Release();
             }
         }
-    }
-
-    private static byte[] Encode(params MessageBatch[] batches)
-    {
-        var output = new ArrayBufferWriter<byte>();
-        FrameWriter.Write(output, batches);
-        return output.WrittenSpan.ToArray();
     }
 
     private static string[] Texts(MessageBatch batch) =>

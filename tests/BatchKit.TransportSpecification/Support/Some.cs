@@ -1,3 +1,4 @@
+using System.Buffers;
 using System.Text;
 using BatchKit.Transports;
 
@@ -37,6 +38,14 @@ public static class Some
     /// <summary>A batch of plain messages.</summary>
     public static MessageBatch Batch(OutputHandle handle, ProducerId producer, long number, params string[] texts) =>
         MessageBatch.Create(handle, producer, number, Array.ConvertAll(texts, text => Message(text)));
+
+    /// <summary>The frame of these batches.</summary>
+    public static byte[] Frame(params ReadOnlySpan<MessageBatch> batches)
+    {
+        var output = new ArrayBufferWriter<byte>();
+        FrameWriter.Write(output, batches);
+        return output.WrittenSpan.ToArray();
+    }
 
     /// <summary>Texts that say their places: <c>line 0</c>, <c>line 1</c> and so on.</summary>
     public static string[] Lines(int count, int start = 0) => [.. Enumerable.Range(start, count).Select(line => $"line {line}")];

@@ -1,0 +1,70 @@
+using System.Buffers;
+using System.Runtime.CompilerServices;
+using Microsoft.Extensions.Logging;
+
+namespace BatchKit.Transports;
+
+/// <summary>A broker's way without a broker: encodes each send as a frame and receives it in this process. Ordered, and once.</summary>
+/// <remarks>A send completes when the next hop has the batches. Sends side by side wait for one another.</remarks>
+public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable
+{
+    // A larger frame's memory is not kept: most sends are far smaller than the largest.
+    private const int MaxKeptFrameBytes = 4 * 1024 * 1024;
+
+    private readonly IBatchTransport _next;
+    private readonly SemaphoreSlim _turn = new(1, 1);
+
+    // Touched by the send whose turn it is only.
+    private ArrayBufferWriter<byte> _frame = new();
+    private bool _isDisposed;
+
+    /// <summary>Makes the transport with its receiver.</summary>
+    /// <param name="next">The next hop, which the receiver hands batches to.</param>
+    /// <param name="options">The receiver's settings; the defaults when null.</param>
+    /// <param name="timeProvider">The receiver's clock; the system's when null.</param>
+    /// <param name="logger">The receiver's log.</param>
+    public InMemoryTransport(IBatchTransport next, BatchReceiverOptions? options = null, TimeProvider? timeProvider = null, ILogger<BatchReceiver>? logger = null)
+    {
+        Receiver = new BatchReceiver(next, options, timeProvider, logger);
+        _next = next;
+    }
+
+    /// <summary>The receiver, for its counters.</summary>
+    public BatchReceiver Receiver { get; }
+
+    /// <inheritdoc/>
+    public bool SendsWithoutBlocking => _next.SendsWithoutBlocking;
+
+    /// <inheritdoc/>
+    public int MaxMessageBytes => _next.MaxMessageBytes;
+
+    /// <inheritdoc/>
+    /// <exception cref="ObjectDisposedException">The transport is disposed.</exception>
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder))]
+    public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    {
+        await _turn.WaitAsync(cancellationToken).ConfigureAwait(false);
+        try
+        {
+            ObjectDisposedException.ThrowIf(_isDisposed, this);
+            FrameWriter.Write(_frame, batches.Span);
+            await Receiver.ReceiveAsync(_frame.WrittenMemory, cancellationToken).ConfigureAwait(false);
+        }
+        finally
+        {
+            if (_frame.Capacity > MaxKeptFrameBytes)
+                _frame = new ArrayBufferWriter<byte>();
+            else
+                _frame.ResetWrittenCount();
+            _turn.Release();
+        }
+    }
+
+    /// <summary>Waits for the send under way; later ones throw.</summary>
+    public async ValueTask DisposeAsync()
+    {
+        await _turn.WaitAsync().ConfigureAwait(false);
+        _isDisposed = true;
+        _turn.Release();
+    }
+}

@@ -1,0 +1,16 @@
+using Microsoft.Extensions.Logging;
+
+namespace BatchKit.Transports;
+
+/// <summary>What a receiver logs; event ids from 200.</summary>
+internal static partial class ReceiverLog
+{
+    [LoggerMessage(200, LogLevel.Warning, "The next hop failed to take {Batches} received batches, {Failures} times in a row; the next try is in {Delay}.")]
+    public static partial void NextHopFailed(ILogger logger, int batches, int failures, TimeSpan delay, Exception exception);
+
+    [LoggerMessage(201, LogLevel.Information, "The next hop took received batches again after {Failures} failures.")]
+    public static partial void NextHopRecovered(ILogger logger, int failures);
+
+    [LoggerMessage(202, LogLevel.Warning, "The next hop refused {Batches} received batches with {Messages} messages for good.")]
+    public static partial void BatchesRefused(ILogger logger, int batches, int messages, Exception exception);
+}

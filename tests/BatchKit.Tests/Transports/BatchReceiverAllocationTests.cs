@@ -1,0 +1,55 @@
+using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Tests.Transports;
+
+public sealed class BatchReceiverAllocationTests
+{
+    [Fact]
+    public void Receiving_allocates_nothing_in_the_steady_state()
+    {
+        var next = new ForgetfulTransport();
+        var receiver = new BatchReceiver(next, new BatchReceiverOptions { FilterDuplicates = true });
+        var frames = Frames(count: 2000);
+        ReceiveAll(receiver, frames.AsSpan(0, 1000));
+
+        var before = GC.GetAllocatedBytesForCurrentThread();
+        ReceiveAll(receiver, frames.AsSpan(1000));
+
+        Assert.Equal(0, GC.GetAllocatedBytesForCurrentThread() - before);
+        Assert.Equal(2000 * 51, next.Messages);
+    }
+
+    private static byte[][] Frames(int count)
+    {
+        var producer = Some.Producer();
+        var connection = Some.Connection();
+        var group = Some.Group();
+        return [.. Enumerable.Range(1, count).Select(frame => Some.Frame(
+            Some.Batch(connection, producer, (2 * frame) - 1, Some.Lines(50)),
+            Some.Batch(group, producer, 2 * frame, "to all")))];
+    }
+
+    private static void ReceiveAll(BatchReceiver receiver, ReadOnlySpan<byte[]> frames)
+    {
+        foreach (var frame in frames)
+        {
+            var receiving = receiver.ReceiveAsync(frame, CancellationToken.None);
+            Assert.True(receiving.IsCompletedSuccessfully);
+            receiving.GetAwaiter().GetResult();
+        }
+    }
+
+    /// <summary>Counts and completes at once.</summary>
+    private sealed class ForgetfulTransport : IBatchTransport
+    {
+        public int Messages { get; private set; }
+
+        public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+        {
+            foreach (var batch in batches.Span)
+                Messages += batch.Count;
+            return ValueTask.CompletedTask;
+        }
+    }
+}

@@ -1,3 +1,5 @@
+using System.Diagnostics;
+using System.Reflection;
 using BatchKit.Transports;
 using BatchKit.TransportSpecification.Support;
 
@@ -5,6 +7,9 @@ namespace BatchKit.Tests.Transports;
 
 public sealed class BatchReceiverAllocationTests
 {
+    // An unoptimised build makes an object of each async method's state: two a frame. The build that is packed has none.
+    private static readonly long StateBytesPerFrame = IsOptimised(typeof(BatchReceiver).Assembly) ? 0 : 192;
+
     [Fact]
     public void Receiving_allocates_nothing_in_the_steady_state()
     {
@@ -15,10 +20,13 @@ public sealed class BatchReceiverAllocationTests
 
         var before = GC.GetAllocatedBytesForCurrentThread();
         ReceiveAll(receiver, frames.AsSpan(1000));
+        var allocated = GC.GetAllocatedBytesForCurrentThread() - before;
 
-        Assert.Equal(0, GC.GetAllocatedBytesForCurrentThread() - before);
+        Assert.Equal(1000 * StateBytesPerFrame, allocated);
         Assert.Equal(2000 * 51, next.Messages);
     }
+
+    private static bool IsOptimised(Assembly assembly) => assembly.GetCustomAttribute<DebuggableAttribute>()?.IsJITOptimizerDisabled != true;
 
     private static byte[][] Frames(int count)
     {

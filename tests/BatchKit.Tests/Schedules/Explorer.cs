@@ -1,0 +1,231 @@
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Tests.Schedules;
+
+/// <summary>
+/// Takes one seed's schedule: at each step an actor, a waiting sender, a stalled send or the clock moves, all on this one thread, and after each the
+/// buffer's counters must agree with the ledger.
+/// </summary>
+internal sealed class Explorer
+{
+    private const int MaxSettlingRounds = 2000;
+
+    private readonly World _world;
+    private readonly Schedule _schedule;
+    private readonly RandomActor[] _actors;
+
+    private Explorer(World world)
+    {
+        _world = world;
+        _schedule = world.Schedule;
+        _actors = [.. Enumerable.Range(0, _schedule.Actors).Select(number => new RandomActor(world, $"actor {number}"))];
+    }
+
+    /// <summary>Explores a seed on a thread that has no synchronization context, where continuations run inline.</summary>
+    /// <returns>Null when every rule held; else what was broken, and the last steps before it.</returns>
+    public static string? Explore(int seed, int journalLines)
+    {
+        string? report = null;
+        var thread = new Thread(() => report = ExploreHere(seed, journalLines));
+        thread.UnsafeStart();
+        thread.Join();
+        return report;
+    }
+
+    private static string? ExploreHere(int seed, int journalLines)
+    {
+        var world = new World(seed);
+        try
+        {
+            new Explorer(world).Run();
+        }
+        catch (Exception failure)
+        {
+            world.Journal.Broken(failure.ToString());
+        }
+
+        return world.Journal.BrokenRule is { } rule
+            ? $"Seed {seed} broke a rule: {rule}{Environment.NewLine}{world.Journal.Last(journalLines)}"
+            : null;
+    }
+
+    private bool IsBroken => _world.Journal.BrokenRule is not null;
+
+    private void Run()
+    {
+        for (var step = 0; step < _schedule.Steps && !IsBroken; step++)
+        {
+            Step();
+            CheckCounters();
+        }
+
+        if (IsBroken)
+            return;
+        if (_schedule.Ending == Ending.Settle)
+            Settle();
+        Stop();
+    }
+
+    private void Step()
+    {
+        switch (_schedule.Pick(100))
+        {
+            case < 50:
+                _schedule.PickOne(_actors).Step();
+                break;
+            case < 70 when _world.Scheduler.Waiting > 0:
+                _world.Scheduler.Run(_schedule.Pick(_world.Scheduler.Waiting));
+                break;
+            case < 88:
+                EndSomeSend(_schedule.NextEnding());
+                break;
+            case < 92:
+                CancelSomeCall();
+                break;
+            case < 100:
+                Advance(_schedule.PickOne([1, 1, 1, 2, 5, 12]));
+                break;
+        }
+
+        _world.EndCalls();
+    }
+
+    private bool EndSomeSend(SendEnding ending)
+    {
+        var transport = _schedule.PickOne(_world.Transports);
+        if (transport.Stalled.Count == 0)
+            return false;
+        transport.End(_schedule.PickOne(transport.Stalled), ending);
+        return true;
+    }
+
+    private void CancelSomeCall()
+    {
+        if (_world.Calls.Count == 0)
+            return;
+        var call = _schedule.PickOne(_world.Calls);
+        _world.Journal.Add($"cancels the {call.Name}");
+        call.Cancellation?.Cancel();
+    }
+
+    private void Advance(int ticks)
+    {
+        _world.Journal.Add($"{ticks * Schedule.Tick.TotalMilliseconds} ms pass");
+        _world.Clock.Advance(ticks * Schedule.Tick);
+    }
+
+    /// <summary>Accepted = acknowledged + failed + dropped + pending, and the buffer's figures are the ledger's.</summary>
+    private void CheckCounters()
+    {
+        var (ledger, statistics) = (_world.Ledger, _world.Buffer.GetStatistics());
+        var settled = statistics.AcknowledgedMessages + statistics.FailedMessages + statistics.DroppedMessages;
+        if (statistics.AcceptedMessages != settled + statistics.PendingMessages)
+            _world.Journal.Broken($"messages are lost from the counters: {statistics}");
+        if (statistics.AcceptedMessages < ledger.Accepted || statistics.AcceptedMessages > ledger.Accepted + ledger.Undecided)
+            _world.Journal.Broken($"{ledger.Accepted} messages are accepted, but: {statistics}");
+        if (ledger.Undecided == 0 && statistics.AcceptedBytes != ledger.AcceptedBytes)
+            _world.Journal.Broken($"{ledger.AcceptedBytes} bytes are accepted, but: {statistics}");
+        if (statistics.AcknowledgedMessages != ledger.Acknowledged)
+            _world.Journal.Broken($"{ledger.Acknowledged} messages are acknowledged, but: {statistics}");
+        if (statistics.RefusedMessages != ledger.Refused)
+            _world.Journal.Broken($"{ledger.Refused} messages were dropped at the door, but: {statistics}");
+        if (statistics.BufferedBytes < 0 || statistics.BufferedBytes > _schedule.Options.MaxBufferedBytes)
+            _world.Journal.Broken($"more is buffered than may be: {statistics}");
+        if (!_schedule.MayRefuse && !_schedule.MayGiveUp && statistics.FailedMessages > 0)
+            _world.Journal.Broken($"nothing was refused or given up, but: {statistics}");
+        if (_schedule.Options.Overflow != OverflowPolicy.DropOldest && !_world.IsStopped && statistics.DroppedMessages > 0)
+            _world.Journal.Broken($"nothing may be dropped, but: {statistics}");
+    }
+
+    /// <summary>The world becomes well and every scope closes: all must leave, all calls must end, all memory must come back.</summary>
+    private void Settle()
+    {
+        BecomeWell();
+        foreach (var scope in _world.Scopes)
+            scope.Dispose();
+        CloseForgottenScopes();
+        RunUntil(() => _world.Calls.Count == 0 && _world.Buffer.GetStatistics().PendingMessages == 0, "everything settles");
+        CheckEnd();
+        RunUntil(() => _world.Buffer.GetStatistics() is { LiveHandles: 0, BufferedBytes: 0, OpenScopes: 0 }, "handles and room are given back");
+    }
+
+    private void BecomeWell()
+    {
+        _world.Journal.Add("the world becomes well");
+        foreach (var transport in _world.Transports)
+            transport.IsWell = true;
+    }
+
+    // Those that an actor closed a copy of are among them, and those that it left open without keeping them.
+    private void CloseForgottenScopes()
+    {
+        foreach (var handle in _schedule.Handles)
+        {
+            while (_world.Buffer.EndBufferingScope(handle))
+            {
+            }
+        }
+    }
+
+    private void Stop()
+    {
+        if (_schedule.Ending == Ending.StopWhileWell)
+            BecomeWell();
+        foreach (var transport in _world.Transports)
+            transport.IsDead = _schedule.Ending == Ending.StopWhileDead;
+        _world.Journal.Add("the buffer stops");
+        _world.IsStopped = true;
+        var stop = _world.Buffer.StopAsync(CancellationToken.None);
+        RunUntil(() => stop.IsCompleted && _world.Calls.Count == 0, "the stop ends");
+        if (_world.Buffer.GetStatistics().PendingMessages > 0)
+            _world.Journal.Broken($"the stop left messages pending: {_world.Buffer.GetStatistics()}");
+        CheckEnd();
+        var disposal = _world.Buffer.DisposeAsync().AsTask();
+        RunUntil(() => disposal.IsCompleted, "the disposal ends");
+        stop.GetAwaiter().GetResult();
+        disposal.GetAwaiter().GetResult();
+    }
+
+    private void CheckEnd()
+    {
+        if (IsBroken)
+            return;
+        CheckCounters();
+        var missing = _world.Ledger.Messages.FirstOrDefault(message => message.IsAccepted == true && !_world.Ledger.IsAcknowledged(message));
+        if (_schedule.IsLossless && missing is not null)
+            _world.Journal.Broken($"m{missing.Id} was accepted and never acknowledged");
+    }
+
+    // Waits for the pool at most: a stop and the callers of a flush continue there, and nothing else does.
+    private void RunUntil(Func<bool> isDone, string goal)
+    {
+        for (var round = 0; !IsBroken; round++)
+        {
+            while (_world.Scheduler.Waiting > 0 && !IsBroken)
+                _world.Scheduler.Run(0);
+            while (_schedule.Ending != Ending.StopWhileDead && EndAnySend())
+            {
+            }
+
+            _world.EndCalls();
+            if (isDone() || SpinWait.SpinUntil(isDone, millisecondsTimeout: round < 20 ? 0 : 1))
+                return;
+            if (round == MaxSettlingRounds)
+                _world.Journal.Broken($"it never comes about that {goal}: {_world.Buffer.GetStatistics()}, calls: {string.Join(", ", _world.Calls.Select(call => call.Name))}");
+            Advance(1);
+        }
+    }
+
+    private bool EndAnySend()
+    {
+        foreach (var transport in _world.Transports)
+        {
+            if (transport.Stalled is not [var first, ..])
+                continue;
+            transport.End(first, SendEnding.Succeeds);
+            return true;
+        }
+
+        return false;
+    }
+}

@@ -1,0 +1,20 @@
+using System.Globalization;
+using FsCheck;
+using FsCheck.Fluent;
+
+namespace BatchKit.Tests.Sequences;
+
+public sealed class SequenceTests
+{
+    // 2,000 by default; a long run sets BATCHKIT_TEST_SEQUENCES=100000.
+    private static readonly int Sequences =
+        int.Parse(Environment.GetEnvironmentVariable("BATCHKIT_TEST_SEQUENCES") ?? "2000", CultureInfo.InvariantCulture);
+
+    [Fact]
+    public void A_random_sequence_of_calls_does_what_the_plain_model_does()
+    {
+        var property = Prop.ForAll(Steps.Arbitrary, SequenceRun.Check);
+
+        Check.One(Config.QuickThrowOnFailure.WithMaxTest(Sequences).WithEndSize(80), property);
+    }
+}

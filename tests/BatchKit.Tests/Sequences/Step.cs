@@ -1,0 +1,20 @@
+namespace BatchKit.Tests.Sequences;
+
+/// <summary>One step. Its numbers are taken modulo what exists, so that any part of a sequence is a sequence too and shrinking works.</summary>
+/// <param name="Kind">What it does.</param>
+/// <param name="Handle">Which handle.</param>
+/// <param name="Scope">Which of the scopes opened so far, closed ones included; the step closes a copy of it.</param>
+/// <param name="Size">The payload's size.</param>
+/// <param name="Elsewhere">True to do it on another thread.</param>
+internal sealed record Step(StepKind Kind, int Handle, int Scope, int Size, bool Elsewhere)
+{
+    public override string ToString() => Kind switch
+    {
+        StepKind.Write or StepKind.TryWrite or StepKind.WriteAsync or StepKind.WriteText => $"{Kind}(h{Handle}, {Size} B){Where}",
+        StepKind.Close or StepKind.CloseTwice or StepKind.CloseAsync => $"{Kind}(s{Scope}){Where}",
+        StepKind.OpenAmbient or StepKind.FlushAll => $"{Kind}(){Where}",
+        _ => $"{Kind}(h{Handle}){Where}",
+    };
+
+    private string Where => Elsewhere ? " elsewhere" : string.Empty;
+}

@@ -1,0 +1,18 @@
+namespace BatchKit.Tests.Sequences;
+
+/// <summary>What a step of a random sequence does.</summary>
+internal enum StepKind
+{
+    Write,
+    TryWrite,
+    WriteAsync,
+    WriteText,
+    OpenScope,
+    OpenAmbient,
+    Close,
+    CloseTwice,
+    CloseAsync,
+    EndScope,
+    FlushHandle,
+    FlushAll,
+}

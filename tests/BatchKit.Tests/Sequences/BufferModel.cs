@@ -19,26 +19,17 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
     {
         var handle = _handles[handleIndex];
         Accepted++;
-        if (_ambient is { OpenScopes: > 0 } gathering && !gathering.Handles.Contains(handle))
-        {
-            gathering.Handles.Add(handle);
-            handle.Gatherings++;
-        }
-
-        if (handle.HeldBytes > 0 && handle.HeldBytes + bytes > maxBatchBytes)
+        if (_ambient is { OpenScopes: > 0 } gathering && !gathering.Taken.Exists(taken => taken.Handle == handle))
+            gathering.Taken.Add(Open(handle));
+        if (handle.Held.Count > 0 && (handle.HeldBytes + bytes > maxBatchBytes || handle.Held.Count == maxBatchMessages))
             Send(handle);
         handle.Held.Add(message);
         handle.HeldBytes += bytes;
-        if (!handle.IsHeldBack || handle.Held.Count == maxBatchMessages)
+        if (!handle.IsHeldBack)
             Send(handle);
     }
 
-    public void Open(int handleIndex)
-    {
-        var scope = new ModelScope(_handles[handleIndex], gathering: null);
-        scope.Handle!.OpenScopes.Add(scope);
-        _scopes.Add(scope);
-    }
+    public void Open(int handleIndex) => _scopes.Add(Open(_handles[handleIndex]));
 
     public void OpenAmbient(bool elsewhere)
     {
@@ -67,6 +58,13 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
             Send(handle);
     }
 
+    private static ModelScope Open(ModelHandle handle)
+    {
+        var scope = new ModelScope(handle, gathering: null);
+        handle.OpenScopes.Add(scope);
+        return scope;
+    }
+
     private void Close(ModelScope scope)
     {
         if (!scope.IsOpen)
@@ -75,22 +73,13 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
         if (scope.Handle is { } handle)
         {
             handle.OpenScopes.Remove(scope);
-            SendUnlessHeldBack(handle);
+            if (!handle.IsHeldBack)
+                Send(handle);
         }
         else if (--scope.Gathering!.OpenScopes == 0)
         {
-            foreach (var gathered in scope.Gathering.Handles)
-            {
-                gathered.Gatherings--;
-                SendUnlessHeldBack(gathered);
-            }
+            scope.Gathering.Taken.ForEach(Close);
         }
-    }
-
-    private void SendUnlessHeldBack(ModelHandle handle)
-    {
-        if (!handle.IsHeldBack)
-            Send(handle);
     }
 
     private void Send(ModelHandle handle)

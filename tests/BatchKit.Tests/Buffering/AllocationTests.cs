@@ -1,0 +1,138 @@
+using BatchKit.Tests.Support;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Tests.Buffering;
+
+[Collection(nameof(MeasuresMemory))]
+public sealed class AllocationTests : IAsyncDisposable
+{
+    private const int Rounds = 50;
+
+    private static readonly byte[] Payload = Some.RandomBytes(20);
+
+    private readonly CountingTransport _transport = new();
+    private readonly OutputHandle _connection = Some.Connection();
+    private readonly OutputHandle _group = Some.Group();
+    private readonly OutputBuffer _buffer;
+
+    public AllocationTests() => _buffer = new OutputBuffer(_transport, timeProvider: new ManualTimeProvider());
+
+    public ValueTask DisposeAsync() => _buffer.DisposeAsync();
+
+    [Fact]
+    public void A_scope_with_1000_writes_allocates_nothing()
+    {
+        Assert.Equal(0, BytesPerRound(() => WriteInScope(_connection)));
+        Assert.Equal(0, BytesPerRound(() => WriteInScope(_group)));
+        AssertOneBatchEach(messages: 1000);
+    }
+
+    [Fact]
+    public void An_unscoped_write_allocates_nothing()
+    {
+        Assert.Equal(0, BytesPerRound(() => _buffer.Write(_connection, Payload)));
+        Assert.Equal(0, BytesPerRound(() => _buffer.TryWrite(_group, Payload)));
+        AssertOneBatchEach(messages: 1);
+    }
+
+    [Fact]
+    public void An_asynchronous_write_with_room_allocates_nothing()
+    {
+        ReadOnlyMemory<byte> payload = Payload;
+
+        Assert.Equal(0, BytesPerRound(() => _buffer.WriteAsync(_connection, payload).GetAwaiter().GetResult()));
+        AssertOneBatchEach(messages: 1);
+    }
+
+    [Fact]
+    public void Nested_scopes_allocate_nothing()
+    {
+        Assert.Equal(0, BytesPerRound(WriteNested));
+        AssertOneBatchEach(messages: 3);
+    }
+
+    [Fact]
+    public void Awaiting_the_end_of_a_scope_allocates_nothing()
+    {
+        Assert.Equal(0, BytesPerRound(() =>
+        {
+            var scope = _buffer.BeginBufferingScope(_connection);
+            _buffer.Write(_connection, Payload);
+            scope.DisposeAsync().GetAwaiter().GetResult();
+        }));
+        AssertOneBatchEach(messages: 1);
+    }
+
+    [Fact]
+    public void An_interpolated_write_allocates_nothing()
+    {
+        var (name, number) = ("lantern", 42);
+
+        Assert.Equal(0, BytesPerRound(() => _buffer.Write(_connection, $"{number}: a {name} is here.\r\n")));
+        AssertOneBatchEach(messages: 1);
+    }
+
+    [Fact]
+    public void A_write_with_a_shared_header_allocates_nothing()
+    {
+        Assert.Equal(0, BytesPerRound(() => _buffer.Write(_connection, Payload, MessageHeader.Prompt)));
+        AssertOneBatchEach(messages: 1);
+    }
+
+    [Fact]
+    public void A_flush_with_nothing_to_wait_for_allocates_nothing()
+    {
+        _buffer.Write(_connection, Payload);
+
+        Assert.Equal(0, BytesPerRound(() => _buffer.FlushAsync(_connection).GetAwaiter().GetResult()));
+    }
+
+    [Fact]
+    public void An_ambient_scope_allocates_no_more_than_the_copied_context_and_itself()
+    {
+        var bytes = BytesPerRound(() =>
+        {
+            using (_buffer.BeginBufferingScope())
+                _buffer.Write(_connection, Payload);
+        });
+
+        Assert.InRange(bytes, 1, 200);
+        AssertOneBatchEach(messages: 1);
+    }
+
+    private void WriteInScope(OutputHandle handle)
+    {
+        using (_buffer.BeginBufferingScope(handle))
+        {
+            for (var count = 0; count < 1000; count++)
+                _buffer.Write(handle, Payload);
+        }
+    }
+
+    private void WriteNested()
+    {
+        using (_buffer.BeginBufferingScope(_connection))
+        {
+            _buffer.Write(_connection, Payload);
+            using (_buffer.BeginBufferingScope(_connection))
+            {
+                _buffer.Write(_connection, Payload);
+                using (_buffer.BeginBufferingScope(_connection))
+                    _buffer.Write(_connection, Payload);
+            }
+        }
+    }
+
+    // Warm first: pools fill, and methods are compiled for good.
+    private static long BytesPerRound(Action round)
+    {
+        for (var count = 0; count < Rounds; count++)
+            round();
+        var before = GC.GetAllocatedBytesForCurrentThread();
+        for (var count = 0; count < Rounds; count++)
+            round();
+        return (GC.GetAllocatedBytesForCurrentThread() - before) / Rounds;
+    }
+
+    private void AssertOneBatchEach(int messages) => Assert.Equal(_transport.Batches * messages, _transport.Messages);
+}

@@ -1,0 +1,109 @@
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Tests.Buffering;
+
+public sealed class RoomTests
+{
+    private const int Cap = 2048;
+
+    private static readonly byte[] Payload = Some.RandomBytes(300);
+
+    private readonly CollectingTransport _arrived = new(sendsWithoutBlocking: false);
+
+    [Fact]
+    public async Task A_writer_that_waits_for_room_while_its_own_scopes_are_open_gets_it()
+    {
+        await using var buffer = new OutputBuffer(_arrived, new OutputBufferOptions { MaxBufferedBytes = Cap });
+        var (own, other) = (Some.Connection(), Some.Connection());
+        buffer.Write(other, Payload);
+
+        using (buffer.BeginBufferingScope())
+        using (buffer.BeginBufferingScope(own))
+        using (buffer.BeginBufferingScope(own))
+        using (buffer.BeginBufferingScope(other))
+        {
+            for (var count = 0; count < 100; count++)
+            {
+                await buffer.WriteAsync(own, Payload).WithinDeadline();
+                await buffer.WriteAsync(other, Payload).WithinDeadline();
+            }
+        }
+
+        await buffer.FlushAsync().WithinDeadline();
+        Assert.Equal((100, 101), (_arrived.MessagesFor(own).Count, _arrived.MessagesFor(other).Count));
+    }
+
+    [Fact]
+    public async Task Writers_that_wait_get_room_in_the_order_they_came_and_none_starves()
+    {
+        var transport = new ScriptedTransport(_arrived);
+        var stalled = transport.Stall();
+        await using var buffer = new OutputBuffer(transport, new OutputBufferOptions { MaxBufferedBytes = Cap });
+        buffer.Write(Some.Connection(), new byte[Cap - 100]);
+        await stalled.EnteredAsync();
+        var handle = Some.Connection();
+
+        var large = buffer.WriteAsync(handle, new byte[1500]).AsTask();
+        var small = buffer.TryWrite(handle, new byte[10]);
+        stalled.Release();
+        await large.WithinDeadline();
+
+        Assert.False(small);
+        await buffer.FlushAsync(handle);
+        Assert.Equal(1500, Assert.Single(_arrived.MessagesFor(handle)).Payload.Length);
+    }
+
+    [Fact]
+    public async Task What_is_buffered_never_passes_the_cap_while_many_threads_write()
+    {
+        var transport = new ScriptedTransport(_arrived);
+        var stalled = transport.Stall();
+        await using var buffer = new OutputBuffer(transport, new OutputBufferOptions { MaxBufferedBytes = 64 * 1024 });
+        buffer.Write(Some.Connection(), Payload);
+        await stalled.EnteredAsync();
+        var most = 0L;
+
+        Parallel.For(0, 2000, new ParallelOptions { MaxDegreeOfParallelism = 8 }, number =>
+        {
+            buffer.TryWrite(OutputHandle.Connection(node: 1, sequence: (number % 50) + 1), Payload);
+            var buffered = buffer.GetStatistics().BufferedBytes;
+            InterlockedMax(ref most, buffered);
+        });
+
+        Assert.InRange(most, 60 * 1024, 64 * 1024);
+        stalled.Release();
+        await buffer.FlushAsync().WithinDeadline();
+        var statistics = buffer.GetStatistics();
+        Assert.Equal((0, 0), (statistics.BufferedBytes, statistics.PendingMessages));
+        Assert.Equal(statistics.AcceptedMessages, _arrived.MessageCount);
+    }
+
+    [Fact]
+    public async Task A_message_of_64_MB_reaches_the_large_object_heap_once()
+    {
+        const int Bytes = 64 * 1024 * 1024;
+        await using var buffer = new OutputBuffer(
+            new Support.CountingTransport(), new OutputBufferOptions { MaxMessageBytes = Bytes, MaxBufferedBytes = 2L * Bytes + 1024 });
+        var handle = Some.Connection();
+        buffer.Write(handle, Payload);
+        var payload = new byte[Bytes];
+        var before = GC.GetAllocatedBytesForCurrentThread();
+
+        buffer.Write(handle, payload);
+
+        var allocated = GC.GetAllocatedBytesForCurrentThread() - before;
+        Assert.InRange(allocated, Bytes, Bytes + (Bytes / 2));
+        Assert.Equal(2, buffer.GetStatistics().AcknowledgedMessages);
+    }
+
+    private static void InterlockedMax(ref long target, long value)
+    {
+        for (var seen = Volatile.Read(ref target); seen < value;)
+        {
+            var before = Interlocked.CompareExchange(ref target, value, seen);
+            if (before == seen)
+                return;
+            seen = before;
+        }
+    }
+}

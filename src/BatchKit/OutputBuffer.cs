@@ -80,7 +80,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         _timeProvider = timeProvider;
         _logger = logger ?? NullLogger<OutputBuffer>.Instance;
         _metrics = new BatchKitMetrics(name, meterFactory);
-        _budget = new ByteBudget(options.MaxBufferedBytes);
+        _budget = new ByteBudget(options.MaxBufferedBytes, scheduler);
         _linger = new LingerQueue(timeProvider, options.Linger);
         var clock = new CoarseClock(timeProvider);
         var sendContext = new SendContext();

@@ -1,7 +1,7 @@
 namespace BatchKit.Dispatch;
 
 /// <summary>The bytes that may be accepted and not yet settled; those who wait for room get it in the order they came.</summary>
-internal sealed class ByteBudget(long capacity)
+internal sealed class ByteBudget(long capacity, IDispatchScheduler scheduler)
 {
     private readonly Lock _gate = new();
     private readonly LinkedList<RoomWaiter> _waiters = [];
@@ -28,7 +28,7 @@ internal sealed class ByteBudget(long capacity)
     /// <summary>Completes when the bytes are reserved for the caller, who then owns them.</summary>
     public async ValueTask ReserveAsync(int bytes, CancellationToken cancellationToken)
     {
-        var waiter = new RoomWaiter(bytes);
+        var waiter = new RoomWaiter(bytes, scheduler);
         lock (_gate)
         {
             _waiters.AddLast(waiter);
@@ -36,7 +36,7 @@ internal sealed class ByteBudget(long capacity)
         }
 
         GrantWaiters();
-        var registration = cancellationToken.UnsafeRegister(static (state, token) => ((RoomWaiter)state!).TrySetCanceled(token), waiter);
+        var registration = cancellationToken.UnsafeRegister(static (state, token) => ((RoomWaiter)state!).TryRefuse(new OperationCanceledException(token)), waiter);
         try
         {
             await waiter.Task.ConfigureAwait(false);
@@ -54,7 +54,7 @@ internal sealed class ByteBudget(long capacity)
         lock (_gate)
         {
             foreach (var waiter in _waiters)
-                waiter.TrySetException(error);
+                waiter.TryRefuse(error);
         }
     }
 
@@ -78,11 +78,11 @@ internal sealed class ByteBudget(long capacity)
         {
             for (var node = _waiters.First; node is not null; node = node.Next)
             {
-                if (node.Value.Task.IsCompleted)
+                if (node.Value.IsDecided)
                     continue;
                 if (!TryTake(node.Value.Bytes))
                     return;
-                if (!node.Value.TrySetResult())
+                if (!node.Value.TryGrant())
                     Interlocked.Add(ref _reserved, -node.Value.Bytes);
             }
         }

@@ -13,7 +13,7 @@ public sealed class RoomTests
     [Fact]
     public async Task A_writer_that_waits_for_room_while_its_own_scopes_are_open_gets_it()
     {
-        await using var buffer = new OutputBuffer(_arrived, new OutputBufferOptions { MaxBufferedBytes = Cap });
+        await using var buffer = new OutputBuffer(_arrived, new OutputBufferOptions { MaxBufferedBytes = Cap, MaxMessageBytes = Cap - 4 });
         var (own, other) = (Some.Connection(), Some.Connection());
         buffer.Write(other, Payload);
 
@@ -38,7 +38,7 @@ public sealed class RoomTests
     {
         var transport = new ScriptedTransport(_arrived);
         var stalled = transport.Stall();
-        await using var buffer = new OutputBuffer(transport, new OutputBufferOptions { MaxBufferedBytes = Cap });
+        await using var buffer = new OutputBuffer(transport, new OutputBufferOptions { MaxBufferedBytes = Cap, MaxMessageBytes = Cap - 4 });
         buffer.Write(Some.Connection(), new byte[Cap - 100]);
         await stalled.EnteredAsync();
         var handle = Some.Connection();
@@ -58,7 +58,7 @@ public sealed class RoomTests
     {
         var transport = new ScriptedTransport(_arrived);
         var stalled = transport.Stall();
-        await using var buffer = new OutputBuffer(transport, new OutputBufferOptions { MaxBufferedBytes = 64 * 1024 });
+        await using var buffer = new OutputBuffer(transport, new OutputBufferOptions { MaxBufferedBytes = 64 * 1024, MaxMessageBytes = 1024 });
         buffer.Write(Some.Connection(), Payload);
         await stalled.EnteredAsync();
         var most = 0L;

@@ -92,13 +92,13 @@ internal sealed class Schedule
     private OutputBufferOptions MakeOptions() => new()
     {
         Node = 0,
-        MaxBatchBytes = PickOne([64, 256, 64 * 1024]),
+        MaxBatchBytes = PickOne([256, 256, 64 * 1024]),
         MaxBatchMessages = PickOne([1, 3, 10_000]),
         MaxMessageBytes = 128,
-        MaxBufferedBytes = PickOne([400, 1024, 64 * 1024]),
+        MaxBufferedBytes = PickOne([1024, 1024, 2048, 64 * 1024]),
         Overflow = (OverflowPolicy)Random.Next(4),
         Linger = PickOne([TimeSpan.Zero, TimeSpan.Zero, Tick / 2]),
-        MaxSendBytes = PickOne([64, 256, 1024 * 1024]),
+        MaxSendBytes = PickOne([256, 512, 1024 * 1024]),
         MaxSendBatches = PickOne([1, 3, 4096]),
         SendTimeout = 10 * Tick,
         DeliveryTimeout = MayGiveUp ? 30 * Tick : Never,

@@ -6,7 +6,7 @@ namespace BatchKit.RabbitMQ;
 internal sealed class RabbitMqClosings(TimeProvider timeProvider)
 {
     // The client gives an abort at least 5 s; a connection that still hangs then is left to its heartbeat.
-    private static readonly TimeSpan Limit = TimeSpan.FromSeconds(6);
+    public static readonly TimeSpan Limit = TimeSpan.FromSeconds(6);
 
     // Guards the list.
     private readonly Lock _lock = new();
@@ -17,12 +17,13 @@ internal sealed class RabbitMqClosings(TimeProvider timeProvider)
     /// <summary>For an attempt to connect that was not waited for: closes what may yet come of it.</summary>
     public void Start(Task<OpenChannel> attempt) => Add(CloseLateAsync(attempt));
 
-    public async Task WaitAsync()
+    /// <summary>Waits until all are closed, at most for the limit.</summary>
+    public async Task WaitAsync(TimeSpan limit)
     {
         Task[] closings;
         lock (_lock)
             closings = [.. _closings];
-        await Task.WhenAll(closings).ConfigureAwait(false);
+        await Task.WhenAll(closings).WaitAsync(limit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }
 
     private void Add(Task closing)

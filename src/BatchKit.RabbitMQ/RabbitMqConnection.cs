@@ -9,7 +9,7 @@ namespace BatchKit.RabbitMQ;
 /// The client's own recovery is off: after a restart of the broker it may leave a publisher waiting for ever (rabbitmq-dotnet-client, issue 1930),
 /// while a fresh connection always works.
 /// </remarks>
-internal sealed class RabbitMqConnection : IAsyncDisposable
+internal sealed class RabbitMqConnection
 {
     private readonly RabbitMqOptions _options;
     private readonly CreateChannelOptions _channelOptions;
@@ -26,7 +26,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
 
     private volatile OpenChannel? _open;
     private volatile string? _blockedReason;
-    private volatile bool _isDisposed;
+    private volatile bool _isClosed;
 
     public RabbitMqConnection(RabbitMqOptions options, string purpose, CreateChannelOptions channelOptions,
         Func<IChannel, CancellationToken, Task> prepare, TimeProvider timeProvider, ILogger logger)
@@ -60,14 +60,15 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
             _closings.Start(channel.Connection);
     }
 
-    public async ValueTask DisposeAsync()
+    /// <summary>Closes it for good, waiting for that no longer than the limit.</summary>
+    public async Task CloseAsync(TimeSpan limit)
     {
-        _isDisposed = true;
+        _isClosed = true;
         await _opening.WaitAsync().ConfigureAwait(false);
         if (_open is { } open)
             Discard(open);
         _opening.Release();
-        await _closings.WaitAsync().ConfigureAwait(false);
+        await _closings.WaitAsync(limit).ConfigureAwait(false);
     }
 
     private async ValueTask<OpenChannel> OpenSlowAsync(CancellationToken cancellationToken)
@@ -78,7 +79,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         {
             if (_open is { Channel.IsOpen: true } open)
                 return open;
-            ObjectDisposedException.ThrowIf(_isDisposed, this);
+            ObjectDisposedException.ThrowIf(_isClosed, this);
             if (_attempts != attemptsBefore && _failure is { } failure)
                 throw new IOException(failure.Message, failure);
             return await ConnectAsync(cancellationToken).ConfigureAwait(false);

@@ -37,11 +37,20 @@ internal sealed class RabbitMqProbe : IAsyncDisposable
 
     public Task<uint> CountAsync(string queue) => _channel.MessageCountAsync(queue);
 
-    /// <summary>Waits until no frame waits in a queue.</summary>
-    public async Task WaitForEmptyAsync(string queue)
+    /// <summary>Makes a queue that gets what receivers with these options reject.</summary>
+    public async Task<string> ListenForDeadLettersAsync(RabbitMqOptions options)
+    {
+        await _channel.ExchangeDeclareAsync(options.DeadLetterExchange!, ExchangeType.Fanout, durable: true);
+        var queue = (await _channel.QueueDeclareAsync(Some.Name("dead"), durable: true, exclusive: false, autoDelete: false)).QueueName;
+        await _channel.QueueBindAsync(queue, options.DeadLetterExchange!, string.Empty);
+        return queue;
+    }
+
+    /// <summary>Waits until so many frames wait in a queue.</summary>
+    public async Task WaitForCountAsync(string queue, uint count)
     {
         using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (await CountAsync(queue) > 0)
+        while (await CountAsync(queue) != count)
             await Task.Delay(TimeSpan.FromMilliseconds(20), deadline.Token);
     }
 

@@ -9,7 +9,7 @@ public sealed class RabbitMqServerTests
     [Fact]
     public async Task A_killed_broker_starts_again_on_the_same_port_with_what_was_durable()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyMissing);
+        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
         await using var server = await RabbitMqServer.StartOwnAsync();
         var port = server.Port;
         await using (var connection = await new ConnectionFactory { Uri = server.Address }.CreateConnectionAsync())

@@ -42,9 +42,12 @@ public sealed class RabbitMqServer : IAsyncDisposable
     public bool IsOwned => _folder is not null;
 
     /// <summary>Why no broker can be had here, or null when one can.</summary>
-    public static string? WhyMissing => Configured is not null || RabbitMqFolder.FindScripts() is not null
+    public static string? WhyMissing => Configured is not null || WhyNotInstalled is not { } reason
         ? null
-        : $"RabbitMQ is not installed (apt-get install rabbitmq-server) and {AddressVariable} names no broker.";
+        : $"{reason} {AddressVariable} names no broker either.";
+
+    /// <summary>Why none can be started here, to be killed and frozen; null when one can.</summary>
+    public static string? WhyNotInstalled => RabbitMqFolder.FindScripts() is not null ? null : "RabbitMQ is not installed (apt-get install rabbitmq-server).";
 
     private static string? Configured => Environment.GetEnvironmentVariable(AddressVariable) is { Length: > 0 } address ? address : null;
 

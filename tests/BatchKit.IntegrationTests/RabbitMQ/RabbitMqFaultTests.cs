@@ -1,0 +1,187 @@
+using System.Globalization;
+using BatchKit.RabbitMQ;
+using BatchKit.TestServers.Network;
+using BatchKit.TestServers.RabbitMQ;
+using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.IntegrationTests.RabbitMQ;
+
+/// <summary>What holds while the broker is killed and frozen, and its connections are reset and cut.</summary>
+public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixture<OwnRabbitMqFixture>
+{
+    /// <summary>How often the broker is killed: 10 times unless this environment variable says otherwise.</summary>
+    private const string KillsVariable = "BATCHKIT_TEST_KILLS";
+
+    private static readonly TimeSpan Limit = TimeSpan.FromSeconds(1);
+
+    // The issue that asks for the limits allows a second of slack; it is a deadline against hanging, not a measurement.
+    private static readonly TimeSpan LimitWithSlack = Limit + TimeSpan.FromSeconds(1);
+
+    private static readonly TimeSpan FrozenTime = TimeSpan.FromSeconds(5);
+
+    private static int Kills => int.Parse(Environment.GetEnvironmentVariable(KillsVariable) ?? "10", CultureInfo.InvariantCulture);
+
+    [Fact]
+    public async Task Every_message_arrives_once_and_in_order_though_the_broker_is_killed_in_mid_flush()
+    {
+        var server = await fixture.GetAsync();
+        var options = RabbitMqSome.Options(server);
+        await using var way = await RabbitMqWay.StartAsync(options, options);
+        OutputHandle[] handles = [Some.Connection(RabbitMqWay.Node), Some.Connection(RabbitMqWay.Node), Some.Group()];
+        using var stop = new CancellationTokenSource();
+        var writers = Array.ConvertAll(handles, handle => way.WriteUntilAsync(handle, stop.Token));
+
+        for (var kill = 0; kill < Kills; kill++)
+        {
+            await way.Arrived.WaitForMessagesAsync(way.Arrived.MessageCount + 500);
+            await server.KillAsync();
+            await server.StartAsync();
+        }
+
+        await way.Arrived.WaitForMessagesAsync(way.Arrived.MessageCount + 500);
+        await stop.CancelAsync();
+        var written = await Task.WhenAll(writers).WithinDeadline();
+        await way.Arrived.WaitForMessagesAsync(written.Sum());
+        await way.Receiver.StopAsync(CancellationToken.None);
+        way.AssertAllAcknowledged();
+        for (var index = 0; index < handles.Length; index++)
+            Assert.Equal(Some.Lines(written[index]), way.Arrived.TextsFor(handles[index]));
+    }
+
+    [Fact]
+    public async Task With_transient_queues_a_killed_broker_loses_what_it_held_and_nothing_else()
+    {
+        var server = await fixture.GetAsync();
+        var options = RabbitMqSome.Options(server, options => options.Durable = false);
+        await using var way = await RabbitMqWay.StartAsync(options, options);
+        var handle = Some.Connection(RabbitMqWay.Node);
+        await way.Receiver.StopAsync(CancellationToken.None);
+        await WriteAsync(way, handle, "held by the broker");
+
+        await server.KillAsync();
+        await server.StartAsync();
+        await using var receiver = new RabbitMqReceiver(options, RabbitMqWay.Node, new BatchReceiver(way.Arrived));
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        await WriteAsync(way, handle, "after the restart");
+        await way.Arrived.WaitForMessagesAsync(1);
+
+        Assert.Equal(new[] { "after the restart" }, way.Arrived.Texts);
+        way.AssertAllAcknowledged();
+    }
+
+    [Fact]
+    public async Task While_the_broker_is_frozen_no_call_outlives_its_limit_and_afterwards_everything_arrives_once()
+    {
+        var server = await fixture.GetAsync();
+        var options = RabbitMqSome.Options(server, options =>
+        {
+            options.PublishTimeout = Limit;
+            options.ConnectTimeout = Limit;
+            options.StopTimeout = Limit;
+        });
+        await using var way = await RabbitMqWay.StartAsync(options, options);
+        await using var connected = new RabbitMqTransport(options);
+        await using var fresh = new RabbitMqTransport(options);
+        await using var receiver = new RabbitMqReceiver(options, node: 2, new BatchReceiver(new CollectingTransport()));
+        await receiver.StartAsync(CancellationToken.None);
+        var handle = Some.Connection(RabbitMqWay.Node);
+        await WriteAsync(way, handle, "before");
+        await SendAsync(connected);
+
+        server.Freeze();
+        try
+        {
+            var thawing = Task.Delay(FrozenTime);
+            using var flushLimit = new CancellationTokenSource(Limit);
+            way.Output.Write(handle, "meanwhile"u8);
+            await Task.WhenAll(
+                Assert.ThrowsAsync<IOException>(() => SendAsync(connected).WaitAsync(LimitWithSlack)),
+                Assert.ThrowsAsync<IOException>(() => SendAsync(fresh).WaitAsync(LimitWithSlack)),
+                Assert.ThrowsAnyAsync<OperationCanceledException>(() => way.Output.FlushAsync(flushLimit.Token).AsTask().WaitAsync(LimitWithSlack)),
+                receiver.StopAsync(CancellationToken.None).WaitAsync(LimitWithSlack));
+            await thawing;
+        }
+        finally
+        {
+            server.Thaw();
+        }
+
+        await WriteAsync(way, handle, "after");
+        await way.Arrived.WaitForMessagesAsync(3);
+        Assert.Equal(new[] { "before", "meanwhile", "after" }, way.Arrived.TextsFor(handle));
+        way.AssertAllAcknowledged();
+    }
+
+    [Theory]
+    [InlineData("reset")]
+    [InlineData("cut in mid-frame")]
+    [InlineData("both ends reset")]
+    public async Task Broken_connections_neither_lose_nor_double_nor_reorder(string how)
+    {
+        var server = await fixture.GetAsync();
+        await using var sendingProxy = TcpProxy.Start(server.Host, server.Port);
+        await using var receivingProxy = TcpProxy.Start(server.Host, server.Port);
+        var sending = RabbitMqSome.Options(server, sendingProxy.Port);
+        var receiving = RabbitMqSome.Options(server, receivingProxy.Port, options => options.Prefix = sending.Prefix);
+        await using var way = await RabbitMqWay.StartAsync(sending, receiving);
+        var handle = Some.Connection(RabbitMqWay.Node);
+        using var stop = new CancellationTokenSource();
+        var writer = way.WriteUntilAsync(handle, stop.Token);
+        var random = new Random(20);
+
+        for (var round = 0; round < 20; round++)
+        {
+            await way.Arrived.WaitForMessagesAsync(way.Arrived.MessageCount + 100);
+            if (how == "cut in mid-frame")
+                sendingProxy.CutAfter(random.Next(1, 2000));
+            else
+                sendingProxy.ResetAll();
+            if (how == "both ends reset")
+                receivingProxy.ResetAll();
+        }
+
+        await way.Arrived.WaitForMessagesAsync(way.Arrived.MessageCount + 100);
+        await stop.CancelAsync();
+        var written = await writer.WithinDeadline();
+        await way.Arrived.WaitForMessagesAsync(written);
+        await way.Receiver.StopAsync(CancellationToken.None);
+        Assert.Equal(Some.Lines(written), way.Arrived.Texts);
+        way.AssertAllAcknowledged();
+        Assert.True(sendingProxy.AcceptedConnections > 10, $"Only {sendingProxy.AcceptedConnections} connections were made.");
+    }
+
+    [Fact]
+    public async Task A_stop_with_the_broker_dead_ends_by_its_limit_and_counts_what_was_left()
+    {
+        var server = await fixture.GetAsync();
+        var options = RabbitMqSome.Options(server);
+        await using var way = await RabbitMqWay.StartAsync(options, options, output => output.DrainTimeout = Limit);
+        var handle = Some.Connection(RabbitMqWay.Node);
+        await WriteAsync(way, handle, "before");
+
+        await server.KillAsync();
+        try
+        {
+            way.Output.Write(handle, "left"u8);
+            await way.Output.StopAsync(CancellationToken.None).WaitAsync(LimitWithSlack);
+        }
+        finally
+        {
+            await server.StartAsync();
+        }
+
+        var statistics = way.Output.GetStatistics();
+        RabbitMqWay.AssertLaw(statistics);
+        Assert.Equal(1, statistics.DroppedMessages);
+    }
+
+    private static async Task WriteAsync(RabbitMqWay way, OutputHandle handle, string text)
+    {
+        way.Output.Write(handle, Some.Bytes(text));
+        await way.Output.FlushAsync().WithinDeadline();
+    }
+
+    private static Task SendAsync(RabbitMqTransport transport) =>
+        transport.SendAsync(new[] { Some.Batch(Some.Group(), Some.Producer(), 1, "a") }, CancellationToken.None).AsTask();
+}

@@ -1,0 +1,77 @@
+using BatchKit.RabbitMQ;
+using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.IntegrationTests.RabbitMQ;
+
+/// <summary>A buffer, the broker and a receiver: the whole way of a message, with what arrived at its end.</summary>
+internal sealed class RabbitMqWay : IAsyncDisposable
+{
+    public const int Node = 1;
+
+    private RabbitMqWay(OutputBuffer output, RabbitMqTransport transport, RabbitMqReceiver receiver, CollectingTransport arrived)
+    {
+        Output = output;
+        Transport = transport;
+        Receiver = receiver;
+        Arrived = arrived;
+    }
+
+    public OutputBuffer Output { get; }
+
+    public RabbitMqTransport Transport { get; }
+
+    public RabbitMqReceiver Receiver { get; }
+
+    public CollectingTransport Arrived { get; }
+
+    public static async Task<RabbitMqWay> StartAsync(RabbitMqOptions sending, RabbitMqOptions receiving, Action<OutputBufferOptions>? configure = null)
+    {
+        var arrived = new CollectingTransport();
+        var receiver = new RabbitMqReceiver(receiving, Node, new BatchReceiver(arrived));
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        var transport = new RabbitMqTransport(sending);
+        var options = new OutputBufferOptions
+        {
+            DeliveryTimeout = TimeSpan.FromMinutes(30),
+            RetryDelay = TimeSpan.FromMilliseconds(20),
+            MaxRetryDelay = TimeSpan.FromMilliseconds(200),
+        };
+        configure?.Invoke(options);
+        return new RabbitMqWay(new OutputBuffer(transport, options), transport, receiver, arrived);
+    }
+
+    /// <summary>Writes numbered lines in scopes, each awaited until it is acknowledged, until told to stop; returns how many.</summary>
+    public async Task<int> WriteUntilAsync(OutputHandle handle, CancellationToken stop)
+    {
+        const int linesPerScope = 20;
+        var lines = 0;
+        while (!stop.IsCancellationRequested)
+        {
+            await using var scope = Output.BeginBufferingScope(handle);
+            for (var line = 0; line < linesPerScope; line++)
+                Output.Write(handle, Some.Bytes($"line {lines++}"));
+        }
+
+        return lines;
+    }
+
+    /// <summary>Checks that everything that was accepted was acknowledged, and the law of the counters.</summary>
+    public void AssertAllAcknowledged()
+    {
+        var statistics = Output.GetStatistics();
+        AssertLaw(statistics);
+        Assert.Equal(statistics.AcceptedMessages, statistics.AcknowledgedMessages);
+    }
+
+    public static void AssertLaw(OutputStatistics statistics) => Assert.Equal(
+        statistics.AcceptedMessages,
+        statistics.AcknowledgedMessages + statistics.FailedMessages + statistics.DroppedMessages + statistics.PendingMessages);
+
+    public async ValueTask DisposeAsync()
+    {
+        await Output.DisposeAsync();
+        await Transport.DisposeAsync();
+        await Receiver.DisposeAsync();
+    }
+}

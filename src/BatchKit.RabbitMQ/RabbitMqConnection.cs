@@ -9,7 +9,7 @@ namespace BatchKit.RabbitMQ;
 /// The client's own recovery is off: after a restart of the broker it may leave a publisher waiting for ever (rabbitmq-dotnet-client, issue 1930),
 /// while a fresh connection always works.
 /// </remarks>
-internal sealed class RabbitMqConnection
+internal sealed class RabbitMqConnection : IAsyncDisposable
 {
     private readonly RabbitMqOptions _options;
     private readonly CreateChannelOptions _channelOptions;
@@ -70,6 +70,8 @@ internal sealed class RabbitMqConnection
         _opening.Release();
         await _closings.WaitAsync(limit).ConfigureAwait(false);
     }
+
+    public ValueTask DisposeAsync() => new(CloseAsync(RabbitMqClosings.Limit));
 
     private async ValueTask<OpenChannel> OpenSlowAsync(CancellationToken cancellationToken)
     {

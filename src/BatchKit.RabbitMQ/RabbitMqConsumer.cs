@@ -64,7 +64,7 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
         catch (Exception exception)
         {
             Log.FrameFailed(_logger, exception, _queue);
-            Close();
+            _ = Close();
             _ended.TrySetResult(exception.Message);
         }
         finally

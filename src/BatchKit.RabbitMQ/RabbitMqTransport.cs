@@ -68,7 +68,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     }
 
     /// <summary>Closes the connection. Dispose the buffer first: what is being sent fails.</summary>
-    public ValueTask DisposeAsync() => new(_connection.CloseAsync(RabbitMqClosings.Limit));
+    public ValueTask DisposeAsync() => _connection.DisposeAsync();
 
     /// <summary>Why it cannot send now, or null when it can; connects to find out.</summary>
     internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)

@@ -23,6 +23,20 @@ internal static class Smoke
         Require(transport is { Batches: 1, Messages: 1000 }, $"A scope sent {transport.Batches} batches with {transport.Messages} messages.");
     }
 
+    public static async Task OwnSocketsAsync()
+    {
+        var gone = OutputHandle.Connection(node: 0, sequence: 2);
+        using var stream = new MemoryStream();
+        await using var output = new OutputBuffer(new StreamTransport(new() { [Player] = stream }));
+
+        output.Write(gone, "nobody hears this\r\n");
+        output.Write(Player, $"{1000} coins\r\n");
+        await output.FlushAsync(Player);
+
+        Require(stream.Length == "1000 coins\r\n".Length, $"{stream.Length} bytes arrived.");
+        Require(output.GetStatistics() is { AcknowledgedMessages: 1, FailedMessages: 1 }, output.GetStatistics().ToString());
+    }
+
     public static async Task HostedAsync()
     {
         var transport = new CountingTransport();

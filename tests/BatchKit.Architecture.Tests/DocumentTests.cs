@@ -1,0 +1,74 @@
+using System.Text.RegularExpressions;
+
+namespace BatchKit.Architecture.Tests;
+
+public sealed partial class DocumentTests
+{
+    private const int ExampleLines = 12;
+
+    private static readonly string[] Documents = [.. Repository.Files().Where(path => path.EndsWith(".md", StringComparison.Ordinal))];
+
+    [Fact]
+    public void The_first_example_of_the_readme_is_the_quick_start_sample()
+    {
+        var example = CodeBlock.Matches(File.ReadAllText(Repository.In("README.md")))[0].Groups["code"].Value;
+
+        Assert.Equal(File.ReadAllText(Repository.In("samples", "QuickStart", "Program.cs")).Trim(), example.Trim());
+        Assert.True(Lines(example).Length <= ExampleLines, $"The example has {Lines(example).Length} lines of code.");
+    }
+
+    [Fact]
+    public void Code_that_names_its_source_is_in_it()
+    {
+        var blocks = from path in Documents
+                     from match in CodeBlock.Matches(File.ReadAllText(path))
+                     where match.Groups["source"].Success
+                     select (Document: path, Source: match.Groups["source"].Value, Code: match.Groups["code"].Value);
+
+        Assert.NotEmpty(blocks);
+        Assert.All(blocks, block => Assert.True(
+            Contains(Lines(File.ReadAllText(Repository.In(block.Source))), Lines(block.Code)),
+            $"{Path.GetRelativePath(Repository.Root, block.Document)} shows code that is not in {block.Source}:\n{block.Code}"));
+    }
+
+    [Fact]
+    public void Links_between_documents_lead_somewhere()
+    {
+        var broken = from path in Documents
+                     from match in Link.Matches(File.ReadAllText(path))
+                     let target = match.Groups["target"].Value
+                     where !target.Contains("://", StringComparison.Ordinal) && !target.StartsWith("mailto:", StringComparison.Ordinal)
+                     let full = Path.Combine(Path.GetDirectoryName(path)!, target)
+                     where !File.Exists(full) && !Directory.Exists(full)
+                     select $"{Path.GetRelativePath(Repository.Root, path)}: {target}";
+
+        Assert.Empty(broken);
+    }
+
+    [Fact]
+    public void The_readmes_commands_name_projects_that_exist()
+    {
+        var missing = from path in Documents
+                      from match in ProjectArgument.Matches(File.ReadAllText(path))
+                      let project = match.Groups["project"].Value
+                      where !Directory.Exists(Repository.In(project))
+                      select $"{Path.GetRelativePath(Repository.Root, path)}: {project}";
+
+        Assert.Empty(missing);
+    }
+
+    [GeneratedRegex(@"(<!-- from (?<source>\S+) -->\s*)?^```csharp\n(?<code>.*?)^```$", RegexOptions.ExplicitCapture | RegexOptions.Multiline | RegexOptions.Singleline, 10_000)]
+    private static partial Regex CodeBlock { get; }
+
+    [GeneratedRegex(@"\]\((?<target>[^)#\s]+)(#[^)]*)?\)", RegexOptions.ExplicitCapture, 10_000)]
+    private static partial Regex Link { get; }
+
+    [GeneratedRegex(@"--project (?<project>[\w./-]+)", RegexOptions.ExplicitCapture, 10_000)]
+    private static partial Regex ProjectArgument { get; }
+
+    private static string[] Lines(string text) =>
+        [.. text.ReplaceLineEndings("\n").Split('\n').Select(line => line.Trim()).Where(line => line.Length > 0)];
+
+    private static bool Contains(string[] file, string[] code) =>
+        Enumerable.Range(0, Math.Max(0, file.Length - code.Length + 1)).Any(start => file.AsSpan(start, code.Length).SequenceEqual(code));
+}

@@ -1,0 +1,32 @@
+using System.Collections.Concurrent;
+using BatchKit.Transports;
+
+namespace BatchKit.TrimSmoke;
+
+/// <summary>Writes each connection's batches to its stream. A connection that is gone or broken is refused, and holds up nobody else.</summary>
+internal sealed class StreamTransport(ConcurrentDictionary<OutputHandle, Stream> connections) : IBatchTransport
+{
+    public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    {
+        var outcomes = new BatchOutcome[batches.Length];
+        for (var index = 0; index < batches.Length; index++)
+            outcomes[index] = await TrySendAsync(batches.Span[index], cancellationToken) ? BatchOutcome.Acknowledged : BatchOutcome.Refused;
+        if (outcomes.Contains(BatchOutcome.Refused))
+            throw new BatchSendException([.. outcomes], "A connection is gone.");
+    }
+
+    private async ValueTask<bool> TrySendAsync(MessageBatch batch, CancellationToken cancellationToken)
+    {
+        if (!connections.TryGetValue(batch.Handle, out var stream))
+            return false;
+        try
+        {
+            await stream.WriteAsync(batch.Payload, cancellationToken);
+            return true;
+        }
+        catch (IOException)
+        {
+            return false;
+        }
+    }
+}

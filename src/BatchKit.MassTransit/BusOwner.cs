@@ -1,0 +1,119 @@
+using MassTransit;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
+
+namespace BatchKit.MassTransit;
+
+/// <summary>Owns a buffer's bus, when it has one of its own: starts it without waiting for the broker, and stops it after the buffer has drained.</summary>
+internal sealed class BusOwner : IAsyncDisposable
+{
+    private static readonly TimeSpan StartPause = TimeSpan.FromSeconds(1);
+    private static readonly TimeSpan StopLimit = TimeSpan.FromSeconds(10);
+
+    private readonly IBusControl? _bus;
+    private readonly TimeProvider _timeProvider;
+    private readonly ILogger _logger;
+    private readonly CancellationTokenSource _stopping = new();
+    private readonly Lock _gate = new();
+
+    // Under the gate.
+    private Task? _running;
+    private Task? _stopped;
+
+    public BusOwner(IServiceProvider services, string name, MassTransitOptions options, TimeProvider timeProvider, ILoggerFactory? loggers)
+    {
+        _timeProvider = timeProvider;
+        _logger = (ILogger?)loggers?.CreateLogger<BusOwner>() ?? NullLogger.Instance;
+        Target = options.RabbitMq is { } rabbit ? $"RabbitMQ at {rabbit.First.Host}:{rabbit.First.Port}" : "the in-memory transport";
+        if (options.Bus is not null)
+        {
+            Target = "the application's bus";
+            Connection = new BusConnection(options.Bus(services), options);
+            return;
+        }
+
+        _bus = Make(options, name.Length == 0 ? "BatchKit" : $"BatchKit {name}", loggers);
+        Connection = options.RabbitMq is null ? new InMemoryConnection(_bus, options) : new BusConnection(_bus, options);
+    }
+
+    public BusConnection Connection { get; }
+
+    /// <summary>What the bus connects to, for a person.</summary>
+    public string Target { get; }
+
+    /// <summary>Begins to connect; the broker may be down. Does nothing for the application's bus.</summary>
+    public void Start()
+    {
+        lock (_gate)
+        {
+            if (_bus is not null && _stopped is null)
+                _running ??= RunAsync(_bus);
+        }
+    }
+
+    public Task StopAsync()
+    {
+        lock (_gate)
+            return _stopped ??= _running is null ? Task.CompletedTask : StopAsync(_bus!, _running);
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        await StopAsync().ConfigureAwait(false);
+        (Connection as IDisposable)?.Dispose();
+        _stopping.Dispose();
+    }
+
+    private static IBusControl Make(MassTransitOptions options, string name, ILoggerFactory? loggers)
+    {
+        // The bus takes its logger from the flow that makes it.
+        var outer = LogContext.Current;
+        LogContext.ConfigureCurrentLogContext(loggers);
+        try
+        {
+            return options.RabbitMq is { } rabbit ? RabbitMqBus.Make(rabbit, name, options.DeclareTopology) : Bus.Factory.CreateUsingInMemory(static _ => { });
+        }
+        finally
+        {
+            LogContext.Current = outer;
+        }
+    }
+
+    private async Task RunAsync(IBusControl bus)
+    {
+        await Task.Yield();
+        while (!_stopping.IsCancellationRequested)
+        {
+            try
+            {
+                // Completes when it is connected; MassTransit tries for ever on most errors, and gives up on some.
+                await bus.StartAsync(_stopping.Token).ConfigureAwait(false);
+                Log.BusStarted(_logger, Target);
+                return;
+            }
+            catch (Exception exception)
+            {
+                if (_stopping.IsCancellationRequested)
+                    return;
+                Log.BusStartFailed(_logger, exception, Target);
+            }
+
+            await Task.Delay(StartPause, _timeProvider, _stopping.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        }
+    }
+
+    private async Task StopAsync(IBusControl bus, Task running)
+    {
+        await _stopping.CancelAsync().ConfigureAwait(false);
+        using var limit = new CancellationTokenSource(StopLimit, _timeProvider);
+        try
+        {
+            await running.WaitAsync(limit.Token).ConfigureAwait(false);
+            await bus.StopAsync(limit.Token).ConfigureAwait(false);
+        }
+        catch (Exception exception)
+        {
+            Log.BusStopFailed(_logger, exception, Target);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+using Microsoft.Extensions.Logging;
+
+namespace BatchKit.MassTransit;
+
+/// <summary>What this package logs; ids from 2200.</summary>
+internal static partial class Log
+{
+    [LoggerMessage(2200, LogLevel.Information, "The bus to {Target} started.")]
+    public static partial void BusStarted(ILogger logger, string target);
+
+    [LoggerMessage(2201, LogLevel.Warning, "The bus to {Target} could not start. It will be tried again.")]
+    public static partial void BusStartFailed(ILogger logger, Exception exception, string target);
+
+    [LoggerMessage(2202, LogLevel.Warning, "The bus to {Target} did not stop in good order.")]
+    public static partial void BusStopFailed(ILogger logger, Exception exception, string target);
+
+    [LoggerMessage(2210, LogLevel.Information, "Receiving from queue {Queue}.")]
+    public static partial void Receiving(ILogger logger, string queue);
+
+    [LoggerMessage(2211, LogLevel.Warning, "Receiving from queue {Queue} was interrupted: {Reason} MassTransit tries again.")]
+    public static partial void ReceivingInterrupted(ILogger logger, string queue, string reason);
+
+    [LoggerMessage(2212, LogLevel.Warning, "A malformed frame of {Bytes} bytes was dropped from queue {Queue}.")]
+    public static partial void FrameRejected(ILogger logger, Exception exception, int bytes, string queue);
+
+    [LoggerMessage(2213, LogLevel.Error, "A frame from queue {Queue} failed in a way that its next transport must not; it will be received again.")]
+    public static partial void FrameFailed(ILogger logger, Exception exception, string queue);
+
+    [LoggerMessage(2214, LogLevel.Warning, "The frame in hand from queue {Queue} was abandoned at the stop, after {Limit}.")]
+    public static partial void FrameAbandoned(ILogger logger, string queue, TimeSpan limit);
+}

@@ -1,0 +1,78 @@
+using System.ComponentModel.DataAnnotations;
+using System.Globalization;
+using System.Net.Security;
+using System.Security.Cryptography.X509Certificates;
+
+namespace BatchKit.MassTransit;
+
+/// <summary>How to reach RabbitMQ.</summary>
+public sealed class MassTransitRabbitMqOptions : IValidatableObject
+{
+    /// <summary>The brokers of one cluster, each <c>host</c> or <c>host:port</c>, tried in turn; <c>localhost</c> when empty, the default.</summary>
+    public IList<string> Hosts { get; set; } = [];
+
+    /// <summary>The port of hosts that name none; 5672 by default, 5671 is usual with TLS.</summary>
+    [Range(1, 65_535)]
+    public int Port { get; set; } = 5672;
+
+    /// <summary>The user; <c>guest</c> by default, whom a broker takes from its own machine only.</summary>
+    [Required]
+    public string UserName { get; set; } = "guest";
+
+    /// <summary>The user's password; <c>guest</c> by default. It is never logged.</summary>
+    [Required]
+    public string Password { get; set; } = "guest";
+
+    /// <summary>The virtual host; <c>/</c> by default.</summary>
+    [Required]
+    public string VirtualHost { get; set; } = "/";
+
+    /// <summary>How often both ends show that they live, 10 s by default; a silent connection ends after twice that.</summary>
+    [TimeSpanRange("00:00:01", "00:10:00")]
+    public TimeSpan Heartbeat { get; set; } = TimeSpan.FromSeconds(10);
+
+    /// <summary>The longest one try to connect may take; 5 s by default.</summary>
+    [TimeSpanRange("00:00:00.100", "00:10:00")]
+    public TimeSpan ConnectTimeout { get; set; } = TimeSpan.FromSeconds(5);
+
+    /// <summary>The pause between tries to connect, 500 ms by default; MassTransit adds 1 s of its own.</summary>
+    [TimeSpanRange("00:00:00.001", "00:10:00")]
+    public TimeSpan ReconnectDelay { get; set; } = TimeSpan.FromMilliseconds(500);
+
+    /// <summary>The name that the broker shows for the connection; the buffer's by default.</summary>
+    public string? ConnectionName { get; set; }
+
+    /// <summary>Connects by TLS; false by default, which sends passwords and output in the clear. Brokers then usually listen on port 5671.</summary>
+    public bool UseTls { get; set; }
+
+    /// <summary>The name that the broker's certificate must bear; null by default, which means the host's name.</summary>
+    public string? TlsServerName { get; set; }
+
+    /// <summary>Decides whether a broker's certificate is trusted; null by default, which leaves that to the system.</summary>
+    public RemoteCertificateValidationCallback? ValidateServerCertificate { get; set; }
+
+    /// <summary>The certificate to show a broker that asks for one; none by default.</summary>
+    public X509Certificate? ClientCertificate { get; set; }
+
+    /// <summary>The first host with its port, for messages to a person.</summary>
+    internal (string Host, int Port) First => Hosts.Count == 0 ? ("localhost", Port) : Split(Hosts[0]);
+
+    /// <inheritdoc/>
+    public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)
+    {
+        // The entry itself is not repeated: somebody may have put a URI with a password there.
+        for (var index = 0; index < Hosts.Count; index++)
+        {
+            if (Hosts[index] is not { Length: > 0 } host || Uri.CheckHostName(Split(host).Host) == UriHostNameType.Unknown || Split(host).Port is < 1 or > 65_535)
+                yield return new ValidationResult($"{nameof(Hosts)}[{index}] must be a host name or address, with a port or without, as in 'broker:5672'.", [nameof(Hosts)]);
+        }
+    }
+
+    internal (string Host, int Port) Split(string host)
+    {
+        var colon = host.LastIndexOf(':');
+        if (colon < 0 || colon != host.IndexOf(':', StringComparison.Ordinal))
+            return (host, Port);
+        return (host[..colon], int.TryParse(host.AsSpan(colon + 1), NumberStyles.None, CultureInfo.InvariantCulture, out var port) ? port : 0);
+    }
+}

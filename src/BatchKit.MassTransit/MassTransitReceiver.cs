@@ -1,0 +1,140 @@
+using BatchKit.Transports;
+using MassTransit;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
+
+namespace BatchKit.MassTransit;
+
+/// <summary>Receives a node's frames off a MassTransit bus and hands their batches to the next transport, each once and in order.</summary>
+/// <remarks>
+/// It connects a receive endpoint <c>{prefix}.node.{node}</c> to the bus, with a concurrency of one and the frame's own serializer; the bus's other
+/// endpoints are untouched. A frame is acknowledged when the next transport has its batches. Thread-safe.
+/// </remarks>
+public sealed class MassTransitReceiver : IAsyncDisposable
+{
+    private readonly BusConnection _connection;
+    private readonly int _node;
+    private readonly TimeProvider _timeProvider;
+    private readonly ILogger _logger;
+    private readonly CancellationTokenSource _stopping = new();
+    private readonly EnvelopeConsumer _consumer;
+    private readonly Lock _gate = new();
+
+    // Under the gate.
+    private HostReceiveEndpointHandle? _endpoint;
+    private Task? _stopped;
+
+    /// <summary>Makes a receiver on a bus that the caller configured, starts and stops.</summary>
+    /// <param name="bus">The bus.</param>
+    /// <param name="next">Where the batches go.</param>
+    /// <param name="node">The node whose frames it receives, from 0 to <see cref="OutputHandle.MaxNode"/>. One receiver at a time has a node's queue.</param>
+    /// <param name="options">Settings; those of the connection and <see cref="MassTransitOptions.Bus"/> are not used.</param>
+    /// <param name="timeProvider">The clock; the system's by default.</param>
+    /// <param name="loggers">Makes the loggers; none by default.</param>
+    public MassTransitReceiver(IBus bus, IBatchTransport next, int node, MassTransitOptions? options = null, TimeProvider? timeProvider = null,
+        ILoggerFactory? loggers = null)
+        : this(MakeConnection(bus, options), next, node, timeProvider, loggers)
+    {
+    }
+
+    internal MassTransitReceiver(BusConnection connection, IBatchTransport next, int node, TimeProvider? timeProvider, ILoggerFactory? loggers)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(node);
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
+        _connection = connection;
+        _node = node;
+        _timeProvider = timeProvider ?? TimeProvider.System;
+        _logger = (ILogger?)loggers?.CreateLogger<MassTransitReceiver>() ?? NullLogger.Instance;
+        Queue = connection.Topology.GetQueueName(node);
+        var options = new BatchReceiverOptions { Node = node, DropOwnGroups = connection.Options.DropOwnGroups };
+        Receiver = new BatchReceiver(next, options, _timeProvider, loggers?.CreateLogger<BatchReceiver>());
+        _consumer = new EnvelopeConsumer(Receiver, connection, Queue, _logger, _stopping.Token);
+    }
+
+    /// <summary>The queue that it receives from.</summary>
+    public string Queue { get; }
+
+    /// <summary>What filters, retries and counts the batches.</summary>
+    public BatchReceiver Receiver { get; }
+
+    /// <summary>Connects to the bus and returns; the broker may be down. <see cref="WaitUntilReadyAsync"/> says when it receives.</summary>
+    public Task StartAsync()
+    {
+        lock (_gate)
+        {
+            if (_endpoint is not null || _stopped is not null)
+                return Task.CompletedTask;
+            _endpoint = _connection.Bus.ConnectReceiveEndpoint(Queue, Configure);
+            _connection.Attach(_node);
+        }
+
+        return Task.CompletedTask;
+    }
+
+    /// <summary>Completes when it receives for the first time since its start.</summary>
+    /// <exception cref="InvalidOperationException">It was not started.</exception>
+    public Task WaitUntilReadyAsync(CancellationToken cancellationToken = default)
+    {
+        HostReceiveEndpointHandle? endpoint;
+        lock (_gate)
+            endpoint = _endpoint;
+        return endpoint?.Ready.WaitAsync(cancellationToken) ?? throw new InvalidOperationException("The receiver was not started.");
+    }
+
+    /// <summary>Takes no further frame, and waits for the one in hand within <see cref="MassTransitOptions.StopTimeout"/> or until the token is cancelled.</summary>
+    public Task StopAsync(CancellationToken cancellationToken)
+    {
+        lock (_gate)
+            return _stopped ??= _endpoint is null ? Task.CompletedTask : StopAsync(_endpoint, cancellationToken);
+    }
+
+    /// <inheritdoc/>
+    public async ValueTask DisposeAsync()
+    {
+        await StopAsync(CancellationToken.None).ConfigureAwait(false);
+        _consumer.Dispose();
+        _stopping.Dispose();
+    }
+
+    private static BusConnection MakeConnection(IBus bus, MassTransitOptions? options)
+    {
+        ArgumentNullException.ThrowIfNull(bus);
+        return new BusConnection(bus, options ?? new MassTransitOptions());
+    }
+
+    private void Configure(IReceiveEndpointConfigurator endpoint)
+    {
+        // More than one at a time would reorder; what is prefetched waits in the client.
+        endpoint.ConcurrentMessageLimit = 1;
+        endpoint.PrefetchCount = _connection.Options.Prefetch;
+        endpoint.ConfigureConsumeTopology = false;
+        endpoint.PublishFaults = false;
+        endpoint.ClearSerialization();
+        endpoint.AddSerializer(new FrameSerializerFactory());
+        endpoint.AddDeserializer(new FrameSerializerFactory(), isDefault: true);
+        // Back to the queue, in its place, instead of to an error queue that nobody reads.
+        endpoint.RethrowFaultedMessages();
+        _connection.Topology.Bind(endpoint, _node);
+        endpoint.Handler<BatchEnvelope>(_consumer.ConsumeAsync);
+    }
+
+    private async Task StopAsync(HostReceiveEndpointHandle endpoint, CancellationToken cancellationToken)
+    {
+        using var timeout = new CancellationTokenSource(_connection.Options.StopTimeout, _timeProvider);
+        using var limit = CancellationTokenSource.CreateLinkedTokenSource(timeout.Token, cancellationToken);
+        Task? stop = null;
+        try
+        {
+            await _connection.DrainAsync(limit.Token).ConfigureAwait(false);
+            stop = endpoint.StopAsync(CancellationToken.None);
+            await stop.WaitAsync(limit.Token).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException) when (limit.IsCancellationRequested)
+        {
+            Log.FrameAbandoned(_logger, Queue, _connection.Options.StopTimeout);
+        }
+
+        await _stopping.CancelAsync().ConfigureAwait(false);
+        await (stop ?? endpoint.StopAsync(CancellationToken.None)).ConfigureAwait(false);
+    }
+}

@@ -1,4 +1,3 @@
-using System.Collections.Immutable;
 using System.Runtime.InteropServices;
 using BatchKit.Transports;
 using MassTransit;
@@ -13,6 +12,9 @@ namespace BatchKit.MassTransit;
 /// </remarks>
 public sealed class MassTransitTransport : IBatchTransport
 {
+    // A frame's own fields around one message, and the longest name of a destination.
+    private const int FrameOverheadBytes = 1024 + OutputHandle.MaxNameBytes;
+
     private readonly BusConnection _connection;
     private readonly TimeProvider _timeProvider;
 
@@ -31,15 +33,15 @@ public sealed class MassTransitTransport : IBatchTransport
         _timeProvider = timeProvider ?? TimeProvider.System;
     }
 
+    /// <summary>True: encoding is all that it does on the caller's thread; connecting and confirms are awaited.</summary>
+    public bool SendsWithoutBlocking => true;
+
     /// <inheritdoc/>
     public int MaxMessageBytes => _connection.Topology.MaxBodyBytes == int.MaxValue
         ? int.MaxValue
         : _connection.Topology.MaxBodyBytes - FrameOverheadBytes;
 
     private int? DestinationNode => _connection.Options.DestinationNode;
-
-    // A frame's own fields around one message, and the longest name of a destination.
-    private const int FrameOverheadBytes = 1024 + OutputHandle.MaxNameBytes;
 
     /// <inheritdoc/>
     public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
@@ -56,7 +58,7 @@ public sealed class MassTransitTransport : IBatchTransport
         }
         catch (MessageReturnedException exception)
         {
-            throw new BatchSendException([.. Enumerable.Repeat(BatchOutcome.Refused, batches.Length)], DescribeRefusal(node), exception);
+            throw new BatchSendException([.. Enumerable.Repeat(BatchOutcome.Refused, batches.Length)], SendReport.DescribeRefusal(node), exception);
         }
     }
 
@@ -65,8 +67,6 @@ public sealed class MassTransitTransport : IBatchTransport
         ArgumentNullException.ThrowIfNull(bus);
         return new BusConnection(bus, options ?? new MassTransitOptions());
     }
-
-    private static string DescribeRefusal(int? node) => $"Node {node} is gone: it has no queue.";
 
     private async Task SendFrameAsync(byte[] frame, int? node, CancellationToken cancellationToken)
     {
@@ -86,44 +86,18 @@ public sealed class MassTransitTransport : IBatchTransport
 
     private async Task SendRunsAsync(FramePlan plan, int batches, CancellationToken cancellationToken)
     {
-        var outcomes = new BatchOutcome[batches];
-        Exception? failure = null;
-        string? text = null;
+        var report = new SendReport(batches);
         foreach (var run in plan.Runs)
         {
             var sends = run.ConvertAll(frame => SendFrameAsync(FrameBuffer.Encode(CollectionsMarshal.AsSpan(frame.Batches)), frame.Node, cancellationToken));
-            var isWhole = true;
             for (var index = 0; index < run.Count; index++)
-            {
-                var outcome = BatchOutcome.Acknowledged;
-                try
-                {
-                    await sends[index].ConfigureAwait(false);
-                }
-                catch (MessageReturnedException exception)
-                {
-                    outcome = BatchOutcome.Refused;
-                    failure ??= exception;
-                    text ??= DescribeRefusal(run[index].Node);
-                }
-                catch (Exception exception)
-                {
-                    outcome = BatchOutcome.Unacknowledged;
-                    failure = exception;
-                    text = exception.Message;
-                    isWhole = false;
-                }
-
-                foreach (var place in run[index].Places)
-                    outcomes[place] = outcome;
-            }
+                await report.AddAsync(run[index], sends[index]).ConfigureAwait(false);
 
             // What follows may meet what is missing at one receiver, which would then drop it as seen.
-            if (!isWhole)
+            if (!report.IsSettled)
                 break;
         }
 
-        if (failure is not null)
-            throw new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), text!, failure);
+        report.ThrowIfFailed();
     }
 }

@@ -1,0 +1,220 @@
+using BatchKit.IntegrationTests.RabbitMQ;
+using BatchKit.TestServers.Network;
+using BatchKit.TestServers.RabbitMQ;
+using BatchKit.TransportSpecification.Support;
+using MassTransit;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+
+namespace BatchKit.IntegrationTests.MassTransit;
+
+/// <summary>Buffers over buses of their own on the real RabbitMQ.</summary>
+public sealed class RabbitMqBusTests(RabbitMqFixture fixture)
+{
+    private readonly string _prefix = Some.Name("mt");
+
+    [Fact]
+    public async Task A_scope_is_one_persistent_message_at_the_broker_and_arrives_in_order()
+    {
+        var server = await fixture.GetAsync();
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix));
+        await using var tap = await WireTap.ConnectAsync(server, _prefix);
+        var copy = await tap.ListenAsync(1);
+        var handle = Some.Connection(1);
+
+        await using (node.Output.BeginBufferingScope(handle))
+        {
+            foreach (var line in Some.Lines(1000))
+                node.Output.Write(handle, Some.Bytes(line));
+        }
+
+        await node.Received.WaitForMessagesAsync(1000);
+        var message = Assert.Single(await tap.TakeAsync(copy));
+        Assert.Equal(Some.Lines(1000), node.Received.TextsFor(handle));
+        Assert.Equal("application/vnd.batchkit.frame", message.BasicProperties.ContentType);
+        Assert.True(message.BasicProperties.Persistent);
+        Assert.Equal(0u, await tap.CountAsync(node.Receiver.Queue));
+    }
+
+    [Fact]
+    public async Task The_frame_is_the_whole_body()
+    {
+        var server = await fixture.GetAsync();
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, configure: options => options.Durable = true));
+        await using var tap = await WireTap.ConnectAsync(server, _prefix);
+        var copy = await tap.ListenAsync(1);
+        var batch = Some.Batch(Some.Connection(1), Some.Producer(), 1, Some.Lines(100));
+
+        await node.Transport.SendAsync(new[] { batch }, CancellationToken.None);
+
+        var message = Assert.Single(await tap.TakeAsync(copy));
+        Assert.Equal(Some.Frame(batch), message.Body.ToArray());
+        Assert.DoesNotContain(message.BasicProperties.Headers ?? new Dictionary<string, object?>(StringComparer.Ordinal), header => header.Key == "MT-Host-Info");
+    }
+
+    [Fact]
+    public async Task Output_for_a_node_that_is_gone_is_refused_and_its_neighbours_arrive()
+    {
+        var server = await fixture.GetAsync();
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix));
+        var gone = Some.Connection(2);
+        var here = Some.Connection(1);
+        var producer = Some.Producer();
+
+        var failure = await Assert.ThrowsAsync<BatchKit.Transports.BatchSendException>(() => node.Transport.SendAsync(
+            new[] { Some.Batch(gone, producer, 1, "lost"), Some.Batch(here, producer, 2, "first"), Some.Batch(Some.Group(), producer, 3, "to all"), Some.Batch(here, producer, 4, "last") },
+            CancellationToken.None).WithinDeadline());
+
+        Assert.Equal(["Refused", "Acknowledged", "Acknowledged", "Acknowledged"], failure.Outcomes.Select(outcome => outcome.ToString()));
+        await node.Received.WaitForMessagesAsync(3);
+        Assert.Equal(["first", "to all", "last"], node.Received.Texts);
+    }
+
+    [Fact]
+    public async Task A_node_whose_queue_was_deleted_is_gone_though_its_exchange_stayed()
+    {
+        var server = await fixture.GetAsync();
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix));
+        await using var other = await MassTransitNode.StartReadyAsync(2, MassTransitSome.Settings(server, _prefix));
+        await using var tap = await WireTap.ConnectAsync(server, _prefix);
+        await other.Receiver.StopAsync(CancellationToken.None);
+        await tap.DeleteQueueAsync(other.Receiver.Queue);
+        var gone = Some.Connection(2);
+
+        node.Output.Write(gone, Some.Bytes("lost"));
+
+        await Assert.ThrowsAsync<OutputDeliveryException>(() => node.Output.FlushAsync(gone).WithinDeadline());
+        Assert.True(await tap.ExchangeExistsAsync(other.Receiver.Queue));
+    }
+
+    [Fact]
+    public async Task Two_nodes_get_their_own_output_and_a_groups_once_each_in_order()
+    {
+        var server = await fixture.GetAsync();
+        await using var game = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix));
+        await using var second = await MassTransitNode.StartReadyAsync(2, MassTransitSome.Settings(server, _prefix));
+        await using var third = await MassTransitNode.StartReadyAsync(3, MassTransitSome.Settings(server, _prefix));
+        var room = Some.Group();
+        var (atSecond, atThird) = (Some.Connection(2), Some.Connection(3));
+
+        foreach (var line in Some.Lines(200))
+        {
+            game.Output.Write(atSecond, Some.Bytes(line));
+            game.Output.Write(room, Some.Bytes(line));
+            game.Output.Write(atThird, Some.Bytes(line));
+        }
+
+        await second.Received.WaitForMessagesAsync(400);
+        await third.Received.WaitForMessagesAsync(400);
+        await game.Output.FlushAsync();
+        Assert.Equal(Some.Lines(200), second.Received.TextsFor(atSecond));
+        Assert.Equal(Some.Lines(200), second.Received.TextsFor(room));
+        Assert.Equal(Some.Lines(200), third.Received.TextsFor(atThird));
+        Assert.Equal(Some.Lines(200), third.Received.TextsFor(room));
+        Assert.Equal(0, game.Received.MessageCount);
+    }
+
+    [Fact]
+    public async Task With_a_destination_node_everything_goes_there()
+    {
+        var server = await fixture.GetAsync();
+        await using var game = await MassTransitNode.StartReadyAsync(9, MassTransitSome.Settings(server, _prefix));
+        await using var gateway = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, configure: options => options.DestinationNode = 9));
+        var player = Some.Connection(1);
+
+        gateway.Output.Write(player, Some.Bytes("look"));
+        gateway.Output.Write(Some.Group(), Some.Bytes("say hello"));
+
+        await game.Received.WaitForMessagesAsync(2);
+        Assert.Equal(["look"], game.Received.TextsFor(player));
+    }
+
+    [Fact]
+    public async Task What_is_no_frame_is_counted_and_dropped_and_the_next_frame_arrives()
+    {
+        var server = await fixture.GetAsync();
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix));
+        await using var tap = await WireTap.ConnectAsync(server, _prefix);
+        var handle = Some.Connection(1);
+
+        await tap.PublishAsync(node.Receiver.Queue, Some.RandomBytes(100));
+        await tap.PublishAsync(node.Receiver.Queue, Some.Bytes("""{"message":{}}"""), "application/vnd.masstransit+json");
+        await tap.PublishAsync(node.Receiver.Queue, [], "text/plain");
+        node.Output.Write(handle, Some.Bytes("after"));
+
+        await node.Received.WaitForMessagesAsync(1);
+        Assert.Equal(3, node.Receiver.Receiver.GetStatistics().MalformedFrames);
+        Assert.Equal(0u, await tap.CountAsync(node.Receiver.Queue));
+        Assert.False(await tap.ExchangeExistsAsync($"{node.Receiver.Queue}_error"));
+        Assert.False(await tap.ExchangeExistsAsync($"{node.Receiver.Queue}_skipped"));
+    }
+
+    [Fact]
+    public async Task A_frame_stays_at_the_broker_until_the_next_transport_has_it()
+    {
+        var server = await fixture.GetAsync();
+        StalledSend? stalled = null;
+        await using var tap = await WireTap.ConnectAsync(server, _prefix);
+        var first = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, configure: options => options.StopTimeout = TimeSpan.FromMilliseconds(100)), next =>
+        {
+            var scripted = new ScriptedTransport(next);
+            stalled = scripted.Stall();
+            return scripted;
+        });
+        var handle = Some.Connection(1);
+        first.Output.Write(handle, Some.Bytes("kept"));
+        await first.Output.FlushAsync(handle);
+        await stalled!.EnteredAsync();
+
+        await first.DisposeAsync();
+        await using var second = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix));
+
+        await second.Received.WaitForMessagesAsync(1);
+        Assert.Equal(["kept"], second.Received.TextsFor(handle));
+        Assert.Equal(0, first.Received.MessageCount);
+    }
+
+    [Fact]
+    public async Task A_topology_that_is_given_is_used_and_nothing_is_declared()
+    {
+        var server = await fixture.GetAsync();
+        await using var tap = await WireTap.ConnectAsync(server, _prefix);
+        await tap.DeclareAsync(1);
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, configure: options => options.DeclareTopology = false));
+        var handle = Some.Connection(1);
+        var room = Some.Group();
+
+        node.Output.Write(handle, Some.Bytes("direct"));
+        await node.Transport.SendAsync(new[] { Some.Batch(room, Some.Producer(node: 5), 1, "to all") }, CancellationToken.None);
+
+        await node.Received.WaitForMessagesAsync(2);
+        Assert.False(await tap.ExchangeExistsAsync(node.Receiver.Queue));
+    }
+
+    [Fact]
+    public async Task Of_several_hosts_one_that_is_up_is_enough()
+    {
+        var server = await fixture.GetAsync();
+        var down = FreePort.Take(1)[0];
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, configure: options =>
+            options.RabbitMq!.Hosts = [$"127.0.0.1:{down}", $"{server.Host}:{server.Port}"]));
+        var handle = Some.Connection(1);
+
+        node.Output.Write(handle, Some.Bytes("here"));
+
+        await node.Received.WaitForMessagesAsync(1);
+        Assert.Equal(HealthStatus.Healthy, (await node.CheckHealthAsync()).Status);
+    }
+
+    [Fact]
+    public async Task Transient_output_is_not_persistent()
+    {
+        var server = await fixture.GetAsync();
+        var settings = MassTransitSome.Settings(server, _prefix, configure: options => options.Durable = false);
+        await using var node = await MassTransitNode.StartReadyAsync(1, settings);
+        var handle = Some.Connection(1);
+
+        node.Output.Write(handle, Some.Bytes("here"));
+
+        await node.Received.WaitForMessagesAsync(1);
+    }
+}

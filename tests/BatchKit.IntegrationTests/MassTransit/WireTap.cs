@@ -1,0 +1,92 @@
+using System.Globalization;
+using BatchKit.TestServers.RabbitMQ;
+using BatchKit.TransportSpecification.Support;
+using RabbitMQ.Client;
+
+namespace BatchKit.IntegrationTests.MassTransit;
+
+/// <summary>A connection of the test's own to the broker: a queue that gets a copy of what goes to a node, and what no transport would publish.</summary>
+internal sealed class WireTap : IAsyncDisposable
+{
+    private readonly IConnection _connection;
+    private readonly IChannel _channel;
+    private readonly string _prefix;
+
+    private WireTap(IConnection connection, IChannel channel, string prefix)
+    {
+        _connection = connection;
+        _channel = channel;
+        _prefix = prefix;
+    }
+
+    public static async Task<WireTap> ConnectAsync(RabbitMqServer server, string prefix)
+    {
+        var connection = await new ConnectionFactory { Uri = server.Address, AutomaticRecoveryEnabled = false }.CreateConnectionAsync();
+        return new WireTap(connection, await connection.CreateChannelAsync(new CreateChannelOptions(true, true)), prefix);
+    }
+
+    /// <summary>Copies a node's frames, and those to all nodes, to a queue of the tap's own.</summary>
+    public async Task<string> ListenAsync(int node)
+    {
+        await DeclareExchangesAsync();
+        var queue = (await _channel.QueueDeclareAsync(Some.Name("tap"), durable: false, exclusive: true, autoDelete: true)).QueueName;
+        await BindAsync(queue, node);
+        return queue;
+    }
+
+    /// <summary>Declares what a node needs, as an administrator would.</summary>
+    public async Task DeclareAsync(int node)
+    {
+        await DeclareExchangesAsync();
+        var queue = (await _channel.QueueDeclareAsync($"{_prefix}.node.{node}", durable: true, exclusive: false, autoDelete: true)).QueueName;
+        await BindAsync(queue, node);
+    }
+
+    public async Task<IReadOnlyList<BasicGetResult>> TakeAsync(string queue)
+    {
+        var messages = new List<BasicGetResult>();
+        while (await _channel.BasicGetAsync(queue, autoAck: true) is { } message)
+            messages.Add(message);
+        return messages;
+    }
+
+    public Task PublishAsync(string queue, byte[] body, string? contentType = null) =>
+        _channel.BasicPublishAsync(string.Empty, queue, mandatory: true, new BasicProperties { ContentType = contentType }, body).AsTask();
+
+    public Task DeleteQueueAsync(string queue) => _channel.QueueDeleteAsync(queue);
+
+    public Task<uint> CountAsync(string queue) => _channel.MessageCountAsync(queue);
+
+    /// <summary>True when the exchange is there; asked on a channel of its own, which a missing one closes.</summary>
+    public async Task<bool> ExchangeExistsAsync(string exchange)
+    {
+        await using var channel = await _connection.CreateChannelAsync();
+        try
+        {
+            await channel.ExchangeDeclarePassiveAsync(exchange);
+            return true;
+        }
+        catch (global::RabbitMQ.Client.Exceptions.OperationInterruptedException)
+        {
+            return false;
+        }
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        await _channel.DisposeAsync();
+        await _connection.DisposeAsync();
+    }
+
+    private async Task DeclareExchangesAsync()
+    {
+        await _channel.ExchangeDeclareAsync($"{_prefix}.direct", ExchangeType.Direct, durable: true);
+        await _channel.ExchangeDeclareAsync($"{_prefix}.fanout", ExchangeType.Fanout, durable: true);
+    }
+
+    private async Task BindAsync(string queue, int node)
+    {
+        await _channel.QueueBindAsync(queue, $"{_prefix}.direct", node.ToString(CultureInfo.InvariantCulture));
+        await _channel.QueueBindAsync(queue, $"{_prefix}.fanout", string.Empty);
+    }
+}

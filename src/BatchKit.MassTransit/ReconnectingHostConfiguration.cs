@@ -16,7 +16,8 @@ internal sealed class ReconnectingHostConfiguration(
         policy.Handle<AlreadyClosedException>();
         policy.Handle<EndOfStreamException>();
         policy.Handle<OperationInterruptedException>();
-        policy.Interval(int.MaxValue, reconnectDelay);
+        // An array of its pauses; when they are used up MassTransit asks for the next ones.
+        policy.Interval(retryCount: 64, reconnectDelay);
     });
 
     // A send that failed is the dispatch's to send again, when its pause is over; MassTransit would sleep in it.

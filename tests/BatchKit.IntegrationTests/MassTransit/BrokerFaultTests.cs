@@ -1,0 +1,168 @@
+using System.Globalization;
+using BatchKit.TestServers.Network;
+using BatchKit.TestServers.RabbitMQ;
+using BatchKit.TransportSpecification.Support;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+
+namespace BatchKit.IntegrationTests.MassTransit;
+
+/// <summary>A broker that is killed, absent, frozen or cut off. Each test has a broker of its own.</summary>
+public sealed class BrokerFaultTests
+{
+    /// <summary>How often the broker is killed; 3 by default.</summary>
+    private const string KillsVariable = "BATCHKIT_TEST_MASSTRANSIT_KILLS";
+
+    private readonly string _prefix = Some.Name("mt");
+
+    private static int Kills =>
+        int.TryParse(Environment.GetEnvironmentVariable(KillsVariable), CultureInfo.InvariantCulture, out var kills) ? kills : 3;
+
+    [Fact]
+    public async Task What_a_broker_confirmed_before_it_was_killed_arrives_in_order_and_once()
+    {
+        RequiredServer.SkipWhen(RabbitMqServer.WhyMissing);
+        await using var server = await RabbitMqServer.StartOwnAsync();
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix));
+        var handle = Some.Connection(1);
+        var written = 0;
+
+        for (var kill = 0; kill < Kills; kill++)
+        {
+            using var isUp = new CancellationTokenSource();
+            var writing = WriteUntilAsync(node.Output, handle, written, isUp.Token);
+            await node.Received.WaitForMessagesAsync(written + 20);
+            await server.KillAsync();
+            await server.StartAsync();
+            await isUp.CancelAsync();
+            written = await writing;
+            await node.Output.FlushAsync(handle).AsTask().WaitAsync(TimeSpan.FromMinutes(1));
+            await node.Received.WaitForMessagesAsync(written);
+        }
+
+        var statistics = node.Output.GetStatistics();
+        Assert.Equal(Some.Lines(written), node.Received.TextsFor(handle));
+        Assert.Equal(written, statistics.AcceptedMessages);
+        Assert.Equal(written, statistics.AcknowledgedMessages);
+    }
+
+    [Fact]
+    public async Task A_host_starts_while_the_broker_is_down_says_why_and_sends_when_it_is_up()
+    {
+        RequiredServer.SkipWhen(RabbitMqServer.WhyMissing);
+        await using var server = await RabbitMqServer.StartOwnAsync();
+        await server.KillAsync();
+        await using var node = await MassTransitNode.StartAsync(1, MassTransitSome.Settings(server, _prefix));
+        var handle = Some.Connection(1);
+        node.Output.Write(handle, Some.Bytes("waits"));
+        var whileDown = await WaitForReasonAsync(node);
+
+        await server.StartAsync();
+
+        await node.Received.WaitForMessagesAsync(1);
+        Assert.Equal(HealthStatus.Unhealthy, whileDown.Status);
+        Assert.Contains($"{server.Host}:{server.Port}", whileDown.Description, StringComparison.Ordinal);
+        Assert.DoesNotContain("guest:guest", whileDown.Description, StringComparison.Ordinal);
+        await node.Receiver.WaitUntilReadyAsync().WithinDeadline();
+        Assert.Equal(HealthStatus.Healthy, (await node.CheckHealthAsync()).Status);
+    }
+
+    [Fact]
+    public async Task A_host_stops_within_its_limits_while_the_broker_is_down()
+    {
+        RequiredServer.SkipWhen(RabbitMqServer.WhyMissing);
+        var port = FreePort.Take(1)[0];
+        var node = await MassTransitNode.StartAsync(1, options =>
+        {
+            options.RabbitMq = new() { Hosts = ["127.0.0.1"], Port = port };
+            options.StopTimeout = TimeSpan.FromSeconds(1);
+        }, configureOutput: options => options.DrainTimeout = TimeSpan.FromSeconds(1));
+        node.Output.Write(Some.Connection(1), Some.Bytes("lost"));
+
+        await node.StopAsync().WithinDeadline();
+
+        var statistics = node.Output.GetStatistics();
+        Assert.Equal(statistics.AcceptedMessages, statistics.AcknowledgedMessages + statistics.FailedMessages + statistics.DroppedMessages);
+        Assert.Equal(0, statistics.AcknowledgedMessages);
+        await node.DisposeAsync();
+    }
+
+    [Fact]
+    public async Task Connections_that_are_reset_and_cut_in_mid_frame_lose_and_double_nothing()
+    {
+        RequiredServer.SkipWhen(RabbitMqServer.WhyMissing);
+        await using var server = await RabbitMqServer.StartOwnAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, proxy.Port));
+        var handle = Some.Connection(1);
+        var written = 0;
+
+        for (var round = 0; round < 4; round++)
+        {
+            using var isBroken = new CancellationTokenSource();
+            var writing = WriteUntilAsync(node.Output, handle, written, isBroken.Token);
+            await node.Received.WaitForMessagesAsync(written + 20);
+            if (round % 2 == 0)
+                proxy.ResetAll();
+            else
+                proxy.CutAfter(777);
+            var connections = proxy.AcceptedConnections;
+            await WaitUntilAsync(() => proxy.AcceptedConnections > connections);
+            await isBroken.CancelAsync();
+            written = await writing;
+            await node.Output.FlushAsync(handle).WithinDeadline();
+            await node.Received.WaitForMessagesAsync(written);
+        }
+
+        Assert.Equal(Some.Lines(written), node.Received.TextsFor(handle));
+    }
+
+    [Fact]
+    public async Task A_frozen_broker_holds_no_send_past_its_limit()
+    {
+        RequiredServer.SkipWhen(RabbitMqServer.WhyMissing);
+        await using var server = await RabbitMqServer.StartOwnAsync();
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, configure: options => options.PublishTimeout = TimeSpan.FromSeconds(1)));
+        var handle = Some.Connection(1);
+        server.Freeze();
+
+        await Assert.ThrowsAsync<TimeoutException>(() =>
+            node.Transport.SendAsync(new[] { Some.Batch(handle, Some.Producer(), 1, "late") }, CancellationToken.None).WithinDeadline());
+
+        server.Thaw();
+        node.Output.Write(handle, Some.Bytes("after"));
+        await node.Output.FlushAsync(handle).WithinDeadline();
+        await WaitUntilAsync(() => node.Received.TextsFor(handle).Contains("after"));
+    }
+
+    private static async Task<int> WriteUntilAsync(OutputBuffer output, OutputHandle handle, int start, CancellationToken cancellationToken)
+    {
+        var written = start;
+        while (!cancellationToken.IsCancellationRequested)
+        {
+            output.Write(handle, Some.Bytes($"line {written++}"));
+            await Task.Delay(TimeSpan.FromMilliseconds(1), CancellationToken.None);
+        }
+
+        return written;
+    }
+
+    private static async Task<HealthReportEntry> WaitForReasonAsync(MassTransitNode node)
+    {
+        var health = await node.CheckHealthAsync();
+        await WaitUntilAsync(async () =>
+        {
+            health = await node.CheckHealthAsync();
+            return health.Exception is not null;
+        });
+        return health;
+    }
+
+    private static Task WaitUntilAsync(Func<bool> condition) => WaitUntilAsync(() => Task.FromResult(condition()));
+
+    private static async Task WaitUntilAsync(Func<Task<bool>> condition)
+    {
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        while (!await condition())
+            await Task.Delay(TimeSpan.FromMilliseconds(20), deadline.Token);
+    }
+}

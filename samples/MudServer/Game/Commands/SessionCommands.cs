@@ -1,0 +1,66 @@
+using MudServer.Softcode;
+
+namespace MudServer.Game.Commands;
+
+/// <summary>Commands about the connection: who is there, settings, help, leaving.</summary>
+internal sealed class SessionCommands(WhoList whoList, Func<IReadOnlyList<Command>> commands)
+{
+    public IReadOnlyList<Command> All =>
+    [
+        new("who", "who", "See who is connected.", WhoAsync),
+        new("timing", "timing on|off", "After each command, see what it took: messages, batches, sends, time.",
+            call => SwitchAsync(call, "Timing", on => call.Player.Session.IsTimed = on)),
+        new("buffering", "buffering on|off", "Off is the old way: every message is sent, and waited for, by itself.",
+            call => SwitchAsync(call, "Buffering", on => call.Player.Session.IsBuffered = on)),
+        new("help", "help [functions]", "See this.", HelpAsync) { Aliases = ["?"] },
+        new("quit", "quit", "Leave the island.", QuitAsync) { Aliases = ["exit", "logout"] },
+    ];
+
+    private ValueTask WhoAsync(CommandCall call)
+    {
+        call.Evaluation.Budget.SpendOutput(whoList.Characters);
+        return whoList.WriteAsync(call.Output, call.Player.Session);
+    }
+
+    private static ValueTask SwitchAsync(CommandCall call, string what, Action<bool> set)
+    {
+        var word = call.Argument.ToLowerInvariant();
+        if (word is not ("on" or "off"))
+            return call.TellAsync($"Like this: {call.Action.Word} on|off");
+        set(word == "on");
+        return call.TellAsync($"{what} is {word}.");
+    }
+
+    private static async ValueTask QuitAsync(CommandCall call)
+    {
+        var player = call.Player;
+        await call.TellAsync("The ferry takes you aboard. Come again.");
+        await call.TellOthersAsync($"{player.Name} leaves with the ferry.");
+        await call.Output.ControlAsync(player.Session, ControlMessage.Close);
+        player.Session.Player = null;
+    }
+
+    private ValueTask HelpAsync(CommandCall call) =>
+        call.Argument.StartsWith("func", StringComparison.OrdinalIgnoreCase) ? HelpWithFunctionsAsync(call) : HelpWithCommandsAsync(call);
+
+    private async ValueTask HelpWithCommandsAsync(CommandCall call)
+    {
+        foreach (var command in commands())
+            await call.TellAsync($"  {command.Usage,-28} {command.Summary}");
+        await call.TellAsync(string.Empty);
+        await call.TellAsync("In any text: %# is your number, %n your name, %r a new line, %% a percent sign, and [..] holds a function.");
+        await call.TellAsync("Loops nest: ## or %i0 is the innermost word, %i1 the one of the loop around it. \"help functions\" lists those. Try:");
+        await call.TellAsync("  timing on");
+        await call.TellAsync("  @dolist lnum(1000)=@pemit %#=%i0");
+        await call.TellAsync("  @dolist lnum(10)={@dolist lnum(100)=@pemit %#=%i1 times %i0 is [mul(%i1,%i0)]}");
+        await call.TellAsync("  think iter(lnum(1,5),[repeat(*,##)],,%r)");
+    }
+
+    private static async ValueTask HelpWithFunctionsAsync(CommandCall call)
+    {
+        foreach (var line in FunctionTable.Standard.Functions.Select(function => function.Usage).Order(StringComparer.Ordinal).Chunk(4))
+            await call.TellAsync("  " + string.Join("  ", line.Select(usage => $"{usage,-22}")).TrimEnd());
+        await call.TellAsync(string.Empty);
+        await call.TellAsync("A function works in [..] anywhere, and bare at the start of a text or of an argument: think add(1,mul(2,3))");
+    }
+}

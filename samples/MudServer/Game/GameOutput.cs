@@ -1,0 +1,71 @@
+using System.Text;
+
+namespace MudServer.Game;
+
+/// <summary>All that the game writes goes through here: lines, prompts and orders to the last hop. Used by the game loop alone.</summary>
+internal sealed class GameOutput(IOutputBuffer output)
+{
+    private byte[] _bytes = new byte[1024];
+
+    /// <summary>True shows the old behaviour: each message is sent, and waited for, by itself.</summary>
+    public bool SendsEachMessage { get; set; }
+
+    /// <summary>Prompts and control messages so far: what the buffer counts as messages and a player would not.</summary>
+    public long UnseenMessages { get; private set; }
+
+    public ValueTask LineAsync(Session session, string text) => WriteAsync(session.Handle, text, "\r\n", header: null);
+
+    public async ValueTask LinesAsync(Session session, string text)
+    {
+        foreach (var line in text.Split('\n'))
+            await LineAsync(session, line.TrimEnd('\r'));
+    }
+
+    /// <summary>Tells everyone in a room; the line crosses a broker once, and the last hop knows who is there.</summary>
+    public ValueTask RoomLineAsync(Room room, string text, Player? except = null)
+    {
+        var header = except is null ? null : new MessageHeader { ExcludedConnections = [except.Session.Handle] };
+        return WriteAsync(room.Group, text, "\r\n", header);
+    }
+
+    public ValueTask PromptAsync(Session session)
+    {
+        UnseenMessages++;
+        return WriteAsync(session.Handle, "> ", string.Empty, MessageHeader.Prompt);
+    }
+
+    public ValueTask ControlAsync(Session session, ControlMessage control)
+    {
+        UnseenMessages++;
+        return WriteAsync(session.Handle, control.ToPayload(), MessageHeader.Control);
+    }
+
+    private ValueTask WriteAsync(OutputHandle handle, string text, string ending, MessageHeader? header)
+    {
+        var most = Encoding.UTF8.GetMaxByteCount(text.Length + ending.Length);
+        if (_bytes.Length < most)
+            _bytes = new byte[most];
+        var length = Encoding.UTF8.GetBytes(text, _bytes);
+        length += Encoding.UTF8.GetBytes(ending, _bytes.AsSpan(length));
+        return WriteAsync(handle, _bytes.AsMemory(0, length), header);
+    }
+
+    private ValueTask WriteAsync(OutputHandle handle, ReadOnlyMemory<byte> payload, MessageHeader? header)
+    {
+        var written = output.WriteAsync(handle, payload, header);
+        return SendsEachMessage ? WriteAndFlushAsync(written, handle) : written;
+    }
+
+    private async ValueTask WriteAndFlushAsync(ValueTask written, OutputHandle handle)
+    {
+        await written;
+        try
+        {
+            await output.FlushAsync(handle);
+        }
+        catch (OutputDeliveryException)
+        {
+            // The reader is gone: the buffer has counted it, and the notice of it is on its way to the game.
+        }
+    }
+}

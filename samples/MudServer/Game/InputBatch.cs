@@ -1,0 +1,15 @@
+using BatchKit.Transports;
+
+namespace MudServer.Game;
+
+/// <summary>What came from one connection together.</summary>
+internal sealed record InputBatch(OutputHandle Connection, IReadOnlyList<InputMessage> Messages)
+{
+    public static InputBatch Read(MessageBatch batch)
+    {
+        var messages = new List<InputMessage>(batch.Count);
+        foreach (var message in batch)
+            messages.Add(InputMessage.Read(message));
+        return new InputBatch(batch.Handle, messages);
+    }
+}

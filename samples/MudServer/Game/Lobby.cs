@@ -1,0 +1,72 @@
+using MudServer.Game.Commands;
+
+namespace MudServer.Game;
+
+/// <summary>What a connection may do before it has a player.</summary>
+internal sealed class Lobby(World world, GameOutput output, WhoList whoList)
+{
+    private const int MaxNameLetters = 16;
+
+    public async ValueTask GreetAsync(Session session)
+    {
+        await output.LinesAsync(session, """
+
+                 .
+                /|\        L A N T E R N   I S L E
+               / | \
+              /__|__\      a small world on BatchKit
+            ~~~~~~~~~~~~~
+            """);
+        await output.LineAsync(session, string.Empty);
+        await output.LineAsync(session, "Type \"connect <name>\" to step ashore, \"who\" to see who is there, \"quit\" to leave.");
+    }
+
+    public async ValueTask RunLineAsync(Session session, string line)
+    {
+        var words = line.Split(' ', StringSplitOptions.RemoveEmptyEntries);
+        switch (words.FirstOrDefault()?.ToLowerInvariant())
+        {
+            case null:
+                break;
+            case "connect" or "co" or "create" when words.Length >= 2:
+                await ConnectAsync(session, words[1]);
+                break;
+            case "who":
+                await whoList.WriteAsync(output, session);
+                break;
+            case "quit":
+                await output.LineAsync(session, "Another time, then.");
+                await output.ControlAsync(session, ControlMessage.Close);
+                session.IsClosing = true;
+                break;
+            default:
+                await output.LineAsync(session, "Type \"connect <name>\" to step ashore, for example: connect Ana");
+                break;
+        }
+    }
+
+    private async ValueTask ConnectAsync(Session session, string name)
+    {
+        var isName = name.Length is > 1 and <= MaxNameLetters && char.IsLetter(name[0]) && name.All(char.IsLetterOrDigit);
+        if (!isName || name.Equals("me", StringComparison.OrdinalIgnoreCase) || name.Equals("here", StringComparison.OrdinalIgnoreCase))
+        {
+            await output.LineAsync(session, $"A name has 2 to {MaxNameLetters} letters or digits, and a letter comes first.");
+            return;
+        }
+
+        if (world.TryFindPlayer(enactorId: 0, name, out var other))
+        {
+            await output.LineAsync(session, $"{other.Name} is on the island already. Choose another name.");
+            return;
+        }
+
+        var player = world.AddPlayer(name, session);
+        session.Player = player;
+        await output.ControlAsync(session, ControlMessage.JoinGroup(player.Room.Group.Name!));
+        if (player.Room.Players.Count > 1)
+            await output.RoomLineAsync(player.Room, $"{name} steps off the ferry.", except: player);
+        await output.LineAsync(session, $"Welcome, {name}. You are #{player.Id}. Type \"help\" to see what you can do.");
+        await output.LineAsync(session, string.Empty);
+        await MoveCommands.ShowRoomAsync(output, player);
+    }
+}

@@ -1,0 +1,8 @@
+namespace MudServer.Game;
+
+/// <summary>What the game logs.</summary>
+internal static partial class Log
+{
+    [LoggerMessage(EventId = 1, Level = LogLevel.Error, Message = "A command failed; its player got what it had written so far")]
+    public static partial void CommandFailed(ILogger logger, Exception exception);
+}

@@ -1,0 +1,40 @@
+namespace MudServer.Game;
+
+/// <summary>A place, its exits, what lies in it and who is there.</summary>
+internal sealed class Room(int id, string name, string description)
+{
+    private readonly List<KeyValuePair<string, Room>> _exits = [];
+
+    public int Id { get; } = id;
+
+    public string Name { get; } = name;
+
+    public string Description { get; } = description;
+
+    /// <summary>The group whose members hear what happens here.</summary>
+    public OutputHandle Group { get; } = OutputHandle.Named($"room.{id}");
+
+    public List<Thing> Things { get; } = [];
+
+    public List<Player> Players { get; } = [];
+
+    public IReadOnlyList<KeyValuePair<string, Room>> Exits => _exits;
+
+    public void AddExit(string direction, Room room) => _exits.Add(new(direction, room));
+
+    public bool TryGetExit(string direction, out string name, out Room room)
+    {
+        foreach (var exit in _exits)
+        {
+            if (exit.Key.Equals(direction, StringComparison.OrdinalIgnoreCase)
+                || (direction.Length == 1 && exit.Key.StartsWith(direction, StringComparison.OrdinalIgnoreCase)))
+            {
+                (name, room) = exit;
+                return true;
+            }
+        }
+
+        (name, room) = (string.Empty, this);
+        return false;
+    }
+}

@@ -1,0 +1,30 @@
+using MudServer.Game;
+
+namespace MudServer.Hosting;
+
+/// <summary>Runs the game loop from the host's start to its stop, and sees to it that the last words leave.</summary>
+internal sealed class GameRunner(GameLoop loop, GameInput input, IOutputBuffer output, ILogger<GameRunner> logger) : IHostedService
+{
+    private Task _running = Task.CompletedTask;
+
+    public Task StartAsync(CancellationToken cancellationToken)
+    {
+        _running = Task.Run(loop.RunAsync, CancellationToken.None);
+        return Task.CompletedTask;
+    }
+
+    /// <summary>Lets the loop answer what has arrived and say goodbye, then waits until that is delivered.</summary>
+    public async Task StopAsync(CancellationToken cancellationToken)
+    {
+        input.Complete();
+        await _running.WaitAsync(cancellationToken);
+        try
+        {
+            await output.FlushAsync(cancellationToken);
+        }
+        catch (OutputDeliveryException exception)
+        {
+            Log.LastWordsLost(logger, exception.LostMessages);
+        }
+    }
+}

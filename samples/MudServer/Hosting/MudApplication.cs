@@ -1,0 +1,88 @@
+using System.Net.Sockets;
+using System.Text.Json.Serialization;
+using Microsoft.AspNetCore.Connections;
+using MudServer.Game;
+using MudServer.Game.Commands;
+using MudServer.Softcode;
+using MudServer.Telnet;
+
+namespace MudServer.Hosting;
+
+/// <summary>Puts the server together.</summary>
+internal static class MudApplication
+{
+    /// <exception cref="MudUsageException">It cannot run as asked.</exception>
+    public static WebApplication Build(IReadOnlyList<string> arguments)
+    {
+        var builder = WebApplication.CreateSlimBuilder(new WebApplicationOptions { ContentRootPath = AppContext.BaseDirectory });
+        var options = MudOptionsReader.Read(arguments, Environment.GetEnvironmentVariable, builder.Configuration);
+        builder.WebHost.ConfigureKestrel(kestrel => kestrel.Listen(options.Address, options.HttpPort));
+        builder.Services.AddSingleton(options);
+        builder.Services.AddSingleton(TimeProvider.System);
+        builder.Services.AddHealthChecks();
+        builder.Services.ConfigureHttpJsonOptions(json => json.SerializerOptions.Converters.Add(new JsonStringEnumConverter()));
+        MudBuffers.Add(builder.Services, options);
+        if (options.Role != MudRole.Game)
+            AddTelnet(builder.Services, options);
+        if (options.Role != MudRole.Gateway)
+            AddGame(builder.Services, options);
+
+        var application = builder.Build();
+        MudPages.Map(application);
+        return application;
+    }
+
+    /// <exception cref="MudStartException">A port is taken, for example.</exception>
+    public static async Task StartAsync(WebApplication application)
+    {
+        var options = application.Services.GetRequiredService<MudOptions>();
+        try
+        {
+            await application.StartAsync();
+        }
+        catch (SocketException exception)
+        {
+            throw new MudStartException(
+                $"Cannot listen for telnet on {options.Address}:{options.Port}: {exception.Message}. Choose another port with --port.", exception);
+        }
+        catch (IOException exception) when (exception.InnerException is AddressInUseException)
+        {
+            throw new MudStartException(
+                $"Cannot listen for HTTP on {options.Address}:{options.HttpPort}: it is in use. Choose another port with --http-port.", exception);
+        }
+    }
+
+    private static void AddTelnet(IServiceCollection services, MudOptions options)
+    {
+        services.AddSingleton<ConnectionTable>();
+        services.AddSingleton<TelnetCounters>();
+        services.AddSingleton<TelnetTransport>();
+        services.AddSingleton(new TelnetSettings
+        {
+            EndPoint = new(options.Address, options.Port),
+            Node = options.Node,
+            SendsGoAhead = options.SendsGoAhead,
+            MaxConnections = options.MaxConnections,
+            StopTimeout = options.Role == MudRole.All ? TimeSpan.FromSeconds(5) : TimeSpan.Zero,
+        });
+        services.AddSingleton(provider => ActivatorUtilities.CreateInstance<TelnetListener>(
+            provider, provider.GetRequiredKeyedService<IOutputBuffer>(MudBuffers.Input)));
+        services.AddHostedService(provider => provider.GetRequiredService<TelnetListener>());
+    }
+
+    private static void AddGame(IServiceCollection services, MudOptions options)
+    {
+        services.AddSingleton(new GameSettings(options.IsBuffered, ClosesConnections: options.Role == MudRole.All));
+        services.AddSingleton(new GameInput(discardsWhenStopped: options.Role == MudRole.All));
+        services.AddSingleton(new World(LanternIsle.Create()));
+        services.AddSingleton<GameOutput>();
+        services.AddSingleton(new Random());
+        services.AddSingleton(SoftcodeLimits.Standard);
+        services.AddSingleton<WhoList>();
+        services.AddSingleton(provider => IslandCommands.Create(provider.GetRequiredService<World>(), provider.GetRequiredService<WhoList>()));
+        services.AddSingleton<Interpreter>();
+        services.AddSingleton<Lobby>();
+        services.AddSingleton<GameLoop>();
+        services.AddHostedService<GameRunner>();
+    }
+}

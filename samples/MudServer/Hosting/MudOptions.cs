@@ -1,0 +1,53 @@
+using System.Net;
+
+namespace MudServer.Hosting;
+
+/// <summary>How the server was asked to run.</summary>
+internal sealed class MudOptions
+{
+    public MudRole Role { get; set; }
+
+    public MudTransport? RequestedTransport { get; set; }
+
+    public bool IsBuffered { get; set; } = true;
+
+    public IPAddress Address { get; set; } = IPAddress.Loopback;
+
+    public int Port { get; set; } = 4201;
+
+    public int? RequestedHttpPort { get; set; }
+
+    public int? RequestedNode { get; set; }
+
+    public int GameNode { get; set; } = 1;
+
+    public string Prefix { get; set; } = "batchkit-mud";
+
+    public bool SendsGoAhead { get; set; } = true;
+
+    public int MaxConnections { get; set; } = 1000;
+
+    public BrokerAddress Broker { get; } = new();
+
+    /// <summary>Two processes need a broker between them; one needs none.</summary>
+    public MudTransport Transport => RequestedTransport ?? (Role == MudRole.All ? MudTransport.Local : MudTransport.RabbitMq);
+
+    public int HttpPort => RequestedHttpPort ?? (Role == MudRole.Game ? 4203 : 4202);
+
+    public int Node => RequestedNode ?? (Role == MudRole.Gateway ? 2 : GameNode);
+
+    public bool UsesRabbitMq => Transport == MudTransport.RabbitMq
+        || (Transport == MudTransport.MassTransit && (Broker.IsSet || Role != MudRole.All));
+
+    /// <summary>What does not go together, or null.</summary>
+    public string? FindContradiction()
+    {
+        if (Role != MudRole.All && Transport is MudTransport.Local or MudTransport.Memory)
+            return $"--role {MudSettings.Word(Role)} is one of two processes, and --transport {MudSettings.Word(Transport)} does not leave this one: use rabbitmq or masstransit.";
+        if (Role == MudRole.Gateway && Node == GameNode)
+            return $"--node and --game-node are both {Node}: the gateway and the game need different numbers.";
+        if (Role == MudRole.Game && Node != GameNode)
+            return $"--node is {Node} and --game-node is {GameNode}: for the game itself they are the same number.";
+        return null;
+    }
+}

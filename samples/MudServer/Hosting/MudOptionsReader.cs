@@ -1,0 +1,56 @@
+namespace MudServer.Hosting;
+
+/// <summary>Reads the options: what the command line does not say the environment does, then the settings file, then the defaults.</summary>
+internal static class MudOptionsReader
+{
+    /// <exception cref="MudUsageException">An argument is unknown, a value is bad, or two do not go together.</exception>
+    public static MudOptions Read(IReadOnlyList<string> arguments, Func<string, string?> environment, IConfiguration file)
+    {
+        var given = ReadArguments(arguments);
+        var options = new MudOptions();
+        foreach (var setting in MudSettings.All)
+        {
+            if (given.TryGetValue(setting.Name, out var argument))
+                Apply(setting, options, setting.Argument, argument);
+            else if (environment(setting.EnvironmentVariable) is { } variable)
+                Apply(setting, options, setting.EnvironmentVariable, variable);
+            else if (file[setting.FileKey] is { } entry)
+                Apply(setting, options, $"{setting.FileKey} in appsettings.json", entry);
+        }
+
+        return options.FindContradiction() is { } contradiction ? throw new MudUsageException(contradiction) : options;
+    }
+
+    private static Dictionary<string, string> ReadArguments(IReadOnlyList<string> arguments)
+    {
+        var given = new Dictionary<string, string>(StringComparer.Ordinal);
+        for (var index = 0; index < arguments.Count; index++)
+        {
+            var argument = arguments[index];
+            var equals = argument.IndexOf('=', StringComparison.Ordinal);
+            var word = equals < 0 ? argument : argument[..equals];
+            var setting = MudSettings.All.FirstOrDefault(setting => setting.Argument == word)
+                ?? throw new MudUsageException($"\"{word}\" is not an argument that the server knows.");
+            if (equals < 0 && (index + 1 == arguments.Count || arguments[index + 1].StartsWith("--", StringComparison.Ordinal)))
+                throw new MudUsageException($"{word} needs a value: {word} {setting.Values}");
+            if (!given.TryAdd(setting.Name, equals < 0 ? arguments[++index] : argument[(equals + 1)..]))
+                throw new MudUsageException($"{word} is given twice.");
+        }
+
+        return given;
+    }
+
+    private static void Apply(MudSetting setting, MudOptions options, string source, string value)
+    {
+        try
+        {
+            setting.Apply(options, value);
+        }
+        catch (FormatException exception)
+        {
+            // A password or an address with one must not end up on a screen.
+            var shown = setting.Name.StartsWith("rabbitmq", StringComparison.Ordinal) ? "that value" : $"\"{value}\"";
+            throw new MudUsageException($"{source} {exception.Message}, and {shown} is not.");
+        }
+    }
+}

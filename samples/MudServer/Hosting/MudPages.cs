@@ -1,0 +1,38 @@
+using MudServer.Game;
+using MudServer.Telnet;
+
+namespace MudServer.Hosting;
+
+/// <summary>What can be seen over HTTP.</summary>
+internal static class MudPages
+{
+    public static void Map(WebApplication application)
+    {
+        application.MapGet("/", () => Results.Redirect("/stats"));
+        application.MapGet("/stats", Read);
+        application.MapHealthChecks("/health", new() { ResponseWriter = WriteHealthAsync });
+    }
+
+    private static MudStatistics Read(IServiceProvider services, MudOptions options)
+    {
+        var connections = services.GetService<ConnectionTable>();
+        return new MudStatistics
+        {
+            Role = options.Role,
+            Transport = options.Transport,
+            IsBuffered = options.IsBuffered,
+            Node = options.Node,
+            Players = services.GetService<World>()?.PlayerCount,
+            Output = services.GetService<IOutputBuffer>()?.GetStatistics(),
+            Input = services.GetKeyedService<IOutputBuffer>(MudBuffers.Input)?.GetStatistics(),
+            Telnet = connections is null ? null : services.GetRequiredService<TelnetCounters>().Read(connections.Count, connections.GroupCount),
+        };
+    }
+
+    private static Task WriteHealthAsync(HttpContext context, Microsoft.Extensions.Diagnostics.HealthChecks.HealthReport report) =>
+        context.Response.WriteAsJsonAsync(new
+        {
+            Status = report.Status.ToString(),
+            Checks = report.Entries.Select(entry => new { Name = entry.Key, Status = entry.Value.Status.ToString(), entry.Value.Description }),
+        });
+}

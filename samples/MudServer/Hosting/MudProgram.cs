@@ -1,0 +1,54 @@
+using System.Net;
+using MudServer.Telnet;
+
+namespace MudServer.Hosting;
+
+/// <summary>The program: reads the options, runs the server until it is told to stop, and says what went wrong.</summary>
+internal static class MudProgram
+{
+    private const int StartFailed = 1;
+    private const int UsageError = 2;
+
+    public static async Task<int> RunAsync(string[] arguments)
+    {
+        if (arguments.Any(argument => argument is "--help" or "-h" or "-?"))
+        {
+            await Console.Out.WriteAsync(MudHelp.Text);
+            return 0;
+        }
+
+        try
+        {
+            await using var application = MudApplication.Build(arguments);
+            await MudApplication.StartAsync(application);
+            await Console.Out.WriteLineAsync(Describe(application));
+            await application.WaitForShutdownAsync();
+            return 0;
+        }
+        catch (MudUsageException exception)
+        {
+            await Console.Error.WriteLineAsync($"{exception.Message}\nSee --help.");
+            return UsageError;
+        }
+        catch (MudStartException exception)
+        {
+            await Console.Error.WriteLineAsync(exception.Message);
+            return StartFailed;
+        }
+    }
+
+    private static string Describe(WebApplication application)
+    {
+        var options = application.Services.GetRequiredService<MudOptions>();
+        var lines = new List<string>
+        {
+            $"Lantern Isle is up: role {MudSettings.Word(options.Role)}, transport {MudSettings.Word(options.Transport)}, "
+                + $"buffering {(options.IsBuffered ? "on" : "off")}, node {options.Node}.",
+        };
+        if (application.Services.GetService<TelnetListener>() is { EndPoint: IPEndPoint telnet })
+            lines.Add($"  Play:     telnet {telnet.Address} {telnet.Port}");
+        lines.Add($"  Counters: {application.Urls.First()}/stats  and  /health");
+        lines.Add("  Ctrl-C ends it.");
+        return string.Join(Environment.NewLine, lines);
+    }
+}

@@ -1,0 +1,76 @@
+using System.Globalization;
+using System.Net;
+
+namespace MudServer.Hosting;
+
+/// <summary>All settings, in the order of the help.</summary>
+internal static class MudSettings
+{
+    public static IReadOnlyList<MudSetting> All { get; } =
+    [
+        new("transport", "local|memory|masstransit|rabbitmq", "How output gets from the game to the sockets.",
+            (options, value) => options.RequestedTransport = Choice<MudTransport>(value)),
+        new("role", "all|game|gateway", "One process for all, or one of two with RabbitMQ between them.",
+            (options, value) => options.Role = Choice<MudRole>(value)),
+        new("buffering", "on|off", "off: every message is sent, and waited for, by itself.", (options, value) => options.IsBuffered = Switch(value)),
+        new("port", "<number>", "Telnet; 4201 by default, 0 for any that is free.", (options, value) => options.Port = Number(value, 0, 65_535)),
+        new("http-port", "<number>", "/stats and /health; 4202 by default, 4203 for the game.",
+            (options, value) => options.RequestedHttpPort = Number(value, 0, 65_535)),
+        new("address", "<ip>", "Where both listen; 127.0.0.1 by default, 0.0.0.0 for everyone.", (options, value) => options.Address = Address(value)),
+        new("node", "<number>", "This process's number; 1 by default, 2 for a gateway. No two may share one.",
+            (options, value) => options.RequestedNode = Number(value, 0, OutputHandle.MaxNode)),
+        new("game-node", "<number>", "The game's number, for a gateway; 1 by default.",
+            (options, value) => options.GameNode = Number(value, 0, OutputHandle.MaxNode)),
+        new("rabbitmq", "amqp://..", "RabbitMQ: amqp://user:password@host:port/virtualhost", (options, value) => options.Broker.SetUri(Amqp(value))),
+        new("rabbitmq-host", "<name>", "The same in parts; localhost by default.", (options, value) => options.Broker.SetHost(Text(value))),
+        new("rabbitmq-port", "<number>", "5672 by default.", (options, value) => options.Broker.SetPort(Number(value, 1, 65_535))),
+        new("rabbitmq-user", "<name>", "guest by default.", (options, value) => options.Broker.SetUserName(Text(value))),
+        new("rabbitmq-password", "<password>", "guest by default; better in MUD_RABBITMQ_PASSWORD.",
+            (options, value) => options.Broker.SetPassword(Text(value))),
+        new("rabbitmq-virtual-host", "<name>", "/ by default.", (options, value) => options.Broker.SetVirtualHost(Text(value))),
+        new("prefix", "<name>", "Names the queues and exchanges; batchkit-mud by default.", (options, value) => options.Prefix = Text(value)),
+        new("go-ahead", "on|off", "End prompts with telnet's GA; off is for nc, which shows it.",
+            (options, value) => options.SendsGoAhead = Switch(value)),
+        new("max-connections", "<number>", "More clients are turned away; 1000 by default.",
+            (options, value) => options.MaxConnections = Number(value, 1, 100_000)),
+    ];
+
+    /// <summary>A choice as it is written on the command line.</summary>
+    public static string Word<T>(T value)
+        where T : struct, Enum => value.ToString().ToLowerInvariant();
+
+    private static T Choice<T>(string value)
+        where T : struct, Enum
+    {
+        foreach (var choice in Enum.GetValues<T>())
+        {
+            if (Word(choice).Equals(value, StringComparison.OrdinalIgnoreCase))
+                return choice;
+        }
+
+        throw new FormatException($"takes one of {string.Join(", ", Enum.GetValues<T>().Select(Word))}");
+    }
+
+    private static bool Switch(string value) => value.ToLowerInvariant() switch
+    {
+        "on" => true,
+        "off" => false,
+        _ => throw new FormatException("takes on or off"),
+    };
+
+    private static int Number(string value, int least, int most) =>
+        int.TryParse(value, NumberStyles.None, CultureInfo.InvariantCulture, out var number) && number >= least && number <= most
+            ? number
+            : throw new FormatException($"takes a number from {least} to {most}");
+
+    private static IPAddress Address(string value) =>
+        IPAddress.TryParse(value, out var address) ? address : throw new FormatException("takes an IP address, such as 127.0.0.1 or 0.0.0.0");
+
+    private static Uri Amqp(string value) =>
+        Uri.TryCreate(value, UriKind.Absolute, out var uri) && uri.Scheme == "amqp" && uri.Host.Length > 0
+            ? uri
+            : throw new FormatException("takes an address such as amqp://guest:guest@localhost:5672/");
+
+    private static string Text(string value) =>
+        string.IsNullOrWhiteSpace(value) ? throw new FormatException("takes a text that is not empty") : value;
+}

@@ -1,0 +1,23 @@
+using MudServer.Telnet;
+
+namespace MudServer.Hosting;
+
+/// <summary>What <c>/stats</c> shows; a part that this process does not have is null.</summary>
+internal sealed record MudStatistics
+{
+    public required MudRole Role { get; init; }
+
+    public required MudTransport Transport { get; init; }
+
+    public required bool IsBuffered { get; init; }
+
+    public required int Node { get; init; }
+
+    public required int? Players { get; init; }
+
+    public required OutputStatistics? Output { get; init; }
+
+    public required OutputStatistics? Input { get; init; }
+
+    public required TelnetStatistics? Telnet { get; init; }
+}

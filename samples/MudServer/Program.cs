@@ -1,0 +1,3 @@
+using MudServer.Hosting;
+
+return await MudProgram.RunAsync(args);

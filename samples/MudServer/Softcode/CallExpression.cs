@@ -1,0 +1,13 @@
+using System.Text;
+
+namespace MudServer.Softcode;
+
+/// <summary>A function called with arguments, which it evaluates as it needs them.</summary>
+internal sealed class CallExpression(SoftcodeFunction function, IReadOnlyList<Expression> arguments) : Expression
+{
+    public override void Append(Evaluation evaluation, StringBuilder output)
+    {
+        evaluation.Budget.Step();
+        function.Body(new FunctionArguments(evaluation, arguments), output);
+    }
+}

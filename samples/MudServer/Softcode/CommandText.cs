@@ -1,0 +1,57 @@
+namespace MudServer.Softcode;
+
+/// <summary>Finds where a command's parts end: separators inside brackets, braces or parentheses, or behind a backslash, do not count.</summary>
+internal static class CommandText
+{
+    /// <summary>The place of the first such separator, or -1.</summary>
+    public static int IndexOf(string text, char separator, int start = 0)
+    {
+        var depth = 0;
+        for (var index = start; index < text.Length; index++)
+        {
+            var letter = text[index];
+            if (letter == separator && depth == 0)
+                return index;
+            if (letter is '\\' or '%')
+                index++;
+            else if (letter is '[' or '{' or '(')
+                depth++;
+            else if (letter is ']' or '}' or ')' && depth > 0)
+                depth--;
+        }
+
+        return -1;
+    }
+
+    /// <summary>Parts an action list at its semicolons; braces around the whole, or around a part, come off.</summary>
+    public static IEnumerable<string> SplitActions(string text)
+    {
+        var start = 0;
+        while (start <= text.Length)
+        {
+            var end = IndexOf(text, ';', start);
+            if (end < 0)
+                end = text.Length;
+            var action = text[start..end].Trim();
+            start = end + 1;
+            if (TryUnwrap(action, out var inner))
+            {
+                foreach (var innerAction in SplitActions(inner))
+                    yield return innerAction;
+            }
+            else if (action.Length > 0)
+            {
+                yield return action;
+            }
+        }
+    }
+
+    private static bool TryUnwrap(string action, out string inner)
+    {
+        inner = string.Empty;
+        if (action.Length < 2 || action[0] != '{' || IndexOf(action, '}', start: 1) != action.Length - 1)
+            return false;
+        inner = action[1..^1];
+        return true;
+    }
+}

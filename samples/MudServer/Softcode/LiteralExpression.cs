@@ -1,0 +1,13 @@
+using System.Text;
+
+namespace MudServer.Softcode;
+
+/// <summary>Text that stands for itself.</summary>
+internal sealed class LiteralExpression(string text) : Expression
+{
+    public static LiteralExpression Empty { get; } = new(string.Empty);
+
+    public override void Append(Evaluation evaluation, StringBuilder output) => evaluation.Append(output, text);
+
+    public override string Evaluate(Evaluation evaluation) => text;
+}

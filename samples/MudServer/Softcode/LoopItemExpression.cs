@@ -1,0 +1,11 @@
+using System.Text;
+
+namespace MudServer.Softcode;
+
+/// <summary>The item of a loop under way: <c>##</c> and <c>%i0</c> of the innermost, <c>%i1</c> of the one around it.</summary>
+internal sealed class LoopItemExpression(int level, string outsideLoop) : Expression
+{
+    public override void Append(Evaluation evaluation, StringBuilder output) => evaluation.Append(output, Evaluate(evaluation));
+
+    public override string Evaluate(Evaluation evaluation) => evaluation.TryGetLoop(level, out var loop) ? loop.Item : outsideLoop;
+}

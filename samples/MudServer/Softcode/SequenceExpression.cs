@@ -1,0 +1,13 @@
+using System.Text;
+
+namespace MudServer.Softcode;
+
+/// <summary>Expressions one behind the other.</summary>
+internal sealed class SequenceExpression(IReadOnlyList<Expression> parts) : Expression
+{
+    public override void Append(Evaluation evaluation, StringBuilder output)
+    {
+        foreach (var part in parts)
+            part.Append(evaluation, output);
+    }
+}

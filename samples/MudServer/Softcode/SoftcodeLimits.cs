@@ -1,0 +1,22 @@
+namespace MudServer.Softcode;
+
+/// <summary>How much one line of a player's input may make the server do.</summary>
+internal sealed record SoftcodeLimits
+{
+    public static SoftcodeLimits Standard { get; } = new();
+
+    /// <summary>Functions called, loop rounds and commands run, in all.</summary>
+    public int MaxSteps { get; init; } = 200_000;
+
+    /// <summary>Brackets in brackets, and commands in commands.</summary>
+    public int MaxDepth { get; init; } = 50;
+
+    /// <summary>The longest text that an expression may make.</summary>
+    public int MaxTextCharacters { get; init; } = 256 * 1024;
+
+    /// <summary>Characters made by all expressions together.</summary>
+    public int MaxTotalCharacters { get; init; } = 16 * 1024 * 1024;
+
+    /// <summary>Characters sent to players.</summary>
+    public int MaxOutputCharacters { get; init; } = 1024 * 1024;
+}

@@ -1,0 +1,3 @@
+namespace MudServer.Tests.Game;
+
+public sealed class LocalPlayingTests() : PlayingTests("local");

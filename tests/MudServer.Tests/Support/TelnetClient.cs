@@ -1,0 +1,80 @@
+using System.Net;
+using System.Net.Sockets;
+using System.Text;
+using BatchKit.TransportSpecification.Support;
+
+namespace MudServer.Tests.Support;
+
+/// <summary>A player's telnet program: sends lines, and reads up to the prompt.</summary>
+internal sealed class TelnetClient : IDisposable
+{
+    // GA, which follows a prompt and nothing else, read as Latin-1.
+    private const string Prompt = "> \u00ff\u00f9";
+
+    private readonly TcpClient _client = new();
+    private readonly byte[] _bytes = new byte[64 * 1024];
+    private string _waiting = string.Empty;
+
+    private TelnetClient()
+    {
+    }
+
+    public Socket Socket => _client.Client;
+
+    public static async Task<TelnetClient> ConnectAsync(IPEndPoint endPoint)
+    {
+        var client = new TelnetClient();
+        await client._client.ConnectAsync(endPoint).WithinDeadline();
+        return client;
+    }
+
+    public async Task SendAsync(string text) => await Socket.SendAsync(Encoding.Latin1.GetBytes(text)).WithinDeadline();
+
+    /// <summary>Sends a line and reads the answer, up to its prompt.</summary>
+    public async Task<string[]> AskAsync(string line)
+    {
+        await SendAsync(line + "\r\n");
+        return await ReadToPromptAsync();
+    }
+
+    /// <summary>Reads the lines up to the next prompt.</summary>
+    public async Task<string[]> ReadToPromptAsync()
+    {
+        var text = await ReadPastAsync(Prompt);
+        return text.Split("\r\n", StringSplitOptions.RemoveEmptyEntries);
+    }
+
+    /// <summary>Reads until the text has come, and returns what came before it.</summary>
+    public async Task<string> ReadPastAsync(string ending)
+    {
+        int end;
+        while ((end = _waiting.IndexOf(ending, StringComparison.Ordinal)) < 0)
+        {
+            if (!await TryReadAsync())
+                throw new EndOfStreamException($"The server closed the connection after: {_waiting}");
+        }
+
+        var text = _waiting[..end];
+        _waiting = _waiting[(end + ending.Length)..];
+        return text;
+    }
+
+    /// <summary>Reads until the server closes, and returns all of it.</summary>
+    public async Task<string> ReadToEndAsync()
+    {
+        while (await TryReadAsync())
+        {
+        }
+
+        return _waiting;
+    }
+
+    public void Dispose() => _client.Dispose();
+
+    private async Task<bool> TryReadAsync()
+    {
+        var count = await Socket.ReceiveAsync(_bytes).WithinDeadline();
+        _waiting += Encoding.Latin1.GetString(_bytes, 0, count);
+        return count > 0;
+    }
+}

@@ -1,10 +1,11 @@
+using BatchKit.RabbitMQ;
 using BatchKit.Transports;
 using MudServer.Game;
 using MudServer.Telnet;
 
 namespace MudServer.Hosting;
 
-/// <summary>Puts the ways of output and of input together.</summary>
+/// <summary>Puts the ways of output and of input together: the same parts in another order for each role.</summary>
 internal static class MudBuffers
 {
     /// <summary>The name of the buffer that carries what players type.</summary>
@@ -15,21 +16,45 @@ internal static class MudBuffers
         if (options.Role != MudRole.Gateway)
             AddOutput(services.AddBatchKit(output => output.Node = options.Node), options);
         if (options.Role != MudRole.Game)
-            services.AddBatchKit(Input, input => input.Node = options.Node).UseLocal(Game);
+            AddInput(services.AddBatchKit(Input, input => input.Node = options.Node), options);
     }
 
+    /// <summary>Game to sockets. Where both are in one process, a broker leads out and back in.</summary>
     private static void AddOutput(BatchKitBuilder output, MudOptions options)
     {
+        Func<IServiceProvider, IBatchTransport> received = options.Role == MudRole.All ? Sockets : Game;
         switch (options.Transport)
         {
+            case MudTransport.Local:
+                output.UseLocal(Sockets);
+                break;
             case MudTransport.Memory:
                 output.Services.AddSingleton(services => new InMemoryTransport(Sockets(services)));
                 output.AddRoute("memory", services => services.GetRequiredService<InMemoryTransport>());
                 break;
             default:
-                output.UseLocal(Sockets);
+                output.UseRabbitMq(rabbit => Set(rabbit, options)).ReceiveFromRabbitMq(received);
                 break;
         }
+    }
+
+    /// <summary>Sockets to game: straight to it, or from a gateway to the game's node whoever wrote.</summary>
+    private static void AddInput(BatchKitBuilder input, MudOptions options)
+    {
+        if (options.Role == MudRole.All)
+            input.UseLocal(Game);
+        else
+            input.UseRabbitMq(rabbit => Set(rabbit, options, destinationNode: options.GameNode)).ReceiveFromRabbitMq(Sockets);
+    }
+
+    private static void Set(RabbitMqOptions rabbit, MudOptions options, int? destinationNode = null)
+    {
+        rabbit.Hosts = [$"{options.Broker.Host}:{options.Broker.Port}"];
+        rabbit.UserName = options.Broker.UserName;
+        rabbit.Password = options.Broker.Password;
+        rabbit.VirtualHost = options.Broker.VirtualHost;
+        rabbit.Prefix = options.Prefix;
+        rabbit.DestinationNode = destinationNode;
     }
 
     private static TelnetTransport Sockets(IServiceProvider services) => services.GetRequiredService<TelnetTransport>();

@@ -1,3 +1,5 @@
+using BatchKit.RabbitMQ;
+using BatchKit.Transports;
 using MudServer.Game;
 using MudServer.Telnet;
 
@@ -25,9 +27,15 @@ internal static class MudPages
             Players = services.GetService<World>()?.PlayerCount,
             Output = services.GetService<IOutputBuffer>()?.GetStatistics(),
             Input = services.GetKeyedService<IOutputBuffer>(MudBuffers.Input)?.GetStatistics(),
+            Receiver = FindReceiver(services),
             Telnet = connections is null ? null : services.GetRequiredService<TelnetCounters>().Read(connections.Count, connections.GroupCount),
         };
     }
+
+    private static BatchReceiverStatistics? FindReceiver(IServiceProvider services) =>
+        services.GetService<InMemoryTransport>()?.Receiver.GetStatistics()
+        ?? services.GetKeyedService<RabbitMqReceiver>(string.Empty)?.GetStatistics()
+        ?? services.GetKeyedService<RabbitMqReceiver>(MudBuffers.Input)?.GetStatistics();
 
     private static Task WriteHealthAsync(HttpContext context, Microsoft.Extensions.Diagnostics.HealthChecks.HealthReport report) =>
         context.Response.WriteAsJsonAsync(new

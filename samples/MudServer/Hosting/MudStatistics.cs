@@ -1,3 +1,4 @@
+using BatchKit.Transports;
 using MudServer.Telnet;
 
 namespace MudServer.Hosting;
@@ -18,6 +19,8 @@ internal sealed record MudStatistics
     public required OutputStatistics? Output { get; init; }
 
     public required OutputStatistics? Input { get; init; }
+
+    public required BatchReceiverStatistics? Receiver { get; init; }
 
     public required TelnetStatistics? Telnet { get; init; }
 }

@@ -31,7 +31,7 @@ internal sealed class TelnetConnection : IDisposable
     public async Task RunAsync()
     {
         var writing = WriteAsync();
-        await TellAsync(InputKind.Connected);
+        await AnnounceAsync();
         var isFinished = await ReadAsync();
         if (isFinished && !writing.IsCompleted)
         {
@@ -69,7 +69,7 @@ internal sealed class TelnetConnection : IDisposable
     /// <summary>Says a last line and closes.</summary>
     public void Close(string line)
     {
-        _queue.TryAdd(line, static (line, output) => Encoding.UTF8.GetBytes($"\r\n{line}\r\n", output));
+        Say(line);
         Close();
     }
 
@@ -94,6 +94,31 @@ internal sealed class TelnetConnection : IDisposable
         _socket.Dispose();
         _queue.Dispose();
         _aborted.Dispose();
+    }
+
+    private void Say(string line) =>
+        _queue.TryAdd(line, static (line, output) => Encoding.UTF8.GetBytes($"\r\n{line}\r\n", output));
+
+    /// <summary>Tells the game of the client, and the client when the game cannot be told: a gateway may be up without one.</summary>
+    private async Task AnnounceAsync()
+    {
+        await TellAsync(InputKind.Connected);
+        try
+        {
+            await _input.FlushAsync(Handle).AsTask().WaitAsync(_settings.CloseTimeout, _aborted.Token);
+        }
+        catch (TimeoutException)
+        {
+            Say("The island is hard to make out just now. Hold on.");
+        }
+        catch (OutputDeliveryException)
+        {
+            Close("The island is not there just now. Come back in a minute.");
+        }
+        catch (OperationCanceledException)
+        {
+            // Aborted meanwhile: the reader will see it.
+        }
     }
 
     /// <summary>True when the client ended its side in order; false when the connection broke or was closed from here.</summary>

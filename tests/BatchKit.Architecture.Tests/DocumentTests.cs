@@ -57,6 +57,32 @@ public sealed partial class DocumentTests
         Assert.Empty(missing);
     }
 
+    [Fact]
+    public void Each_log_line_of_the_packages_has_an_id_of_its_own_and_is_explained()
+    {
+        var ids = (from file in Repository.Sources("src")
+                   from match in LogId.Matches(file.Text)
+                   select match.Groups["id"].Value).ToArray();
+        var explained = File.ReadAllText(Repository.In("docs", "trouble.md"));
+
+        Assert.NotEmpty(ids);
+        Assert.Equal(ids.Length, ids.Distinct(StringComparer.Ordinal).Count());
+        Assert.All(ids, id => Assert.Contains($"| {id} |", explained, StringComparison.Ordinal));
+    }
+
+    [Fact]
+    public void Each_instrument_of_the_packages_is_explained()
+    {
+        var names = (from file in Repository.Sources("src")
+                     where file.Name.EndsWith("Metrics", StringComparison.Ordinal)
+                     from match in InstrumentName.Matches(file.Text)
+                     select match.Groups["name"].Value).ToArray();
+        var explained = File.ReadAllText(Repository.In("docs", "trouble.md"));
+
+        Assert.NotEmpty(names);
+        Assert.All(names, name => Assert.Contains($"`{name}`", explained, StringComparison.Ordinal));
+    }
+
     [GeneratedRegex(@"(<!-- from (?<source>\S+) -->\s*)?^```csharp\n(?<code>.*?)^```$", RegexOptions.ExplicitCapture | RegexOptions.Multiline | RegexOptions.Singleline, 10_000)]
     private static partial Regex CodeBlock { get; }
 
@@ -65,6 +91,12 @@ public sealed partial class DocumentTests
 
     [GeneratedRegex(@"--project (?<project>[\w./-]+)", RegexOptions.ExplicitCapture, 10_000)]
     private static partial Regex ProjectArgument { get; }
+
+    [GeneratedRegex(@"\[LoggerMessage\((?<id>\d+)", RegexOptions.ExplicitCapture, 10_000)]
+    private static partial Regex LogId { get; }
+
+    [GeneratedRegex("(Count|Gauge|Create\\w+)\\(\\s*\"(?<name>[a-z.]+)\"", RegexOptions.ExplicitCapture, 10_000)]
+    private static partial Regex InstrumentName { get; }
 
     private static string[] Lines(string text) =>
         [.. text.ReplaceLineEndings("\n").Split('\n').Select(line => line.Trim()).Where(line => line.Length > 0)];

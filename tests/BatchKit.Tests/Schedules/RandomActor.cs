@@ -69,13 +69,13 @@ internal sealed class RandomActor(World world, string name)
             return;
         var index = _schedule.Chance(60) ? world.Scopes.Count - 1 : _schedule.Pick(world.Scopes.Count);
         var scope = world.Scopes[index];
+        if (_schedule.Chance(80))
+            world.Scopes.RemoveAt(index);
         Journal($"closes scope {index}");
         if (_schedule.Chance(20))
             Flush($"end of scope {index}", message => false, scope.DisposeAsync);
         else
             scope.Dispose();
-        if (_schedule.Chance(80))
-            world.Scopes.RemoveAt(index);
     }
 
     private void EndScope()

@@ -57,8 +57,15 @@ internal sealed class RandomWriter(World world)
     {
         var cancellation = new CancellationTokenSource();
         world.Journal.Add($"m{message.Id} for h{message.Handle} is written asynchronously");
-        var task = world.Buffer.WriteAsync(_schedule.Handles[message.Handle], message.Payload(), header, cancellation.Token);
-        world.Track($"write of m{message.Id}", task, failure => Decide(message, failure is null && !WasDropped()), cancellation);
+        try
+        {
+            var task = world.Buffer.WriteAsync(_schedule.Handles[message.Handle], message.Payload(), header, cancellation.Token);
+            world.Track($"write of m{message.Id}", task, failure => Decide(message, failure is null && !WasDropped()), cancellation);
+        }
+        catch (Exception refusal) when (refusal is OutputOverflowException or ObjectDisposedException)
+        {
+            Decide(message, isAccepted: false);
+        }
     }
 
     // Write does not say that it dropped; the counter does. What was written and dropped inside its sends is in the ledger already.

@@ -79,22 +79,24 @@ public sealed class OverflowTests : IAsyncDisposable
     }
 
     [Fact]
-    public async Task Drop_oldest_takes_what_a_scope_holds_back_when_that_is_the_oldest()
+    public async Task Drop_oldest_takes_what_scopes_hold_back_oldest_first_when_nothing_is_queued()
     {
-        var buffer = await StallAsync(OverflowPolicy.DropOldest, firstBytes: 100);
-        var held = Some.Connection();
-        using var scope = buffer.BeginBufferingScope(held);
-        buffer.Write(held, Payload);
-        FillUp(buffer);
+        var buffer = await StallAsync(OverflowPolicy.DropOldest, firstBytes: 1400);
+        var (older, newer) = (Some.Connection(), Some.Connection());
+        var olderScope = buffer.BeginBufferingScope(older);
+        var newerScope = buffer.BeginBufferingScope(newer);
+        buffer.Write(older, Payload);
+        buffer.Write(newer, Payload);
 
-        var accepted = buffer.TryWrite(Some.Connection(), Payload);
+        var accepted = buffer.TryWrite(newer, Payload);
 
         Assert.True(accepted);
         Assert.Equal(1, buffer.GetStatistics().DroppedMessages);
-        scope.Dispose();
+        olderScope.Dispose();
+        newerScope.Dispose();
         _underWay.Release();
         await buffer.FlushAsync();
-        Assert.Empty(_arrived.MessagesFor(held));
+        Assert.Equal((0, 2), (_arrived.MessagesFor(older).Count, _arrived.MessagesFor(newer).Count));
     }
 
     [Fact]

@@ -175,10 +175,12 @@ internal sealed class Explorer
             transport.IsDead = _schedule.Ending == Ending.StopWhileDead;
         _world.Journal.Add("the buffer stops");
         _world.IsStopped = true;
+        var begunAt = _world.Clock.GetTimestamp();
         var stop = _world.Buffer.StopAsync(CancellationToken.None);
+        RunUntil(() => _world.Buffer.GetStatistics().PendingMessages == 0, "the stop sends or drops what is pending");
+        if (_world.Clock.GetElapsedTime(begunAt) > _schedule.Options.DrainTimeout + ScheduledSend.Grace + Schedule.Tick)
+            _world.Journal.Broken($"the stop took {_world.Clock.GetElapsedTime(begunAt)}");
         RunUntil(() => stop.IsCompleted && _world.Calls.Count == 0, "the stop ends");
-        if (_world.Buffer.GetStatistics().PendingMessages > 0)
-            _world.Journal.Broken($"the stop left messages pending: {_world.Buffer.GetStatistics()}");
         CheckEnd();
         var disposal = _world.Buffer.DisposeAsync().AsTask();
         RunUntil(() => disposal.IsCompleted, "the disposal ends");
@@ -196,7 +198,7 @@ internal sealed class Explorer
             _world.Journal.Broken($"m{missing.Id} was accepted and never acknowledged");
     }
 
-    // Waits for the pool at most: a stop and the callers of a flush continue there, and nothing else does.
+    // Only a stop's end and the callers of a flush continue on the pool, which touch nothing here: they are given time.
     private void RunUntil(Func<bool> isDone, string goal)
     {
         for (var round = 0; !IsBroken; round++)
@@ -208,8 +210,12 @@ internal sealed class Explorer
             }
 
             _world.EndCalls();
-            if (isDone() || SpinWait.SpinUntil(isDone, millisecondsTimeout: round < 20 ? 0 : 1))
+            if (isDone())
                 return;
+            if (round < MaxSettlingRounds / 4)
+                Thread.Yield();
+            else
+                SpinWait.SpinUntil(isDone, millisecondsTimeout: 5);
             if (round == MaxSettlingRounds)
                 _world.Journal.Broken($"it never comes about that {goal}: {_world.Buffer.GetStatistics()}, calls: {string.Join(", ", _world.Calls.Select(call => call.Name))}");
             Advance(1);

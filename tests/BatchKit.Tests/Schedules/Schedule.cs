@@ -23,11 +23,9 @@ internal sealed class Schedule
         ReentersPercent = Chance(40) ? 30 : 0;
         Ending = Chance(60) ? Ending.Settle : Chance(50) ? Ending.StopWhileWell : Ending.StopWhileDead;
         Options = MakeOptions();
-        Handles =
-        [
-            OutputHandle.Connection(node: 0, sequence: 1), OutputHandle.Connection(node: 1, sequence: 2), OutputHandle.Named("group"),
-            OutputHandle.Connection(node: 0, sequence: 3), OutputHandle.Connection(node: 1, sequence: 4), OutputHandle.Named("other group"),
-        ];
+
+        // No names: their hash codes are drawn anew for each process, and with them partitions and the order of a flush of all; a seed could not be replayed.
+        Handles = [.. Enumerable.Range(1, 6).Select(number => OutputHandle.Connection(node: 1, number))];
     }
 
     public Random Random { get; }
@@ -73,8 +71,8 @@ internal sealed class Schedule
 
     public T PickOne<T>(IReadOnlyList<T> items) => items[Random.Next(items.Count)];
 
-    public int RoutesOf(int handle) =>
-        !HasTwoRoutes ? 1 : !Handles[handle].IsConnection ? 3 : Handles[handle].Node == 0 ? 1 : 2;
+    /// <summary>One bit for each route that a handle takes: the one, the other or both.</summary>
+    public int RoutesOf(int handle) => HasTwoRoutes ? (handle % 3) + 1 : 1;
 
     public SendEnding NextEnding()
     {

@@ -6,7 +6,7 @@ namespace BatchKit.Tests.Schedules;
 internal sealed class ScheduledSend(SentBatch[] batches, ReadOnlyMemory<MessageBatch> memory, LaneHistory lane, TimeProvider clock)
 {
     // What the buffer gives a transport to notice its cancelled token.
-    public static readonly TimeSpan Grace = TimeSpan.FromMilliseconds(500);
+    private static readonly TimeSpan Grace = TimeSpan.FromMilliseconds(500);
 
     // Continues on the thread that ends it, which is the explorer's only one.
     private readonly TaskCompletionSource _end = new();

@@ -25,7 +25,7 @@ internal sealed class ScheduledTransport(int route, Schedule schedule, Ledger le
     {
         var send = Begin(batches);
         journal.Add($"route {route} sends {send}");
-        if (schedule.Chance(schedule.ReentersPercent) && !IsWell && !IsDead)
+        if (!IsWell && !IsDead && schedule.Chance(schedule.ReentersPercent))
             reenter(send);
         if (IsDead || (!IsWell && schedule.Chance(schedule.StallsPercent)))
             return Stall(send, cancellationToken);

@@ -16,10 +16,9 @@ internal sealed class World
         Writer = new RandomWriter(this);
         _inSend = new RandomActor(this, "a transport");
         Transports = [.. Enumerable.Range(0, Schedule.HasTwoRoutes ? 2 : 1).Select(Transport)];
-        string[] names = [LocalFirstRouter.LocalRoute, LocalFirstRouter.RemoteRoute];
-        OutputRoute[] routes = [.. Transports.Select((transport, route) => new OutputRoute(names[route], transport, Schedule.Partitions[route]))];
+        OutputRoute[] routes = [.. Transports.Select((transport, route) => new OutputRoute(ScheduleRouter.Names[route], transport, Schedule.Partitions[route]))];
         Buffer = new OutputBuffer(
-            routes, Schedule.HasTwoRoutes ? new LocalFirstRouter(Schedule.Options.Node) : null, Schedule.Options, name: "explored", Clock,
+            routes, Schedule.HasTwoRoutes ? new ScheduleRouter(Schedule) : null, Schedule.Options, name: "explored", Clock,
             logger: null, meterFactory: null, Scheduler);
     }
 

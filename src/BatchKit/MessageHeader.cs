@@ -42,8 +42,10 @@ public sealed class MessageHeader
         const int bytesPerUnit = 3;
         const int bytesPerNumber = 10;
         var units = (Key?.Length ?? 0) + (ContentType?.Length ?? 0);
-        var total = bytesPerNumber * (3 + ExcludedConnections.Length + (2 * Properties.Length));
-        foreach (var property in Properties)
+        var excluded = ExcludedConnections.IsDefault ? [] : ExcludedConnections;
+        var properties = Properties.IsDefault ? [] : Properties;
+        var total = bytesPerNumber * (3 + excluded.Length + (2 * properties.Length));
+        foreach (var property in properties)
             units += property.Key.Length + property.Value.Length;
         return total + (units * bytesPerUnit);
     }

@@ -54,7 +54,7 @@ public static class FrameWriter
         foreach (var header in batch.Headers)
         {
             if (header is not null)
-                total += HeaderWriter.Measure(header);
+                total += header.EncodedBytes;
         }
 
         return total;

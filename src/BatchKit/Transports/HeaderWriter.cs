@@ -5,20 +5,6 @@ namespace BatchKit.Transports;
 /// <summary>Writes the headers of a batch: only the messages that have one take room.</summary>
 internal static class HeaderWriter
 {
-    public static long Measure(MessageHeader header)
-    {
-        // The gap before it, its flags, and the counts of excluded connections and properties.
-        long total = 1 + (3 * FrameFormat.MaxVarint32Bytes);
-        if (!header.ExcludedConnections.IsDefaultOrEmpty)
-            total += (long)FrameFormat.MaxVarint64Bytes * header.ExcludedConnections.Length;
-        total += MeasureText(header.Key) + MeasureText(header.ContentType);
-        if (header.Properties.IsDefaultOrEmpty)
-            return total;
-        foreach (var (name, value) in header.Properties)
-            total += VarintWriter.MaxTextBytes(name) + VarintWriter.MaxTextBytes(value);
-        return total;
-    }
-
     public static int WriteAll(Span<byte> target, int position, ReadOnlySpan<MessageHeader?> headers)
     {
         position = VarintWriter.Write(target, position, (uint)(headers.Length - headers.Count((MessageHeader?)null)));
@@ -98,6 +84,4 @@ internal static class HeaderWriter
 
         return position;
     }
-
-    private static long MeasureText(string? text) => text is null ? 0 : VarintWriter.MaxTextBytes(text);
 }

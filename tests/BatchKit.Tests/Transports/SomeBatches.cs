@@ -1,0 +1,68 @@
+using System.Text;
+using BatchKit.Transports;
+using FsCheck;
+using FsCheck.Fluent;
+
+namespace BatchKit.Tests.Transports;
+
+/// <summary>Generators of what a frame may hold.</summary>
+internal static class SomeBatches
+{
+    /// <summary>One to six batches of one producer, with numbers that rise by any step.</summary>
+    public static Gen<MessageBatch[]> OfOneProducer { get; } =
+        from node in Gen.Choose(0, OutputHandle.MaxNode)
+        from epoch in Longs
+        from lane in Gen.Choose(0, 1000)
+        from count in Gen.Choose(1, 6)
+        from steps in Gen.ArrayOf(Gen.OneOf(Gen.Constant(1L), Gen.Choose(1, int.MaxValue).Select(step => (long)step << 28)), count)
+        from contents in Gen.ArrayOf(Contents, count)
+        select Number(new ProducerId(node, epoch, lane), steps, contents);
+
+    private static Gen<long> Longs => ArbMap.Default.GeneratorFor<long>();
+
+    // Lone surrogates have no UTF-8, so they are replaced before.
+    private static Gen<string> Texts => ArbMap.Default.GeneratorFor<string>().Select(text => Encoding.UTF8.GetString(Encoding.UTF8.GetBytes(text ?? string.Empty)));
+
+    private static Gen<string?> OptionalTexts => Gen.OneOf(Gen.Constant((string?)null), Texts.Select(text => (string?)text));
+
+    private static Gen<OutputHandle> Connections => Longs.Select(number => OutputHandle.Connection((number & long.MaxValue) | 1));
+
+    private static Gen<OutputHandle> Handles => Gen.OneOf(Connections, Texts.Select(text => OutputHandle.Named("n" + text)));
+
+    private static Gen<MessageHeader?> Headers => Gen.Frequency(
+        (6, Gen.Constant((MessageHeader?)null)),
+        (1, Gen.Elements<MessageHeader?>(MessageHeader.Prompt, MessageHeader.Control)),
+        (2, FullHeaders));
+
+    private static Gen<MessageHeader?> FullHeaders =>
+        from kind in Gen.Elements(MessageKind.Output, MessageKind.Prompt, MessageKind.Control)
+        from excluded in Connections.ArrayOf()
+        from key in OptionalTexts
+        from contentType in OptionalTexts
+        from names in Texts.ArrayOf()
+        select new MessageHeader
+        {
+            Kind = kind,
+            ExcludedConnections = [.. excluded],
+            Key = key,
+            ContentType = contentType,
+            Properties = [.. names.Select(name => new KeyValuePair<string, string>(name, name + "'s value"))],
+        };
+
+    private static Gen<BatchMessage> Messages =>
+        from length in Gen.Frequency((8, Gen.Choose(0, 40)), (2, Gen.Choose(100, 300)), (1, Gen.Choose(16_000, 17_000)))
+        from fill in Gen.Choose(0, 255)
+        from header in Headers
+        select new BatchMessage(Enumerable.Repeat((byte)fill, length).ToArray(), header);
+
+    private static Gen<(OutputHandle Handle, BatchMessage[] Messages)> Contents =>
+        from handle in Handles
+        from messages in Messages.NonEmptyListOf()
+        select (handle, messages.ToArray());
+
+    private static MessageBatch[] Number(ProducerId producer, long[] steps, (OutputHandle Handle, BatchMessage[] Messages)[] contents)
+    {
+        var number = 0L;
+        return [.. contents.Select((content, index) => MessageBatch.Create(content.Handle, producer, number += steps[index], content.Messages))];
+    }
+}

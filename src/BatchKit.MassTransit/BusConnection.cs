@@ -3,13 +3,25 @@ using MassTransit;
 namespace BatchKit.MassTransit;
 
 /// <summary>A bus that frames go over, whoever owns it.</summary>
-internal class BusConnection(IBus bus, MassTransitOptions options)
+internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge age)
 {
     public IBus Bus { get; } = bus;
 
     public MassTransitOptions Options { get; } = options;
 
-    public BusTopology Topology { get; } = BusTopology.For(bus, options);
+    public BusTopology Topology { get; init; } = BusTopology.For(bus, options);
+
+    /// <summary>How long the bus has been connected, as far as one can know.</summary>
+    public ConnectionAge Age { get; } = age;
+
+    /// <summary>A bus that the caller configured, starts and stops.</summary>
+    public static BusConnection To(IBus bus, MassTransitOptions? options, TimeProvider? timeProvider)
+    {
+        ArgumentNullException.ThrowIfNull(bus);
+        options ??= new MassTransitOptions();
+        MassTransitOptionsValidator.ThrowIfInvalid(options);
+        return new BusConnection(bus, options, new ConnectionAge(timeProvider ?? TimeProvider.System));
+    }
 
     /// <summary>Sends one frame; completes with the broker's confirm.</summary>
     /// <exception cref="MessageReturnedException">The node is gone.</exception>
@@ -17,7 +29,7 @@ internal class BusConnection(IBus bus, MassTransitOptions options)
     {
         // Asked for each time: MassTransit caches endpoints, and disposes them when they have been idle.
         var endpoint = await (node is { } number ? Topology.GetDirectAsync(Bus, number) : Topology.GetFanOutAsync(Bus)).ConfigureAwait(false);
-        await endpoint.Send(new BatchEnvelope(frame), new FramePipe(node, Options.Durable), cancellationToken).ConfigureAwait(false);
+        await endpoint.Send(new BatchEnvelope(frame), new FramePipe(Topology, node, Options.Durable), cancellationToken).ConfigureAwait(false);
     }
 
     /// <summary>True when this process's own stop ends what the bus holds, so that receivers must outlive senders.</summary>

@@ -24,16 +24,17 @@ internal sealed class BusOwner : IAsyncDisposable
     {
         _timeProvider = timeProvider;
         _logger = (ILogger?)loggers?.CreateLogger<BusOwner>() ?? NullLogger.Instance;
+        var age = new ConnectionAge(timeProvider);
         Target = options.RabbitMq is { } rabbit ? $"RabbitMQ at {rabbit.First.Host}:{rabbit.First.Port}" : "the in-memory transport";
         if (options.Bus is not null)
         {
             Target = "the application's bus";
-            Connection = new BusConnection(options.Bus(services), options);
+            Connection = new BusConnection(options.Bus(services), options, age);
             return;
         }
 
-        _bus = Make(options, name.Length == 0 ? "BatchKit" : $"BatchKit {name}", loggers);
-        Connection = options.RabbitMq is null ? new InMemoryConnection(_bus, options) : new BusConnection(_bus, options);
+        _bus = Make(options, name.Length == 0 ? "BatchKit" : $"BatchKit {name}", age, loggers);
+        Connection = options.RabbitMq is null ? new InMemoryConnection(_bus, options, age) : new BusConnection(_bus, options, age);
     }
 
     public BusConnection Connection { get; }
@@ -64,14 +65,14 @@ internal sealed class BusOwner : IAsyncDisposable
         _stopping.Dispose();
     }
 
-    private static IBusControl Make(MassTransitOptions options, string name, ILoggerFactory? loggers)
+    private static IBusControl Make(MassTransitOptions options, string name, ConnectionAge age, ILoggerFactory? loggers)
     {
         // The bus takes its logger from the flow that makes it.
         var outer = LogContext.Current;
         LogContext.ConfigureCurrentLogContext(loggers);
         try
         {
-            return options.RabbitMq is { } rabbit ? RabbitMqBus.Make(rabbit, name, options.DeclareTopology) : Bus.Factory.CreateUsingInMemory(static _ => { });
+            return options.RabbitMq is { } rabbit ? RabbitMqBus.Make(rabbit, name, options.DeclareTopology, age) : Bus.Factory.CreateUsingInMemory(static _ => { });
         }
         finally
         {

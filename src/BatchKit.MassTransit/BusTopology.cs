@@ -11,12 +11,6 @@ internal abstract class BusTopology(MassTransitOptions options)
 
     protected string FanOutName => $"{Options.Prefix}.fanout";
 
-    /// <summary>True when a frame for a node without a queue comes back instead of being lost.</summary>
-    public virtual bool RefusesGoneNodes => false;
-
-    /// <summary>The largest body that the bus takes.</summary>
-    public virtual int MaxBodyBytes => int.MaxValue;
-
     public static BusTopology For(IBus bus, MassTransitOptions options) => bus.Address.Scheme switch
     {
         "rabbitmq" or "rabbitmqs" or "amqp" or "amqps" => new RabbitMqTopology(options),
@@ -34,4 +28,12 @@ internal abstract class BusTopology(MassTransitOptions options)
 
     /// <summary>Binds a node's queue to both.</summary>
     public abstract void Bind(IReceiveEndpointConfigurator endpoint, int node);
+
+    /// <summary>Adds to a frame what <see cref="IsOurs"/> asks for.</summary>
+    public virtual void Stamp(SendContext context)
+    {
+    }
+
+    /// <summary>False for a frame that another prefix's buffer sent to all.</summary>
+    public virtual bool IsOurs(ConsumeContext context) => true;
 }

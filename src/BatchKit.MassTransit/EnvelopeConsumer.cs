@@ -16,7 +16,8 @@ internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection con
         await _turn.WaitAsync(stopping).ConfigureAwait(false);
         try
         {
-            await receiver.ReceiveAsync(context.Message.Frame, stopping).ConfigureAwait(false);
+            if (connection.Topology.IsOurs(context))
+                await receiver.ReceiveAsync(context.Message.Frame, stopping).ConfigureAwait(false);
         }
         catch (FrameFormatException exception)
         {

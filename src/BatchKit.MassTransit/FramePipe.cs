@@ -4,12 +4,13 @@ using MassTransit;
 namespace BatchKit.MassTransit;
 
 /// <summary>Makes one send of MassTransit a frame's: its serializer, its route, whether it may be lost.</summary>
-internal sealed class FramePipe(int? node, bool durable) : IPipe<SendContext<BatchEnvelope>>
+internal sealed class FramePipe(BusTopology topology, int? node, bool durable) : IPipe<SendContext<BatchEnvelope>>
 {
     public Task Send(SendContext<BatchEnvelope> context)
     {
         context.Serializer = FrameSerializer.Shared;
         context.Durable = durable;
+        topology.Stamp(context);
         if (node is not { } number)
             return Task.CompletedTask;
 

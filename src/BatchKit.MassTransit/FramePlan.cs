@@ -1,4 +1,3 @@
-using System.Runtime.InteropServices;
 using BatchKit.Transports;
 
 namespace BatchKit.MassTransit;
@@ -11,70 +10,62 @@ namespace BatchKit.MassTransit;
 internal sealed class FramePlan
 {
     private readonly Dictionary<int, PlannedFrame> _nodes = [];
-    private readonly int? _destinationNode;
+    private readonly MassTransitOptions _options;
 
-    private FramePlan(int? destinationNode) => _destinationNode = destinationNode;
+    private FramePlan(MassTransitOptions options) => _options = options;
 
     public List<List<PlannedFrame>> Runs { get; } = [];
 
     /// <summary>True, and the destination, when all batches fit one frame: nearly always.</summary>
-    public static bool IsOneFrame(ReadOnlySpan<MessageBatch> batches, int? destinationNode, out int? node)
+    public static bool IsOneFrame(ReadOnlySpan<MessageBatch> batches, MassTransitOptions options, out int? node)
     {
-        node = GetNode(batches[0], destinationNode);
+        node = GetNode(batches[0], options);
         foreach (var batch in batches[1..])
         {
-            if (GetNode(batch, destinationNode) != node || batch.Producer != batches[0].Producer)
+            if (GetNode(batch, options) != node || batch.Producer != batches[0].Producer)
                 return false;
         }
 
-        return true;
+        return FrameWriter.Measure(batches) <= options.MaxFrameBytes;
     }
 
-    public static FramePlan Make(ReadOnlySpan<MessageBatch> batches, int? destinationNode)
+    public static FramePlan Make(ReadOnlySpan<MessageBatch> batches, MassTransitOptions options)
     {
-        var plan = new FramePlan(destinationNode);
+        var plan = new FramePlan(options);
         for (var place = 0; place < batches.Length; place++)
-            plan.Add(batches[place], place);
+        {
+            var batch = batches[place];
+            plan.GetFrame(GetNode(batch, options), batch).Add(batch, place);
+        }
+
         return plan;
     }
 
-    private static int? GetNode(MessageBatch batch, int? destinationNode) =>
-        destinationNode ?? (batch.Handle.IsConnection ? batch.Handle.Node : null);
+    private static int? GetNode(MessageBatch batch, MassTransitOptions options) =>
+        options.DestinationNode ?? (batch.Handle.IsConnection ? batch.Handle.Node : null);
 
-    private void Add(MessageBatch batch, int place)
+    private PlannedFrame GetFrame(int? node, MessageBatch batch)
     {
-        var frame = GetFrame(GetNode(batch, _destinationNode), batch.Producer);
-        frame.Batches.Add(batch);
-        frame.Places.Add(place);
+        var run = Runs.Count == 0 ? null : Runs[^1];
+        var open = FindOpen(run, node);
+        if (open is not null && open.Takes(batch, _options.MaxFrameBytes))
+            return open;
+
+        // A second frame for the same receiver, and one that reaches all, waits for what is before it.
+        if (run is null || open is not null || node is null || run[0].Node is null)
+            run = StartRun();
+        var frame = new PlannedFrame(node);
+        if (node is { } number)
+            _nodes[number] = frame;
+        run.Add(frame);
+        return frame;
     }
 
-    private PlannedFrame GetFrame(int? node, ProducerId producer)
+    private PlannedFrame? FindOpen(List<PlannedFrame>? run, int? node)
     {
-        var last = Runs.Count == 0 ? null : Runs[^1];
-        if (last is not null && node is null && last[0].Node is null && last[0].Batches[0].Producer == producer)
-            return last[0];
-        if (last is null || node is null || last[0].Node is null)
-            last = StartRun();
-
-        if (node is not { } number)
-        {
-            var toAll = new PlannedFrame(node: null);
-            last.Add(toAll);
-            return toAll;
-        }
-
-        ref var frame = ref CollectionsMarshal.GetValueRefOrAddDefault(_nodes, number, out var exists);
-        if (exists && frame!.Batches[0].Producer == producer)
-            return frame;
-        if (exists)
-        {
-            last = StartRun();
-            frame = ref CollectionsMarshal.GetValueRefOrAddDefault(_nodes, number, out _);
-        }
-
-        frame = new PlannedFrame(number);
-        last.Add(frame);
-        return frame;
+        if (node is { } number)
+            return _nodes.GetValueOrDefault(number);
+        return run is not null && run[0].Node is null ? run[0] : null;
     }
 
     private List<PlannedFrame> StartRun()

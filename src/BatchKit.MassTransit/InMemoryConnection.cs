@@ -3,7 +3,8 @@ using MassTransit;
 namespace BatchKit.MassTransit;
 
 /// <summary>An own in-memory bus. Both ends are here, so it can do what MassTransit's in-memory transport cannot: refuse, and wait for room.</summary>
-internal sealed class InMemoryConnection(IBus bus, MassTransitOptions options) : BusConnection(bus, options), IDisposable
+internal sealed class InMemoryConnection(IBus bus, MassTransitOptions options, ConnectionAge age)
+    : BusConnection(bus, options, age), IDisposable
 {
     private readonly InMemoryLane _lane = new(options.Prefetch);
 

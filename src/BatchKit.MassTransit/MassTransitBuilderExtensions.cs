@@ -22,14 +22,15 @@ public static class MassTransitBuilderExtensions
     /// </remarks>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
     /// <param name="configure">Sets the options, named like the buffer.</param>
+    /// <param name="partitions">Ordered lanes; see <see cref="OutputRoute"/>.</param>
     /// <returns>The builder.</returns>
-    public static BatchKitBuilder UseMassTransit(this BatchKitBuilder builder, Action<MassTransitOptions>? configure = null)
+    public static BatchKitBuilder UseMassTransit(this BatchKitBuilder builder, Action<MassTransitOptions>? configure = null, int partitions = 1)
     {
         ArgumentNullException.ThrowIfNull(builder);
         AddBus(builder, configure);
         builder.Services.AddKeyedSingleton(builder.Name, (services, key) =>
             new MassTransitTransport(services.GetRequiredKeyedService<BusOwner>(key).Connection, services.GetService<TimeProvider>()));
-        return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<MassTransitTransport>(builder.Name));
+        return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<MassTransitTransport>(builder.Name), partitions);
     }
 
     /// <summary>Receives this node's frames from a MassTransit bus. The node is the buffer's, <see cref="OutputBufferOptions.Node"/>.</summary>
@@ -49,10 +50,7 @@ public static class MassTransitBuilderExtensions
             throw new InvalidOperationException($"{builder} receives from MassTransit already.");
 
         AddBus(builder, configure);
-        builder.Services.AddKeyedSingleton(name, (services, key) => new MassTransitReceiver(
-            services.GetRequiredKeyedService<BusOwner>(key).Connection, next(services),
-            services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(name).Node,
-            services.GetService<TimeProvider>(), services.GetService<ILoggerFactory>()));
+        builder.Services.AddKeyedSingleton(name, (services, _) => MakeReceiver(services, builder, next));
         builder.Services.AddSingleton<IHostedService>(services => new ReceiverHostedService(
             services.GetRequiredKeyedService<MassTransitReceiver>(name), services.GetRequiredKeyedService<BusOwner>(name)));
         return builder;
@@ -81,6 +79,17 @@ public static class MassTransitBuilderExtensions
         // Where there is no host, asking for the buffer is the start.
         owner.Start();
         return owner;
+    }
+
+    private static MassTransitReceiver MakeReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
+    {
+        var node = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node;
+        var timeProvider = services.GetService<TimeProvider>();
+        // A group's output has taken the local route already where there is one.
+        var options = new BatchReceiverOptions { Node = node, DropOwnGroups = builder.HasRoute(LocalFirstRouter.LocalRoute) };
+        var receiver = new BatchReceiver(next(services), options, timeProvider, services.GetService<ILogger<BatchReceiver>>());
+        return new MassTransitReceiver(services.GetRequiredKeyedService<BusOwner>(builder.Name).Connection, node, receiver, timeProvider,
+            services.GetService<ILogger<MassTransitReceiver>>());
     }
 
     private static bool IsRegistered<T>(BatchKitBuilder builder) =>

@@ -49,6 +49,13 @@ public sealed class MassTransitOptions : IValidatableObject
     public bool DeclareTopology { get; set; } = true;
 
     /// <summary>
+    /// The largest frame in bytes; 16 MiB by default, which is what RabbitMQ 4 takes by default (3: 128 MiB). A send that needs more goes as several;
+    /// one batch that needs more is refused.
+    /// </summary>
+    [Range(4096, 128 * 1024 * 1024)]
+    public int MaxFrameBytes { get; set; } = 16 * 1024 * 1024;
+
+    /// <summary>
     /// The longest one frame may take to be confirmed, 5 s by default; then the send fails and its buffer sends it again. MassTransit itself
     /// would try until its token is cancelled.
     /// </summary>
@@ -56,17 +63,18 @@ public sealed class MassTransitOptions : IValidatableObject
     public TimeSpan PublishTimeout { get; set; } = TimeSpan.FromSeconds(5);
 
     /// <summary>
+    /// How long after connecting, or after a failed send, output for a node without a queue is kept and sent again, because after a broker's restart
+    /// receivers come back at the same time; 5 s by default. From then on such output is refused at once.
+    /// </summary>
+    [TimeSpanRange("00:00:00", "01:00:00")]
+    public TimeSpan UnroutableGrace { get; set; } = TimeSpan.FromSeconds(5);
+
+    /// <summary>
     /// The longest that a stopping receiver waits for the frame in hand; 5 s by default. Then the frame is abandoned, and RabbitMQ gives it to the
     /// node's next receiver, whole.
     /// </summary>
     [TimeSpanRange("00:00:00", "01:00:00")]
     public TimeSpan StopTimeout { get; set; } = TimeSpan.FromSeconds(5);
-
-    /// <summary>
-    /// True, the default, to drop what this node itself sent to a named destination, because its local route delivered it already. Set it to false
-    /// where there is no local route, as when one process plays both ends.
-    /// </summary>
-    public bool DropOwnGroups { get; set; } = true;
 
     /// <summary>The RabbitMQ to connect to. None by default, which uses MassTransit's in-memory transport: both ends in this process.</summary>
     [ValidateObjectMembers]

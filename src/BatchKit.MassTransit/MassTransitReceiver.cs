@@ -1,5 +1,6 @@
 using BatchKit.Transports;
 using MassTransit;
+using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
 
@@ -8,9 +9,10 @@ namespace BatchKit.MassTransit;
 /// <summary>Receives a node's frames off a MassTransit bus and hands their batches to the next transport, each once and in order.</summary>
 /// <remarks>
 /// It connects a receive endpoint <c>{prefix}.node.{node}</c> to the bus, with a concurrency of one and the frame's own serializer; the bus's other
-/// endpoints are untouched. A frame is acknowledged when the next transport has its batches. Thread-safe.
+/// endpoints are untouched. A frame is acknowledged when the next transport has its batches. <c>ReceiveFromMassTransit</c>
+/// registers it; without a host start and stop it by hand. Thread-safe.
 /// </remarks>
-public sealed class MassTransitReceiver : IAsyncDisposable
+public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
 {
     private readonly BusConnection _connection;
     private readonly int _node;
@@ -24,31 +26,32 @@ public sealed class MassTransitReceiver : IAsyncDisposable
     private HostReceiveEndpointHandle? _endpoint;
     private Task? _stopped;
 
-    /// <summary>Makes a receiver on a bus that the caller configured, starts and stops.</summary>
+    /// <summary>Makes a receiver on a bus that the caller configured, starts and stops. It does not connect yet.</summary>
     /// <param name="bus">The bus.</param>
-    /// <param name="next">Where the batches go.</param>
     /// <param name="node">The node whose frames it receives, from 0 to <see cref="OutputHandle.MaxNode"/>. One receiver at a time has a node's queue.</param>
+    /// <param name="receiver">Decodes them, drops repeats and hands them on. It is this receiver's alone.</param>
     /// <param name="options">Settings; those of the connection and <see cref="MassTransitOptions.Bus"/> are not used.</param>
     /// <param name="timeProvider">The clock; the system's by default.</param>
-    /// <param name="loggers">Makes the loggers; none by default.</param>
-    public MassTransitReceiver(IBus bus, IBatchTransport next, int node, MassTransitOptions? options = null, TimeProvider? timeProvider = null,
-        ILoggerFactory? loggers = null)
-        : this(MakeConnection(bus, options), next, node, timeProvider, loggers)
+    /// <param name="logger">Where it logs; nowhere by default.</param>
+    /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
+    public MassTransitReceiver(IBus bus, int node, BatchReceiver receiver, MassTransitOptions? options = null, TimeProvider? timeProvider = null,
+        ILogger<MassTransitReceiver>? logger = null)
+        : this(BusConnection.To(bus, options, timeProvider), node, receiver, timeProvider, logger)
     {
     }
 
-    internal MassTransitReceiver(BusConnection connection, IBatchTransport next, int node, TimeProvider? timeProvider, ILoggerFactory? loggers)
+    internal MassTransitReceiver(BusConnection connection, int node, BatchReceiver receiver, TimeProvider? timeProvider, ILogger<MassTransitReceiver>? logger)
     {
         ArgumentOutOfRangeException.ThrowIfNegative(node);
         ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
+        ArgumentNullException.ThrowIfNull(receiver);
         _connection = connection;
         _node = node;
         _timeProvider = timeProvider ?? TimeProvider.System;
-        _logger = (ILogger?)loggers?.CreateLogger<MassTransitReceiver>() ?? NullLogger.Instance;
+        _logger = logger ?? NullLogger<MassTransitReceiver>.Instance;
         Queue = connection.Topology.GetQueueName(node);
-        var options = new BatchReceiverOptions { Node = node, DropOwnGroups = connection.Options.DropOwnGroups };
-        Receiver = new BatchReceiver(next, options, _timeProvider, loggers?.CreateLogger<BatchReceiver>());
-        _consumer = new EnvelopeConsumer(Receiver, connection, Queue, _logger, _stopping.Token);
+        Receiver = receiver;
+        _consumer = new EnvelopeConsumer(receiver, connection, Queue, _logger, _stopping.Token);
     }
 
     /// <summary>The queue that it receives from.</summary>
@@ -58,7 +61,7 @@ public sealed class MassTransitReceiver : IAsyncDisposable
     public BatchReceiver Receiver { get; }
 
     /// <summary>Connects to the bus and returns; the broker may be down. <see cref="WaitUntilReadyAsync"/> says when it receives.</summary>
-    public Task StartAsync()
+    public Task StartAsync(CancellationToken cancellationToken)
     {
         lock (_gate)
         {
@@ -94,12 +97,6 @@ public sealed class MassTransitReceiver : IAsyncDisposable
         await StopAsync(CancellationToken.None).ConfigureAwait(false);
         _consumer.Dispose();
         _stopping.Dispose();
-    }
-
-    private static BusConnection MakeConnection(IBus bus, MassTransitOptions? options)
-    {
-        ArgumentNullException.ThrowIfNull(bus);
-        return new BusConnection(bus, options ?? new MassTransitOptions());
     }
 
     private void Configure(IReceiveEndpointConfigurator endpoint)

@@ -8,22 +8,24 @@ namespace BatchKit.MassTransit;
 /// <remarks>
 /// A connection's output goes to its node's queue, a named destination's to every node's. The send completes when the bus has confirmed all of its
 /// frames. On RabbitMQ output for a node that is gone is refused (<see cref="BatchOutcome.Refused"/>); a named destination that nobody listens
-/// for is success. Thread-safe.
+/// for is success. Thread-safe. Register it with <c>UseMassTransit</c>, or make it by hand over a bus of your own.
 /// </remarks>
-public sealed class MassTransitTransport : IBatchTransport
+public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
 {
-    // A frame's own fields around one message, and the longest name of a destination.
-    private const int FrameOverheadBytes = 1024 + OutputHandle.MaxNameBytes;
+    // A frame's own fields around one message for a handle with a short name.
+    private const int FrameOverheadBytes = 1024;
 
     private readonly BusConnection _connection;
     private readonly TimeProvider _timeProvider;
+    private volatile bool _isDisposed;
 
     /// <summary>Makes a transport over a bus that the caller configured, starts and stops.</summary>
     /// <param name="bus">The bus; on RabbitMQ with publisher confirms, which are MassTransit's default.</param>
     /// <param name="options">Settings; those of the connection and <see cref="MassTransitOptions.Bus"/> are not used.</param>
     /// <param name="timeProvider">The clock; the system's by default.</param>
+    /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public MassTransitTransport(IBus bus, MassTransitOptions? options = null, TimeProvider? timeProvider = null)
-        : this(MakeConnection(bus, options), timeProvider)
+        : this(BusConnection.To(bus, options, timeProvider), timeProvider)
     {
     }
 
@@ -37,21 +39,31 @@ public sealed class MassTransitTransport : IBatchTransport
     public bool SendsWithoutBlocking => true;
 
     /// <inheritdoc/>
-    public int MaxMessageBytes => _connection.Topology.MaxBodyBytes == int.MaxValue
-        ? int.MaxValue
-        : _connection.Topology.MaxBodyBytes - FrameOverheadBytes;
+    public int MaxMessageBytes => Options.MaxFrameBytes - FrameOverheadBytes;
 
-    private int? DestinationNode => _connection.Options.DestinationNode;
+    private MassTransitOptions Options => _connection.Options;
 
-    /// <inheritdoc/>
-    public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    /// <summary>Sends the batches, and completes when the bus has confirmed all frames.</summary>
+    /// <inheritdoc cref="IBatchTransport.SendAsync"/>
+    /// <exception cref="TimeoutException">A frame was not confirmed within <see cref="MassTransitOptions.PublishTimeout"/>.</exception>
+    public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
-        if (!FramePlan.IsOneFrame(batches.Span, DestinationNode, out var node))
-        {
-            await SendRunsAsync(FramePlan.Make(batches.Span, DestinationNode), batches.Length, cancellationToken).ConfigureAwait(false);
-            return;
-        }
+        ObjectDisposedException.ThrowIf(_isDisposed, this);
+        cancellationToken.ThrowIfCancellationRequested();
+        return FramePlan.IsOneFrame(batches.Span, Options, out var node)
+            ? SendOneAsync(batches, node, cancellationToken)
+            : SendRunsAsync(FramePlan.Make(batches.Span, Options), batches.Length, cancellationToken);
+    }
 
+    /// <summary>Takes no more sends. The bus is not its to stop.</summary>
+    public ValueTask DisposeAsync()
+    {
+        _isDisposed = true;
+        return ValueTask.CompletedTask;
+    }
+
+    private async ValueTask SendOneAsync(ReadOnlyMemory<MessageBatch> batches, int? node, CancellationToken cancellationToken)
+    {
         try
         {
             await SendFrameAsync(FrameBuffer.Encode(batches.Span), node, cancellationToken).ConfigureAwait(false);
@@ -62,34 +74,12 @@ public sealed class MassTransitTransport : IBatchTransport
         }
     }
 
-    private static BusConnection MakeConnection(IBus bus, MassTransitOptions? options)
-    {
-        ArgumentNullException.ThrowIfNull(bus);
-        return new BusConnection(bus, options ?? new MassTransitOptions());
-    }
-
-    private async Task SendFrameAsync(byte[] frame, int? node, CancellationToken cancellationToken)
-    {
-        // MassTransit tries again until its token is cancelled, so it always gets one with a limit.
-        using var timeout = new CancellationTokenSource(_connection.Options.PublishTimeout, _timeProvider);
-        using var limit = CancellationTokenSource.CreateLinkedTokenSource(timeout.Token, cancellationToken);
-        try
-        {
-            await _connection.SendAsync(frame, node, limit.Token).ConfigureAwait(false);
-        }
-        catch (OperationCanceledException exception) when (timeout.IsCancellationRequested && !cancellationToken.IsCancellationRequested)
-        {
-            throw new TimeoutException(
-                $"The bus did not confirm a frame within {nameof(MassTransitOptions.PublishTimeout)} ({_connection.Options.PublishTimeout}).", exception);
-        }
-    }
-
-    private async Task SendRunsAsync(FramePlan plan, int batches, CancellationToken cancellationToken)
+    private async ValueTask SendRunsAsync(FramePlan plan, int batches, CancellationToken cancellationToken)
     {
         var report = new SendReport(batches);
         foreach (var run in plan.Runs)
         {
-            var sends = run.ConvertAll(frame => SendFrameAsync(FrameBuffer.Encode(CollectionsMarshal.AsSpan(frame.Batches)), frame.Node, cancellationToken));
+            var sends = run.ConvertAll(frame => SendAsync(frame, cancellationToken));
             for (var index = 0; index < run.Count; index++)
                 await report.AddAsync(run[index], sends[index]).ConfigureAwait(false);
 
@@ -99,5 +89,37 @@ public sealed class MassTransitTransport : IBatchTransport
         }
 
         report.ThrowIfFailed();
+    }
+
+    private Task SendAsync(PlannedFrame frame, CancellationToken cancellationToken) => frame.IsTooLarge(Options.MaxFrameBytes)
+        ? Task.FromException(new FrameTooLargeException(Options.MaxFrameBytes))
+        : SendFrameAsync(FrameBuffer.Encode(CollectionsMarshal.AsSpan(frame.Batches)), frame.Node, cancellationToken);
+
+    private async Task SendFrameAsync(byte[] frame, int? node, CancellationToken cancellationToken)
+    {
+        // MassTransit tries again until its token is cancelled, so it always gets one with a limit.
+        using var timeout = new CancellationTokenSource(Options.PublishTimeout, _timeProvider);
+        using var limit = CancellationTokenSource.CreateLinkedTokenSource(timeout.Token, cancellationToken);
+        try
+        {
+            await _connection.SendAsync(frame, node, limit.Token).ConfigureAwait(false);
+        }
+        catch (MessageReturnedException exception)
+        {
+            if (_connection.Age.IsBelow(Options.UnroutableGrace))
+                throw new IOException($"The node {node} has no queue yet, and the bus has only just connected.", exception);
+            throw;
+        }
+        catch (OperationCanceledException exception) when (!cancellationToken.IsCancellationRequested)
+        {
+            _connection.Age.Restart();
+            throw new TimeoutException(
+                $"The bus did not confirm a frame within {nameof(MassTransitOptions.PublishTimeout)} ({Options.PublishTimeout}).", exception);
+        }
+        catch (Exception exception) when (exception is not OperationCanceledException)
+        {
+            _connection.Age.Restart();
+            throw;
+        }
     }
 }

@@ -11,14 +11,23 @@ internal static class RabbitMqBus
 {
     private const int AmqpTlsPort = 5671;
 
-    public static IBusControl Make(MassTransitRabbitMqOptions options, string name, bool declareTopology)
+    public static IBusControl Make(MassTransitRabbitMqOptions options, string name, bool declareTopology, ConnectionAge age)
     {
         var messages = RabbitMqBusFactory.CreateMessageTopology();
         var topology = declareTopology ? new RabbitMqTopologyConfiguration(messages) : new GivenTopology(messages);
         var bus = new ReconnectingBusConfiguration(topology, options.ReconnectDelay);
         var configurator = new RabbitMqBusFactoryConfigurator(bus);
         var (host, port) = options.First;
-        configurator.Host(host, (ushort)port, options.VirtualHost, options.ConnectionName ?? name, connection => Configure(connection, options));
+        configurator.Host(host, (ushort)port, options.VirtualHost, options.ConnectionName ?? name, connection =>
+        {
+            Configure(connection, options);
+            // MassTransit calls this before each try to connect.
+            connection.OnRefreshConnectionFactory = _ =>
+            {
+                age.Restart();
+                return Task.CompletedTask;
+            };
+        });
         return configurator.Build(bus);
     }
 

@@ -20,11 +20,6 @@ internal sealed class RabbitMqTopology : BusTopology
         _fanOut = new Uri($"exchange:{FanOutName}?type={ExchangeType.Fanout}&durable={durable}");
     }
 
-    public override bool RefusesGoneNodes => true;
-
-    // RabbitMQ refuses larger bodies from 4.0 on (max_message_size), less room for a frame's own fields.
-    public override int MaxBodyBytes => 16 * 1024 * 1024;
-
     public override Task<ISendEndpoint> GetDirectAsync(IBus bus, int node) => bus.GetSendEndpoint(_direct);
 
     public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => bus.GetSendEndpoint(_fanOut);

@@ -8,7 +8,7 @@ internal sealed class ReceiverHostedService(MassTransitReceiver receiver, BusOwn
     public Task StartAsync(CancellationToken cancellationToken)
     {
         owner.Start();
-        return receiver.StartAsync();
+        return receiver.StartAsync(cancellationToken);
     }
 
     public Task StopAsync(CancellationToken cancellationToken) =>

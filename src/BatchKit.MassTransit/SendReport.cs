@@ -23,11 +23,11 @@ internal sealed class SendReport(int batches)
         {
             await send.ConfigureAwait(false);
         }
-        catch (MessageReturnedException exception)
+        catch (Exception exception) when (exception is MessageReturnedException or FrameTooLargeException)
         {
             outcome = BatchOutcome.Refused;
             _failure ??= exception;
-            _text ??= DescribeRefusal(frame.Node);
+            _text ??= exception is MessageReturnedException ? DescribeRefusal(frame.Node) : exception.Message;
         }
         catch (Exception exception)
         {

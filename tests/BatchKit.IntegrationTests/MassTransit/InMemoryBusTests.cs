@@ -25,7 +25,7 @@ public sealed class InMemoryBusTests
     [Fact]
     public async Task Output_for_a_node_that_nobody_receives_for_is_refused()
     {
-        await using var node = await MassTransitNode.StartReadyAsync(1, static _ => { });
+        await using var node = await MassTransitNode.StartReadyAsync(1, static options => options.UnroutableGrace = TimeSpan.Zero);
         var gone = Some.Connection(2);
         node.Output.Write(gone, Some.Bytes("lost"));
 

@@ -55,7 +55,7 @@ public sealed class RabbitMqBusTests(RabbitMqFixture fixture)
     public async Task Output_for_a_node_that_is_gone_is_refused_and_its_neighbours_arrive()
     {
         var server = await fixture.GetAsync();
-        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix));
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, configure: options => options.UnroutableGrace = TimeSpan.Zero));
         var gone = Some.Connection(2);
         var here = Some.Connection(1);
         var producer = Some.Producer();
@@ -73,7 +73,7 @@ public sealed class RabbitMqBusTests(RabbitMqFixture fixture)
     public async Task A_node_whose_queue_was_deleted_is_gone_though_its_exchange_stayed()
     {
         var server = await fixture.GetAsync();
-        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix));
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, configure: options => options.UnroutableGrace = TimeSpan.Zero));
         await using var other = await MassTransitNode.StartReadyAsync(2, MassTransitSome.Settings(server, _prefix));
         await using var tap = await WireTap.ConnectAsync(server, _prefix);
         await other.Receiver.StopAsync(CancellationToken.None);
@@ -105,12 +105,12 @@ public sealed class RabbitMqBusTests(RabbitMqFixture fixture)
 
         await second.Received.WaitForMessagesAsync(400);
         await third.Received.WaitForMessagesAsync(400);
-        await game.Output.FlushAsync();
+        await game.Received.WaitForMessagesAsync(200);
         Assert.Equal(Some.Lines(200), second.Received.TextsFor(atSecond));
         Assert.Equal(Some.Lines(200), second.Received.TextsFor(room));
         Assert.Equal(Some.Lines(200), third.Received.TextsFor(atThird));
         Assert.Equal(Some.Lines(200), third.Received.TextsFor(room));
-        Assert.Equal(0, game.Received.MessageCount);
+        Assert.Equal(Some.Lines(200), game.Received.Texts);
     }
 
     [Fact]
@@ -191,6 +191,27 @@ public sealed class RabbitMqBusTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task A_send_that_passes_the_frame_limit_is_several_frames_and_a_batch_that_no_frame_can_hold_is_refused()
+    {
+        var server = await fixture.GetAsync();
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, configure: options => options.MaxFrameBytes = 4096),
+            configureOutput: options => options.MaxBatchBytes = 1024);
+        await using var tap = await WireTap.ConnectAsync(server, _prefix);
+        var copy = await tap.ListenAsync(1);
+        var (handle, producer) = (Some.Connection(1), Some.Producer());
+        var texts = Some.Lines(3).Select(line => line.PadRight(1500)).ToArray();
+
+        var failure = await Assert.ThrowsAsync<BatchKit.Transports.BatchSendException>(() => node.Transport.SendAsync(
+            texts.Select((text, index) => Some.Batch(handle, producer, index + 1, text)).Append(Some.Batch(handle, producer, 4, new string('x', 5000))).ToArray(),
+            CancellationToken.None).WithinDeadline());
+
+        await node.Received.WaitForMessagesAsync(3);
+        Assert.Equal(texts, node.Received.Texts);
+        Assert.Equal(2, (await tap.TakeAsync(copy)).Count);
+        Assert.Equal(["Acknowledged", "Acknowledged", "Acknowledged", "Refused"], failure.Outcomes.Select(outcome => outcome.ToString()));
+    }
+
+    [Fact]
     public async Task Of_several_hosts_one_that_is_up_is_enough()
     {
         var server = await fixture.GetAsync();
@@ -211,10 +232,13 @@ public sealed class RabbitMqBusTests(RabbitMqFixture fixture)
         var server = await fixture.GetAsync();
         var settings = MassTransitSome.Settings(server, _prefix, configure: options => options.Durable = false);
         await using var node = await MassTransitNode.StartReadyAsync(1, settings);
+        await using var tap = await WireTap.ConnectAsync(server, _prefix);
+        var copy = await tap.ListenAsync(1, durable: false);
         var handle = Some.Connection(1);
 
         node.Output.Write(handle, Some.Bytes("here"));
 
         await node.Received.WaitForMessagesAsync(1);
+        Assert.False(Assert.Single(await tap.TakeAsync(copy)).BasicProperties.Persistent);
     }
 }

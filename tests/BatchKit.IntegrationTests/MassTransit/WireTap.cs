@@ -26,9 +26,9 @@ internal sealed class WireTap : IAsyncDisposable
     }
 
     /// <summary>Copies a node's frames, and those to all nodes, to a queue of the tap's own.</summary>
-    public async Task<string> ListenAsync(int node)
+    public async Task<string> ListenAsync(int node, bool durable = true)
     {
-        await DeclareExchangesAsync();
+        await DeclareExchangesAsync(durable);
         var queue = (await _channel.QueueDeclareAsync(Some.Name("tap"), durable: false, exclusive: true, autoDelete: true)).QueueName;
         await BindAsync(queue, node);
         return queue;
@@ -37,7 +37,7 @@ internal sealed class WireTap : IAsyncDisposable
     /// <summary>Declares what a node needs, as an administrator would.</summary>
     public async Task DeclareAsync(int node)
     {
-        await DeclareExchangesAsync();
+        await DeclareExchangesAsync(durable: true);
         var queue = (await _channel.QueueDeclareAsync($"{_prefix}.node.{node}", durable: true, exclusive: false, autoDelete: true)).QueueName;
         await BindAsync(queue, node);
     }
@@ -78,10 +78,10 @@ internal sealed class WireTap : IAsyncDisposable
         await _connection.DisposeAsync();
     }
 
-    private async Task DeclareExchangesAsync()
+    private async Task DeclareExchangesAsync(bool durable)
     {
-        await _channel.ExchangeDeclareAsync($"{_prefix}.direct", ExchangeType.Direct, durable: true);
-        await _channel.ExchangeDeclareAsync($"{_prefix}.fanout", ExchangeType.Fanout, durable: true);
+        await _channel.ExchangeDeclareAsync($"{_prefix}.direct", ExchangeType.Direct, durable);
+        await _channel.ExchangeDeclareAsync($"{_prefix}.fanout", ExchangeType.Fanout, durable);
     }
 
     private async Task BindAsync(string queue, int node)

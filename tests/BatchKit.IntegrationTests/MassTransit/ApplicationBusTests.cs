@@ -1,0 +1,106 @@
+using BatchKit.IntegrationTests.RabbitMQ;
+using BatchKit.MassTransit;
+using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
+using MassTransit;
+using Microsoft.Extensions.DependencyInjection;
+
+namespace BatchKit.IntegrationTests.MassTransit;
+
+/// <summary>Buffers over a bus that the application has anyway.</summary>
+public sealed class ApplicationBusTests(RabbitMqFixture fixture)
+{
+    [Fact]
+    public async Task Two_nodes_share_an_in_memory_bus_with_the_applications_own_messages()
+    {
+        var greetings = new TaskCompletionSource<string>(TaskCreationOptions.RunContinuationsAsynchronously);
+        var bus = Bus.Factory.CreateUsingInMemory(configure => configure.ReceiveEndpoint("greetings", endpoint => endpoint.Handler<Greeting>(context =>
+        {
+            greetings.SetResult(context.Message.Text);
+            return Task.CompletedTask;
+        })));
+        await bus.StartAsync().WithinDeadline();
+        await using (var first = await MassTransitNode.StartReadyAsync(1, options => options.Bus = _ => bus))
+        await using (var second = await MassTransitNode.StartReadyAsync(2, options => options.Bus = _ => bus))
+        {
+            var (there, room) = (Some.Connection(2), Some.Group());
+
+            first.Output.Write(there, Some.Bytes("to you"));
+            first.Output.Write(room, Some.Bytes("to all"));
+            await bus.Publish(new Greeting("hello"));
+
+            await second.Received.WaitForMessagesAsync(2);
+            await first.Received.WaitForMessagesAsync(1);
+            Assert.Equal(["to you", "to all"], second.Received.Texts);
+            Assert.Equal(["to all"], first.Received.Texts);
+            Assert.Equal("hello", await greetings.Task.WithinDeadline());
+        }
+
+        await bus.StopAsync().WithinDeadline();
+    }
+
+    [Fact]
+    public async Task A_bus_on_RabbitMQ_that_AddMassTransit_made_carries_frames_and_refuses_for_gone_nodes()
+    {
+        var server = await fixture.GetAsync();
+        var user = server.Address.UserInfo.Split(':');
+        await using var node = await MassTransitNode.StartReadyAsync(
+            1,
+            options =>
+            {
+                options.Prefix = Some.Name("mt");
+                options.Bus = services => services.GetRequiredService<IBus>();
+                options.UnroutableGrace = TimeSpan.Zero;
+            },
+            addServices: services => services.AddMassTransit(setup => setup.UsingRabbitMq((_, configure) =>
+                configure.Host(server.Host, (ushort)server.Port, "/", host =>
+                {
+                    host.Username(user[0]);
+                    host.Password(user[1]);
+                }))));
+        var (here, gone) = (Some.Connection(1), Some.Connection(2));
+
+        foreach (var line in Some.Lines(100))
+            node.Output.Write(here, Some.Bytes(line));
+        node.Output.Write(gone, Some.Bytes("lost"));
+
+        await node.Received.WaitForMessagesAsync(100);
+        await Assert.ThrowsAsync<OutputDeliveryException>(() => node.Output.FlushAsync(gone).WithinDeadline());
+        Assert.Equal(Some.Lines(100), node.Received.TextsFor(here));
+    }
+
+    [Fact]
+    public async Task A_bus_of_another_kind_gets_queue_addresses_and_published_frames_and_prefixes_do_not_mix()
+    {
+        var bus = Bus.Factory.CreateUsingInMemory(static _ => { });
+        await bus.StartAsync().WithinDeadline();
+        var (connection, other) = (Connect(bus, "one"), Connect(bus, "two"));
+        var (received, receivedByOther) = (new CollectingTransport(), new CollectingTransport());
+        await using (var receiver = new MassTransitReceiver(connection, 1, new BatchReceiver(received), timeProvider: null, logger: null))
+        await using (var otherReceiver = new MassTransitReceiver(other, 1, new BatchReceiver(receivedByOther), timeProvider: null, logger: null))
+        {
+            await receiver.StartAsync(CancellationToken.None);
+            await otherReceiver.StartAsync(CancellationToken.None);
+            await Task.WhenAll(receiver.WaitUntilReadyAsync(), otherReceiver.WaitUntilReadyAsync()).WithinDeadline();
+            await using var transport = new MassTransitTransport(connection, timeProvider: null);
+            await using var otherTransport = new MassTransitTransport(other, timeProvider: null);
+            var producer = Some.Producer();
+
+            await transport.SendAsync(new[] { Some.Batch(Some.Connection(1), producer, 1, "to you"), Some.Batch(Some.Group(), producer, 2, "to all") }, CancellationToken.None);
+            await otherTransport.SendAsync(new[] { Some.Batch(Some.Group(), producer, 1, "to the others") }, CancellationToken.None);
+
+            await received.WaitForMessagesAsync(2);
+            await receivedByOther.WaitForMessagesAsync(1);
+            Assert.Equal(["to you", "to all"], received.Texts);
+            Assert.Equal(["to the others"], receivedByOther.Texts);
+        }
+
+        await bus.StopAsync().WithinDeadline();
+    }
+
+    private static BusConnection Connect(IBus bus, string prefix)
+    {
+        var options = new MassTransitOptions { Prefix = prefix };
+        return new BusConnection(bus, options, new ConnectionAge(TimeProvider.System)) { Topology = new PublishTopology(options) };
+    }
+}

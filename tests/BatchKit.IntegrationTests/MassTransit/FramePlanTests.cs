@@ -1,0 +1,54 @@
+using BatchKit.MassTransit;
+using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.IntegrationTests.MassTransit;
+
+public sealed class FramePlanTests
+{
+    private readonly ProducerId _producer = Some.Producer();
+    private long _number;
+
+    [Fact]
+    public void Batches_for_one_node_are_one_frame()
+    {
+        var batches = new[] { To(1, "a"), To(1, "b") };
+
+        Assert.True(FramePlan.IsOneFrame(batches, new MassTransitOptions(), out var node));
+        Assert.Equal(1, node);
+    }
+
+    [Fact]
+    public void Frames_for_different_nodes_go_side_by_side() =>
+        Assert.Equal("1:ac 2:b", Plan(To(1, "a"), To(2, "b"), To(1, "c")));
+
+    [Fact]
+    public void A_frame_for_all_waits_for_those_before_it_and_those_after_it_wait() =>
+        Assert.Equal("1:a 2:b|all:c|1:d", Plan(To(1, "a"), To(2, "b"), ToAll("c"), To(1, "d")));
+
+    [Fact]
+    public void Batches_for_all_in_a_row_are_one_frame() =>
+        Assert.Equal("all:ab", Plan(ToAll("a"), ToAll("b")));
+
+    [Fact]
+    public void A_second_frame_for_a_node_waits_for_the_first() =>
+        Assert.Equal("1:a 2:b|1:c", Plan(new MassTransitOptions { MaxFrameBytes = 4096 }, To(1, "a".PadRight(2500)), To(2, "b"), To(1, "c".PadRight(2500))));
+
+    [Fact]
+    public void Another_producer_needs_another_frame() =>
+        Assert.Equal("1:a|1:b", Plan(To(1, "a"), Some.Batch(Some.Connection(1), Some.Producer(), 1, "b")));
+
+    [Fact]
+    public void With_a_destination_node_all_go_there() =>
+        Assert.Equal("7:abc", Plan(new MassTransitOptions { DestinationNode = 7 }, To(1, "a"), ToAll("b"), To(2, "c")));
+
+    private static string Plan(params MessageBatch[] batches) => Plan(new MassTransitOptions(), batches);
+
+    private static string Plan(MassTransitOptions options, params MessageBatch[] batches) =>
+        string.Join('|', FramePlan.Make(batches, options).Runs.Select(run => string.Join(' ', run.Select(frame =>
+            $"{frame.Node?.ToString() ?? "all"}:{string.Concat(frame.Batches.Select(batch => (char)batch.Payload.Span[0]))}"))));
+
+    private MessageBatch To(int node, string text) => Some.Batch(Some.Connection(node), _producer, ++_number, text);
+
+    private MessageBatch ToAll(string text) => Some.Batch(Some.Group(), _producer, ++_number, text);
+}

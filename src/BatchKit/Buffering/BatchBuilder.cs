@@ -1,5 +1,6 @@
 using System.Diagnostics;
 using System.Numerics;
+using System.Runtime.CompilerServices;
 using BatchKit.Diagnostics;
 using BatchKit.Dispatch;
 
@@ -32,8 +33,18 @@ internal struct BatchBuilder(HandleBuffer owner, Lock gate, DispatchPartition[] 
     /// <returns>False when the byte budget has no room.</returns>
     public bool TryAppend(ReadOnlySpan<byte> payload, MessageHeader? header, int prepaid, out int starts)
     {
-        starts = HasOpen && IsFullFor(payload.Length) ? SealAndQueue(FlushReason.BatchFull) : 0;
-        var batch = HasOpen ? _open! : Open();
+        starts = 0;
+        var batch = _open;
+        if (batch is null || !batch.IsOpen(_openLife))
+        {
+            batch = Open();
+        }
+        else if (IsFull(batch, payload.Length))
+        {
+            starts = SealAndQueue(FlushReason.BatchFull);
+            batch = Open();
+        }
+
         if (!batch.TryAppend(payload, header, prepaid))
         {
             if (batch.Count == 0)
@@ -45,8 +56,8 @@ internal struct BatchBuilder(HandleBuffer owner, Lock gate, DispatchPartition[] 
             return false;
         }
 
-        if (BatchKitTracing.IsListening && Activity.Current is { } writer)
-            batch.Writers.Add(writer.Context);
+        if (BatchKitTracing.IsListening)
+            RememberWriter(batch);
         return true;
     }
 
@@ -98,8 +109,16 @@ internal struct BatchBuilder(HandleBuffer owner, Lock gate, DispatchPartition[] 
         return batch;
     }
 
-    private readonly bool IsFullFor(int payloadBytes) =>
-        _open!.Bytes + (long)payloadBytes > settings.Options.MaxBatchBytes || _open.Count >= settings.Options.MaxBatchMessages;
+    // Apart, because its large values would widen the frame of every write.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private static void RememberWriter(PendingBatch batch)
+    {
+        if (Activity.Current is { } writer)
+            batch.Writers.Add(writer.Context);
+    }
+
+    private readonly bool IsFull(PendingBatch batch, int payloadBytes) =>
+        batch.Bytes + (long)payloadBytes > settings.Options.MaxBatchBytes || batch.Count >= settings.Options.MaxBatchMessages;
 
     private readonly int Queue(PendingBatch batch)
     {

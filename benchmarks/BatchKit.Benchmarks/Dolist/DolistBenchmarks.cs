@@ -1,4 +1,5 @@
 using BatchKit.Benchmarks.Brokers;
+using BatchKit.Benchmarks.OverBatchKit;
 using BatchKit.Benchmarks.OverMassTransit;
 using BatchKit.Benchmarks.OverRabbitMq;
 using BenchmarkDotNet.Attributes;
@@ -30,6 +31,18 @@ public class DolistBenchmarks
     [GlobalSetup(Target = nameof(RabbitMqByHand))]
     public void StartRabbitMqByHand() => Start(async () => new RabbitMqByHand(await RabbitMqEnds.StartAsync()));
 
+    [GlobalSetup(Target = nameof(BatchKitOverMassTransit))]
+    public void StartBatchKitOverMassTransit() => Start(async () => new BatchKitScoped(await BatchKitEnds.StartOnMassTransitAsync()));
+
+    [GlobalSetup(Target = nameof(BatchKitOverRabbitMq))]
+    public void StartBatchKitOverRabbitMq() => Start(async () => new BatchKitScoped(await BatchKitEnds.StartOnRabbitMqAsync()));
+
+    [GlobalSetup(Target = nameof(BatchKitUnscopedOverMassTransit))]
+    public void StartBatchKitUnscopedOverMassTransit() => Start(async () => new BatchKitUnscoped(await BatchKitEnds.StartOnMassTransitAsync()));
+
+    [GlobalSetup(Target = nameof(BatchKitUnscopedOverRabbitMq))]
+    public void StartBatchKitUnscopedOverRabbitMq() => Start(async () => new BatchKitUnscoped(await BatchKitEnds.StartOnRabbitMqAsync()));
+
     [GlobalCleanup]
     public void Stop() => _dolist.DisposeAsync().AsTask().GetAwaiter().GetResult();
 
@@ -43,6 +56,12 @@ public class DolistBenchmarks
     public Task MassTransitByHand() => _dolist.RunAsync(1);
 
     [Benchmark]
+    public Task BatchKitOverMassTransit() => _dolist.RunAsync(1);
+
+    [Benchmark]
+    public Task BatchKitUnscopedOverMassTransit() => _dolist.RunAsync(1);
+
+    [Benchmark]
     public Task RabbitMqAwaited() => _dolist.RunAsync(1);
 
     [Benchmark]
@@ -50,6 +69,12 @@ public class DolistBenchmarks
 
     [Benchmark]
     public Task RabbitMqByHand() => _dolist.RunAsync(1);
+
+    [Benchmark]
+    public Task BatchKitOverRabbitMq() => _dolist.RunAsync(1);
+
+    [Benchmark]
+    public Task BatchKitUnscopedOverRabbitMq() => _dolist.RunAsync(1);
 
     // BenchmarkDotNet's in-process toolchain does not await an asynchronous set-up.
     private void Start(Func<Task<IDolist>> start) => _dolist = start().GetAwaiter().GetResult();

@@ -1,4 +1,5 @@
 using BatchKit.Benchmarks.Brokers;
+using BatchKit.Benchmarks.OverBatchKit;
 using BatchKit.Benchmarks.OverRabbitMq;
 using BenchmarkDotNet.Attributes;
 
@@ -22,6 +23,12 @@ public class SustainedBenchmarks
     [GlobalSetup(Target = nameof(RabbitMqByHand))]
     public void StartRabbitMqByHand() => _dolist = new RabbitMqByHand(RabbitMqEnds.StartAsync().GetAwaiter().GetResult());
 
+    [GlobalSetup(Target = nameof(BatchKitOverRabbitMq))]
+    public void StartBatchKitOverRabbitMq() => _dolist = new BatchKitScoped(BatchKitEnds.StartOnRabbitMqAsync().GetAwaiter().GetResult());
+
+    [GlobalSetup(Target = nameof(BatchKitOverMassTransit))]
+    public void StartBatchKitOverMassTransit() => _dolist = new BatchKitScoped(BatchKitEnds.StartOnMassTransitAsync().GetAwaiter().GetResult());
+
     [GlobalCleanup]
     public void Stop() => _dolist.DisposeAsync().AsTask().GetAwaiter().GetResult();
 
@@ -30,4 +37,10 @@ public class SustainedBenchmarks
 
     [Benchmark(OperationsPerInvoke = Lists * Lines.Count)]
     public Task RabbitMqByHand() => _dolist.RunAsync(Lists);
+
+    [Benchmark(OperationsPerInvoke = Lists * Lines.Count)]
+    public Task BatchKitOverRabbitMq() => _dolist.RunAsync(Lists);
+
+    [Benchmark(OperationsPerInvoke = Lists * Lines.Count)]
+    public Task BatchKitOverMassTransit() => _dolist.RunAsync(Lists);
 }

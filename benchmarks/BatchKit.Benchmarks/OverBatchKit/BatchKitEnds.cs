@@ -1,0 +1,99 @@
+using BatchKit.Benchmarks.Brokers;
+using BatchKit.Benchmarks.Dolist;
+using BatchKit.MassTransit;
+using BatchKit.RabbitMQ;
+using BatchKit.Transports;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Hosting;
+using Microsoft.Extensions.Logging;
+
+namespace BatchKit.Benchmarks.OverBatchKit;
+
+/// <summary>Two hosts as in two processes: one writes to a buffer, the other receives; with BatchKit's own defaults.</summary>
+internal sealed class BatchKitEnds : IAsyncDisposable
+{
+    private const int ReceiverNode = 2;
+
+    private readonly IHost _sender;
+    private readonly IHost _receiver;
+
+    private BatchKitEnds(IHost sender, IHost receiver, Arrival arrival)
+    {
+        _sender = sender;
+        _receiver = receiver;
+        Arrival = arrival;
+        Output = sender.Services.GetRequiredService<OutputBuffer>();
+    }
+
+    public Arrival Arrival { get; }
+
+    public OutputBuffer Output { get; }
+
+    /// <summary>A connection on the receiver's node.</summary>
+    public OutputHandle Player { get; } = OutputHandle.Connection(ReceiverNode, sequence: 1);
+
+    public static async Task<BatchKitEnds> StartOnRabbitMqAsync(int? prefetch = null)
+    {
+        var address = BrokerAddress.From(await Broker.GetAddressAsync());
+        var prefix = $"benchmark.{Guid.NewGuid():N}";
+        return await StartAsync(
+            sender => sender.UseRabbitMq(Configure), (receiver, consumer) => receiver.ReceiveFromRabbitMq(_ => consumer, Configure));
+
+        void Configure(RabbitMqOptions options)
+        {
+            options.Hosts = [address.Host];
+            options.UserName = address.UserName;
+            options.Password = address.Password;
+            options.VirtualHost = address.VirtualHost;
+            options.Prefix = prefix;
+            options.Prefetch = prefetch ?? options.Prefetch;
+        }
+    }
+
+    public static async Task<BatchKitEnds> StartOnMassTransitAsync()
+    {
+        var address = BrokerAddress.From(await Broker.GetAddressAsync());
+        var prefix = $"benchmark.{Guid.NewGuid():N}";
+        return await StartAsync(
+            sender => sender.UseMassTransit(Configure), (receiver, consumer) => receiver.ReceiveFromMassTransit(_ => consumer, Configure));
+
+        void Configure(MassTransitOptions options)
+        {
+            options.Prefix = prefix;
+            options.RabbitMq = new MassTransitRabbitMqOptions
+            {
+                Hosts = [address.Host],
+                UserName = address.UserName,
+                Password = address.Password,
+                VirtualHost = address.VirtualHost,
+            };
+        }
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        await _sender.StopAsync();
+        await _receiver.StopAsync();
+        _sender.Dispose();
+        _receiver.Dispose();
+    }
+
+    private static async Task<BatchKitEnds> StartAsync(Action<BatchKitBuilder> send, Action<BatchKitBuilder, IBatchTransport> receive)
+    {
+        var arrival = new Arrival();
+        var consumer = new ArrivalTransport(arrival);
+        var receiver = await StartHostAsync(ReceiverNode, builder => receive(builder.UseLocal(_ => consumer), consumer));
+        var sender = await StartHostAsync(node: 1, send);
+        return new BatchKitEnds(sender, receiver, arrival);
+    }
+
+    private static async Task<IHost> StartHostAsync(int node, Action<BatchKitBuilder> configure)
+    {
+        var builder = Host.CreateEmptyApplicationBuilder(settings: null);
+        builder.Logging.SetMinimumLevel(LogLevel.Warning);
+        configure(builder.Services.AddBatchKit(options => options.Node = node));
+        var host = builder.Build();
+        await host.StartAsync();
+        return host;
+    }
+}

@@ -34,9 +34,14 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
 
         for (var kill = 0; kill < Kills; kill++)
         {
-            await way.Arrived.WaitForMessagesAsync(way.Arrived.MessageCount + 500);
+            // While the receiver stalls, what the broker confirms stays there: that must survive.
+            var stalled = way.NextHop.Stall();
+            await stalled.EnteredAsync();
+            await way.WaitForAcknowledgedAsync(500);
             await server.KillAsync();
+            stalled.Release();
             await server.StartAsync();
+            await way.Arrived.WaitForMessagesAsync(way.Arrived.MessageCount + 500);
         }
 
         await way.Arrived.WaitForMessagesAsync(way.Arrived.MessageCount + 500);

@@ -9,11 +9,12 @@ internal sealed class RabbitMqWay : IAsyncDisposable
 {
     public const int Node = 1;
 
-    private RabbitMqWay(OutputBuffer output, RabbitMqTransport transport, RabbitMqReceiver receiver, CollectingTransport arrived)
+    private RabbitMqWay(OutputBuffer output, RabbitMqTransport transport, RabbitMqReceiver receiver, ScriptedTransport nextHop, CollectingTransport arrived)
     {
         Output = output;
         Transport = transport;
         Receiver = receiver;
+        NextHop = nextHop;
         Arrived = arrived;
     }
 
@@ -23,12 +24,16 @@ internal sealed class RabbitMqWay : IAsyncDisposable
 
     public RabbitMqReceiver Receiver { get; }
 
+    /// <summary>What the receiver hands batches to, which may be made to stall.</summary>
+    public ScriptedTransport NextHop { get; }
+
     public CollectingTransport Arrived { get; }
 
     public static async Task<RabbitMqWay> StartAsync(RabbitMqOptions sending, RabbitMqOptions receiving, Action<OutputBufferOptions>? configure = null)
     {
         var arrived = new CollectingTransport();
-        var receiver = new RabbitMqReceiver(receiving, Node, new BatchReceiver(arrived));
+        var nextHop = new ScriptedTransport(arrived);
+        var receiver = new RabbitMqReceiver(receiving, Node, new BatchReceiver(nextHop));
         await receiver.StartAsync(CancellationToken.None).WithinDeadline();
         var transport = new RabbitMqTransport(sending);
         var options = new OutputBufferOptions
@@ -38,7 +43,7 @@ internal sealed class RabbitMqWay : IAsyncDisposable
             MaxRetryDelay = TimeSpan.FromMilliseconds(200),
         };
         configure?.Invoke(options);
-        return new RabbitMqWay(new OutputBuffer(transport, options), transport, receiver, arrived);
+        return new RabbitMqWay(new OutputBuffer(transport, options), transport, receiver, nextHop, arrived);
     }
 
     /// <summary>Writes numbered lines in scopes, each awaited until it is acknowledged, until told to stop; returns how many.</summary>
@@ -54,6 +59,15 @@ internal sealed class RabbitMqWay : IAsyncDisposable
         }
 
         return lines;
+    }
+
+    /// <summary>Waits until so many more messages are acknowledged, which is to say that the broker has confirmed them.</summary>
+    public async Task WaitForAcknowledgedAsync(int more)
+    {
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        var enough = Output.GetStatistics().AcknowledgedMessages + more;
+        while (Output.GetStatistics().AcknowledgedMessages < enough)
+            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
     }
 
     /// <summary>Checks that everything that was accepted was acknowledged, and the law of the counters.</summary>

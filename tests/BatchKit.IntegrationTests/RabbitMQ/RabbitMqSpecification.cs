@@ -1,0 +1,20 @@
+using BatchKit.RabbitMQ;
+using BatchKit.Transports;
+using BatchKit.TransportSpecification;
+
+namespace BatchKit.IntegrationTests.RabbitMQ;
+
+/// <summary>RabbitMQ keeps the rules of a transport, on the real broker.</summary>
+public sealed class RabbitMqSpecification(RabbitMqFixture fixture) : TransportSpecification.TransportSpecification
+{
+    protected override TransportPromises Promises => TransportPromises.Ordered | TransportPromises.Once | TransportPromises.RefusesMissingNodes;
+
+    protected override async ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop)
+    {
+        var options = RabbitMqSome.Options(await fixture.GetAsync(), options => options.UnroutableGrace = TimeSpan.Zero);
+        var receiving = new BatchReceiverOptions { RetryDelay = TimeSpan.FromMilliseconds(1), MaxRetryDelay = TimeSpan.FromMilliseconds(5) };
+        var receiver = new RabbitMqReceiver(options, ReceiverNode, new BatchReceiver(nextHop, receiving));
+        await receiver.StartAsync(CancellationToken.None);
+        return new RabbitMqHarness(new RabbitMqTransport(options), receiver);
+    }
+}

@@ -9,7 +9,7 @@ internal sealed record GateSuite
     /// <summary>How often the benchmarks run in turn. A gate's figure is the median of its rounds', so that a noisy minute spoils one of them.</summary>
     public int Rounds { get; init; } = 3;
 
-    public int WarmupIterations { get; init; } = 4;
+    public int WarmupIterations { get; init; } = 6;
 
     public int Iterations { get; init; } = 9;
 

@@ -4,6 +4,7 @@ using BatchKit.MassTransit;
 using BatchKit.RabbitMQ;
 using BatchKit.Transports;
 using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 
@@ -94,6 +95,16 @@ internal sealed class BatchKitEnds : IAsyncDisposable
         configure(builder.Services.AddBatchKit(options => options.Node = node));
         var host = builder.Build();
         await host.StartAsync();
+        await WaitUntilHealthyAsync(host);
         return host;
+    }
+
+    // A host starts while its broker is down, so that it has started does not say that its queue is there.
+    private static async Task WaitUntilHealthyAsync(IHost host)
+    {
+        var checks = host.Services.GetRequiredService<HealthCheckService>();
+        using var deadline = new CancellationTokenSource(TimeSpan.FromSeconds(30));
+        while ((await checks.CheckHealthAsync(deadline.Token)).Status != HealthStatus.Healthy)
+            await Task.Delay(TimeSpan.FromMilliseconds(20), deadline.Token);
     }
 }

@@ -1,4 +1,5 @@
 using System.Collections.Immutable;
+using System.Text;
 
 namespace BatchKit;
 
@@ -41,12 +42,27 @@ public sealed class MessageHeader
     {
         const int bytesPerUnit = 3;
         const int bytesPerNumber = 10;
-        var units = (Key?.Length ?? 0) + (ContentType?.Length ?? 0);
+        ThrowIfUnknown(Kind);
+        var units = UnitsOf(Key ?? string.Empty) + UnitsOf(ContentType ?? string.Empty);
         var excluded = ExcludedConnections.IsDefault ? [] : ExcludedConnections;
         var properties = Properties.IsDefault ? [] : Properties;
         var total = bytesPerNumber * (3 + excluded.Length + (2 * properties.Length));
         foreach (var property in properties)
-            units += property.Key.Length + property.Value.Length;
+            units += UnitsOf(property.Key) + UnitsOf(property.Value);
         return total + (units * bytesPerUnit);
+    }
+
+    // Both are refused here, at the write: in a frame they would fail every send, and all that waits behind it.
+    private static void ThrowIfUnknown(MessageKind kind)
+    {
+        if (kind is < MessageKind.Output or > MessageKind.Control)
+            throw new ArgumentException($"A header's {nameof(Kind)} ({(int)kind}) is not one of {nameof(MessageKind)}.", nameof(kind));
+    }
+
+    private static int UnitsOf(string text)
+    {
+        if (text.Length > MaxTextBytes / 3 && Encoding.UTF8.GetByteCount(text) > MaxTextBytes)
+            throw new ArgumentException($"A header's text has more than {nameof(MaxTextBytes)} ({MaxTextBytes}) UTF-8 bytes.", nameof(text));
+        return text.Length;
     }
 }

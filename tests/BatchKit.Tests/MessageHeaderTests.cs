@@ -1,0 +1,34 @@
+using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Tests;
+
+public sealed class MessageHeaderTests
+{
+    private static readonly string TooLong = new('€', (MessageHeader.MaxTextBytes / 3) + 1);
+
+    public static TheoryData<MessageHeader> HeadersThatNoFrameTakes =>
+    [
+        new MessageHeader { Key = TooLong },
+        new MessageHeader { ContentType = TooLong },
+        new MessageHeader { Properties = [new(TooLong, "")] },
+        new MessageHeader { Properties = [new("", TooLong)] },
+        new MessageHeader { Kind = (MessageKind)3 },
+    ];
+
+    [Theory]
+    [MemberData(nameof(HeadersThatNoFrameTakes))]
+    public void A_header_that_no_frame_takes_is_refused_at_the_write(MessageHeader header) =>
+        Assert.Throws<ArgumentException>(() => header.EncodedBytes);
+
+    [Fact]
+    public void The_longest_texts_cross_in_a_frame()
+    {
+        var longest = new string('€', MessageHeader.MaxTextBytes / 3);
+        var header = new MessageHeader { Key = longest, Properties = [new(longest, longest)] };
+
+        using var received = FrameReader.Read(Some.Frame(MessageBatch.Create(Some.Connection(), Some.Producer(), 1, Some.Message("x", header))));
+
+        Assert.Equivalent(header, received.Batches.Span[0].Headers[0], strict: true);
+    }
+}

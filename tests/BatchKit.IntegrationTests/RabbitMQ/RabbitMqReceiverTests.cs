@@ -2,13 +2,12 @@ using BatchKit.RabbitMQ;
 using BatchKit.TestServers.Network;
 using BatchKit.Transports;
 using BatchKit.TransportSpecification.Support;
+using static BatchKit.IntegrationTests.RabbitMQ.RabbitMqEnds;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
 public sealed class RabbitMqReceiverTests(RabbitMqFixture fixture)
 {
-    private const int Node = 1;
-
     private readonly CollectingTransport _arrived = new();
 
     [Fact]
@@ -222,45 +221,5 @@ public sealed class RabbitMqReceiverTests(RabbitMqFixture fixture)
 
         Assert.Contains("PRECONDITION_FAILED", receiver.Fault, StringComparison.Ordinal);
         Assert.Contains("durable", receiver.Fault, StringComparison.Ordinal);
-    }
-
-    private static async Task<RabbitMqReceiver> StartAsync(RabbitMqOptions options, IBatchTransport next, int node = Node)
-    {
-        var receiver = await MakeAsync(options, next, node);
-        Assert.Null(receiver.Fault);
-        return receiver;
-    }
-
-    private static async Task<RabbitMqReceiver> MakeAsync(RabbitMqOptions options, IBatchTransport next, int node = Node)
-    {
-        var receiver = new RabbitMqReceiver(options, node, new BatchReceiver(next, new BatchReceiverOptions { RetryDelay = TimeSpan.FromMilliseconds(1) }));
-        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
-        return receiver;
-    }
-
-    private static async Task SendLinesAsync(RabbitMqTransport transport, int count)
-    {
-        var producer = Some.Producer();
-        var handle = Some.Connection(Node);
-        for (var line = 0; line < count; line++)
-            await transport.SendAsync(new[] { Some.Batch(handle, producer, line + 1, $"line {line}") }, CancellationToken.None);
-    }
-
-    // Until the receiver has declared its queue again, the transport's grace lets it fail without a refusal.
-    private static async Task SendUntilRoutedAsync(RabbitMqTransport transport)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (true)
-        {
-            try
-            {
-                await SendLinesAsync(transport, count: 1);
-                return;
-            }
-            catch (Exception exception) when (exception is IOException or BatchSendException)
-            {
-                await Task.Delay(TimeSpan.FromMilliseconds(20), deadline.Token);
-            }
-        }
     }
 }

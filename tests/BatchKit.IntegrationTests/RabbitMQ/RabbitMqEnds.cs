@@ -1,0 +1,51 @@
+using BatchKit.RabbitMQ;
+using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.IntegrationTests.RabbitMQ;
+
+/// <summary>Both ends of the way over the broker, as these tests use them: a receiver of node 1, and lines for a connection there.</summary>
+internal static class RabbitMqEnds
+{
+    public const int Node = 1;
+
+    public static async Task<RabbitMqReceiver> StartAsync(RabbitMqOptions options, IBatchTransport next, int node = Node)
+    {
+        var receiver = await MakeAsync(options, next, node);
+        Assert.Null(receiver.Fault);
+        return receiver;
+    }
+
+    public static async Task<RabbitMqReceiver> MakeAsync(RabbitMqOptions options, IBatchTransport next, int node = Node)
+    {
+        var receiver = new RabbitMqReceiver(options, node, new BatchReceiver(next, new BatchReceiverOptions { RetryDelay = TimeSpan.FromMilliseconds(1) }));
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        return receiver;
+    }
+
+    public static async Task SendLinesAsync(RabbitMqTransport transport, int count)
+    {
+        var producer = Some.Producer();
+        var handle = Some.Connection(Node);
+        for (var line = 0; line < count; line++)
+            await transport.SendAsync(new[] { Some.Batch(handle, producer, line + 1, $"line {line}") }, CancellationToken.None);
+    }
+
+    // Until the receiver has declared its queue again, the transport's grace lets it fail without a refusal.
+    public static async Task SendUntilRoutedAsync(RabbitMqTransport transport)
+    {
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        while (true)
+        {
+            try
+            {
+                await SendLinesAsync(transport, count: 1);
+                return;
+            }
+            catch (Exception exception) when (exception is IOException or BatchSendException)
+            {
+                await Task.Delay(TimeSpan.FromMilliseconds(20), deadline.Token);
+            }
+        }
+    }
+}

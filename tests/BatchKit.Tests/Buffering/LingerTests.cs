@@ -1,0 +1,89 @@
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Tests.Buffering;
+
+public sealed class LingerTests : IAsyncDisposable
+{
+    private static readonly TimeSpan Linger = TimeSpan.FromMilliseconds(20);
+
+    private readonly CollectingTransport _arrived = new();
+    private readonly ManualTimeProvider _clock = new();
+    private readonly OutputHandle _handle = Some.Connection();
+    private readonly OutputBuffer _buffer;
+
+    public LingerTests() => _buffer = new OutputBuffer(_arrived, new OutputBufferOptions { Linger = Linger, MaxBatchMessages = 4 }, timeProvider: _clock);
+
+    public ValueTask DisposeAsync() => _buffer.DisposeAsync();
+
+    [Fact]
+    public void Unscoped_output_waits_for_company_as_long_as_the_first_message_may()
+    {
+        _buffer.Write(_handle, "line 0");
+        _clock.Advance(Linger / 2);
+        _buffer.Write(_handle, "line 1");
+        var sentBefore = _arrived.Batches.Count;
+
+        _clock.Advance(Linger / 2);
+
+        Assert.Equal(0, sentBefore);
+        Assert.Equal(2, Assert.Single(_arrived.Batches).Messages.Count);
+    }
+
+    [Fact]
+    public void Each_handle_lingers_on_its_own()
+    {
+        var other = Some.Connection();
+        _buffer.Write(_handle, "first");
+        _clock.Advance(Linger / 2);
+        _buffer.Write(other, "second");
+
+        _clock.Advance(Linger / 2);
+        var afterOne = _arrived.Texts;
+        _clock.Advance(Linger / 2);
+
+        Assert.Equal(["first"], afterOne);
+        Assert.Equal(["first", "second"], _arrived.Texts);
+    }
+
+    [Fact]
+    public void A_full_batch_does_not_linger()
+    {
+        foreach (var line in Some.Lines(5))
+            _buffer.Write(_handle, line);
+
+        Assert.Equal(Some.Lines(4), _arrived.Texts);
+        _clock.Advance(Linger);
+        Assert.Equal(Some.Lines(5), _arrived.Texts);
+    }
+
+    [Fact]
+    public async Task A_flush_ends_the_linger()
+    {
+        _buffer.Write(_handle, "line 0");
+
+        await _buffer.FlushAsync(_handle);
+
+        Assert.Equal(Some.Lines(1), _arrived.Texts);
+        _buffer.Write(_handle, "line 1");
+        Assert.Single(_arrived.Texts);
+        _clock.Advance(Linger);
+        Assert.Equal(Some.Lines(2), _arrived.Texts);
+    }
+
+    [Fact]
+    public void What_lingers_when_a_scope_opens_leaves_before_it_and_a_closing_scope_does_not_linger()
+    {
+        _buffer.Write(_handle, "before");
+        var scope = _buffer.BeginBufferingScope(_handle);
+        _buffer.Write(_handle, "in the scope");
+        var whileOpen = _arrived.Texts;
+        _clock.Advance(Linger * 2);
+        var afterLinger = _arrived.Texts;
+
+        scope.Dispose();
+
+        Assert.Equal(["before"], whileOpen);
+        Assert.Equal(["before"], afterLinger);
+        Assert.Equal(["before", "in the scope"], _arrived.Texts);
+    }
+}

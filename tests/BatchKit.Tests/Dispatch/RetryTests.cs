@@ -1,0 +1,145 @@
+using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+
+namespace BatchKit.Tests.Dispatch;
+
+public sealed class RetryTests
+{
+    private static readonly OutputBufferOptions Options = new()
+    {
+        SendTimeout = TimeSpan.FromSeconds(2),
+        DeliveryTimeout = TimeSpan.FromSeconds(30),
+        RetryDelay = TimeSpan.FromSeconds(1),
+        MaxRetryDelay = TimeSpan.FromSeconds(1),
+    };
+
+    private readonly CollectingTransport _arrived = new();
+    private readonly ScriptedTransport _transport;
+    private readonly ManualTimeProvider _clock = new();
+    private readonly OutputHandle _handle = Some.Connection();
+
+    public RetryTests() => _transport = new ScriptedTransport(_arrived, sendsWithoutBlocking: true);
+
+    [Fact]
+    public async Task What_a_failed_send_left_is_sent_again_unchanged_before_anything_newer()
+    {
+        _transport.FailAfterPassing().Fail();
+        await using var buffer = new OutputBuffer(_transport, Options, timeProvider: _clock);
+
+        buffer.Write(_handle, "line 0");
+        buffer.Write(_handle, "line 1");
+        await PassRetryDelayAsync();
+        await PassRetryDelayAsync();
+
+        await _arrived.WaitForMessagesAsync(3);
+        Assert.Equal(["line 0", "line 0", "line 1"], _arrived.Texts);
+        Assert.Equal([1, 1, 2], _arrived.Batches.Select(batch => batch.Number));
+        Assert.Single(_arrived.Batches.Select(batch => batch.Producer).Distinct());
+        Assert.Equal((4, 2), (buffer.GetStatistics().Sends, buffer.GetStatistics().FailedSends));
+    }
+
+    [Fact]
+    public async Task One_refused_batch_does_not_block_its_neighbours()
+    {
+        _transport.Answer(BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Unacknowledged);
+        await using var buffer = new OutputBuffer(_transport, Options, timeProvider: _clock);
+        OutputHandle[] handles = [Some.Connection(), Some.Connection(), Some.Connection()];
+
+        using (buffer.BeginBufferingScope())
+            Array.ForEach(handles, handle => buffer.Write(handle, "line"));
+        await PassRetryDelayAsync();
+
+        await _arrived.WaitForMessagesAsync(2);
+        await buffer.FlushAsync().WithinDeadline();
+        Assert.Equal([handles[0], handles[2]], _arrived.Batches.Select(batch => batch.Handle));
+        var statistics = buffer.GetStatistics();
+        Assert.Equal((2, 1, 0), (statistics.AcknowledgedMessages, statistics.FailedMessages, statistics.PendingMessages));
+    }
+
+    [Fact]
+    public async Task A_send_that_takes_too_long_is_cancelled_and_sent_again()
+    {
+        var stalled = _transport.Stall();
+        await using var buffer = new OutputBuffer(_transport, Options, timeProvider: _clock);
+        buffer.Write(_handle, "line 0");
+        await stalled.EnteredAsync();
+
+        _clock.Advance(Options.SendTimeout);
+        await PassRetryDelayAsync();
+
+        await _arrived.WaitForMessagesAsync(1);
+        Assert.Equal(Some.Lines(1), _arrived.Texts);
+    }
+
+    [Fact]
+    public async Task The_memory_of_a_send_that_ignores_its_token_stays_valid_until_it_ends()
+    {
+        var stalled = _transport.Stall(ignoresCancellation: true);
+        await using var buffer = new OutputBuffer(_transport, Options, timeProvider: _clock);
+        buffer.Write(_handle, "line 0");
+        await stalled.EnteredAsync();
+
+        _clock.Advance(Options.SendTimeout);
+        _clock.Advance(TimeSpan.FromSeconds(1));
+        await PassRetryDelayAsync();
+        await _arrived.WaitForMessagesAsync(1);
+        await buffer.FlushAsync().WithinDeadline();
+        for (var line = 1; line < 50; line++)
+            buffer.Write(_handle, "other bytes");
+        stalled.Release();
+        await _arrived.WaitForMessagesAsync(51);
+
+        Assert.Equal(2, _arrived.Texts.Count(text => text == "line 0"));
+        Assert.Equal([1, 1], _arrived.Batches.Where(batch => batch.Messages[0].Text == "line 0").Select(batch => batch.Number));
+    }
+
+    [Fact]
+    public async Task Delivery_is_given_up_after_its_time_limit_and_what_is_newer_goes_on()
+    {
+        var options = new OutputBufferOptions
+        {
+            DeliveryTimeout = TimeSpan.FromSeconds(2),
+            RetryDelay = TimeSpan.FromSeconds(1),
+            MaxRetryDelay = TimeSpan.FromSeconds(1),
+        };
+        _transport.Fail(sends: 4);
+        await using var buffer = new OutputBuffer(_transport, options, timeProvider: _clock);
+        buffer.Write(_handle, "given up");
+        var flush = buffer.FlushAsync(_handle).AsTask();
+
+        while (!flush.IsCompleted)
+        {
+            _clock.Advance(TimeSpan.FromMilliseconds(250));
+            await Task.WhenAny(flush, Task.Delay(5));
+        }
+
+        var failure = await Assert.ThrowsAsync<OutputDeliveryException>(() => flush);
+        Assert.Equal(1, failure.LostMessages);
+        Assert.Equal((1, 0), (buffer.GetStatistics().FailedMessages, buffer.GetStatistics().PendingMessages));
+    }
+
+    [Fact]
+    public async Task Health_says_why_while_a_route_cannot_send_and_is_well_again_after()
+    {
+        _transport.Fail(exception: new IOException("The broker is down."));
+        await using var buffer = new OutputBuffer([new OutputRoute("broker", _transport)], options: Options, timeProvider: _clock);
+
+        buffer.Write(_handle, "line 0");
+        var whileDown = buffer.GetHealth();
+        await PassRetryDelayAsync();
+        await buffer.FlushAsync().WithinDeadline();
+
+        Assert.Equal(HealthStatus.Unhealthy, whileDown.Status);
+        Assert.Contains("broker", Assert.Single(whileDown.Reasons), StringComparison.Ordinal);
+        Assert.Contains("The broker is down.", whileDown.Reasons[0], StringComparison.Ordinal);
+        Assert.Equal(HealthStatus.Healthy, buffer.GetHealth().Status);
+    }
+
+    // The watch's timer is armed all the time; a retry's is the second.
+    private async Task PassRetryDelayAsync()
+    {
+        await _clock.WaitForTimersAsync(2);
+        _clock.Advance(Options.RetryDelay);
+    }
+}

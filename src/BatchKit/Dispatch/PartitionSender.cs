@@ -78,6 +78,7 @@ internal sealed class PartitionSender : IAsyncDisposable
             var failure = await WaitAsync(pending).ConfigureAwait(false);
             if (failure is null)
             {
+                observation?.Succeed();
                 Complete();
                 return;
             }

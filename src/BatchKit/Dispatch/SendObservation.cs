@@ -30,6 +30,16 @@ internal sealed class SendObservation : IDisposable
         _activity?.SetStatus(ActivityStatusCode.Error, failure.Message);
     }
 
+    /// <summary>It arrived in the end: what failed on the way is counted as failed sends, and is not the operation's error.</summary>
+    public void Succeed()
+    {
+        if (_errorType is null)
+            return;
+        _errorType = null;
+        _activity?.SetTag("error.type", null);
+        _activity?.SetStatus(ActivityStatusCode.Unset);
+    }
+
     public void Dispose()
     {
         _settings.Metrics.RecordSend(_route, _messages, _settings.TimeProvider.GetElapsedTime(_startedAt), _errorType);
@@ -43,7 +53,7 @@ internal sealed class SendObservation : IDisposable
         var links = new List<ActivityLink>();
         for (var index = 0; index < send.Count && links.Count < maxLinks; index++)
         {
-            foreach (var writer in send[index].Content.Writers.All)
+            foreach (var writer in send[index].Content.Writers.All.Take(maxLinks - links.Count))
                 links.Add(new ActivityLink(writer));
         }
 

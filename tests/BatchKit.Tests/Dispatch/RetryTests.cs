@@ -75,10 +75,14 @@ public sealed class RetryTests
     [Fact]
     public async Task The_memory_of_a_send_that_ignores_its_token_stays_valid_until_it_ends()
     {
-        var stalled = _transport.Stall(ignoresCancellation: true);
+        var hangs = new TaskCompletionSource();
+        _transport.Then(async (batches, _) =>
+        {
+            await hangs.Task;
+            await _arrived.SendAsync(batches, CancellationToken.None);
+        });
         await using var buffer = new OutputBuffer(_transport, Options, timeProvider: _clock);
         buffer.Write(_handle, "line 0");
-        await stalled.EnteredAsync();
 
         _clock.Advance(Options.SendTimeout);
         _clock.Advance(TimeSpan.FromSeconds(1));
@@ -87,7 +91,7 @@ public sealed class RetryTests
         await buffer.FlushAsync().WithinDeadline();
         for (var line = 1; line < 50; line++)
             buffer.Write(_handle, "other bytes");
-        stalled.Release();
+        hangs.SetResult();
         await _arrived.WaitForMessagesAsync(51);
 
         Assert.Equal(2, _arrived.Texts.Count(text => text == "line 0"));
@@ -103,20 +107,22 @@ public sealed class RetryTests
             RetryDelay = TimeSpan.FromSeconds(1),
             MaxRetryDelay = TimeSpan.FromSeconds(1),
         };
-        _transport.Fail(sends: 4);
+        var isDown = true;
+        for (var send = 0; send < 100; send++)
+            _transport.Then((batches, cancellationToken) => isDown ? throw new IOException("It is down.") : _arrived.SendAsync(batches, cancellationToken));
         await using var buffer = new OutputBuffer(_transport, options, timeProvider: _clock);
         buffer.Write(_handle, "given up");
         var flush = buffer.FlushAsync(_handle).AsTask();
 
-        while (!flush.IsCompleted)
-        {
-            _clock.Advance(TimeSpan.FromMilliseconds(250));
-            await Task.WhenAny(flush, Task.Delay(5));
-        }
+        await AdvanceUntilAsync(flush);
+        isDown = false;
+        buffer.Write(_handle, "goes on");
+        await AdvanceUntilAsync(buffer.FlushAsync(_handle).AsTask());
 
         var failure = await Assert.ThrowsAsync<OutputDeliveryException>(() => flush);
         Assert.Equal(1, failure.LostMessages);
-        Assert.Equal((1, 0), (buffer.GetStatistics().FailedMessages, buffer.GetStatistics().PendingMessages));
+        Assert.Equal(["goes on"], _arrived.Texts);
+        Assert.Equal((1, 1, 0), (buffer.GetStatistics().FailedMessages, buffer.GetStatistics().AcknowledgedMessages, buffer.GetStatistics().PendingMessages));
     }
 
     [Fact]
@@ -134,6 +140,15 @@ public sealed class RetryTests
         Assert.Contains("broker", Assert.Single(whileDown.Reasons), StringComparison.Ordinal);
         Assert.Contains("The broker is down.", whileDown.Reasons[0], StringComparison.Ordinal);
         Assert.Equal(HealthStatus.Healthy, buffer.GetHealth().Status);
+    }
+
+    private async Task AdvanceUntilAsync(Task end)
+    {
+        while (!end.IsCompleted)
+        {
+            _clock.Advance(TimeSpan.FromMilliseconds(250));
+            await Task.WhenAny(end, Task.Delay(5));
+        }
     }
 
     // The watch's timer is armed all the time; a retry's is the second.

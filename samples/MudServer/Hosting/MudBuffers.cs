@@ -1,4 +1,3 @@
-using BatchKit.RabbitMQ;
 using BatchKit.Transports;
 using MudServer.Game;
 using MudServer.Telnet;
@@ -22,7 +21,6 @@ internal static class MudBuffers
     /// <summary>Game to sockets. Where both are in one process, a broker leads out and back in.</summary>
     private static void AddOutput(BatchKitBuilder output, MudOptions options)
     {
-        Func<IServiceProvider, IBatchTransport> received = options.Role == MudRole.All ? Sockets : Game;
         switch (options.Transport)
         {
             case MudTransport.Local:
@@ -33,7 +31,7 @@ internal static class MudBuffers
                 output.AddRoute("memory", services => services.GetRequiredService<InMemoryTransport>());
                 break;
             default:
-                output.UseRabbitMq(rabbit => Set(rabbit, options)).ReceiveFromRabbitMq(received);
+                UseBroker(output, options, options.Role == MudRole.All ? Sockets : Game);
                 break;
         }
     }
@@ -44,17 +42,16 @@ internal static class MudBuffers
         if (options.Role == MudRole.All)
             input.UseLocal(Game);
         else
-            input.UseRabbitMq(rabbit => Set(rabbit, options, destinationNode: options.GameNode)).ReceiveFromRabbitMq(Sockets);
+            UseBroker(input, options, Sockets, destinationNode: options.GameNode);
     }
 
-    private static void Set(RabbitMqOptions rabbit, MudOptions options, int? destinationNode = null)
+    private static void UseBroker(
+        BatchKitBuilder builder, MudOptions options, Func<IServiceProvider, IBatchTransport> received, int? destinationNode = null)
     {
-        rabbit.Hosts = [$"{options.Broker.Host}:{options.Broker.Port}"];
-        rabbit.UserName = options.Broker.UserName;
-        rabbit.Password = options.Broker.Password;
-        rabbit.VirtualHost = options.Broker.VirtualHost;
-        rabbit.Prefix = options.Prefix;
-        rabbit.DestinationNode = destinationNode;
+        if (options.Transport == MudTransport.RabbitMq)
+            builder.UseRabbitMq(rabbit => MudBroker.Set(rabbit, options, destinationNode)).ReceiveFromRabbitMq(received);
+        else
+            builder.UseMassTransit(bus => MudBroker.Set(bus, options, destinationNode)).ReceiveFromMassTransit(received);
     }
 
     private static TelnetTransport Sockets(IServiceProvider services) => services.GetRequiredService<TelnetTransport>();

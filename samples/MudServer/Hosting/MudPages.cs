@@ -1,3 +1,4 @@
+using BatchKit.MassTransit;
 using BatchKit.RabbitMQ;
 using BatchKit.Transports;
 using MudServer.Game;
@@ -27,15 +28,19 @@ internal static class MudPages
             Players = services.GetService<World>()?.PlayerCount,
             Output = services.GetService<IOutputBuffer>()?.GetStatistics(),
             Input = services.GetKeyedService<IOutputBuffer>(MudBuffers.Input)?.GetStatistics(),
-            Receiver = FindReceiver(services),
+            Receiver = FindReceiver(services, options),
             Telnet = connections is null ? null : services.GetRequiredService<TelnetCounters>().Read(connections.Count, connections.GroupCount),
         };
     }
 
-    private static BatchReceiverStatistics? FindReceiver(IServiceProvider services) =>
-        services.GetService<InMemoryTransport>()?.Receiver.GetStatistics()
-        ?? services.GetKeyedService<RabbitMqReceiver>(string.Empty)?.GetStatistics()
-        ?? services.GetKeyedService<RabbitMqReceiver>(MudBuffers.Input)?.GetStatistics();
+    private static BatchReceiverStatistics? FindReceiver(IServiceProvider services, MudOptions options)
+    {
+        // The receiver is named like the buffer that it was added to: a gateway has only the one for input.
+        var name = options.Role == MudRole.Gateway ? MudBuffers.Input : string.Empty;
+        return services.GetService<InMemoryTransport>()?.Receiver.GetStatistics()
+            ?? services.GetKeyedService<RabbitMqReceiver>(name)?.GetStatistics()
+            ?? services.GetKeyedService<MassTransitReceiver>(name)?.Receiver.GetStatistics();
+    }
 
     private static Task WriteHealthAsync(HttpContext context, Microsoft.Extensions.Diagnostics.HealthChecks.HealthReport report) =>
         context.Response.WriteAsJsonAsync(new

@@ -23,6 +23,8 @@ internal sealed class ServerProcess : IDisposable
 
     public bool HasExited => _process.HasExited;
 
+    public int ExitCode => _process.ExitCode;
+
     /// <summary>The last few kilobytes that it wrote.</summary>
     public string Output
     {

@@ -1,6 +1,7 @@
 using System.Net;
 using System.Net.Http.Json;
 using System.Text.Json;
+using BatchKit.TestServers.Mud;
 using BatchKit.TransportSpecification.Support;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.Extensions.DependencyInjection;
@@ -31,8 +32,7 @@ internal sealed class RunningMud : IAsyncDisposable
     public async Task<TelnetClient> LoginAsync(string name)
     {
         var client = await ConnectAsync();
-        await client.ReadToPromptAsync();
-        await client.AskAsync($"connect {name}");
+        await client.LoginAsync(name);
         return client;
     }
 

@@ -1,15 +1,16 @@
 using System.Net;
 using System.Net.Sockets;
 using System.Text;
-using BatchKit.TransportSpecification.Support;
 
-namespace MudServer.Tests.Support;
+namespace BatchKit.TestServers.Mud;
 
 /// <summary>A player's telnet program: sends lines, and reads up to the prompt.</summary>
-internal sealed class TelnetClient : IDisposable
+public sealed class TelnetClient : IDisposable
 {
     // GA, which follows a prompt and nothing else, read as Latin-1.
     private const string Prompt = "> \u00ff\u00f9";
+
+    private static readonly TimeSpan Limit = TimeSpan.FromSeconds(30);
 
     private readonly TcpClient _client = new();
     private readonly byte[] _bytes = new byte[64 * 1024];
@@ -19,16 +20,26 @@ internal sealed class TelnetClient : IDisposable
     {
     }
 
+    /// <summary>For tests that break it.</summary>
     public Socket Socket => _client.Client;
 
+    /// <summary>Connects.</summary>
     public static async Task<TelnetClient> ConnectAsync(IPEndPoint endPoint)
     {
         var client = new TelnetClient();
-        await client._client.ConnectAsync(endPoint).WithinDeadline();
+        await client._client.ConnectAsync(endPoint).WaitAsync(Limit);
         return client;
     }
 
-    public async Task SendAsync(string text) => await Socket.SendAsync(Encoding.Latin1.GetBytes(text)).WithinDeadline();
+    /// <summary>Steps ashore under a name: reads the greeting, connects, and reads the answer.</summary>
+    public async Task LoginAsync(string name)
+    {
+        await ReadToPromptAsync();
+        await AskAsync($"connect {name}");
+    }
+
+    /// <summary>Sends text as it is.</summary>
+    public async Task SendAsync(string text) => await Socket.SendAsync(Encoding.Latin1.GetBytes(text)).WaitAsync(Limit);
 
     /// <summary>Sends a line and reads the answer, up to its prompt.</summary>
     public async Task<string[]> AskAsync(string line)
@@ -69,11 +80,12 @@ internal sealed class TelnetClient : IDisposable
         return _waiting;
     }
 
+    /// <inheritdoc/>
     public void Dispose() => _client.Dispose();
 
     private async Task<bool> TryReadAsync()
     {
-        var count = await Socket.ReceiveAsync(_bytes).WithinDeadline();
+        var count = await Socket.ReceiveAsync(_bytes).WaitAsync(Limit);
         _waiting += Encoding.Latin1.GetString(_bytes, 0, count);
         return count > 0;
     }

@@ -1,0 +1,37 @@
+using BatchKit.MassTransit;
+using BatchKit.RabbitMQ;
+
+namespace MudServer.Hosting;
+
+/// <summary>Says to either adapter where the broker is.</summary>
+internal static class MudBroker
+{
+    public static void Set(RabbitMqOptions rabbit, MudOptions options, int? destinationNode)
+    {
+        rabbit.Hosts = [$"{options.Broker.Host}:{options.Broker.Port}"];
+        rabbit.UserName = options.Broker.UserName;
+        rabbit.Password = options.Broker.Password;
+        rabbit.VirtualHost = options.Broker.VirtualHost;
+        rabbit.Prefix = options.Prefix;
+        rabbit.DestinationNode = destinationNode;
+    }
+
+    public static void Set(MassTransitOptions bus, MudOptions options, int? destinationNode)
+    {
+        bus.Prefix = options.Prefix;
+        bus.DestinationNode = destinationNode;
+
+        // In one process the bus is the only way to its own connections.
+        bus.DropOwnGroups = options.Role != MudRole.All;
+        if (options.UsesRabbitMq)
+        {
+            bus.RabbitMq = new MassTransitRabbitMqOptions
+            {
+                Hosts = [$"{options.Broker.Host}:{options.Broker.Port}"],
+                UserName = options.Broker.UserName,
+                Password = options.Broker.Password,
+                VirtualHost = options.Broker.VirtualHost,
+            };
+        }
+    }
+}

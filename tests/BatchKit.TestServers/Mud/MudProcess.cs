@@ -1,0 +1,68 @@
+using System.Globalization;
+using System.Net;
+using System.Text.RegularExpressions;
+using BatchKit.TestServers.Processes;
+
+namespace BatchKit.TestServers.Mud;
+
+/// <summary>The MUD sample as a child process. Dispose it: that kills what has not ended.</summary>
+public sealed partial class MudProcess : IDisposable
+{
+    private static readonly TimeSpan Limit = TimeSpan.FromSeconds(60);
+
+    private readonly ServerProcess _process;
+
+    private MudProcess(ServerProcess process) => _process = process;
+
+    /// <summary>What it has written, to either stream.</summary>
+    public string Output => _process.Output;
+
+    /// <summary>Where it listens for telnet.</summary>
+    public IPEndPoint Telnet => new(IPAddress.Loopback, int.Parse(TelnetPort.Match(Output).Groups["port"].Value, CultureInfo.InvariantCulture));
+
+    /// <summary>Starts it, on free ports unless told otherwise, and waits until it is up.</summary>
+    /// <exception cref="ServerStartException">It ended instead, or took too long.</exception>
+    public static async Task<MudProcess> StartAsync(params string[] arguments)
+    {
+        var mud = Run(["--http-port", "0", .. arguments]);
+        using var deadline = new CancellationTokenSource(Limit);
+        while (!mud.Output.Contains("Ctrl-C ends it.", StringComparison.Ordinal))
+        {
+            if (mud._process.HasExited || deadline.IsCancellationRequested)
+            {
+                var output = mud.Output;
+                mud.Dispose();
+                throw new ServerStartException($"The MUD did not start.{Environment.NewLine}{output}");
+            }
+
+            await Task.Delay(TimeSpan.FromMilliseconds(20));
+        }
+
+        return mud;
+    }
+
+    /// <summary>Starts it with just these arguments, and does not wait.</summary>
+    public static MudProcess Run(params string[] arguments) =>
+        new(ServerProcess.Start("dotnet", [Path.Combine(AppContext.BaseDirectory, "MudServer.dll"), .. arguments], new Dictionary<string, string>(StringComparer.Ordinal)));
+
+    /// <summary>Connects a player's telnet program.</summary>
+    public Task<TelnetClient> ConnectAsync() => TelnetClient.ConnectAsync(Telnet);
+
+    /// <summary>Asks it to end, as a service manager does (SIGTERM).</summary>
+    public void Terminate() => Signal.Send(_process.Id, Signal.Terminate);
+
+    /// <summary>Asks it to end, as Ctrl-C does (SIGINT).</summary>
+    public void Interrupt() => Signal.Send(_process.Id, Signal.Interrupt);
+
+    /// <summary>Waits until it has ended, and returns its exit code.</summary>
+    /// <exception cref="TimeoutException">It goes on.</exception>
+    public async Task<int> WaitForExitAsync() => await _process.WaitForExitAsync(Limit)
+        ? _process.ExitCode
+        : throw new TimeoutException($"The MUD did not end within {Limit}.{Environment.NewLine}{Output}");
+
+    /// <inheritdoc/>
+    public void Dispose() => _process.Dispose();
+
+    [GeneratedRegex(@"telnet 127\.0\.0\.1 (?<port>\d+)", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
+    private static partial Regex TelnetPort { get; }
+}

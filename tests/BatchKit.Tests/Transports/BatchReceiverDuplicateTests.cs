@@ -1,0 +1,87 @@
+using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Tests.Transports;
+
+public sealed class BatchReceiverDuplicateTests
+{
+    private readonly ManualTimeProvider _clock = new();
+    private readonly CollectingTransport _collected = new();
+    private readonly OutputHandle _handle = Some.Connection();
+    private readonly ProducerId _producer = Some.Producer(node: 3);
+
+    [Fact]
+    public async Task What_was_seen_is_dropped_and_counted_when_it_comes_again()
+    {
+        var receiver = Receiver();
+        await ReceiveAsync(receiver, Batch(1, "a"), Batch(2, "b"));
+
+        await ReceiveAsync(receiver, Batch(1, "a"), Batch(2, "b"));
+        await ReceiveAsync(receiver, Batch(2, "b"), Batch(3, "c", "d"));
+
+        Assert.Equal(["a", "b", "c", "d"], _collected.Texts);
+        var statistics = receiver.GetStatistics();
+        Assert.Equal((3, 3), (statistics.DuplicateBatches, statistics.DuplicateMessages));
+        Assert.Equal((6, 7), (statistics.ReceivedBatches, statistics.ReceivedMessages));
+        Assert.Equal((3, 4), (statistics.DeliveredBatches, statistics.DeliveredMessages));
+    }
+
+    [Fact]
+    public async Task Producers_lanes_and_epochs_are_numbered_apart()
+    {
+        var receiver = Receiver();
+
+        foreach (var producer in new[] { _producer, _producer with { Lane = 1 }, _producer with { Epoch = 1 }, _producer with { Node = 4 } })
+            await ReceiveAsync(receiver, Some.Batch(_handle, producer, 1, "first of its producer"));
+
+        Assert.Equal(4, _collected.MessageCount);
+    }
+
+    [Fact]
+    public async Task Nothing_is_filtered_where_the_way_is_not_first_in_first_out()
+    {
+        var receiver = Receiver(new BatchReceiverOptions { FilterDuplicates = false });
+
+        await ReceiveAsync(receiver, Batch(2, "b"));
+        await ReceiveAsync(receiver, Batch(1, "a"));
+
+        Assert.Equal(["b", "a"], _collected.Texts);
+    }
+
+    [Fact]
+    public async Task A_producer_is_forgotten_after_its_expiry_and_not_before()
+    {
+        var receiver = Receiver(new BatchReceiverOptions { ProducerExpiry = TimeSpan.FromMinutes(1) });
+        await ReceiveAsync(receiver, Batch(1, "a"));
+
+        _clock.Advance(TimeSpan.FromMinutes(1));
+        await ReceiveAsync(receiver, Batch(1, "within"));
+        _clock.Advance(TimeSpan.FromMinutes(1) + TimeSpan.FromTicks(1));
+        await ReceiveAsync(receiver, Batch(1, "after"));
+
+        Assert.Equal(["a", "after"], _collected.Texts);
+    }
+
+    [Fact]
+    public async Task With_too_many_producers_the_one_silent_for_longest_is_forgotten()
+    {
+        var receiver = Receiver(new BatchReceiverOptions { MaxProducers = 2 });
+        var other = Some.Producer();
+        await ReceiveAsync(receiver, Batch(1, "a"));
+        await ReceiveAsync(receiver, Some.Batch(_handle, other, 1, "b"));
+        await ReceiveAsync(receiver, Batch(2, "c"));
+
+        await ReceiveAsync(receiver, Some.Batch(_handle, Some.Producer(), 1, "d"));
+        await ReceiveAsync(receiver, Batch(2, "c again"));
+        await ReceiveAsync(receiver, Some.Batch(_handle, other, 1, "b again"));
+
+        Assert.Equal(["a", "b", "c", "d", "b again"], _collected.Texts);
+    }
+
+    private BatchReceiver Receiver(BatchReceiverOptions? options = null) => new(_collected, options, _clock);
+
+    private MessageBatch Batch(long number, params string[] texts) => Some.Batch(_handle, _producer, number, texts);
+
+    private static Task ReceiveAsync(BatchReceiver receiver, params MessageBatch[] batches) =>
+        receiver.ReceiveAsync(Some.Frame(batches), CancellationToken.None).AsTask();
+}

@@ -9,9 +9,12 @@ internal sealed class RabbitMqHealthCheck(RabbitMqTransport? transport, RabbitMq
     {
         var sending = transport is null ? null : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
         var receiving = receiver?.Fault;
-        return sending is null && receiving is null
+        if (sending is not null || receiving is not null)
+            return new HealthCheckResult(context.Registration.FailureStatus, Describe(sending, receiving));
+        var failures = receiver?.GetStatistics().FailuresInARow ?? 0;
+        return failures == 0
             ? HealthCheckResult.Healthy()
-            : new HealthCheckResult(context.Registration.FailureStatus, Describe(sending, receiving));
+            : HealthCheckResult.Degraded($"Receives, but the transport behind the receiver failed {failures} times in a row; the broker keeps what waits.");
     }
 
     private static string Describe(string? sending, string? receiving) =>

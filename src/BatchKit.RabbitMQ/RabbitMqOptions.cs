@@ -100,10 +100,10 @@ public sealed class RabbitMqOptions : IValidatableObject
 
     /// <summary>
     /// How long after connecting output for a node without a queue is kept and sent again, because after a broker's restart receivers come back at
-    /// the same time; 5 s by default. From then on such output is refused at once.
+    /// the same time; 15 s by default, which is more than <see cref="MaxReconnectDelay"/>. From then on such output is refused at once.
     /// </summary>
     [TimeSpanRange("00:00:00", "01:00:00")]
-    public TimeSpan UnroutableGrace { get; set; } = TimeSpan.FromSeconds(5);
+    public TimeSpan UnroutableGrace { get; set; } = TimeSpan.FromSeconds(15);
 
     /// <summary>Both sides see a silent connection as dead after about twice this; 10 s by default.</summary>
     [TimeSpanRange("00:00:01", "01:00:00")]

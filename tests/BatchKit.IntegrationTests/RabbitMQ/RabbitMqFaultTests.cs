@@ -157,6 +157,35 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
     }
 
     [Fact]
+    public async Task A_broker_in_alarm_is_named_as_such_and_takes_what_waited_when_that_is_over()
+    {
+        var server = await fixture.GetAsync();
+        var options = RabbitMqSome.Options(server, options => options.PublishTimeout = Limit);
+        await using var way = await RabbitMqWay.StartAsync(options, options);
+        await using var transport = new RabbitMqTransport(options);
+        var handle = Some.Connection(RabbitMqWay.Node);
+        await WriteAsync(way, handle, "before");
+        await SendAsync(transport);
+
+        await server.ControlAsync("set_vm_memory_high_watermark", "0.00001");
+        IOException failure;
+        try
+        {
+            way.Output.Write(handle, "meanwhile"u8);
+            failure = await Assert.ThrowsAsync<IOException>(() => SendAsync(transport).WithinDeadline());
+        }
+        finally
+        {
+            await server.ControlAsync("set_vm_memory_high_watermark", "0.4");
+        }
+
+        await WriteAsync(way, handle, "after");
+        await way.Arrived.WaitForMessagesAsync(3);
+        Assert.Contains("takes no messages now", failure.Message, StringComparison.Ordinal);
+        Assert.Equal(new[] { "before", "meanwhile", "after" }, way.Arrived.TextsFor(handle));
+    }
+
+    [Fact]
     public async Task A_stop_with_the_broker_dead_ends_by_its_limit_and_counts_what_was_left()
     {
         var server = await fixture.GetAsync();

@@ -1,6 +1,7 @@
 using BatchKit.RabbitMQ;
 using BatchKit.TestServers.Network;
 using BatchKit.TestServers.RabbitMQ;
+using BatchKit.Transports;
 using BatchKit.TransportSpecification.Support;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
@@ -100,6 +101,35 @@ public sealed class RabbitMqHostTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task Output_for_a_node_that_is_gone_is_reported_to_who_flushes_and_counted_as_failed()
+    {
+        using var host = await StartAsync(await fixture.GetAsync(), Some.Name("test"), rabbit: rabbit => rabbit.UnroutableGrace = TimeSpan.Zero);
+        var output = host.Services.GetRequiredService<IOutputBuffer>();
+        var gone = Some.Connection(node: 9);
+
+        output.Write(gone, "lost"u8);
+        output.Write(Some.Connection(node: 1), "here"u8);
+        await Assert.ThrowsAsync<OutputDeliveryException>(async () => await output.FlushAsync(gone));
+        await _arrived.WaitForMessagesAsync(1);
+
+        Assert.Equal(1, output.GetStatistics().FailedMessages);
+    }
+
+    [Fact]
+    public async Task Health_tells_of_a_next_transport_that_fails()
+    {
+        var server = await fixture.GetAsync();
+        var failing = new ScriptedTransport(_arrived).Fail(sends: 1000);
+        using var host = await StartAsync(server, Some.Name("test"), receives: failing);
+        var output = host.Services.GetRequiredService<IOutputBuffer>();
+
+        output.Write(Some.Connection(node: 1), "a"u8);
+        var health = await WaitForHealthAsync(host, HealthStatus.Degraded);
+
+        Assert.Contains("in a row", health.Description, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task A_host_starts_while_the_broker_is_down_says_why_and_sends_when_it_is_up()
     {
         RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
@@ -114,7 +144,7 @@ public sealed class RabbitMqHostTests(RabbitMqFixture fixture)
         var waiting = output.GetStatistics().PendingMessages;
         await server.StartAsync();
         await _arrived.WaitForMessagesAsync(100);
-        var up = await WaitForHealthAsync(host);
+        var up = await WaitForHealthAsync(host, HealthStatus.Healthy);
 
         Assert.Equal(HealthStatus.Unhealthy, down.Status);
         Assert.Contains($"127.0.0.1:{server.Port}", down.Description, StringComparison.Ordinal);
@@ -202,20 +232,20 @@ public sealed class RabbitMqHostTests(RabbitMqFixture fixture)
     private static async Task<HealthReportEntry> CheckHealthAsync(IHost host) =>
         (await host.Services.GetRequiredService<HealthCheckService>().CheckHealthAsync()).Entries[HealthCheck];
 
-    private static async Task<HealthReportEntry> WaitForHealthAsync(IHost host)
+    private static async Task<HealthReportEntry> WaitForHealthAsync(IHost host, HealthStatus status)
     {
         using var deadline = new CancellationTokenSource(Deadline.Time);
         while (true)
         {
             var health = await CheckHealthAsync(host);
-            if (health.Status == HealthStatus.Healthy)
+            if (health.Status == status)
                 return health;
             await Task.Delay(TimeSpan.FromMilliseconds(50), deadline.Token);
         }
     }
 
     private async Task<IHost> StartAsync(RabbitMqServer server, string prefix, int node = 1, Action<BatchKitBuilder>? configure = null,
-        CollectingTransport? receives = null, Action<RabbitMqOptions>? rabbit = null)
+        IBatchTransport? receives = null, Action<RabbitMqOptions>? rabbit = null)
     {
         var host = Build(prefix, options =>
         {
@@ -227,7 +257,7 @@ public sealed class RabbitMqHostTests(RabbitMqFixture fixture)
     }
 
     private IHost Build(string prefix, Action<RabbitMqOptions> rabbit, Action<OutputBufferOptions>? output = null,
-        Action<BatchKitBuilder>? builder = null, CollectingTransport? receives = null)
+        Action<BatchKitBuilder>? builder = null, IBatchTransport? receives = null)
     {
         var host = Host.CreateApplicationBuilder();
         host.Logging.ClearProviders().AddProvider(_log).SetMinimumLevel(LogLevel.Trace);

@@ -20,9 +20,6 @@ internal static class MudBroker
     {
         bus.Prefix = options.Prefix;
         bus.DestinationNode = destinationNode;
-
-        // In one process the bus is the only way to its own connections.
-        bus.DropOwnGroups = options.Role != MudRole.All;
         if (options.UsesRabbitMq)
         {
             bus.RabbitMq = new MassTransitRabbitMqOptions

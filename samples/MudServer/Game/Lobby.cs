@@ -18,7 +18,7 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList)
             ~~~~~~~~~~~~~
             """);
         await output.LineAsync(session, string.Empty);
-        await output.LineAsync(session, "Type \"connect <name>\" to step ashore, \"who\" to see who is there, \"quit\" to leave.");
+        await output.LineAsync(session, "Type \"connect <name>\" to step ashore, \"who\" to see who is there, or \"quit\".");
     }
 
     public async ValueTask RunLineAsync(Session session, string line)

@@ -6,7 +6,7 @@ internal sealed record SoftcodeLimits
     public static SoftcodeLimits Standard { get; } = new();
 
     /// <summary>Functions called, loop rounds and commands run, in all.</summary>
-    public int MaxSteps { get; init; } = 200_000;
+    public int MaxSteps { get; init; } = 100_000;
 
     /// <summary>Brackets in brackets, and commands in commands.</summary>
     public int MaxDepth { get; init; } = 50;

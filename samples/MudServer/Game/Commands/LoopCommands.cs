@@ -7,11 +7,11 @@ internal sealed class LoopCommands
 {
     public IReadOnlyList<Command> All =>
     [
-        new("@dolist", "@dolist <list>=<command>", "Do the command for each word of the list; the word is ## or %i0. Several go in {a;b}.",
+        new("@dolist", "@dolist <list>=<command>", "Do it for each word, which is ## or %i0.",
             call => LoopAsync(call, static call => call.RunActionsAsync())),
-        new("@foreach", "@foreach <list>=<text>", "Show yourself the text for each word of the list, a line each.",
+        new("@foreach", "@foreach <list>=<text>", "Show yourself the text for each word, a line each.",
             call => LoopAsync(call, static call => call.TellAsync(call.Right))),
-        new("@map", "@map <list>=<text>", "Show yourself the text for each word of the list, all in one line.", MapAsync),
+        new("@map", "@map <list>=<text>", "The same, all in one line.", MapAsync),
     ];
 
     private static async ValueTask LoopAsync(CommandCall call, Func<CommandCall, ValueTask> roundAsync)

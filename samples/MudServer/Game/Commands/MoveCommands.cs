@@ -5,8 +5,8 @@ internal sealed class MoveCommands
 {
     public IReadOnlyList<Command> All =>
     [
-        new("look", "look [<thing>]", "Look around, or at something or somebody.", LookAsync) { Aliases = ["l", "examine", "ex"] },
-        new("go", "go <exit>", "Walk. The exit's name alone, or n, s, e, w, u, d, does as well.", call => GoAsync(call, call.Argument)),
+        new("look", "look [<thing>]", "Look around, or examine something or somebody.", LookAsync) { Aliases = ["l", "examine", "ex"] },
+        new("go", "go <exit>", "Walk; n, s, e, w, u and d do as well.", call => GoAsync(call, call.Argument)),
         new("get", "get <thing>", "Pick something up.", GetAsync) { Aliases = ["take"] },
         new("drop", "drop <thing>", "Put something down.", DropAsync),
         new("inventory", "inventory", "See what you carry.", InventoryAsync) { Aliases = ["i", "inv"] },

@@ -5,12 +5,14 @@ namespace MudServer.Game.Commands;
 /// <summary>Commands about the connection: who is there, settings, help, leaving.</summary>
 internal sealed class SessionCommands(WhoList whoList, Func<IReadOnlyList<Command>> commands)
 {
+    private const int LineCharacters = 76;
+
     public IReadOnlyList<Command> All =>
     [
         new("who", "who", "See who is connected.", WhoAsync),
-        new("timing", "timing on|off", "After each command, see what it took: messages, batches, sends, time.",
+        new("timing", "timing on|off", "After each command, see what it took.",
             call => SwitchAsync(call, "Timing", on => call.Player.Session.IsTimed = on)),
-        new("buffering", "buffering on|off", "Off is the old way: every message is sent, and waited for, by itself.",
+        new("buffering", "buffering on|off", "Off: each message is sent, and waited for.",
             call => SwitchAsync(call, "Buffering", on => call.Player.Session.IsBuffered = on)),
         new("help", "help [functions]", "See this.", HelpAsync) { Aliases = ["?"] },
         new("quit", "quit", "Leave the island.", QuitAsync) { Aliases = ["exit", "logout"] },
@@ -46,10 +48,11 @@ internal sealed class SessionCommands(WhoList whoList, Func<IReadOnlyList<Comman
     private async ValueTask HelpWithCommandsAsync(CommandCall call)
     {
         foreach (var command in commands())
-            await call.TellAsync($"  {command.Usage,-28} {command.Summary}");
+            await call.TellAsync($"  {command.Usage,-27} {command.Summary}");
         await call.TellAsync(string.Empty);
-        await call.TellAsync("In any text: %# is your number, %n your name, %r a new line, %% a percent sign, and [..] holds a function.");
-        await call.TellAsync("Loops nest: ## or %i0 is the innermost word, %i1 the one of the loop around it. \"help functions\" lists those. Try:");
+        await call.TellAsync("In any text %# is your number, %n your name, %r a new line, %% a percent sign,");
+        await call.TellAsync("and [..] holds a function: see \"help functions\". Several commands go in {a;b}.");
+        await call.TellAsync("Loops nest: ## or %i0 is the innermost word, %i1 that of the loop around it. Try:");
         await call.TellAsync("  timing on");
         await call.TellAsync("  @dolist lnum(1000)=@pemit %#=%i0");
         await call.TellAsync("  @dolist lnum(10)={@dolist lnum(100)=@pemit %#=%i1 times %i0 is [mul(%i1,%i0)]}");
@@ -58,9 +61,21 @@ internal sealed class SessionCommands(WhoList whoList, Func<IReadOnlyList<Comman
 
     private static async ValueTask HelpWithFunctionsAsync(CommandCall call)
     {
-        foreach (var line in FunctionTable.Standard.Functions.Select(function => function.Usage).Order(StringComparer.Ordinal).Chunk(4))
-            await call.TellAsync("  " + string.Join("  ", line.Select(usage => $"{usage,-22}")).TrimEnd());
+        var line = string.Empty;
+        foreach (var usage in FunctionTable.Standard.Functions.Select(function => function.Usage).Order(StringComparer.Ordinal))
+        {
+            if (line.Length + usage.Length > LineCharacters)
+            {
+                await call.TellAsync(line);
+                line = string.Empty;
+            }
+
+            line += "  " + usage;
+        }
+
+        await call.TellAsync(line);
         await call.TellAsync(string.Empty);
-        await call.TellAsync("A function works in [..] anywhere, and bare at the start of a text or of an argument: think add(1,mul(2,3))");
+        await call.TellAsync("A function works in [..] anywhere, and bare at the start of a text or of an");
+        await call.TellAsync("argument: think add(1,mul(2,3))");
     }
 }

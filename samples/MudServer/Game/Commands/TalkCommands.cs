@@ -6,14 +6,14 @@ internal sealed class TalkCommands(World world)
     public IReadOnlyList<Command> All =>
     [
         new("say", "say <text>, or \"<text>", "Say something to everyone in the room.", SayAsync) { Aliases = ["\""] },
-        new("pose", "pose <text>, or :<text>", "Do something: \":waves.\" shows \"Ana waves.\"", call => PoseAsync(call, " ")) { Aliases = [":", "emote"] },
-        new("semipose", "semipose <text>, or ;<text>", "The same without the space: \";'s hat falls off.\"", call => PoseAsync(call, string.Empty))
+        new("pose", "pose <text>, or :<text>", "\":waves.\" shows \"Ana waves.\"", call => PoseAsync(call, " ")) { Aliases = [":", "emote"] },
+        new("semipose", "semipose <text>, or ;<text>", "The same without a space: \";'s hat falls.\"", call => PoseAsync(call, string.Empty))
         {
             Aliases = [";"],
         },
-        new("think", "think <text>", "Show the text to yourself: try \"think add(1,2)\".", call => call.TellAsync(call.Argument)),
-        new("@pemit", "@pemit <player>=<text>", "Show the text to a player: a name, a #number, or me.", PemitAsync) { Aliases = ["@pe"] },
-        new("@emit", "@emit <text>", "Show the text to everyone in the room.", EmitAsync) { Aliases = ["\\"] },
+        new("think", "think <text>", "Show it to yourself: try \"think add(1,2)\".", call => call.TellAsync(call.Argument)),
+        new("@pemit", "@pemit <player>=<text>", "Show it to a player: name, #number or me.", PemitAsync) { Aliases = ["@pe"] },
+        new("@emit", "@emit <text>", "Show it to everyone in the room.", EmitAsync) { Aliases = ["\\"] },
     ];
 
     private static ValueTask SayAsync(CommandCall call)

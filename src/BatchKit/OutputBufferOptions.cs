@@ -39,7 +39,7 @@ public sealed class OutputBufferOptions : IValidatableObject
     [TimeSpanRange("00:00:00", "00:01:00")]
     public TimeSpan Linger { get; set; } = TimeSpan.Zero;
 
-    /// <summary>The most payload bytes in one send; 1 MiB by default. A larger single batch is sent alone.</summary>
+    /// <summary>The most bytes in one send, counted as for <see cref="MaxBufferedBytes"/>; 1 MiB by default. A larger single batch is sent alone.</summary>
     [Range(256, 1 << 30)]
     public int MaxSendBytes { get; set; } = 1024 * 1024;
 

@@ -34,16 +34,6 @@ internal sealed class HandleBuffer
 
     public DispatchPartition[] Partitions { get; }
 
-    /// <summary>The place in the buffer's order of what a scope holds back; null when it holds nothing.</summary>
-    public long? HeldOrder
-    {
-        get
-        {
-            lock (_gate)
-                return _builder.HasHeld ? _builder.HeldOrder : null;
-        }
-    }
-
     /// <summary>Adds a message, and queues its batch where no scope holds it back.</summary>
     /// <remarks>Never inlined: the compiler's budget would be spent on it at the caller, and the copy inside it not inlined (27 ns a write, not 25).</remarks>
     [MethodImpl(MethodImplOptions.NoInlining)]
@@ -81,7 +71,7 @@ internal sealed class HandleBuffer
                 return null;
 
             // What was written before the scope must not wait for it.
-            starts = _scopes.Count == 0 && _builder.HasOpen ? _builder.SealAndQueue(FlushReason.ScopeOpened) : 0;
+            starts = _scopes.Count == 0 ? SealOpen(FlushReason.ScopeOpened) : 0;
             _usedAt = _settings.Clock.Timestamp;
             var token = _scopes.Open(this, openerFile, openerLine, _usedAt);
             scope = new BufferingScope(token, token.Version);
@@ -129,7 +119,7 @@ internal sealed class HandleBuffer
     {
         int starts;
         lock (_gate)
-            starts = _builder.HasOpen ? _builder.SealAndQueue(reason) : 0;
+            starts = SealOpen(reason);
         _builder.Start(starts);
     }
 
@@ -140,7 +130,7 @@ internal sealed class HandleBuffer
         lock (_gate)
         {
             _lingers = false;
-            starts = _scopes.Count == 0 && _builder.HasOpen ? _builder.SealAndQueue(FlushReason.Linger) : 0;
+            starts = _scopes.Count == 0 ? SealOpen(FlushReason.Linger) : 0;
         }
 
         _builder.Start(starts);
@@ -158,6 +148,13 @@ internal sealed class HandleBuffer
         }
 
         return waiter is null ? default : new ValueTask(waiter.Task.WaitAsync(cancellationToken));
+    }
+
+    /// <summary>The place in the buffer's order of what a scope holds back; null when it holds nothing.</summary>
+    public long? FindHeldOrder()
+    {
+        lock (_gate)
+            return _builder.HasHeld ? _builder.HeldOrder : null;
     }
 
     /// <summary>Takes what a scope holds back out, to make room. The caller settles it as dropped.</summary>
@@ -195,7 +192,7 @@ internal sealed class HandleBuffer
         lock (_gate)
         {
             _isRetired = true;
-            starts = _builder.HasOpen ? _builder.SealAndQueue(FlushReason.Drain) : 0;
+            starts = SealOpen(FlushReason.Drain);
         }
 
         _builder.Start(starts);
@@ -225,10 +222,12 @@ internal sealed class HandleBuffer
         return 0;
     }
 
+    private int SealOpen(FlushReason reason) => _builder.HasOpen ? _builder.SealAndQueue(reason) : 0;
+
     private int Close(HandleScopeToken token, FlushReason reason)
     {
         _scopes.Close(token);
-        return _scopes.Count == 0 && _builder.HasOpen ? _builder.SealAndQueue(reason) : 0;
+        return _scopes.Count == 0 ? SealOpen(reason) : 0;
     }
 
     private List<ExpiredScope>? CloseExpired(ref int starts)

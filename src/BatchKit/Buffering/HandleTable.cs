@@ -56,7 +56,7 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferingSettings setti
         var oldestOrder = long.MaxValue;
         foreach (var (_, handle) in _handles)
         {
-            if (handle.HeldOrder is { } order && order < oldestOrder)
+            if (handle.FindHeldOrder() is { } order && order < oldestOrder)
                 (oldest, oldestOrder) = (handle, order);
         }
 

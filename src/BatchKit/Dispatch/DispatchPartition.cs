@@ -208,11 +208,11 @@ internal sealed class DispatchPartition(DispatchSettings settings, string routeN
             do
             {
                 var batch = _queue.Dequeue();
-                bytes += batch.Content.Bytes;
+                bytes += batch.Content.Cost;
                 send.Add(batch);
             }
             while (_queue.First is { } next && send.Count < settings.Options.MaxSendBatches
-                && bytes + next.Content.Bytes <= settings.Options.MaxSendBytes);
+                && bytes + next.Content.Cost <= settings.Options.MaxSendBytes);
             return true;
         }
     }

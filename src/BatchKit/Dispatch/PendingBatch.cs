@@ -33,6 +33,9 @@ internal sealed class PendingBatch(PendingBatchPool pool)
 
     public int Bytes => _memory.UsedBytes;
 
+    /// <summary>What it takes in all: payloads, headers, and where each message ends.</summary>
+    public int Cost => _cost;
+
     public bool IsSealed => Volatile.Read(ref _isSealed);
 
     /// <summary>Which use of the pooled batch this is.</summary>

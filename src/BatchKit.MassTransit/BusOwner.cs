@@ -39,6 +39,9 @@ internal sealed class BusOwner : IAsyncDisposable
 
     public BusConnection Connection { get; }
 
+    /// <summary>False for the application's bus.</summary>
+    public bool IsOwn => _bus is not null;
+
     /// <summary>What the bus connects to, for a person.</summary>
     public string Target { get; }
 
@@ -72,7 +75,9 @@ internal sealed class BusOwner : IAsyncDisposable
         LogContext.ConfigureCurrentLogContext(loggers);
         try
         {
-            return options.RabbitMq is { } rabbit ? RabbitMqBus.Make(rabbit, name, options.DeclareTopology, age) : Bus.Factory.CreateUsingInMemory(static _ => { });
+            return options.RabbitMq is { } rabbit
+                ? RabbitMqBus.Make(rabbit, name, options.DeclareTopology, age)
+                : Bus.Factory.CreateUsingInMemory(static _ => { });
         }
         finally
         {

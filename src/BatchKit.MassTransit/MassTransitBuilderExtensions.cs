@@ -69,7 +69,7 @@ public static class MassTransitBuilderExtensions
             services.GetRequiredKeyedService<BusOwner>(name), services.GetKeyedService<MassTransitReceiver>(name)));
         builder.Services.AddHealthChecks().Add(new HealthCheckRegistration(
             name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
-            services => new MassTransitHealthCheck(services.GetRequiredKeyedService<BusOwner>(name)), failureStatus: null, tags: ["batchkit"]));
+            services => new MassTransitHealthCheck(services.GetRequiredKeyedService<BusOwner>(name), services.GetKeyedService<MassTransitReceiver>(name)), failureStatus: null, tags: ["batchkit"]));
     }
 
     private static BusOwner MakeOwner(IServiceProvider services, string name)

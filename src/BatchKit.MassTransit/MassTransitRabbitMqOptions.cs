@@ -63,8 +63,10 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
         // The entry itself is not repeated: somebody may have put a URI with a password there.
         for (var index = 0; index < Hosts.Count; index++)
         {
-            if (Hosts[index] is not { Length: > 0 } host || Uri.CheckHostName(Split(host).Host) == UriHostNameType.Unknown || Split(host).Port is < 1 or > 65_535)
-                yield return new ValidationResult($"{nameof(Hosts)}[{index}] must be a host name or address, with a port or without, as in 'broker:5672'.", [nameof(Hosts)]);
+            if (IsHost(Hosts[index]))
+                continue;
+            yield return new ValidationResult(
+                $"{nameof(Hosts)}[{index}] must be a host name or address, with a port or without, as in 'broker:5672'.", [nameof(Hosts)]);
         }
     }
 
@@ -74,5 +76,13 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
         if (colon < 0 || colon != host.IndexOf(':', StringComparison.Ordinal))
             return (host, Port);
         return (host[..colon], int.TryParse(host.AsSpan(colon + 1), NumberStyles.None, CultureInfo.InvariantCulture, out var port) ? port : 0);
+    }
+
+    private bool IsHost(string? text)
+    {
+        if (string.IsNullOrEmpty(text))
+            return false;
+        var (host, port) = Split(text);
+        return Uri.CheckHostName(host) != UriHostNameType.Unknown && port is >= 1 and <= 65_535;
     }
 }

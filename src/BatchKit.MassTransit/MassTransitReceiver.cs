@@ -16,10 +16,12 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
 {
     private readonly BusConnection _connection;
     private readonly int _node;
+    private readonly BatchReceiver _receiver;
     private readonly TimeProvider _timeProvider;
     private readonly ILogger _logger;
     private readonly CancellationTokenSource _stopping = new();
     private readonly EnvelopeConsumer _consumer;
+    private readonly EndpointWatch _watch;
     private readonly Lock _gate = new();
 
     // Under the gate.
@@ -50,15 +52,19 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = logger ?? NullLogger<MassTransitReceiver>.Instance;
         Queue = connection.Topology.GetQueueName(node);
-        Receiver = receiver;
+        _receiver = receiver;
+        _watch = new EndpointWatch(Queue, connection.Age, _logger);
         _consumer = new EnvelopeConsumer(receiver, connection, Queue, _logger, _stopping.Token);
     }
 
     /// <summary>The queue that it receives from.</summary>
     public string Queue { get; }
 
-    /// <summary>What filters, retries and counts the batches.</summary>
-    public BatchReceiver Receiver { get; }
+    /// <summary>Why it receives nothing now, for a person and without secrets; null while it receives.</summary>
+    public string? Fault => _watch.Fault;
+
+    /// <summary>What it received and what became of it, since it was made.</summary>
+    public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
 
     /// <summary>Connects to the bus and returns; the broker may be down. <see cref="WaitUntilReadyAsync"/> says when it receives.</summary>
     public Task StartAsync(CancellationToken cancellationToken)
@@ -112,6 +118,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         // Back to the queue, in its place, instead of to an error queue that nobody reads.
         endpoint.RethrowFaultedMessages();
         _connection.Topology.Bind(endpoint, _node);
+        endpoint.ConnectReceiveEndpointObserver(_watch);
         endpoint.Handler<BatchEnvelope>(_consumer.ConsumeAsync);
     }
 

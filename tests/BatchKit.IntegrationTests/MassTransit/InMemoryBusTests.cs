@@ -27,8 +27,9 @@ public sealed class InMemoryBusTests
     {
         await using var node = await MassTransitNode.StartReadyAsync(1, static options => options.UnroutableGrace = TimeSpan.Zero);
         var gone = Some.Connection(2);
+        var scope = node.Output.BeginBufferingScope(gone);
         node.Output.Write(gone, Some.Bytes("lost"));
 
-        await Assert.ThrowsAsync<OutputDeliveryException>(() => node.Output.FlushAsync(gone).WithinDeadline());
+        await Assert.ThrowsAsync<OutputDeliveryException>(() => scope.DisposeAsync().WithinDeadline());
     }
 }

@@ -80,9 +80,10 @@ public sealed class RabbitMqBusTests(RabbitMqFixture fixture)
         await tap.DeleteQueueAsync(other.Receiver.Queue);
         var gone = Some.Connection(2);
 
+        var scope = node.Output.BeginBufferingScope(gone);
         node.Output.Write(gone, Some.Bytes("lost"));
 
-        await Assert.ThrowsAsync<OutputDeliveryException>(() => node.Output.FlushAsync(gone).WithinDeadline());
+        await Assert.ThrowsAsync<OutputDeliveryException>(() => scope.DisposeAsync().WithinDeadline());
         Assert.True(await tap.ExchangeExistsAsync(other.Receiver.Queue));
     }
 
@@ -142,7 +143,7 @@ public sealed class RabbitMqBusTests(RabbitMqFixture fixture)
         node.Output.Write(handle, Some.Bytes("after"));
 
         await node.Received.WaitForMessagesAsync(1);
-        Assert.Equal(3, node.Receiver.Receiver.GetStatistics().MalformedFrames);
+        Assert.Equal(3, node.Receiver.GetStatistics().MalformedFrames);
         Assert.Equal(0u, await tap.CountAsync(node.Receiver.Queue));
         Assert.False(await tap.ExchangeExistsAsync($"{node.Receiver.Queue}_error"));
         Assert.False(await tap.ExchangeExistsAsync($"{node.Receiver.Queue}_skipped"));

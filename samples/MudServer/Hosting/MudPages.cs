@@ -39,7 +39,7 @@ internal static class MudPages
         var name = options.Role == MudRole.Gateway ? MudBuffers.Input : string.Empty;
         return services.GetService<InMemoryTransport>()?.Receiver.GetStatistics()
             ?? services.GetKeyedService<RabbitMqReceiver>(name)?.GetStatistics()
-            ?? services.GetKeyedService<MassTransitReceiver>(name)?.Receiver.GetStatistics();
+            ?? services.GetKeyedService<MassTransitReceiver>(name)?.GetStatistics();
     }
 
     private static Task WriteHealthAsync(HttpContext context, Microsoft.Extensions.Diagnostics.HealthChecks.HealthReport report) =>

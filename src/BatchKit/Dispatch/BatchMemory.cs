@@ -4,7 +4,7 @@ using System.Runtime.CompilerServices;
 namespace BatchKit.Dispatch;
 
 /// <summary>The bytes, ends and headers of one batch: small arrays of its own, and rented ones once it outgrows them.</summary>
-internal struct BatchMemory()
+internal struct BatchMemory
 {
     // A handle that sends a line now and then never leaves these; measured: plain ArrayPool costs 408 B a handle with 10,000 batches alive.
     private const int OwnBytes = 256;
@@ -13,24 +13,24 @@ internal struct BatchMemory()
     // Above this a rented array would be rounded up to a power of two and kept by the pool; such a message gets one array of its size.
     private const int LargestRentedBytes = 1 << 20;
 
-    private readonly byte[] _ownBytes = new byte[OwnBytes];
-    private readonly int[] _ownEnds = new int[OwnMessages];
+    private readonly byte[] _ownBytes;
+    private readonly int[] _ownEnds;
 
-    public byte[] Bytes { get; private set; } = [];
+    public BatchMemory()
+    {
+        Bytes = _ownBytes = new byte[OwnBytes];
+        Ends = _ownEnds = new int[OwnMessages];
+    }
 
-    public int[] Ends { get; private set; } = [];
+    public byte[] Bytes { get; private set; }
+
+    public int[] Ends { get; private set; }
 
     public MessageHeader?[]? Headers { get; private set; }
 
     public int UsedBytes { get; private set; }
 
     public int Count { get; private set; }
-
-    public void Open()
-    {
-        Bytes = _ownBytes;
-        Ends = _ownEnds;
-    }
 
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     public void Append(ReadOnlySpan<byte> payload, MessageHeader? header)
@@ -52,9 +52,6 @@ internal struct BatchMemory()
         ReturnBytes();
         ReturnEnds();
         ReturnHeaders();
-        Bytes = [];
-        Ends = [];
-        Headers = null;
         UsedBytes = Count = 0;
     }
 
@@ -91,21 +88,28 @@ internal struct BatchMemory()
         Headers[Count] = header;
     }
 
-    private readonly void ReturnBytes()
+    private void ReturnBytes()
     {
-        if (Bytes != _ownBytes && Bytes.Length <= LargestRentedBytes)
+        if (Bytes == _ownBytes)
+            return;
+        if (Bytes.Length <= LargestRentedBytes)
             ArrayPool<byte>.Shared.Return(Bytes);
+        Bytes = _ownBytes;
     }
 
-    private readonly void ReturnEnds()
+    private void ReturnEnds()
     {
-        if (Ends != _ownEnds)
-            ArrayPool<int>.Shared.Return(Ends);
+        if (Ends == _ownEnds)
+            return;
+        ArrayPool<int>.Shared.Return(Ends);
+        Ends = _ownEnds;
     }
 
-    private readonly void ReturnHeaders()
+    private void ReturnHeaders()
     {
-        if (Headers is not null)
-            ArrayPool<MessageHeader?>.Shared.Return(Headers, clearArray: true);
+        if (Headers is null)
+            return;
+        ArrayPool<MessageHeader?>.Shared.Return(Headers, clearArray: true);
+        Headers = null;
     }
 }

@@ -49,9 +49,17 @@ internal sealed class DispatchPartition(DispatchSettings settings, string routeN
     {
         lock (_gate)
         {
-            _queue.Enqueue(batch);
             if (_isSending || _holds > 0)
+            {
+                _queue.Enqueue(batch);
                 return false;
+            }
+
+            // An inline sender is this caller, and comes at once: what it would take out again it gets here, and the lock is not taken twice.
+            if (sendsInline && _queue.IsEmpty)
+                sender.Send.Add(batch);
+            else
+                _queue.Enqueue(batch);
             return _isSending = true;
         }
     }
@@ -175,7 +183,7 @@ internal sealed class DispatchPartition(DispatchSettings settings, string routeN
 
     private bool TryTake()
     {
-        while (TakeWaiting())
+        while (sender.Send.Count > 0 || TakeWaiting())
         {
             if (!sender.IsAborted)
                 return true;

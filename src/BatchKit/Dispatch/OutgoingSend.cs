@@ -17,7 +17,9 @@ internal sealed class OutgoingSend(PartitionCounters counters)
     {
         if (_batches.Length == Count)
             Array.Resize(ref _batches, Count * 2);
-        _batches[Count++] = batch;
+
+        // Through a span, because an array of a base class checks the type at each store (5 ns).
+        _batches.AsSpan()[Count++] = batch;
     }
 
     /// <summary>Seals those that still took unscoped writes.</summary>

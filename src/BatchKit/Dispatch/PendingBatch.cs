@@ -65,7 +65,6 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         Gate = gate;
         Handle = handle;
         Settlement = settlement;
-        _memory.Open();
         _references = 1;
         _routesLeft = routes;
         if (Routes.Length == routes)

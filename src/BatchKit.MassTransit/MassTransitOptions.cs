@@ -1,6 +1,6 @@
 using System.ComponentModel.DataAnnotations;
-using IBus = MassTransit.IBus;
 using Microsoft.Extensions.Options;
+using IBus = MassTransit.IBus;
 
 namespace BatchKit.MassTransit;
 

@@ -6,15 +6,15 @@ namespace BatchKit.Benchmarks.Brokers;
 internal static class Broker
 {
     private static readonly SemaphoreSlim Gate = new(1, 1);
-    private static RabbitMqServer? s_server;
+    private static RabbitMqServer? _server;
 
     public static async Task<Uri> GetAddressAsync()
     {
         await Gate.WaitAsync();
         try
         {
-            s_server ??= await RabbitMqServer.ConnectOrStartAsync();
-            return s_server.Address;
+            _server ??= await RabbitMqServer.ConnectOrStartAsync();
+            return _server.Address;
         }
         finally
         {
@@ -24,8 +24,8 @@ internal static class Broker
 
     public static async Task StopAsync()
     {
-        if (s_server is not null)
-            await s_server.DisposeAsync();
-        s_server = null;
+        if (_server is not null)
+            await _server.DisposeAsync();
+        _server = null;
     }
 }

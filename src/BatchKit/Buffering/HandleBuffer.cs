@@ -69,7 +69,6 @@ internal sealed class HandleBuffer
         {
             if (_isRetired)
                 return null;
-
             // What was written before the scope must not wait for it.
             starts = _scopes.Count == 0 ? SealOpen(FlushReason.ScopeOpened) : 0;
             _usedAt = _settings.Clock.Timestamp;

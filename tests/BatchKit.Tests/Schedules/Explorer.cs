@@ -2,10 +2,8 @@ using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Tests.Schedules;
 
-/// <summary>
-/// Takes one seed's schedule: at each step an actor, a waiting sender, a stalled send or the clock moves, all on this one thread, and after each the
-/// buffer's counters must agree with the ledger.
-/// </summary>
+/// <summary>Takes one seed's schedule: at each step an actor, a waiting sender, a stalled send or the clock moves, all on this one thread, and
+/// after each the buffer's counters must agree with the ledger.</summary>
 internal sealed class Explorer
 {
     private const int MaxSettlingRounds = 2000;

@@ -10,4 +10,7 @@ internal enum AppendResult
 
     /// <summary>The handle's buffer was given up as idle meanwhile: look it up again.</summary>
     Retired,
+
+    /// <summary>There was no room, and the overflow policy dropped the message, counted.</summary>
+    Dropped,
 }

@@ -11,7 +11,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         return TryAppend(handle, payload, header, prepaid: 0) switch
         {
             AppendResult.Accepted => true,
-            AppendResult.NoRoom => TryAppendByPolicy(handle, payload, header) ?? false,
+            AppendResult.NoRoom => AppendByPolicy(handle, payload, header) == AppendResult.Accepted,
             _ => false,
         };
     }
@@ -23,8 +23,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         if (result == AppendResult.Accepted)
             return;
         ThrowIfStopped(result);
-        if (TryAppendByPolicy(handle, payload, header) is null)
-            throw NoRoom();
+        ThrowIfNotDone(AppendByPolicy(handle, payload, header));
     }
 
     public ValueTask WriteAsync(OutputHandle handle, ReadOnlyMemory<byte> payload, MessageHeader? header, CancellationToken cancellationToken)
@@ -38,8 +37,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         ThrowIfStopped(result);
         if (settings.Options.Overflow == OverflowPolicy.Wait && !settings.SendContext.IsInside)
             return WaitAndWriteAsync(handle, payload, header, cancellationToken);
-        if (TryAppendByPolicy(handle, payload.Span, header) is null)
-            throw NoRoom();
+        ThrowIfNotDone(AppendByPolicy(handle, payload.Span, header));
         return default;
     }
 
@@ -59,19 +57,18 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         ThrowIfStopped(result);
     }
 
-    /// <returns>True when it was accepted in the end, false when it was dropped, null when the policy does neither.</returns>
-    private bool? TryAppendByPolicy(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header)
+    /// <returns>No room when the policy does not drop; retired when the buffer has stopped: then nothing more is dropped for it.</returns>
+    private AppendResult AppendByPolicy(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header)
     {
+        var result = AppendResult.NoRoom;
         if (settings.Options.Overflow is OverflowPolicy.Wait or OverflowPolicy.Fail)
-            return null;
-        while (settings.Options.Overflow == OverflowPolicy.DropOldest && TryDropOldest())
-        {
-            if (TryAppend(handle, payload, header, prepaid: 0) == AppendResult.Accepted)
-                return true;
-        }
-
+            return result;
+        while (settings.Options.Overflow == OverflowPolicy.DropOldest && result == AppendResult.NoRoom && TryDropOldest())
+            result = TryAppend(handle, payload, header, prepaid: 0);
+        if (result != AppendResult.NoRoom)
+            return result;
         settings.Metrics.CountRefused();
-        return false;
+        return AppendResult.Dropped;
     }
 
     // What is queued goes before what open scopes hold: it is found without walking the handles.
@@ -103,6 +100,13 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         var bytes = payloadBytes + (long)(header?.EncodedBytes ?? 0);
         if (bytes > maxMessageBytes)
             throw TooLarge(bytes);
+    }
+
+    private void ThrowIfNotDone(AppendResult result)
+    {
+        ThrowIfStopped(result);
+        if (result == AppendResult.NoRoom)
+            throw NoRoom();
     }
 
     private static void ThrowIfStopped(AppendResult result) => ObjectDisposedException.ThrowIf(result == AppendResult.Retired, typeof(OutputBuffer));

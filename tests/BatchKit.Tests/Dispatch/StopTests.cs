@@ -180,6 +180,42 @@ public sealed class StopTests
         }
     }
 
+    [Fact]
+    public async Task Writers_that_drop_the_oldest_drop_nothing_for_a_message_that_comes_after_the_stop()
+    {
+        for (var round = 0; round < 20; round++)
+        {
+            var arrived = new CollectingTransport();
+            var transport = new ScriptedTransport(arrived);
+            var stalled = transport.Stall();
+            var buffer = new OutputBuffer(transport, new OutputBufferOptions { MaxBufferedBytes = 65_536, MaxMessageBytes = 1024, Overflow = OverflowPolicy.DropOldest });
+            buffer.Write(_handle, "under way");
+            await stalled.EnteredAsync();
+            using var full = new CountdownEvent(4);
+            var writers = Enumerable.Range(0, 4).Select(writer => OnOwnThread(() =>
+            {
+                for (var count = 0; buffer.TryWrite(OutputHandle.Connection(node: 1, (writer * 1000) + (count % 200) + 1), new byte[300]); count++)
+                {
+                    if (count == 300)
+                        full.Signal();
+                }
+            })).ToArray();
+            Assert.True(full.Wait(Deadline.Time));
+
+            var stop = buffer.StopAsync(CancellationToken.None);
+            await Task.WhenAll(writers).WithinDeadline();
+            stalled.Release();
+            await stop.WithinDeadline();
+
+            Assert.InRange(arrived.MessageCount, 65_536 / 304 / 2, 65_536 / 304);
+            await buffer.DisposeAsync();
+        }
+    }
+
+    // The pool has as few threads as cores, and writers that never rest would keep them all.
+    private static Task OnOwnThread(Action action) =>
+        Task.Factory.StartNew(action, CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+
     private OutputBuffer Buffer(IBatchTransport transport, OutputBufferOptions? options = null) =>
         new(transport, options, timeProvider: _clock, logger: _logger);
 }

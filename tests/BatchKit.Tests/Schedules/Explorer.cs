@@ -54,7 +54,7 @@ internal sealed class Explorer
         for (var step = 0; step < _schedule.Steps && !IsBroken; step++)
         {
             Step();
-            CheckCounters();
+            CounterRules.Check(_world);
         }
 
         if (IsBroken)
@@ -112,29 +112,6 @@ internal sealed class Explorer
     {
         _world.Journal.Add($"{ticks * Schedule.Tick.TotalMilliseconds} ms pass");
         _world.Clock.Advance(ticks * Schedule.Tick);
-    }
-
-    /// <summary>Accepted = acknowledged + failed + dropped + pending, and the buffer's figures are the ledger's.</summary>
-    private void CheckCounters()
-    {
-        var (ledger, statistics) = (_world.Ledger, _world.Buffer.GetStatistics());
-        var settled = statistics.AcknowledgedMessages + statistics.FailedMessages + statistics.DroppedMessages;
-        if (statistics.AcceptedMessages != settled + statistics.PendingMessages)
-            _world.Journal.Broken($"messages are lost from the counters: {statistics}");
-        if (statistics.AcceptedMessages < ledger.Accepted || statistics.AcceptedMessages > ledger.Accepted + ledger.Undecided)
-            _world.Journal.Broken($"{ledger.Accepted} messages are accepted, but: {statistics}");
-        if (ledger.Undecided == 0 && statistics.AcceptedBytes != ledger.AcceptedBytes)
-            _world.Journal.Broken($"{ledger.AcceptedBytes} bytes are accepted, but: {statistics}");
-        if (statistics.AcknowledgedMessages != ledger.Acknowledged)
-            _world.Journal.Broken($"{ledger.Acknowledged} messages are acknowledged, but: {statistics}");
-        if (statistics.RefusedMessages != ledger.Refused)
-            _world.Journal.Broken($"{ledger.Refused} messages were dropped at the door, but: {statistics}");
-        if (statistics.BufferedBytes < 0 || statistics.BufferedBytes > _schedule.Options.MaxBufferedBytes)
-            _world.Journal.Broken($"more is buffered than may be: {statistics}");
-        if (!_schedule.MayRefuse && !_schedule.MayGiveUp && statistics.FailedMessages > 0)
-            _world.Journal.Broken($"nothing was refused or given up, but: {statistics}");
-        if (_schedule.Options.Overflow != OverflowPolicy.DropOldest && !_world.IsStopped && statistics.DroppedMessages > 0)
-            _world.Journal.Broken($"nothing may be dropped, but: {statistics}");
     }
 
     /// <summary>The world becomes well and every scope closes: all must leave, all calls must end, all memory must come back.</summary>
@@ -204,7 +181,7 @@ internal sealed class Explorer
     {
         if (IsBroken)
             return;
-        CheckCounters();
+        CounterRules.Check(_world);
         var missing = _world.Ledger.Messages.FirstOrDefault(message => message.IsAccepted == true && !_world.Ledger.IsAcknowledged(message));
         if (_schedule.IsLossless && missing is not null)
             _world.Journal.Broken($"m{missing.Id} was accepted and never acknowledged");

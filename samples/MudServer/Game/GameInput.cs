@@ -4,7 +4,8 @@ using BatchKit.Transports;
 
 namespace MudServer.Game;
 
-/// <summary>The last hop of players' input: a bounded queue that the game loop reads. A full queue holds up the hop before, down to the sockets.</summary>
+/// <summary>The last hop of players' input: a bounded queue that the game loop reads.</summary>
+/// <remarks>A full queue holds up the hop before, down to the sockets.</remarks>
 /// <param name="discardsWhenStopped">
 /// True where the connections end with the game, so that nobody will miss what comes after its end. False where a broker keeps it for the
 /// next game.

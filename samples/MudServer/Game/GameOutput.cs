@@ -3,8 +3,10 @@ using System.Text;
 namespace MudServer.Game;
 
 /// <summary>All that the game writes goes through here: lines, prompts and orders to the last hop. Used by the game loop alone.</summary>
-internal sealed class GameOutput(IOutputBuffer output)
+internal sealed class GameOutput(IOutputBuffer output, TimeProvider timeProvider)
 {
+    private static readonly TimeSpan LongestFlush = TimeSpan.FromSeconds(5);
+
     private byte[] _bytes = new byte[1024];
 
     /// <summary>True shows the old behaviour: each message is sent, and waited for, by itself.</summary>
@@ -61,11 +63,16 @@ internal sealed class GameOutput(IOutputBuffer output)
         await written;
         try
         {
-            await output.FlushAsync(handle);
+            await output.FlushAsync(handle).AsTask().WaitAsync(LongestFlush, timeProvider);
         }
         catch (OutputDeliveryException)
         {
             // The reader is gone: the buffer has counted it, and the notice of it is on its way to the game.
+        }
+        catch (TimeoutException)
+        {
+            // The broker is away. The old way would hold up the whole game for each further message of this command.
+            SendsEachMessage = false;
         }
     }
 }

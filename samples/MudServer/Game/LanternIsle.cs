@@ -50,12 +50,14 @@ internal static class LanternIsle
         Join(path, "down", cave, "up");
         Join(path, "north", lamp, "south");
 
-        jetty.Things.Add(new Thing(8, "a brass bell", "It calls the ferry. Somebody has tied a note to it: \"Ring once. Just once.\"", isFixed: true));
+        jetty.Things.Add(
+            new Thing(8, "a brass bell", "It calls the ferry. Somebody has tied a note to it: \"Ring once. Just once.\"", isFixed: true));
         square.Things.Add(new Thing(9, "the old well", "A long way down a star looks up at you.", isFixed: true));
         inn.Things.Add(new Thing(10, "a bowl of soup", "Onion soup under a lid of cheese. It never seems to get cold.", isFixed: false));
         workshop.Things.Add(new Thing(11, "a pocket watch", "It is right about twice a day, and proud of it.", isFixed: false));
         cave.Things.Add(new Thing(12, "a smooth pebble", "White, and warm from no sun that you can see.", isFixed: false));
-        lamp.Things.Add(new Thing(13, "the great lamp", "Its light goes out over the sea in one broad beam: many rays, sent together.", isFixed: true));
+        lamp.Things.Add(
+            new Thing(13, "the great lamp", "Its light goes out over the sea in one broad beam: many rays, sent together.", isFixed: true));
         return [jetty, square, inn, workshop, garden, path, cave, lamp];
     }
 

@@ -5,6 +5,8 @@ namespace MudServer.Hosting;
 /// <summary>Runs the game loop from the host's start to its stop, and sees to it that the last words leave.</summary>
 internal sealed class GameRunner(GameLoop loop, GameInput input, IOutputBuffer output, ILogger<GameRunner> logger) : IHostedService
 {
+    private static readonly TimeSpan LongestGoodbye = TimeSpan.FromSeconds(5);
+
     private Task _running = Task.CompletedTask;
 
     public Task StartAsync(CancellationToken cancellationToken)
@@ -13,18 +15,18 @@ internal sealed class GameRunner(GameLoop loop, GameInput input, IOutputBuffer o
         return Task.CompletedTask;
     }
 
-    /// <summary>Lets the loop answer what has arrived and say goodbye, then waits until that is delivered.</summary>
+    /// <summary>Lets the loop answer what has arrived and say goodbye, then waits until that is delivered, if the way there is open.</summary>
     public async Task StopAsync(CancellationToken cancellationToken)
     {
         input.Complete();
-        await _running.WaitAsync(cancellationToken);
         try
         {
-            await output.FlushAsync(cancellationToken);
+            await _running.WaitAsync(LongestGoodbye, cancellationToken);
+            await output.FlushAsync(cancellationToken).AsTask().WaitAsync(LongestGoodbye, cancellationToken);
         }
-        catch (OutputDeliveryException exception)
+        catch (Exception exception) when (exception is OutputDeliveryException or TimeoutException or OperationCanceledException)
         {
-            Log.LastWordsLost(logger, exception.LostMessages);
+            Log.LastWordsLost(logger, exception.Message);
         }
     }
 }

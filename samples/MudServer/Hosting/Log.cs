@@ -3,6 +3,6 @@ namespace MudServer.Hosting;
 /// <summary>What the hosting of the sample logs.</summary>
 internal static partial class Log
 {
-    [LoggerMessage(EventId = 21, Level = LogLevel.Warning, Message = "The game stopped, and {Messages} of its last messages were not delivered")]
-    public static partial void LastWordsLost(ILogger logger, long messages);
+    [LoggerMessage(EventId = 21, Level = LogLevel.Warning, Message = "The game stopped before all of its last words were delivered: {Reason}")]
+    public static partial void LastWordsLost(ILogger logger, string reason);
 }

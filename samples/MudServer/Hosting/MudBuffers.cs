@@ -13,9 +13,17 @@ internal static class MudBuffers
     public static void Add(IServiceCollection services, MudOptions options)
     {
         if (options.Role != MudRole.Gateway)
-            AddOutput(services.AddBatchKit(output => output.Node = options.Node), options);
+            AddOutput(services.AddBatchKit(output => Set(output, options)), options);
         if (options.Role != MudRole.Game)
-            AddInput(services.AddBatchKit(Input, input => input.Node = options.Node), options);
+            AddInput(services.AddBatchKit(Input, input => Set(input, options)), options);
+    }
+
+    private static void Set(OutputBufferOptions buffer, MudOptions options)
+    {
+        buffer.Node = options.Node;
+
+        // Two buffers and the goodbye before them fit into the half minute that a host has to stop.
+        buffer.DrainTimeout = TimeSpan.FromSeconds(5);
     }
 
     /// <summary>Game to sockets. Where both are in one process, a broker leads out and back in.</summary>

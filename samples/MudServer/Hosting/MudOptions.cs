@@ -43,7 +43,11 @@ internal sealed class MudOptions
     public string? FindContradiction()
     {
         if (Role != MudRole.All && Transport is MudTransport.Local or MudTransport.Memory)
-            return $"--role {MudSettings.Word(Role)} is one of two processes, and --transport {MudSettings.Word(Transport)} does not leave this one: use rabbitmq or masstransit.";
+        {
+            return $"--role {MudSettings.Word(Role)} is one of two processes, and --transport {MudSettings.Word(Transport)} does not leave this one: "
+                + "use rabbitmq or masstransit.";
+        }
+
         if (Role == MudRole.Gateway && Node == GameNode)
             return $"--node and --game-node are both {Node}: the gateway and the game need different numbers.";
         if (Role == MudRole.Game && Node != GameNode)

@@ -3,7 +3,8 @@ using BatchKit.Transports;
 
 namespace MudServer.Telnet;
 
-/// <summary>Renders messages so that the prompt always comes last: a line that arrives while one shows starts anew below it, and the prompt follows.</summary>
+/// <summary>Renders messages so that the prompt always comes last.</summary>
+/// <remarks>A line that arrives while a prompt shows starts anew below it, and the prompt follows.</remarks>
 internal sealed class PromptKeeper(bool sendsGoAhead)
 {
     private readonly Lock _lock = new();

@@ -65,7 +65,7 @@ internal sealed class TelnetListener(
                 else
                     TurnAway(socket);
             }
-            catch (Exception exception) when (_stopping.IsCancellationRequested && exception is OperationCanceledException or SocketException { SocketErrorCode: SocketError.OperationAborted })
+            catch (Exception exception) when (_stopping.IsCancellationRequested && exception is OperationCanceledException or SocketException)
             {
                 return;
             }

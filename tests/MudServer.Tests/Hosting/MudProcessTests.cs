@@ -1,6 +1,7 @@
 using System.Net;
 using System.Net.Sockets;
 using BatchKit.TestServers.Mud;
+using BatchKit.TestServers.Network;
 
 namespace MudServer.Tests.Hosting;
 
@@ -66,5 +67,22 @@ public sealed class MudProcessTests
         Assert.Contains("4999\r\n", rest, StringComparison.Ordinal);
         Assert.EndsWith("Goodbye!\r\n", rest, StringComparison.Ordinal);
         Assert.Equal(0, await mud.WaitForExitAsync());
+    }
+
+    [Theory]
+    [InlineData("rabbitmq")]
+    [InlineData("masstransit")]
+    public async Task Without_its_broker_it_starts_says_why_it_is_not_well_and_ends_in_time(string transport)
+    {
+        var address = $"amqp://127.0.0.1:{FreePort.Take(1)[0]}/";
+        using var mud = await MudProcess.StartAsync("--port", "0", "--transport", transport, "--rabbitmq", address);
+        using var ana = await mud.ConnectAsync();
+        await ana.SendAsync("connect Ana\r\n");
+
+        mud.Terminate();
+
+        Assert.EndsWith("Goodbye!\r\n", await ana.ReadToEndAsync(), StringComparison.Ordinal);
+        Assert.Equal(0, await mud.WaitForExitAsync());
+        Assert.Contains("warn: ", mud.Output, StringComparison.Ordinal);
     }
 }

@@ -18,6 +18,7 @@ internal static class RunConfiguration
         .WithIterationCount(suite.Iterations)
         .WithIterationTime(TimeInterval.FromMilliseconds(suite.IterationMilliseconds))
         .WithMinInvokeCount(1)
+        .WithGcForce(false)
         .WithUnrollFactor(1)
         .WithToolchain(InProcessEmitToolchain.Instance)
         .WithId("Gate"));

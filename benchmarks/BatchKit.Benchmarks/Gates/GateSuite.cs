@@ -9,11 +9,13 @@ internal sealed record GateSuite
     /// <summary>How often the benchmarks run in turn. A gate's figure is the median of its rounds', so that a noisy minute spoils one of them.</summary>
     public int Rounds { get; init; } = 3;
 
-    public int WarmupIterations { get; init; } = 6;
+    /// <summary>Enough of them for the compiler's last tier, which comes some 100 ms after the first.</summary>
+    public required int WarmupIterations { get; init; }
 
-    public int Iterations { get; init; } = 9;
+    public required int Iterations { get; init; }
 
-    public int IterationMilliseconds { get; init; } = 100;
+    /// <summary>Short, so that on a busy machine some are not interrupted.</summary>
+    public required int IterationMilliseconds { get; init; }
 
     public required IReadOnlyList<Gate> Gates { get; init; }
 

@@ -7,7 +7,7 @@ namespace BatchKit.Benchmarks.Scopes;
 [MemoryDiagnoser]
 public class ScopeBenchmarks
 {
-    private const int Operations = 80_000;
+    private const int Operations = 16_000;
 
     private static readonly byte[] Payload = "a line of 20 bytes\r\n"u8.ToArray();
     private static readonly string Owner = "Gandalf";

@@ -64,10 +64,10 @@ public sealed class MassTransitOptions : IValidatableObject
 
     /// <summary>
     /// How long after connecting, or after a failed send, output for a node without a queue is kept and sent again, because after a broker's restart
-    /// receivers come back at the same time; 5 s by default. From then on such output is refused at once.
+    /// receivers come back at the same time; 15 s by default. From then on such output is refused at once.
     /// </summary>
     [TimeSpanRange("00:00:00", "01:00:00")]
-    public TimeSpan UnroutableGrace { get; set; } = TimeSpan.FromSeconds(5);
+    public TimeSpan UnroutableGrace { get; set; } = TimeSpan.FromSeconds(15);
 
     /// <summary>
     /// The longest that a stopping receiver waits for the frame in hand; 5 s by default. Then the frame is abandoned, and RabbitMQ gives it to the

@@ -20,7 +20,7 @@ public sealed class BrokerFaultTests
     [Fact]
     public async Task What_a_broker_confirmed_before_it_was_killed_arrives_in_order_and_once()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyMissing);
+        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
         await using var server = await RabbitMqServer.StartOwnAsync();
         await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix));
         var handle = Some.Connection(1);
@@ -48,7 +48,7 @@ public sealed class BrokerFaultTests
     [Fact]
     public async Task A_host_starts_while_the_broker_is_down_says_why_and_sends_when_it_is_up()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyMissing);
+        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
         await using var server = await RabbitMqServer.StartOwnAsync();
         await server.KillAsync();
         await using var node = await MassTransitNode.StartAsync(1, MassTransitSome.Settings(server, _prefix));
@@ -69,7 +69,7 @@ public sealed class BrokerFaultTests
     [Fact]
     public async Task A_host_stops_within_its_limits_while_the_broker_is_down()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyMissing);
+        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
         var port = FreePort.Take(1)[0];
         var node = await MassTransitNode.StartAsync(1, options =>
         {
@@ -89,7 +89,7 @@ public sealed class BrokerFaultTests
     [Fact]
     public async Task Connections_that_are_reset_and_cut_in_mid_frame_lose_and_double_nothing()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyMissing);
+        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
         await using var server = await RabbitMqServer.StartOwnAsync();
         await using var proxy = TcpProxy.Start(server.Host, server.Port);
         await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, proxy.Port));
@@ -119,7 +119,7 @@ public sealed class BrokerFaultTests
     [Fact]
     public async Task A_frozen_broker_holds_no_send_past_its_limit()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyMissing);
+        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
         await using var server = await RabbitMqServer.StartOwnAsync();
         await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, configure: options => options.PublishTimeout = TimeSpan.FromSeconds(1)));
         var handle = Some.Connection(1);

@@ -23,13 +23,53 @@ public sealed class InMemoryBusTests
     }
 
     [Fact]
-    public async Task Output_for_a_node_that_nobody_receives_for_is_refused()
+    public async Task A_group_that_nobody_receives_for_is_success()
     {
-        await using var node = await MassTransitNode.StartReadyAsync(1, static options => options.UnroutableGrace = TimeSpan.Zero);
-        var gone = Some.Connection(2);
-        var scope = node.Output.BeginBufferingScope(gone);
-        node.Output.Write(gone, Some.Bytes("lost"));
+        await using var node = await MassTransitNode.StartReadyAsync(1, static _ => { });
+        await node.Receiver.StopAsync(CancellationToken.None);
 
-        await Assert.ThrowsAsync<OutputDeliveryException>(() => scope.DisposeAsync().WithinDeadline());
+        await node.Transport.SendAsync(new[] { Some.Batch(Some.Group(), Some.Producer(), 1, "to nobody") }, CancellationToken.None);
+
+        Assert.Equal(0, node.Received.MessageCount);
+    }
+
+    [Fact]
+    public async Task What_is_held_at_the_stop_is_sent_and_received_before_the_bus_ends()
+    {
+        await using var node = await MassTransitNode.StartReadyAsync(1, static _ => { });
+        var handle = Some.Connection(1);
+        node.Output.BeginBufferingScope(handle);
+        foreach (var line in Some.Lines(100))
+            node.Output.Write(handle, Some.Bytes(line));
+
+        await node.StopAsync().WithinDeadline();
+
+        Assert.Equal(Some.Lines(100), node.Received.TextsFor(handle));
+        Assert.Equal(100, node.Output.GetStatistics().AcknowledgedMessages);
+    }
+
+    [Fact]
+    public async Task A_receiver_that_does_not_keep_up_holds_the_sender_back()
+    {
+        StalledSend? stalled = null;
+        await using var node = await MassTransitNode.StartReadyAsync(1, static options => options.Prefetch = 2, next =>
+        {
+            var scripted = new ScriptedTransport(next);
+            stalled = scripted.Stall();
+            return scripted;
+        });
+        var (handle, producer) = (Some.Connection(1), Some.Producer());
+        await node.Transport.SendAsync(new[] { Some.Batch(handle, producer, 1, "in hand") }, CancellationToken.None);
+        await stalled!.EnteredAsync();
+        await node.Transport.SendAsync(new[] { Some.Batch(handle, producer, 2, "waits") }, CancellationToken.None);
+
+        var third = node.Transport.SendAsync(new[] { Some.Batch(handle, producer, 3, "has no room") }, CancellationToken.None).AsTask();
+        var hadRoom = third.IsCompleted;
+        stalled.Release();
+
+        await third.WithinDeadline();
+        await node.Received.WaitForMessagesAsync(3);
+        Assert.False(hadRoom);
+        Assert.Equal(["in hand", "waits", "has no room"], node.Received.Texts);
     }
 }

@@ -1,0 +1,46 @@
+using System.Net;
+using System.Security.Cryptography;
+using System.Security.Cryptography.X509Certificates;
+using BatchKit.TestServers.RabbitMQ;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.IntegrationTests.MassTransit;
+
+public sealed class TlsTests
+{
+    [Fact]
+    public async Task A_self_signed_broker_is_refused_unless_a_check_of_the_users_own_accepts_it()
+    {
+        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
+        using var certificate = MakeCertificate();
+        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate });
+        var prefix = Some.Name("mt");
+        var thumbprint = certificate.Thumbprint;
+        await using var untrusting = await MassTransitNode.StartAsync(1, MassTransitSome.Settings(server, prefix, server.TlsPort, options => options.RabbitMq!.UseTls = true));
+        await using var trusting = await MassTransitNode.StartReadyAsync(2, MassTransitSome.Settings(server, prefix, server.TlsPort, options =>
+        {
+            options.RabbitMq!.UseTls = true;
+            options.RabbitMq.ValidateServerCertificate = (_, shown, _, _) => shown is X509Certificate2 given && given.Thumbprint == thumbprint;
+        }));
+        var handle = Some.Connection(2);
+
+        trusting.Output.Write(handle, Some.Bytes("in secret"));
+        var failure = await Assert.ThrowsAnyAsync<Exception>(() =>
+            untrusting.Transport.SendAsync(new[] { Some.Batch(handle, Some.Producer(), 1, "never") }, CancellationToken.None).WithinDeadline());
+
+        await trusting.Received.WaitForMessagesAsync(1);
+        Assert.Equal(["in secret"], trusting.Received.Texts);
+        Assert.IsNotType<TimeoutException>(failure);
+    }
+
+    private static X509Certificate2 MakeCertificate()
+    {
+        using var key = RSA.Create(2048);
+        var request = new CertificateRequest("CN=127.0.0.1", key, HashAlgorithmName.SHA256, RSASignaturePadding.Pkcs1);
+        var names = new SubjectAlternativeNameBuilder();
+        names.AddIpAddress(IPAddress.Loopback);
+        request.CertificateExtensions.Add(names.Build());
+        var now = TimeProvider.System.GetUtcNow();
+        return request.CreateSelfSigned(now.AddDays(-1), now.AddDays(30));
+    }
+}

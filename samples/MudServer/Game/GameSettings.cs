@@ -7,5 +7,5 @@ internal sealed record GameSettings(bool IsBuffered, bool ClosesConnections)
 {
     public string Goodbye => ClosesConnections
         ? "The sun sets on Lantern Isle, and the last ferry takes you home. Goodbye!"
-        : "Fog rolls in, and the island is gone for a moment. Goodbye! Your next line finds it again when it is back.";
+        : "Fog hides the island for a while. Goodbye! Your next line may find it again.";
 }

@@ -31,7 +31,8 @@ internal sealed class TelnetConnection : IDisposable
     public async Task RunAsync()
     {
         var writing = WriteAsync();
-        await AnnounceAsync();
+        await TellAsync(InputKind.Connected);
+        var arrival = WatchArrivalAsync();
         var isFinished = await ReadAsync();
         if (isFinished && !writing.IsCompleted)
         {
@@ -44,6 +45,8 @@ internal sealed class TelnetConnection : IDisposable
         }
 
         await writing;
+        await _aborted.CancelAsync();
+        await arrival;
         await TellAsync(InputKind.Gone);
     }
 
@@ -99,17 +102,15 @@ internal sealed class TelnetConnection : IDisposable
     private void Say(string line) =>
         _queue.TryAdd(line, static (line, output) => Encoding.UTF8.GetBytes($"\r\n{line}\r\n", output));
 
-    /// <summary>Tells the game of the client, and the client when the game cannot be told: a gateway may be up without one.</summary>
-    private async Task AnnounceAsync()
+    /// <summary>Tells the client when the game cannot be told of it: a gateway may be up without one.</summary>
+    private async Task WatchArrivalAsync()
     {
-        await TellAsync(InputKind.Connected);
         try
         {
-            await _input.FlushAsync(Handle).AsTask().WaitAsync(_settings.CloseTimeout, _aborted.Token);
-        }
-        catch (TimeoutException)
-        {
-            Say("The island is hard to make out just now. Hold on.");
+            var arrival = _input.FlushAsync(Handle).AsTask();
+            if (await Task.WhenAny(arrival, Task.Delay(_settings.CloseTimeout, _aborted.Token)) != arrival)
+                Say("The island is hard to make out just now. Hold on.");
+            await arrival.WaitAsync(_aborted.Token);
         }
         catch (OutputDeliveryException)
         {
@@ -117,7 +118,7 @@ internal sealed class TelnetConnection : IDisposable
         }
         catch (OperationCanceledException)
         {
-            // Aborted meanwhile: the reader will see it.
+            // The client has left: nobody waits any more.
         }
     }
 

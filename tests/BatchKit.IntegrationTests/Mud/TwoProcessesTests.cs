@@ -1,4 +1,5 @@
 using BatchKit.IntegrationTests.RabbitMQ;
+using BatchKit.TestServers.Mud;
 
 namespace BatchKit.IntegrationTests.Mud;
 
@@ -84,7 +85,7 @@ public sealed class TwoProcessesTests(RabbitMqFixture fixture)
         using var ana = await mud.LoginAsync("Ana");
 
         await mud.RestartGameAsync();
-        Assert.StartsWith("Fog rolls in", (await ana.ReadToPromptAsync())[0], StringComparison.Ordinal);
+        Assert.StartsWith("Fog hides the island", (await ana.ReadToPromptAsync())[0], StringComparison.Ordinal);
         var greeting = await ana.AskAsync("look");
 
         Assert.Contains(greeting, line => line.Contains("connect <name>", StringComparison.Ordinal));
@@ -104,5 +105,17 @@ public sealed class TwoProcessesTests(RabbitMqFixture fixture)
         Assert.Equal(0, await mud.Gateway.WaitForExitAsync());
         mud.Game.Terminate();
         Assert.Equal(0, await mud.Game.WaitForExitAsync());
+    }
+
+    [Fact]
+    public async Task A_gateway_without_a_game_tells_its_clients()
+    {
+        var server = await fixture.GetAsync();
+        var prefix = RabbitMqSome.Options(server).Prefix;
+        using var gateway = await MudProcess.StartAsync(
+            "--role", "gateway", "--port", "0", "--prefix", prefix, "--rabbitmq", server.Address.ToString());
+        using var ana = await gateway.ConnectAsync();
+
+        Assert.Contains("The island is not there just now.", await ana.ReadToEndAsync(), StringComparison.Ordinal);
     }
 }

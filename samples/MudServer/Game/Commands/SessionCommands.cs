@@ -52,7 +52,7 @@ internal sealed class SessionCommands(WhoList whoList, Func<IReadOnlyList<Comman
         await call.TellAsync(string.Empty);
         await call.TellAsync("In any text %# is your number, %n your name, %r a new line, %% a percent sign,");
         await call.TellAsync("and [..] holds a function: see \"help functions\". Several commands go in {a;b}.");
-        await call.TellAsync("Loops nest: ## or %i0 is the innermost word, %i1 that of the loop around it. Try:");
+        await call.TellAsync("Loops nest: ## or %i0 is the innermost word, %i1 that of the next one. Try:");
         await call.TellAsync("  timing on");
         await call.TellAsync("  @dolist lnum(1000)=@pemit %#=%i0");
         await call.TellAsync("  @dolist lnum(10)={@dolist lnum(100)=@pemit %#=%i1 times %i0 is [mul(%i1,%i0)]}");

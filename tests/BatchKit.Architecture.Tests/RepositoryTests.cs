@@ -45,6 +45,16 @@ public sealed partial class RepositoryTests
         AssertNone(offences);
     }
 
+    [Fact]
+    public void Every_project_is_in_the_solution()
+    {
+        var solution = File.ReadAllText(Repository.In("BatchKit.sln")).Replace('\\', '/');
+
+        AssertNone(Repository.Files().Where(path => path.EndsWith(".csproj", StringComparison.Ordinal))
+            .Select(path => Path.GetRelativePath(Repository.Root, path).Replace('\\', '/'))
+            .Where(path => !solution.Contains($"\"{path}\"", StringComparison.Ordinal)));
+    }
+
     [GeneratedRegex(@"(?<![\w.$}/\-])(/home/|/Users/|/root/|/tmp/|/work/|/mnt/|[A-Z]:\\)\w+", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
     private static partial Regex MachinePath { get; }
 

@@ -7,6 +7,10 @@ namespace BatchKit.TestServers.Processes;
 internal sealed class ServerProcess : IDisposable
 {
     private const int MaxOutputCharacters = 8192;
+    private const string NewGroup = "/usr/bin/setsid";
+
+    // A parent that is killed with -9 runs no code of its own, but its end of the pipe closes: then all that was started goes too.
+    private const string EndsWithItsParent = "exec 3<&0; { cat <&3 >/dev/null; kill -9 0; } & \"$@\" </dev/null 3<&-; kill -9 0";
 
     private readonly Process _process;
     private readonly StringBuilder _output = new();
@@ -37,14 +41,16 @@ internal sealed class ServerProcess : IDisposable
 
     public static ServerProcess Start(string fileName, IEnumerable<string> arguments, IReadOnlyDictionary<string, string> environment)
     {
-        var start = new ProcessStartInfo(fileName)
+        var isGuarded = File.Exists(NewGroup);
+        var start = new ProcessStartInfo(isGuarded ? NewGroup : fileName)
         {
             RedirectStandardOutput = true,
             RedirectStandardError = true,
             RedirectStandardInput = true,
             UseShellExecute = false,
         };
-        foreach (var argument in arguments)
+        string[] guard = isGuarded ? ["/bin/sh", "-c", EndsWithItsParent, "sh", fileName] : [];
+        foreach (var argument in guard.Concat(arguments))
             start.ArgumentList.Add(argument);
         foreach (var (name, value) in environment)
             start.Environment[name] = value;

@@ -39,14 +39,17 @@ public sealed class ManyThreadsTests
     }
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
-    public async Task Writers_on_many_threads_that_share_handles_each_keep_their_order(bool inline)
+    [InlineData(true, 65_536)]
+    [InlineData(false, 65_536)]
+    [InlineData(true, 0)]
+    [InlineData(false, 0)]
+    public async Task Writers_on_many_threads_that_share_handles_each_keep_their_order(bool inline, int maxIdleHandles)
     {
         const int Shared = 16;
-        const int Each = 20_000;
+        const int Each = 10_000;
         var arrived = new OrderCheckingTransport(Shared * Threads, inline);
-        await using var buffer = new OutputBuffer([new OutputRoute("only", arrived, partitions: 2)], options: new OutputBufferOptions { MaxBatchMessages = 64 });
+        var options = new OutputBufferOptions { MaxBatchMessages = 64, MaxIdleHandles = maxIdleHandles };
+        await using var buffer = new OutputBuffer([new OutputRoute("only", arrived, partitions: 2)], options: options);
 
         // A writer's messages for a handle are a lane of their own in the check.
         var writers = Enumerable.Range(0, Threads).Select(writer => Task.Run(async () =>
@@ -57,16 +60,28 @@ public sealed class ManyThreadsTests
             {
                 var target = random.Next(Shared);
                 var handle = OutputHandle.Connection(node: 1, target + 1);
-                using var scope = count % 5 == 0 ? buffer.BeginBufferingScope(handle) : default;
+                using var scope = OpenSome(buffer, handle, random.Next(20));
                 await buffer.WriteAsync(handle, OrderCheckingTransport.Payload(lane: (target * Threads) + writer, next[target]++));
+                if (random.Next(50) == 0)
+                    await buffer.FlushAsync(handle);
             }
         })).ToArray();
         await Task.WhenAll(writers).WithinDeadline();
         await buffer.FlushAsync().WithinDeadline();
 
+        var statistics = buffer.GetStatistics();
         Assert.Empty(arrived.Faults);
         Assert.Equal(Threads * Each, arrived.Messages);
+        Assert.Equal((Threads * Each, Threads * Each, 0), (statistics.AcceptedMessages, statistics.AcknowledgedMessages, statistics.PendingMessages));
+        Assert.Equal((0, 0), (statistics.BufferedBytes, statistics.OpenScopes));
     }
+
+    private static BufferingScope OpenSome(OutputBuffer buffer, OutputHandle handle, int choice) => choice switch
+    {
+        < 4 => buffer.BeginBufferingScope(handle),
+        < 6 => buffer.BeginBufferingScope(),
+        _ => default,
+    };
 
     private static void WriteNested(OutputBuffer buffer, int number, ConcurrentBag<BufferingScope> closings)
     {

@@ -63,7 +63,7 @@ public sealed class BrokerFaultTests
         Assert.Contains($"{server.Host}:{server.Port}", whileDown.Description, StringComparison.Ordinal);
         Assert.DoesNotContain("guest:guest", whileDown.Description, StringComparison.Ordinal);
         await node.Receiver.WaitUntilReadyAsync().WithinDeadline();
-        Assert.Equal(HealthStatus.Healthy, (await node.CheckHealthAsync()).Status);
+        await node.WaitForHealthAsync(HealthStatus.Healthy);
     }
 
     [Fact]

@@ -69,6 +69,14 @@ internal sealed class MassTransitNode : IAsyncDisposable
         return report.Entries["batchkit-masstransit"];
     }
 
+    /// <summary>Waits until the health check says this: a bus says that it has started a moment after it receives.</summary>
+    public async Task WaitForHealthAsync(HealthStatus status)
+    {
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        while ((await CheckHealthAsync()).Status != status)
+            await Task.Delay(TimeSpan.FromMilliseconds(20), deadline.Token);
+    }
+
     public Task StopAsync() => _host.StopAsync();
 
     public async ValueTask DisposeAsync()

@@ -224,7 +224,7 @@ public sealed class RabbitMqBusTests(RabbitMqFixture fixture)
         node.Output.Write(handle, Some.Bytes("here"));
 
         await node.Received.WaitForMessagesAsync(1);
-        Assert.Equal(HealthStatus.Healthy, (await node.CheckHealthAsync()).Status);
+        await node.WaitForHealthAsync(HealthStatus.Healthy);
     }
 
     [Fact]

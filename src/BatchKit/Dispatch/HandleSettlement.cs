@@ -3,7 +3,8 @@ namespace BatchKit.Dispatch;
 /// <summary>How much of a handle's output is settled; what its flushes wait for.</summary>
 internal sealed class HandleSettlement
 {
-    private readonly Lock _gate = new();
+    // Held for a few instructions, and for every batch: a Lock takes 6 ns of an unscoped write's 100.
+    private SpinLock _gate = new(enableThreadOwnerTracking: false);
 
     // Guarded by the handle's lock.
     private long _queued;
@@ -21,16 +22,18 @@ internal sealed class HandleSettlement
 
     public void Settle(long sequence, long lostMessages, Exception? failure)
     {
-        lock (_gate)
+        var isTaken = false;
+        try
         {
+            _gate.Enter(ref isTaken);
             Volatile.Write(ref _settled, _settled + 1);
-            if (_waiters is null)
-                return;
-            foreach (var waiter in _waiters)
-                waiter.OnSettled(sequence, lostMessages, failure);
-            _waiters.RemoveAll(static waiter => waiter.Task.IsCompleted);
-            if (_waiters.Count == 0)
-                _waiters = null;
+            if (_waiters is not null)
+                Notify(_waiters, sequence, lostMessages, failure);
+        }
+        finally
+        {
+            if (isTaken)
+                _gate.Exit(useMemoryBarrier: false);
         }
     }
 
@@ -38,13 +41,30 @@ internal sealed class HandleSettlement
     /// <returns>Null when there is nothing to wait for.</returns>
     public FlushWaiter? Wait()
     {
-        lock (_gate)
+        var isTaken = false;
+        try
         {
+            _gate.Enter(ref isTaken);
             if (_settled == _queued)
                 return null;
             var waiter = new FlushWaiter(_queued, _queued - _settled);
             (_waiters ??= []).Add(waiter);
             return waiter;
         }
+        finally
+        {
+            if (isTaken)
+                _gate.Exit(useMemoryBarrier: false);
+        }
+    }
+
+    // Their continuations run on the pool, so nothing foreign is called under the lock.
+    private void Notify(List<FlushWaiter> waiters, long sequence, long lostMessages, Exception? failure)
+    {
+        foreach (var waiter in waiters)
+            waiter.OnSettled(sequence, lostMessages, failure);
+        waiters.RemoveAll(static waiter => waiter.Task.IsCompleted);
+        if (waiters.Count == 0)
+            _waiters = null;
     }
 }

@@ -62,9 +62,14 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     public void Open(Lock gate, OutputHandle handle, HandleSettlement settlement, int routes)
     {
         Debug.Assert(Count == 0 && _reserved == 0, "A pooled batch is empty.");
-        Gate = gate;
-        Handle = handle;
-        Settlement = settlement;
+        // A loop's next batch is mostly the one that it had before.
+        if (!ReferenceEquals(Settlement, settlement))
+        {
+            Gate = gate;
+            Handle = handle;
+            Settlement = settlement;
+        }
+
         _references = 1;
         _routesLeft = routes;
         if (Routes.Length == routes)

@@ -137,17 +137,13 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     /// <inheritdoc/>
     public ValueTask FlushAsync(OutputHandle handle, CancellationToken cancellationToken = default)
     {
-        if (_handles.Peek(handle) is not { } buffer)
-            return default;
-        buffer.Flush(FlushReason.Requested);
-        return buffer.WaitForSettlementAsync(cancellationToken);
+        return _handles.Peek(handle)?.FlushAsync(FlushReason.Requested, cancellationToken) ?? default;
     }
 
     /// <inheritdoc/>
     public ValueTask FlushAsync(CancellationToken cancellationToken = default)
     {
-        _handles.FlushAll(FlushReason.Requested);
-        return _handles.WaitForAllAsync(cancellationToken);
+        return _handles.FlushAllAsync(FlushReason.Requested, cancellationToken);
     }
 
     /// <inheritdoc/>

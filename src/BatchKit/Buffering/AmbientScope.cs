@@ -50,16 +50,36 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
 
     public void Close(long version)
     {
-        if (TryEnd(version))
-            CloseHandles();
+        if (!TryEnd(version))
+            return;
+        if (_moreScopes is null)
+        {
+            _firstScope.Dispose();
+            return;
+        }
+
+        var held = HoldPartitions(_moreScopes);
+        _firstScope.Dispose();
+        foreach (var scope in _moreScopes.Values)
+            scope.Dispose();
+        Release(held);
     }
 
     public ValueTask CloseAsync(long version)
     {
         if (!TryEnd(version))
             return default;
-        CloseHandles();
-        return WaitForHandlesAsync();
+        return _moreScopes is null ? _firstScope.DisposeAsync() : CloseAllAsync(_moreScopes);
+    }
+
+    private ValueTask CloseAllAsync(Dictionary<HandleBuffer, BufferingScope> moreScopes)
+    {
+        var held = HoldPartitions(moreScopes);
+        var closings = new List<Task>(moreScopes.Count + 1) { _firstScope.DisposeAsync().AsTask() };
+        foreach (var scope in moreScopes.Values)
+            closings.Add(scope.DisposeAsync().AsTask());
+        Release(held);
+        return new ValueTask(Task.WhenAll(closings));
     }
 
     private bool TryEnd(long version)
@@ -78,37 +98,23 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         return true;
     }
 
-    // From here on the scope is closed, so its fields no longer change.
-    private void CloseHandles()
+    // From here on the scope is closed, so its fields no longer change. One handle needs no hold: its output is queued in one step.
+    private HashSet<DispatchPartition> HoldPartitions(Dictionary<HandleBuffer, BufferingScope> moreScopes)
     {
-        if (_moreScopes is null)
-        {
-            _firstScope.Dispose();
-            return;
-        }
-
         var partitions = new HashSet<DispatchPartition>(_firstHandle!.Partitions);
-        foreach (var handle in _moreScopes.Keys)
+        foreach (var handle in moreScopes.Keys)
             partitions.UnionWith(handle.Partitions);
         foreach (var partition in partitions)
             partition.Hold();
-        _firstScope.Dispose();
-        foreach (var scope in _moreScopes.Values)
-            scope.Dispose();
-        foreach (var partition in partitions)
+        return partitions;
+    }
+
+    private static void Release(HashSet<DispatchPartition> held)
+    {
+        foreach (var partition in held)
         {
             if (partition.ReleaseHold())
                 partition.Start();
         }
-    }
-
-    private async ValueTask WaitForHandlesAsync()
-    {
-        if (_firstHandle is not null)
-            await _firstHandle.WaitForSettlementAsync(CancellationToken.None).ConfigureAwait(false);
-        if (_moreScopes is null)
-            return;
-        foreach (var handle in _moreScopes.Keys)
-            await handle.WaitForSettlementAsync(CancellationToken.None).ConfigureAwait(false);
     }
 }

@@ -80,22 +80,11 @@ internal sealed class HandleBuffer
         return scope;
     }
 
-    /// <returns>True when it was open, was the last one, and held something back.</returns>
-    public bool CloseScope(HandleScopeToken token, long version)
-    {
-        bool flushes;
-        int starts;
-        lock (_gate)
-        {
-            if (token.Version != version)
-                return false;
-            flushes = _scopes.Count == 1 && _builder.HasOpen;
-            starts = Close(token, FlushReason.ScopeClosed);
-        }
+    public void CloseScope(HandleScopeToken token, long version) => CloseScope(token, version, waits: false);
 
-        _builder.Start(starts);
-        return flushes;
-    }
+    /// <summary>Closes a scope and completes when what that flushed is settled.</summary>
+    public ValueTask CloseScopeAsync(HandleScopeToken token, long version) =>
+        EndWait(CloseScope(token, version, waits: true), CancellationToken.None);
 
     /// <summary>Closes the scope that was opened last.</summary>
     /// <returns>False when none is open.</returns>
@@ -106,7 +95,7 @@ internal sealed class HandleBuffer
         {
             if (_scopes.Youngest is not { } youngest)
                 return false;
-            starts = Close(youngest, FlushReason.ScopeClosed);
+            starts = Close(youngest);
         }
 
         _builder.Start(starts);
@@ -122,6 +111,21 @@ internal sealed class HandleBuffer
         _builder.Start(starts);
     }
 
+    /// <summary>The same, and completes when it and all before it is settled.</summary>
+    public ValueTask FlushAsync(FlushReason reason, CancellationToken cancellationToken)
+    {
+        FlushWaiter? waiter;
+        int starts;
+        lock (_gate)
+        {
+            starts = SealOpen(reason);
+            waiter = _builder.Settlement.BeginWait();
+        }
+
+        _builder.Start(starts);
+        return EndWait(waiter, cancellationToken);
+    }
+
     /// <summary>Queues what lingers; what a scope holds back stays.</summary>
     public void FlushLinger()
     {
@@ -133,20 +137,6 @@ internal sealed class HandleBuffer
         }
 
         _builder.Start(starts);
-    }
-
-    /// <summary>Completes when all that was queued so far is settled; at once inside a send, which could not end otherwise.</summary>
-    public ValueTask WaitForSettlementAsync(CancellationToken cancellationToken)
-    {
-        FlushWaiter? waiter;
-        lock (_gate)
-        {
-            if (_builder.Settlement.IsIdle || _settings.SendContext.IsInside)
-                return default;
-            waiter = _builder.Settlement.Wait();
-        }
-
-        return waiter is null ? default : new ValueTask(waiter.Task.WaitAsync(cancellationToken));
     }
 
     /// <summary>The place in the buffer's order of what a scope holds back; null when it holds nothing.</summary>
@@ -168,11 +158,12 @@ internal sealed class HandleBuffer
     public bool Sweep(TimeSpan idleTimeout)
     {
         List<ExpiredScope>? expired;
-        var starts = 0;
+        int starts;
         bool retires;
         lock (_gate)
         {
-            expired = CloseExpired(ref starts);
+            expired = _scopes.CloseExpired(_settings.Clock, _settings.Options.MaxScopeAge);
+            starts = expired is not null && _scopes.Count == 0 ? SealOpen(FlushReason.ScopeExpired) : 0;
             retires = _scopes.Count == 0 && !_builder.HasOpen && _builder.Settlement.IsIdle && !_isRetired
                 && _settings.Clock.AgeOf(_usedAt) >= idleTimeout;
             _isRetired |= retires;
@@ -203,6 +194,26 @@ internal sealed class HandleBuffer
             return new HandleStatistics(_acceptedMessages, _acceptedBytes, _builder.HeldMessages, _scopes.Count);
     }
 
+    private FlushWaiter? CloseScope(HandleScopeToken token, long version, bool waits)
+    {
+        FlushWaiter? waiter;
+        int starts;
+        lock (_gate)
+        {
+            if (token.Version != version)
+                return null;
+            waits &= _scopes.Count == 1 && _builder.HasOpen;
+            starts = Close(token);
+            waiter = waits ? _builder.Settlement.BeginWait() : null;
+        }
+
+        _builder.Start(starts);
+        return waiter;
+    }
+
+    private ValueTask EndWait(FlushWaiter? waiter, CancellationToken cancellationToken) =>
+        waiter is null ? default : _builder.Settlement.EndWait(waiter, _settings.SendContext.IsInside, cancellationToken);
+
     private int QueueUnlessHeld()
     {
         // While a writer waits for room, holding back could make it wait for ever.
@@ -223,27 +234,9 @@ internal sealed class HandleBuffer
 
     private int SealOpen(FlushReason reason) => _builder.HasOpen ? _builder.SealAndQueue(reason) : 0;
 
-    private int Close(HandleScopeToken token, FlushReason reason)
+    private int Close(HandleScopeToken token)
     {
         _scopes.Close(token);
-        return _scopes.Count == 0 ? SealOpen(reason) : 0;
-    }
-
-    private List<ExpiredScope>? CloseExpired(ref int starts)
-    {
-        List<ExpiredScope>? expired = null;
-        for (var scope = _scopes.Youngest; scope is not null;)
-        {
-            var older = scope.Next;
-            if (_settings.Clock.AgeOf(scope.OpenedAt) > _settings.Options.MaxScopeAge)
-            {
-                (expired ??= []).Add(new ExpiredScope(scope.OpenerFile, scope.OpenerLine));
-                starts |= Close(scope, FlushReason.ScopeExpired);
-            }
-
-            scope = older;
-        }
-
-        return expired;
+        return _scopes.Count == 0 ? SealOpen(FlushReason.ScopeClosed) : 0;
     }
 }

@@ -20,5 +20,5 @@ internal sealed class HandleScopeToken(HandleBuffer owner) : IScopeToken
 
     public void Close(long version) => owner.CloseScope(this, version);
 
-    public ValueTask CloseAsync(long version) => owner.CloseScope(this, version) ? owner.WaitForSettlementAsync(CancellationToken.None) : default;
+    public ValueTask CloseAsync(long version) => owner.CloseScopeAsync(this, version);
 }

@@ -1,3 +1,5 @@
+using BatchKit.Dispatch;
+
 namespace BatchKit.Buffering;
 
 /// <summary>A handle's open scopes, youngest first, and its free tokens. Guarded by the handle's lock.</summary>
@@ -38,5 +40,24 @@ internal struct HandleScopes
         token.Next = _free;
         _free = token;
         Count--;
+    }
+
+    /// <returns>Where each scope was opened that was too old; null when none was.</returns>
+    public List<ExpiredScope>? CloseExpired(CoarseClock clock, TimeSpan maxAge)
+    {
+        List<ExpiredScope>? expired = null;
+        for (var scope = _youngest; scope is not null;)
+        {
+            var older = scope.Next;
+            if (clock.AgeOf(scope.OpenedAt) > maxAge)
+            {
+                (expired ??= []).Add(new ExpiredScope(scope.OpenerFile, scope.OpenerLine));
+                Close(scope);
+            }
+
+            scope = older;
+        }
+
+        return expired;
     }
 }

@@ -34,19 +34,19 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferingSettings setti
             handle.Flush(reason);
     }
 
-    /// <summary>Completes when all that was queued so far is settled; fails with the first flush that was given up.</summary>
-    public async ValueTask WaitForAllAsync(CancellationToken cancellationToken)
+    /// <summary>The same, and completes when all of it is settled; fails with the first flush that was given up.</summary>
+    public async ValueTask FlushAllAsync(FlushReason reason, CancellationToken cancellationToken)
     {
-        List<Task>? waits = null;
+        List<Task>? flushes = null;
         foreach (var (_, handle) in _handles)
         {
-            var wait = handle.WaitForSettlementAsync(cancellationToken);
-            if (!wait.IsCompletedSuccessfully)
-                (waits ??= []).Add(wait.AsTask());
+            var flush = handle.FlushAsync(reason, cancellationToken);
+            if (!flush.IsCompletedSuccessfully)
+                (flushes ??= []).Add(flush.AsTask());
         }
 
-        if (waits is not null)
-            await Task.WhenAll(waits).ConfigureAwait(false);
+        if (flushes is not null)
+            await Task.WhenAll(flushes).ConfigureAwait(false);
     }
 
     /// <summary>The handle whose scope has held something back for longest; null when nothing is held.</summary>

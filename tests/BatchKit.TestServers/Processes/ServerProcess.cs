@@ -10,7 +10,8 @@ internal sealed class ServerProcess : IDisposable
     private const string NewGroup = "/usr/bin/setsid";
 
     // A parent that is killed with -9 runs no code of its own, but its end of the pipe closes: then all that was started goes too.
-    private const string EndsWithItsParent = "exec 3<&0; { cat <&3 >/dev/null; kill -9 0; } & \"$@\" </dev/null 3<&-; kill -9 0";
+    // The shell becomes the program, so that signals reach it and its exit code comes back; the watcher keeps none of its streams open.
+    private const string EndsWithItsParent = "exec 3<&0; { cat <&3; kill -9 0; } >/dev/null 2>&1 & exec \"$@\" </dev/null 3<&-";
 
     private readonly Process _process;
     private readonly StringBuilder _output = new();

@@ -5,24 +5,24 @@ namespace BatchKit.Diagnostics;
 /// <summary>The core's log messages: ids 1 to 99.</summary>
 internal static partial class Log
 {
-    [LoggerMessage(1, LogLevel.Warning, "Route '{Route}' failed to send {Batches} batches; they are sent again")]
+    [LoggerMessage(1, LogLevel.Warning, "Route '{Route}' failed to send {Batches} batches; they are sent again.")]
     public static partial void SendFailed(this ILogger logger, string route, int batches, Exception failure);
 
-    [LoggerMessage(2, LogLevel.Information, "Route '{Route}' sent again after {Attempts} failed attempts in {Duration}")]
+    [LoggerMessage(2, LogLevel.Information, "Route '{Route}' sent again after {Attempts} failed attempts in {Duration}.")]
     public static partial void SendRecovered(this ILogger logger, string route, int attempts, TimeSpan duration);
 
-    [LoggerMessage(3, LogLevel.Warning, "Route '{Route}' refused {Batches} batches for good; their messages count as failed")]
+    [LoggerMessage(3, LogLevel.Warning, "Route '{Route}' refused {Batches} batches for good; their messages count as failed.")]
     public static partial void BatchesRefused(this ILogger logger, string route, int batches, Exception failure);
 
-    [LoggerMessage(4, LogLevel.Warning, "Route '{Route}' gave up {Batches} batches older than DeliveryTimeout ({DeliveryTimeout}); their messages count as failed")]
+    [LoggerMessage(4, LogLevel.Warning, "Route '{Route}' gave up {Batches} batches older than DeliveryTimeout ({DeliveryTimeout}); their messages count as failed.")]
     public static partial void BatchesGivenUp(this ILogger logger, string route, int batches, TimeSpan deliveryTimeout, Exception failure);
 
-    [LoggerMessage(5, LogLevel.Warning, "A buffering scope was open for longer than MaxScopeAge ({MaxScopeAge}) and was closed; it was opened at {OpenerFile}:{OpenerLine}")]
+    [LoggerMessage(5, LogLevel.Warning, "A buffering scope was open for longer than MaxScopeAge ({MaxScopeAge}) and was closed; it was opened at {OpenerFile}:{OpenerLine}.")]
     public static partial void ScopeExpired(this ILogger logger, TimeSpan maxScopeAge, string openerFile, int openerLine);
 
-    [LoggerMessage(6, LogLevel.Information, "Output buffer '{Buffer}' drained and stopped")]
+    [LoggerMessage(6, LogLevel.Information, "Output buffer '{Buffer}' drained and stopped.")]
     public static partial void Drained(this ILogger logger, string buffer);
 
-    [LoggerMessage(7, LogLevel.Warning, "Output buffer '{Buffer}' stopped with {Messages} messages not sent within DrainTimeout ({DrainTimeout}); they count as dropped")]
+    [LoggerMessage(7, LogLevel.Warning, "Output buffer '{Buffer}' stopped with {Messages} messages not sent within DrainTimeout ({DrainTimeout}); they count as dropped.")]
     public static partial void DrainTimedOut(this ILogger logger, string buffer, long messages, TimeSpan drainTimeout);
 }

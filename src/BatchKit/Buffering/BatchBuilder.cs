@@ -84,9 +84,12 @@ internal struct BatchBuilder(HandleBuffer owner, Lock gate, DispatchPartition[] 
     {
         var batch = _open!;
         _open = null;
+
+        // Read first: once sealed, a queued batch may be sent, settled and in another life before the next line.
+        var isQueued = batch.IsQueued;
         batch.Seal();
         settings.Metrics.CountFlushes(reason, 1);
-        return batch.IsQueued ? 0 : Queue(batch);
+        return isQueued ? 0 : Queue(batch);
     }
 
     /// <summary>Takes out what waits in no queue, to make room. The caller settles it as dropped.</summary>

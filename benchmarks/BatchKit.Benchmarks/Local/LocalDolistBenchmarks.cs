@@ -47,7 +47,7 @@ public class LocalDolistBenchmarks
                 _output.Write(Player, line);
         }
 
-        _ends.ReceiveList();
+        _ends.AwaitList();
     }
 
     [Benchmark]
@@ -59,7 +59,7 @@ public class LocalDolistBenchmarks
                 _output.Write(Player, line);
         }
 
-        _ends.ReceiveList();
+        _ends.AwaitList();
     }
 
     [Benchmark]
@@ -67,6 +67,6 @@ public class LocalDolistBenchmarks
     {
         Lines.CopyTo(_composed);
         _ends.Send(_composed);
-        _ends.ReceiveList();
+        _ends.AwaitList();
     }
 }

@@ -4,13 +4,15 @@ using BatchKit.Benchmarks.Dolist;
 
 namespace BatchKit.Benchmarks.Local;
 
-/// <summary>A connected loopback socket: this node's end of a player's connection, and the player's.</summary>
-/// <remarks>One thread writes and then reads, so that a figure has no waking of threads in it. A list fits into the sockets' buffers.</remarks>
+/// <summary>A connected loopback socket: this node's end of a player's connection, and the player's, who reads on a thread of its own.</summary>
 internal sealed class SocketEnds : IDisposable
 {
     private readonly Socket _server;
     private readonly Socket _client;
-    private readonly byte[] _received = new byte[64 * 1024];
+    private readonly Thread _reader;
+    private int _lists;
+    private int _expectedLists;
+    private volatile bool _isBroken;
 
     public SocketEnds()
     {
@@ -21,6 +23,8 @@ internal sealed class SocketEnds : IDisposable
         _client.Connect(listener.LocalEndPoint!);
         _server = listener.Accept();
         _server.NoDelay = true;
+        _reader = new Thread(Read) { IsBackground = true };
+        _reader.Start();
     }
 
     public void Send(ReadOnlySpan<byte> bytes)
@@ -29,25 +33,37 @@ internal sealed class SocketEnds : IDisposable
             bytes = bytes[_server.Send(bytes)..];
     }
 
-    /// <summary>Reads at the other end until the end mark, and refuses to go on when it is not the list's last byte.</summary>
-    public void ReceiveList()
+    /// <summary>Waits until the other end has read one more list, the end mark last.</summary>
+    /// <remarks>It spins, so that the time until this thread wakes up is not part of a figure.</remarks>
+    public void AwaitList()
     {
-        var count = 0;
-        var last = (byte)0;
-        while (count < Lines.TotalBytes)
-        {
-            var received = _client.Receive(_received);
-            count += received;
-            last = _received[received - 1];
-        }
-
-        if (count != Lines.TotalBytes || last != Lines.EndMark)
-            throw new InvalidOperationException("The end mark is not the last byte: the order is broken.");
+        _expectedLists++;
+        var spin = default(SpinWait);
+        while (Volatile.Read(ref _lists) != _expectedLists && !_isBroken)
+            spin.SpinOnce(sleep1Threshold: -1);
+        if (_isBroken)
+            throw new InvalidOperationException("The end mark is not a list's last byte: the order is broken.");
     }
 
     public void Dispose()
     {
-        _client.Dispose();
         _server.Dispose();
+        _reader.Join();
+        _client.Dispose();
+    }
+
+    private void Read()
+    {
+        var buffer = new byte[64 * 1024];
+        var count = 0;
+        while (_client.Receive(buffer, count, buffer.Length - count, SocketFlags.None) is > 0 and var received)
+        {
+            count += received;
+            if (count < Lines.TotalBytes)
+                continue;
+            _isBroken |= count > Lines.TotalBytes || buffer[count - 1] != Lines.EndMark;
+            count = 0;
+            Volatile.Write(ref _lists, _lists + 1);
+        }
     }
 }

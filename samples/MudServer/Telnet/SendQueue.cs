@@ -18,7 +18,7 @@ internal sealed class SendQueue(Socket socket, int maxBytes) : IDisposable
     private ArrayBufferWriter<byte> _leaving = new();
 
     /// <summary>Adds what the action writes.</summary>
-    /// <returns>When full, what was added would not all be sent, so the connection must go.</returns>
+    /// <returns>Full, once: what was added may not all be sent, so the connection must go. Completed from then on.</returns>
     public QueueResult TryAdd<TState>(TState state, Action<TState, IBufferWriter<byte>> write)
     {
         lock (_lock)
@@ -27,7 +27,10 @@ internal sealed class SendQueue(Socket socket, int maxBytes) : IDisposable
                 return QueueResult.Completed;
             write(state, _waiting);
             Signal();
-            return _waiting.WrittenCount <= maxBytes ? QueueResult.Added : QueueResult.Full;
+            if (_waiting.WrittenCount <= maxBytes)
+                return QueueResult.Added;
+            _isCompleted = true;
+            return QueueResult.Full;
         }
     }
 

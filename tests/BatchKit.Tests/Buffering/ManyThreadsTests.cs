@@ -76,31 +76,6 @@ public sealed class ManyThreadsTests
         Assert.Equal((0, 0), (statistics.BufferedBytes, statistics.OpenScopes));
     }
 
-    [Fact]
-    public async Task A_batch_that_a_flush_seals_while_its_sender_takes_it_is_queued_once()
-    {
-        const int Each = 60_000;
-        var arrived = new OrderCheckingTransport(Threads, inline: false);
-        await using var buffer = new OutputBuffer([new OutputRoute("only", arrived, partitions: 8)]);
-
-        var writers = Enumerable.Range(0, Threads).Select(writer => Task.Run(() =>
-        {
-            var handle = OutputHandle.Connection(node: 1, writer + 1);
-            for (var message = 0; message < Each; message++)
-            {
-                buffer.Write(handle, OrderCheckingTransport.Payload(lane: writer, message));
-
-                // Opening detaches what is queued and still takes unscoped writes.
-                buffer.BeginBufferingScope(handle).Dispose();
-            }
-        })).ToArray();
-        await Task.WhenAll(writers).WithinDeadline();
-        await buffer.FlushAsync().WithinDeadline();
-
-        Assert.Empty(arrived.Faults);
-        Assert.Equal(Threads * Each, arrived.Messages);
-    }
-
     private static BufferingScope OpenSome(OutputBuffer buffer, OutputHandle handle, int choice) => choice switch
     {
         < 4 => buffer.BeginBufferingScope(handle),

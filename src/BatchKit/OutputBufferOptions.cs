@@ -23,7 +23,7 @@ public sealed class OutputBufferOptions : IValidatableObject
 
     /// <summary>
     /// The most bytes accepted and not yet settled, in all; 64 MiB by default. Counts payloads, headers, and 4 bytes a message. At the limit
-    /// <see cref="Overflow"/> says what happens.
+    /// <see cref="Overflow"/> says what happens. A batch reserves at least 256 bytes, so many small ones reach the limit before their payloads do.
     /// </summary>
     [Range(1024, 1L << 40)]
     public long MaxBufferedBytes { get; set; } = 64L * 1024 * 1024;

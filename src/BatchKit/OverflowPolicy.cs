@@ -22,8 +22,8 @@ public enum OverflowPolicy
     DropNewest = 2,
 
     /// <summary>
-    /// The oldest batches that are not under way are dropped, counted, until there is room. When all that is buffered is under way,
-    /// nothing older can go, and the new message is dropped as with <see cref="DropNewest"/>.
+    /// The oldest batches that are not under way are dropped, counted, until there is room: first those that wait to be sent, then, where none waits, what open scopes
+    /// hold. When all that is buffered is under way, nothing older can go, and the new message is dropped as with <see cref="DropNewest"/>.
     /// </summary>
     DropOldest = 3,
 }

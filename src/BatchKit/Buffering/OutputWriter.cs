@@ -50,10 +50,18 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         // After the reservation has been asked for, every further write is queued at once, so what is held now is all there is.
         handles.FlushAll(FlushReason.RoomNeeded);
         await reservation.ConfigureAwait(false);
-        var result = TryAppend(handle, payload.Span, header, prepaid: cost);
-        if (result == AppendResult.Accepted)
-            return;
-        settings.Budget.Release(cost);
+        var result = AppendResult.Retired;
+        try
+        {
+            result = TryAppend(handle, payload.Span, header, prepaid: cost);
+        }
+        finally
+        {
+            // A router may throw as well.
+            if (result != AppendResult.Accepted)
+                settings.Budget.Release(cost);
+        }
+
         ThrowIfStopped(result);
     }
 

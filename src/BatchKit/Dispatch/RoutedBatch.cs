@@ -31,6 +31,5 @@ internal sealed class RoutedBatch(PendingBatch content, int route) : MessageBatc
     {
         Next = null;
         IsSettled = false;
-        Identify(default, number: 0);
     }
 }

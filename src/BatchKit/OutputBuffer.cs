@@ -92,7 +92,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         var maxMessageBytes = Math.Min(options.MaxMessageBytes, routes.Min(static route => route.Transport.MaxMessageBytes));
         _writer = new OutputWriter(_handles, _ambientScopes, _dispatcher, settings, maxMessageBytes, name);
         _watch = new BufferWatch(_handles, clock, options, timeProvider);
-        _metrics.Observe(GetStatistics);
+        _metrics.Observe(GetStatistics, _dispatcher.CountUnscopedBatches);
     }
 
     /// <summary>What metrics, logs and health checks call the buffer.</summary>

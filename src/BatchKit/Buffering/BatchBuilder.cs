@@ -74,7 +74,7 @@ internal struct BatchBuilder(HandleBuffer owner, Lock gate, DispatchPartition[] 
         {
             batch.Seal();
             _open = null;
-            settings.Metrics.CountFlushes(FlushReason.Unscoped, 1);
+            partitions[0].CountUnscoped();
         }
 
         return starts;
@@ -88,7 +88,7 @@ internal struct BatchBuilder(HandleBuffer owner, Lock gate, DispatchPartition[] 
         // Read first: once sealed, a queued batch may be sent, settled and in another life before the next line.
         var isQueued = batch.IsQueued;
         batch.Seal();
-        settings.Metrics.CountFlushes(reason, 1);
+        settings.Metrics.CountFlush(reason);
         return isQueued ? 0 : Queue(batch);
     }
 
@@ -121,7 +121,7 @@ internal struct BatchBuilder(HandleBuffer owner, Lock gate, DispatchPartition[] 
     }
 
     private readonly bool IsFull(PendingBatch batch, int payloadBytes) =>
-        batch.Bytes + (long)payloadBytes > settings.Options.MaxBatchBytes || batch.Count >= settings.Options.MaxBatchMessages;
+        batch.Bytes + (long)payloadBytes > settings.MaxBatchBytes || batch.Count >= settings.MaxBatchMessages;
 
     private readonly int Queue(PendingBatch batch)
     {

@@ -17,7 +17,11 @@ internal sealed record BufferingSettings(
 {
     private long _order;
 
-    public bool Lingers => Options.Linger > TimeSpan.Zero;
+    public bool Lingers { get; } = Options.Linger > TimeSpan.Zero;
+
+    public int MaxBatchBytes { get; } = Options.MaxBatchBytes;
+
+    public int MaxBatchMessages { get; } = Options.MaxBatchMessages;
 
     /// <summary>The next place in the order of batches over all handles; needed only where the oldest may have to go.</summary>
     public long NextOrder() => Options.Overflow == OverflowPolicy.DropOldest ? Interlocked.Increment(ref _order) : 0;

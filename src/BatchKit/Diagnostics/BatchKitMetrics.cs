@@ -44,7 +44,7 @@ internal sealed class BatchKitMetrics : IDisposable
 
     public long RefusedMessages => Volatile.Read(ref _refusedMessages);
 
-    public void CountFlushes(FlushReason reason, int batches) => Interlocked.Add(ref _flushes[(int)reason], batches);
+    public void CountFlush(FlushReason reason) => Interlocked.Increment(ref _flushes[(int)reason]);
 
     public void CountRefused() => Interlocked.Increment(ref _refusedMessages);
 
@@ -63,7 +63,7 @@ internal sealed class BatchKitMetrics : IDisposable
     }
 
     /// <summary>Shows the buffer's own counters.</summary>
-    public void Observe(Func<OutputStatistics> read)
+    public void Observe(Func<OutputStatistics> read, Func<long> readUnscopedBatches)
     {
         Count("batchkit.messages.accepted", "Messages taken by a write.", s => s.AcceptedMessages);
         Count("batchkit.messages.acknowledged", "Messages that every route acknowledged.", s => s.AcknowledgedMessages);
@@ -75,7 +75,7 @@ internal sealed class BatchKitMetrics : IDisposable
         Gauge("batchkit.handles", "{handle}", "Handles that the buffer holds state for.", s => s.LiveHandles);
         Gauge("batchkit.scopes", "{scope}", "Buffering scopes that are open.", s => s.OpenScopes);
         _meter.CreateObservableCounter("batchkit.messages.dropped", () => Dropped(read()), "{message}", "Messages dropped, by reason.");
-        _meter.CreateObservableCounter("batchkit.batches", Flushes, "{batch}", "Batches sealed, by the reason of the flush.");
+        _meter.CreateObservableCounter("batchkit.batches", () => Flushes(readUnscopedBatches()), "{batch}", "Batches sealed, by the reason of the flush.");
 
         void Count(string name, string description, Func<OutputStatistics, long> of) =>
             _meter.CreateObservableCounter(name, () => of(read()), null, description);
@@ -91,9 +91,12 @@ internal sealed class BatchKitMetrics : IDisposable
         new(statistics.StopDroppedMessages, new KeyValuePair<string, object?>("batchkit.reason", nameof(DropReason.Stopped))),
     ];
 
-    private IEnumerable<Measurement<long>> Flushes()
+    private IEnumerable<Measurement<long>> Flushes(long unscopedBatches)
     {
         foreach (var reason in Reasons)
-            yield return new(Volatile.Read(ref _flushes[(int)reason]), new KeyValuePair<string, object?>("batchkit.reason", reason.ToString()));
+        {
+            var batches = Volatile.Read(ref _flushes[(int)reason]) + (reason == FlushReason.Unscoped ? unscopedBatches : 0);
+            yield return new(batches, new KeyValuePair<string, object?>("batchkit.reason", reason.ToString()));
+        }
     }
 }

@@ -31,6 +31,8 @@ internal sealed class DispatchPartition(DispatchSettings settings, string routeN
 
     public long FailedSends => sender.Counters.FailedSends;
 
+    public long UnscopedBatches => sender.Counters.UnscopedBatches + _evicted.UnscopedBatches;
+
     public PartitionFailure? Failure => sender.Failure;
 
     /// <summary>The place in the buffer's order of the batch that waits longest; null when none waits.</summary>
@@ -63,6 +65,9 @@ internal sealed class DispatchPartition(DispatchSettings settings, string routeN
             return _isSending = true;
         }
     }
+
+    /// <summary>Counts a batch that its writer sealed because it must start the sender: until then the sender's counters are the writer's.</summary>
+    public void CountUnscoped() => sender.Counters.CountUnscoped(1);
 
     /// <summary>Sends what waits: on this thread where the transport does not block, else on the pool.</summary>
     public void Start()
@@ -106,9 +111,13 @@ internal sealed class DispatchPartition(DispatchSettings settings, string routeN
             batch = _queue.Dequeue();
         }
 
-        batch.Content.EnsureSealed();
+        var sealedHere = batch.Content.EnsureSealed();
         lock (_evictionGate)
+        {
+            _evicted.CountUnscoped(sealedHere ? 1 : 0);
             OutgoingSend.Settle(batch, Settled.Evicted, failure: null, _evicted);
+        }
+
         return true;
     }
 
@@ -187,7 +196,7 @@ internal sealed class DispatchPartition(DispatchSettings settings, string routeN
         {
             if (!sender.IsAborted)
                 return true;
-            sender.Send.EnsureSealed();
+            sender.Seal();
             sender.Drop();
         }
 

@@ -93,7 +93,7 @@ internal sealed class Dispatcher : IAsyncDisposable
         RefusedMessages = _settings.Metrics.RefusedMessages,
         PendingMessages = _partitions.Sum(static partition => partition.CountPendingMessages()),
         BufferedBytes = 0,
-        Batches = _settings.Metrics.Batches,
+        Batches = _settings.Metrics.Batches + CountUnscopedBatches(),
         Sends = _partitions.Sum(static partition => partition.Sends),
         FailedSends = _partitions.Sum(static partition => partition.FailedSends),
         LiveHandles = 0,
@@ -110,6 +110,9 @@ internal sealed class Dispatcher : IAsyncDisposable
             return $"Route '{partition.RouteName}' has not been able to send for {since.TotalSeconds:0} s ({failure.Attempts} attempts): {failure.Cause.Message}";
         }),
     ];
+
+    /// <summary>Batches that were sealed because their sender came for them; all others are counted by the metrics.</summary>
+    public long CountUnscopedBatches() => _partitions.Sum(static partition => partition.UnscopedBatches);
 
     private long CountMessages(Settled outcome) =>
         _partitions.Sum(partition => partition.CountMessages(outcome)) + _evictedHeld.Messages(outcome);

@@ -4,14 +4,20 @@ namespace BatchKit.Dispatch;
 internal sealed class PartitionCounters
 {
     private readonly long[] _settledMessages = new long[(int)Settled.Failed + 1];
+    private long _unscopedBatches;
     private long _sends;
     private long _failedSends;
+
+    /// <summary>Batches that were sealed because their sender came for them.</summary>
+    public long UnscopedBatches => Volatile.Read(ref _unscopedBatches);
 
     public long Sends => Volatile.Read(ref _sends);
 
     public long FailedSends => Volatile.Read(ref _failedSends);
 
     public long Messages(Settled outcome) => Volatile.Read(ref _settledMessages[(int)outcome]);
+
+    public void CountUnscoped(int batches) => Volatile.Write(ref _unscopedBatches, _unscopedBatches + batches);
 
     public void CountSend() => Volatile.Write(ref _sends, _sends + 1);
 

@@ -45,10 +45,8 @@ internal sealed class PartitionSender : IAsyncDisposable
     /// <summary>Sends what was taken; completes when each of its batches is settled.</summary>
     public ValueTask SendAsync()
     {
-        var sealedHere = Send.EnsureSealed();
+        Seal();
         Send.Number(_producer, ref _lastNumber);
-        if (sealedHere > 0)
-            _settings.Metrics.CountFlushes(FlushReason.Unscoped, sealedHere);
         if (_settings.Metrics.IsObservingSends || BatchKitTracing.IsListening)
             return FinishAsync(new SendObservation(_settings, _routeName, Send));
         var pending = BeginSend();
@@ -57,6 +55,14 @@ internal sealed class PartitionSender : IAsyncDisposable
         pending.GetAwaiter().GetResult();
         Complete();
         return default;
+    }
+
+    /// <summary>Seals what was taken and still took unscoped writes.</summary>
+    public void Seal()
+    {
+        var sealedHere = Send.EnsureSealed();
+        if (sealedHere > 0)
+            Counters.CountUnscoped(sealedHere);
     }
 
     public void Abort() => _deadline.Abort();

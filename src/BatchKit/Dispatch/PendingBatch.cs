@@ -20,6 +20,8 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     private int _routesLeft;
     private int _references;
 
+    public PendingBatchPool Pool => pool;
+
     /// <summary>The lock of the handle that the batch belongs to.</summary>
     public Lock Gate { get; private set; } = null!;
 

@@ -1,5 +1,5 @@
-using BatchKit.TransportSpecification.Support;
 using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Tests.Dispatch;
 

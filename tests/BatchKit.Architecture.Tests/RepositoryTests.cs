@@ -55,7 +55,7 @@ public sealed partial class RepositoryTests
             .Where(path => !solution.Contains($"\"{path}\"", StringComparison.Ordinal)));
     }
 
-    [GeneratedRegex(@"(?<![\w.$}/\-])(/home/|/Users/|/root/|/tmp/|/work/|/mnt/|[A-Z]:\\)\w+", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
+    [GeneratedRegex(@"(?<![\w.$}/\-])(/home/|/Users/|/root/|/tmp/|/mnt/|[A-Z]:\\)\w+", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
     private static partial Regex MachinePath { get; }
 
     [GeneratedRegex(@"\b(TO" + "DO|FIX" + @"ME|HA" + @"CK|XX" + @"X)\b", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]

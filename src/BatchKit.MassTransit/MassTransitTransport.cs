@@ -66,7 +66,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     {
         try
         {
-            await SendFrameAsync(FrameBuffer.Encode(batches.Span), node, cancellationToken).ConfigureAwait(false);
+            await SendFrameAsync(Encode(batches.Span), node, cancellationToken).ConfigureAwait(false);
         }
         catch (MessageReturnedException exception)
         {
@@ -93,7 +93,14 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
 
     private Task SendAsync(PlannedFrame frame, CancellationToken cancellationToken) => frame.IsTooLarge(Options.MaxFrameBytes)
         ? Task.FromException(new FrameTooLargeException(Options.MaxFrameBytes))
-        : SendFrameAsync(FrameBuffer.Encode(CollectionsMarshal.AsSpan(frame.Batches)), frame.Node, cancellationToken);
+        : SendFrameAsync(Encode(CollectionsMarshal.AsSpan(frame.Batches)), frame.Node, cancellationToken);
+
+    // An array of the frame's exact size is what MassTransit's transports take.
+    private static byte[] Encode(ReadOnlySpan<MessageBatch> batches)
+    {
+        using var frame = PooledFrame.Encode(batches);
+        return frame.Bytes.ToArray();
+    }
 
     private async Task SendFrameAsync(byte[] frame, int? node, CancellationToken cancellationToken)
     {

@@ -88,16 +88,15 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     // Reads the batches before its first await only, so that a send that was given up does not touch memory that is used again.
     private async Task<PublishResult> PublishAsync(IChannel channel, PlannedFrame frame)
     {
-        using var bytes = new PooledFrame(FrameWriter.Measure(frame.Batches));
-        FrameWriter.Write(bytes, frame.Batches);
-        if (bytes.Bytes.Length > _options.MaxFrameBytes)
+        using var encoded = PooledFrame.Encode(frame.Batches);
+        if (encoded.Bytes.Length > _options.MaxFrameBytes)
             return new PublishResult(PublishOutcome.TooLarge);
         var properties = new BasicProperties { Persistent = _options.Durable };
         try
         {
             // Never cancelled by a token: that can corrupt the client's tracking of confirms (rabbitmq-dotnet-client, issue 1900).
             await channel.BasicPublishAsync(_topology.Exchange, frame.Destination.RoutingKey, mandatory: !frame.Destination.IsAll, properties,
-                bytes.Bytes, CancellationToken.None).ConfigureAwait(false);
+                encoded.Bytes, CancellationToken.None).ConfigureAwait(false);
             return new PublishResult(PublishOutcome.Confirmed);
         }
         catch (PublishException exception)

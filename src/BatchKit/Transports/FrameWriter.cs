@@ -26,9 +26,15 @@ public static class FrameWriter
     public static void Write(IBufferWriter<byte> output, ReadOnlySpan<MessageBatch> batches)
     {
         ArgumentNullException.ThrowIfNull(output);
+        output.Advance(Write(output.GetSpan(Measure(batches)), batches));
+    }
+
+    /// <summary>Writes one frame into memory that is large enough, as <see cref="Measure(ReadOnlySpan{MessageBatch})"/> says.</summary>
+    /// <returns>How many bytes it took.</returns>
+    internal static int Write(Span<byte> target, ReadOnlySpan<MessageBatch> batches)
+    {
         if (batches.IsEmpty)
             throw new ArgumentException("A frame has at least one batch.", nameof(batches));
-        var target = output.GetSpan(Measure(batches));
         var producer = batches[0].Producer;
         var position = WritePrologue(target, producer, batches.Length);
         var lastNumber = 0L;
@@ -40,7 +46,7 @@ public static class FrameWriter
             position = WriteBatch(target, position, batch);
         }
 
-        output.Advance(position);
+        return position;
     }
 
     private static long Measure(MessageBatch batch)

@@ -1,15 +1,20 @@
 namespace BatchKit.Transports;
 
 /// <summary>The arithmetic of pauses between failed sends: they double up to a limit, each less a random part of up to a half.</summary>
+/// <remarks>Without state: use it from any thread.</remarks>
 /// <param name="firstDelay">The pause after the first failure.</param>
 /// <param name="maxDelay">The longest pause.</param>
-internal sealed class RetrySchedule(TimeSpan firstDelay, TimeSpan maxDelay)
+public sealed class RetrySchedule(TimeSpan firstDelay, TimeSpan maxDelay)
 {
     // 2^62 ticks are 14,000 years: past any limit, and still short of an overflow.
     private const int MaxDoublings = 62;
 
+    /// <summary>The pause before the next attempt.</summary>
+    /// <param name="failures">How many attempts in a row have failed, from 1.</param>
+    /// <param name="random">Where the random part comes from.</param>
     public TimeSpan DelayAfter(int failures, Random random)
     {
+        ArgumentNullException.ThrowIfNull(random);
         var doublings = Math.Clamp(failures - 1, 0, MaxDoublings);
         var isBelowLimit = firstDelay.Ticks <= maxDelay.Ticks >> doublings;
         var ticks = isBelowLimit ? firstDelay.Ticks << doublings : maxDelay.Ticks;

@@ -31,6 +31,8 @@ public sealed class BrokerFaultTests
             using var isUp = new CancellationTokenSource();
             var writing = WriteUntilAsync(node.Output, handle, written, isUp.Token);
             await node.Received.WaitForMessagesAsync(written + 20);
+            if (kill == 0)
+                await server.SyncDeclarationsAsync();
             await server.KillAsync();
             await server.StartAsync();
             await isUp.CancelAsync();

@@ -38,6 +38,8 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
             var stalled = way.NextHop.Stall();
             await stalled.EnteredAsync();
             await way.WaitForAcknowledgedAsync(500);
+            if (kill == 0)
+                await server.SyncDeclarationsAsync();
             await server.KillAsync();
             stalled.Release();
             await server.StartAsync();

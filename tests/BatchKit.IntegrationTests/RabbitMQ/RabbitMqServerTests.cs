@@ -17,6 +17,7 @@ public sealed class RabbitMqServerTests
         {
             await channel.QueueDeclareAsync("kept", durable: true, exclusive: false, autoDelete: false);
             await channel.BasicPublishAsync(string.Empty, "kept", mandatory: true, new BasicProperties { Persistent = true }, new byte[] { 1 });
+            await server.SyncDeclarationsAsync();
             await server.KillAsync();
         }
 

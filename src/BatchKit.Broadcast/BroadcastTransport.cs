@@ -1,0 +1,198 @@
+using System.Collections.Immutable;
+using System.Diagnostics.CodeAnalysis;
+using BatchKit.Broadcast.Connections;
+using BatchKit.Broadcast.Fanout;
+using BatchKit.Broadcast.Groups;
+using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
+using Microsoft.Extensions.ObjectPool;
+
+namespace BatchKit.Broadcast;
+
+/// <summary>The last hop: gives batches to this node's connections and to the members of groups, each in one write a send.</summary>
+/// <remarks>
+/// <para>A send completes when every connection's socket or queue has its share. A batch for a connection that is gone is refused; one for a group without members is acknowledged.
+/// Control messages (<see cref="ControlMessage"/>) in a connection's output take effect in its order, before any later batch of the same send.</para>
+/// <para>Use it from any thread. Sends may overlap; order holds within each.</para>
+/// </remarks>
+public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
+{
+    private readonly ObjectPool<FanoutWork> _works;
+    private readonly TimeProvider _timeProvider;
+    private readonly ILogger _logger;
+    private readonly ConnectionSweep _sweep;
+    private volatile bool _isDisposed;
+
+    /// <summary>Makes a transport without connections; a listener or a mapped WebSocket endpoint brings them.</summary>
+    /// <param name="options">Its settings; the defaults when null.</param>
+    /// <param name="node">This process's node number, which is part of every handle, from 0 to <see cref="OutputHandle.MaxNode"/>.</param>
+    /// <param name="timeProvider">The clock of all time limits; the system's when null.</param>
+    /// <param name="logger">Gets what goes wrong with connections; nobody when null.</param>
+    /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range; the message names it.</exception>
+    public BroadcastTransport(BroadcastOptions? options = null, int node = 0, TimeProvider? timeProvider = null, ILogger<BroadcastTransport>? logger = null)
+    {
+        Options = options ?? new BroadcastOptions();
+        BroadcastOptionsValidator.ThrowIfInvalid(Options);
+        ArgumentOutOfRangeException.ThrowIfNegative(node);
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
+        _timeProvider = timeProvider ?? TimeProvider.System;
+        _logger = logger ?? NullLogger<BroadcastTransport>.Instance;
+        _works = new DefaultObjectPool<FanoutWork>(new FanoutWorkPolicy(Counters));
+        Connections = new ConnectionTable(Options, node, _timeProvider);
+        _sweep = new ConnectionSweep(Connections, Options, _timeProvider, _logger);
+    }
+
+    /// <inheritdoc/>
+    /// <remarks>True: a send to few connections takes microseconds, and a send to many goes on on the thread pool.</remarks>
+    public bool SendsWithoutBlocking => true;
+
+    /// <inheritdoc/>
+    /// <remarks>Half of <see cref="BroadcastOptions.MaxQueuedBytes"/>, because telnet may double every byte.</remarks>
+    public int MaxMessageBytes => (Options.MaxQueuedBytes / 2) - MaxFramingBytes;
+
+    internal BroadcastOptions Options { get; }
+
+    internal DeliveryCounters Counters { get; } = new();
+
+    internal ConnectionTable Connections { get; }
+
+    internal GroupTable Groups { get; } = new();
+
+    // A WebSocket frame's header, or what goes around a GMCP message.
+    private const int MaxFramingBytes = 16;
+
+    /// <inheritdoc/>
+    public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    {
+        ObjectDisposedException.ThrowIf(_isDisposed, this);
+        cancellationToken.ThrowIfCancellationRequested();
+        var work = _works.Get();
+        var outcomes = Stage(batches.Span, work.Staged);
+        if (work.Staged.Count > FanoutWork.MaxInlineConnections)
+            return FinishAsync(work, work.RunAsync(), outcomes);
+        work.RunInline();
+        Return(work);
+        return outcomes is null ? default : ValueTask.FromException(Refusal(outcomes));
+    }
+
+    /// <summary>Who is in a group on this node.</summary>
+    /// <param name="group">The group's name.</param>
+    /// <returns>The members of this moment; empty when there is no such group.</returns>
+    public IReadOnlyList<ClientConnection> GetMembers(string group) => Groups.GetMembers(group);
+
+    /// <summary>The groups that a connection is in.</summary>
+    /// <returns>Their names; empty when it is in none, or gone.</returns>
+    public IReadOnlyList<string> GetGroups(OutputHandle connection) => Connections.TryGet(connection, out var found) ? found.Memberships.Names : [];
+
+    /// <summary>Finds a connection of this node.</summary>
+    /// <returns>False when it is gone, or lives elsewhere.</returns>
+    public bool TryGetConnection(OutputHandle handle, [MaybeNullWhen(false)] out ClientConnection connection) => Connections.TryGet(handle, out connection);
+
+    /// <summary>Reads the counters. Walks the connections: for a page or a test, not for a hot path.</summary>
+    public BroadcastStatistics GetStatistics() => DeliveryStatistics.Read(Counters, Connections, Groups.Count);
+
+    /// <summary>Takes no more output, lets every client read what waits for it and the goodbye within <see cref="BroadcastOptions.DrainTimeout"/>, and closes it.</summary>
+    /// <remarks>Call it when nobody new is let in any more. It may be called again.</remarks>
+    /// <param name="cancellationToken">Ends the wait: who has not read by then is disconnected.</param>
+    public Task DrainAsync(CancellationToken cancellationToken) =>
+        new ConnectionDrain(this, _timeProvider, _logger).RunAsync(cancellationToken);
+
+    /// <summary>Disconnects everybody at once who is left; drain first.</summary>
+    public async ValueTask DisposeAsync()
+    {
+        if (_isDisposed)
+            return;
+        _isDisposed = true;
+        await _sweep.DisposeAsync().ConfigureAwait(false);
+        foreach (var connection in Connections.All)
+            connection.Abort(DisconnectReason.Stopped);
+    }
+
+    private async ValueTask FinishAsync(FanoutWork work, Task running, BatchOutcome[]? outcomes)
+    {
+        await running.ConfigureAwait(false);
+        Return(work);
+        if (outcomes is not null)
+            throw Refusal(outcomes);
+    }
+
+    private void Return(FanoutWork work)
+    {
+        work.Staged.Clear();
+        _works.Return(work);
+    }
+
+    /// <returns>The outcomes when a batch is refused; null when none is.</returns>
+    private BatchOutcome[]? Stage(ReadOnlySpan<MessageBatch> batches, StagedSend staged)
+    {
+        if (batches.Length == 1 && !batches[0].Handle.IsConnection)
+        {
+            staged.StageOnly(batches[0], Groups.GetMembers(batches[0].Handle.Name!));
+            return null;
+        }
+
+        BatchOutcome[]? outcomes = null;
+        for (var index = 0; index < batches.Length; index++)
+        {
+            var batch = batches[index];
+            if (!batch.Handle.IsConnection)
+                staged.Stage(batch, Groups.GetMembers(batch.Handle.Name!));
+            else if (!TryStage(batch, staged))
+                Refuse(ref outcomes, batches.Length, index);
+        }
+
+        return outcomes;
+    }
+
+    private bool TryStage(MessageBatch batch, StagedSend staged)
+    {
+        if (!Connections.TryGet(batch.Handle, out var connection) || staged.IsClosed(connection))
+            return false;
+        var headers = batch.Headers;
+        for (var index = 0; index < headers.Length; index++)
+        {
+            if (headers[index]?.Kind == MessageKind.Control && Obey(connection, batch[index].Payload.Span))
+            {
+                staged.Stage(batch, connection, index, closes: true);
+                return true;
+            }
+        }
+
+        staged.Stage(batch, connection, batch.Count, closes: false);
+        return true;
+    }
+
+    /// <returns>True when the connection is to be closed behind the messages before.</returns>
+    private bool Obey(ClientConnection connection, ReadOnlySpan<byte> payload)
+    {
+        if (!ControlMessage.TryRead(payload, out var control))
+            Connections.CountUnknownControl();
+        else if (control.Operation == ControlOperation.JoinGroup)
+            Join(connection, control.Group);
+        else if (control.Operation == ControlOperation.LeaveGroup)
+            Groups.Leave(connection, control.Group);
+        else
+            Groups.LeaveAll(connection);
+        return control.Operation == ControlOperation.Close;
+    }
+
+    private void Join(ClientConnection connection, string group)
+    {
+        connection.MarkAuthenticated();
+        Groups.Join(connection, group);
+    }
+
+    private static void Refuse(ref BatchOutcome[]? outcomes, int count, int index)
+    {
+        if (outcomes is null)
+        {
+            outcomes = new BatchOutcome[count];
+            Array.Fill(outcomes, BatchOutcome.Acknowledged);
+        }
+
+        outcomes[index] = BatchOutcome.Refused;
+    }
+
+    private static BatchSendException Refusal(BatchOutcome[] outcomes) => new(ImmutableArray.Create(outcomes), "A connection is gone.");
+}

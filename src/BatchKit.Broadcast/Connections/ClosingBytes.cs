@@ -1,0 +1,10 @@
+using BatchKit.Broadcast.WebSockets;
+
+namespace BatchKit.Broadcast.Connections;
+
+/// <summary>What a protocol says last, and to keep a silent connection alive.</summary>
+internal static class ClosingBytes
+{
+    public static ReadOnlySpan<byte> For(ClientProtocol protocol, DisconnectReason reason) =>
+        protocol == ClientProtocol.WebSocket ? WebSocketClosings.FrameFor(reason) : [];
+}

@@ -1,0 +1,92 @@
+using BatchKit.Broadcast.Receiving;
+using Microsoft.Extensions.Logging;
+
+namespace BatchKit.Broadcast.Connections;
+
+/// <summary>Leads one connection from its first byte until it is gone: the same for every protocol.</summary>
+internal sealed class ConnectionLife(BroadcastTransport transport, IOutputBuffer? output, TimeProvider timeProvider, ILogger logger)
+{
+    /// <summary>Completes when the connection has left its groups and the table, and its handler has ended. Never throws.</summary>
+    /// <param name="connection">Not in the table yet.</param>
+    /// <param name="inbound">Reads it.</param>
+    /// <param name="handlers">Makes its handler.</param>
+    public async Task RunAsync(ClientConnection connection, IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers)
+    {
+        using var ending = new CancellationTokenSource();
+        IConnectionHandler? handler = null;
+        transport.Connections.Add(connection);
+        try
+        {
+            handler = handlers(connection);
+            await handler.StartAsync(ending.Token).ConfigureAwait(false);
+            var delivery = new InboundDelivery(connection, handler, output, transport.Options);
+            var reading = inbound.RunAsync(delivery, ending.Token);
+            await Task.WhenAny(reading, connection.Closing).ConfigureAwait(false);
+            if (reading.IsCompleted)
+                await FollowAsync(connection, handler, await reading.ConfigureAwait(false), ending.Token).ConfigureAwait(false);
+            await WriteRestAsync(connection, reading).ConfigureAwait(false);
+            await ending.CancelAsync().ConfigureAwait(false);
+            await reading.ConfigureAwait(false);
+        }
+        catch (Exception exception)
+        {
+            Log.HandlerFailed(logger, exception, connection);
+            connection.Close(DisconnectReason.HandlerFailed);
+            await WriteRestAsync(connection, Task.CompletedTask).ConfigureAwait(false);
+        }
+
+        transport.Groups.LeaveAll(connection);
+        transport.Connections.Remove(connection);
+        if (handler is not null)
+            await EndAsync(connection, handler).ConfigureAwait(false);
+    }
+
+    /// <summary>Does what the end of the input asks for.</summary>
+    private async Task FollowAsync(ClientConnection connection, IConnectionHandler handler, InboundEnd end, CancellationToken cancellationToken)
+    {
+        if (end == InboundEnd.Lost)
+        {
+            connection.Abort(DisconnectReason.ConnectionLost);
+            return;
+        }
+
+        if (end == InboundEnd.Finished && await handler.FinishAsync(cancellationToken).ConfigureAwait(false))
+            await WaitAsync(connection, connection.Closing).ConfigureAwait(false);
+        connection.Close(end == InboundEnd.ProtocolError ? DisconnectReason.ProtocolError : DisconnectReason.ClientClosed);
+    }
+
+    /// <summary>Lets the client read what waits, and close its side: closing with input unread would reset the connection, and it might lose the last lines.</summary>
+    private async Task WriteRestAsync(ClientConnection connection, Task reading)
+    {
+        if (!await WaitAsync(connection, Task.WhenAll(connection.Output.Ended, reading)).ConfigureAwait(false))
+            connection.Abort(DisconnectReason.SlowConsumer);
+        connection.Output.Abort(DeliveryOutcome.DroppedClosed);
+    }
+
+    private async Task<bool> WaitAsync(ClientConnection connection, Task task)
+    {
+        try
+        {
+            var isStopping = connection.Closing is { IsCompletedSuccessfully: true, Result: DisconnectReason.Stopped };
+            var limit = isStopping ? transport.Options.DrainTimeout : transport.Options.CloseTimeout;
+            await task.WaitAsync(limit, timeProvider).ConfigureAwait(false);
+            return true;
+        }
+        catch (TimeoutException)
+        {
+            return false;
+        }
+    }
+
+    private async Task EndAsync(ClientConnection connection, IConnectionHandler handler)
+    {
+        try
+        {
+            await handler.EndAsync(await connection.Closing.ConfigureAwait(false)).ConfigureAwait(false);
+        }
+        catch (Exception exception)
+        {
+            Log.HandlerFailed(logger, exception, connection);
+        }
+    }
+}

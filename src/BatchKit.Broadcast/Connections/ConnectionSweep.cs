@@ -1,0 +1,72 @@
+using BatchKit.Broadcast.Telnet;
+using BatchKit.Broadcast.WebSockets;
+using Microsoft.Extensions.Logging;
+
+namespace BatchKit.Broadcast.Connections;
+
+/// <summary>Looks after all connections once in a while: those that do not read, are silent, or are not authenticated in time.</summary>
+internal sealed class ConnectionSweep : IAsyncDisposable
+{
+    private static readonly TimeSpan LongestPeriod = TimeSpan.FromSeconds(1);
+
+    private readonly ConnectionTable _connections;
+    private readonly BroadcastOptions _options;
+    private readonly ILogger _logger;
+    private readonly TimeSpan _period;
+    private readonly ITimer _timer;
+
+    public ConnectionSweep(ConnectionTable connections, BroadcastOptions options, TimeProvider timeProvider, ILogger logger)
+    {
+        _connections = connections;
+        _options = options;
+        _logger = logger;
+        _period = PeriodFor(options);
+        _timer = timeProvider.CreateTimer(static state => ((ConnectionSweep)state!).Run(), this, _period, _period);
+    }
+
+    public ValueTask DisposeAsync() => _timer.DisposeAsync();
+
+    private static TimeSpan PeriodFor(BroadcastOptions options)
+    {
+        TimeSpan?[] limits = [options.SlowConsumerTimeout, options.IdleTimeout, options.AuthenticationTimeout, options.KeepAliveInterval];
+        var quarter = limits.Min()!.Value / 4;
+        return quarter < LongestPeriod ? quarter : LongestPeriod;
+    }
+
+    private void Run()
+    {
+        var swept = 0;
+        foreach (var connection in _connections.All)
+        {
+            if (connection.Closing.IsCompleted)
+                continue;
+            if (connection.Output.IsStalled(_options.SlowConsumerTimeout))
+                connection.Abort(DisconnectReason.SlowConsumer);
+            else if (connection.Activity.RecordAge >= _options.IdleTimeout)
+                connection.Close(DisconnectReason.Idle);
+            else if (!connection.IsAuthenticated && connection.Activity.Age >= _options.AuthenticationTimeout)
+                connection.Close(DisconnectReason.NotAuthenticated);
+            else
+            {
+                KeepAlive(connection);
+                continue;
+            }
+
+            swept++;
+        }
+
+        if (swept > 0)
+            Log.ClientsSwept(_logger, swept, _period);
+    }
+
+    private void KeepAlive(ClientConnection connection)
+    {
+        if (!(connection.Activity.Silence >= _options.KeepAliveInterval))
+            return;
+        connection.Activity.NoteKeepAlive();
+        if (connection.Protocol == ClientProtocol.Telnet)
+            connection.SendControl(TelnetCode.KeepAlive);
+        else if (connection.Protocol == ClientProtocol.WebSocket)
+            connection.SendControl(WebSocketEncoder.Ping);
+    }
+}

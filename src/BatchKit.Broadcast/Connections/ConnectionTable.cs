@@ -1,0 +1,83 @@
+using System.Collections.Concurrent;
+using System.Diagnostics.CodeAnalysis;
+using System.Net;
+using System.Net.Sockets;
+
+namespace BatchKit.Broadcast.Connections;
+
+/// <summary>This node's connections by number, and the room that there is for more.</summary>
+internal sealed class ConnectionTable(BroadcastOptions options, int node, TimeProvider timeProvider)
+{
+    private readonly ConcurrentDictionary<OutputHandle, ClientConnection> _connections = new();
+    private readonly ConcurrentDictionary<IPAddress, int> _perAddress = new();
+    private int _places;
+    private long _unknownControls;
+
+    // Handles are never used twice: numbers start at the clock, and no node accepts 32 clients a millisecond for long.
+    private long _sequence = timeProvider.GetUtcNow().ToUnixTimeMilliseconds() * 32;
+
+    /// <summary>Connections that are established.</summary>
+    public int Count => _connections.Count;
+
+    /// <summary>Connections, those that are still being established included.</summary>
+    public int Places => Volatile.Read(ref _places);
+
+    public int Addresses => _perAddress.Count;
+
+    public long UnknownControls => Interlocked.Read(ref _unknownControls);
+
+    public IEnumerable<ClientConnection> All => _connections.Select(entry => entry.Value);
+
+    public OutputHandle NextHandle() => OutputHandle.Connection(node, Interlocked.Increment(ref _sequence));
+
+    public bool TryGet(OutputHandle handle, [MaybeNullWhen(false)] out ClientConnection connection) => _connections.TryGetValue(handle, out connection);
+
+    public void Add(ClientConnection connection) => _connections[connection.Handle] = connection;
+
+    public bool Remove(ClientConnection connection) => _connections.TryRemove(connection.Handle, out _);
+
+    public void CountUnknownControl() => Interlocked.Increment(ref _unknownControls);
+
+    /// <summary>Takes a place for one more connection; give it back by <see cref="ReleasePlace"/>.</summary>
+    /// <param name="address">The client's own address; null where there is none.</param>
+    /// <returns>False when there is none left, in all or for the address.</returns>
+    public bool TryTakePlace(IPAddress? address)
+    {
+        if (Interlocked.Increment(ref _places) > options.MaxConnections)
+        {
+            Interlocked.Decrement(ref _places);
+            return false;
+        }
+
+        if (options.MaxConnectionsPerAddress is not { } limit || address is null)
+            return true;
+        var network = NetworkOf(address);
+        if (_perAddress.AddOrUpdate(network, 1, (_, count) => count + 1) <= limit)
+            return true;
+        ReleasePlace(address);
+        return false;
+    }
+
+    public void ReleasePlace(IPAddress? address)
+    {
+        Interlocked.Decrement(ref _places);
+        if (options.MaxConnectionsPerAddress is null || address is null)
+            return;
+        var network = NetworkOf(address);
+        if (_perAddress.AddOrUpdate(network, 0, (_, count) => count - 1) <= 0)
+            _perAddress.TryRemove(KeyValuePair.Create(network, 0));
+    }
+
+    // One subscriber has a whole /64 of IPv6 addresses (RFC 6177), so they count as one.
+    private static IPAddress NetworkOf(IPAddress address)
+    {
+        const int networkBytes = 8;
+        if (address.IsIPv4MappedToIPv6)
+            return address.MapToIPv4();
+        if (address.AddressFamily != AddressFamily.InterNetworkV6)
+            return address;
+        var bytes = address.GetAddressBytes();
+        bytes.AsSpan(networkBytes).Clear();
+        return new IPAddress(bytes);
+    }
+}

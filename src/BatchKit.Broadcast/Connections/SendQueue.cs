@@ -1,0 +1,281 @@
+using System.Net.Sockets;
+
+namespace BatchKit.Broadcast.Connections;
+
+/// <summary>Puts a connection's output on its wire, in order: at once while the client reads, else from a bounded queue.</summary>
+internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, DeliveryCounters counters, TimeProvider timeProvider)
+{
+    // Guards all fields. Held while the wire is tried, which does not wait, so that the bytes of two writers never mix.
+    private readonly Lock _lock = new();
+    private readonly TaskCompletionSource _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private IWire _wire = firstWire;
+    private PieceQueue? _pieces;
+    private SendQueueState _state;
+    private DeliveryOutcome _endOutcome = DeliveryOutcome.DroppedClosed;
+    private bool _isDraining;
+    private long _lastProgressAt;
+
+    /// <summary>Completes when the last byte is written, or none will be any more.</summary>
+    public Task Ended => _ended.Task;
+
+    /// <summary>What waits to be written.</summary>
+    public Amount Waiting
+    {
+        get
+        {
+            lock (_lock)
+                return _pieces?.Waiting ?? default;
+        }
+    }
+
+    /// <summary>The bytes that are held for the client.</summary>
+    public int HeldBytes
+    {
+        get
+        {
+            lock (_lock)
+                return _pieces?.HeldBytes ?? 0;
+        }
+    }
+
+    /// <summary>Writes or queues messages, or drops them, counted.</summary>
+    /// <returns>Why the client is to be disconnected; null when it is not.</returns>
+    public DisconnectReason? Send(in OutputRun run, ref DeliveryTally tally) => Send(run, nextWire: null, ref tally);
+
+    /// <summary>Writes or queues a protocol's own bytes, which are neither counted nor dropped.</summary>
+    /// <param name="bytes">Copied where they wait.</param>
+    /// <param name="nextWire">Makes what takes over behind them; null for nothing.</param>
+    /// <returns>Why the client is to be disconnected; null when it is not.</returns>
+    public DisconnectReason? SendControl(ReadOnlySpan<byte> bytes, Func<IWire, IWire>? nextWire = null)
+    {
+        var uncounted = default(DeliveryTally);
+        return Send(new OutputRun(bytes, messages: 0), nextWire, ref uncounted);
+    }
+
+    /// <summary>Takes no more; what waits is written, then the last bytes, then the sending side ends.</summary>
+    public void Complete(ReadOnlySpan<byte> lastBytes)
+    {
+        lock (_lock)
+        {
+            if (_state != SendQueueState.Open)
+                return;
+            _state = SendQueueState.Completing;
+            if (!lastBytes.IsEmpty)
+                AddLocked(new OutputRun(lastBytes, messages: 0), taken: 0, nextWire: null);
+            if (_isDraining)
+                return;
+            StartDrainingLocked();
+        }
+
+        _ = DrainAsync();
+    }
+
+    /// <summary>Ends the connection at once: what waits is dropped, counted by the outcome.</summary>
+    public void Abort(DeliveryOutcome outcome)
+    {
+        IWire wire;
+        lock (_lock)
+        {
+            if (_state != SendQueueState.Ended)
+                EndLocked(outcome);
+            wire = _wire;
+        }
+
+        wire.Abort();
+    }
+
+    /// <summary>True when output has waited for longer than the limit without any being taken.</summary>
+    public bool IsStalled(TimeSpan limit)
+    {
+        lock (_lock)
+            return _isDraining && _state != SendQueueState.Ended && timeProvider.GetElapsedTime(_lastProgressAt) >= limit;
+    }
+
+    private DisconnectReason? Send(in OutputRun run, Func<IWire, IWire>? nextWire, ref DeliveryTally tally)
+    {
+        lock (_lock)
+        {
+            var amount = run.Amount;
+            tally.Attempt(amount);
+            if (_state != SendQueueState.Open)
+            {
+                tally.Settle(_endOutcome, amount);
+                return null;
+            }
+
+            var taken = 0;
+            if (_isDraining)
+            {
+                if (!HasRoomLocked(run, ref tally))
+                    return RefuseLocked(run, ref tally);
+                AddLocked(run, taken, nextWire);
+                return null;
+            }
+
+            try
+            {
+                taken = _wire.TryWrite(run.Bytes);
+            }
+            catch (Exception failure) when (IsBroken(failure))
+            {
+                tally.Settle(DeliveryOutcome.Failed, amount);
+                return DisconnectReason.ConnectionLost;
+            }
+
+            if (taken < run.Bytes.Length)
+            {
+                AddLocked(run, taken, nextWire);
+            }
+            else
+            {
+                tally.Settle(DeliveryOutcome.Sent, amount);
+                _wire = nextWire is null ? _wire : nextWire(_wire);
+                if (!_wire.HasUnsent)
+                    return null;
+            }
+
+            StartDrainingLocked();
+        }
+
+        _ = DrainAsync();
+        return null;
+    }
+
+    private bool HasRoomLocked(in OutputRun run, ref DeliveryTally tally)
+    {
+        var pieces = _pieces!;
+        if (pieces.HasRoom(run.Bytes.Length, run.Messages, limits))
+            return true;
+        if (limits.Policy != SlowConsumerPolicy.DropOldest)
+            return false;
+        tally.Settle(DeliveryOutcome.DroppedOldest, pieces.DropOldest(run.Bytes.Length, run.Messages, limits));
+        return pieces.HasRoom(run.Bytes.Length, run.Messages, limits);
+    }
+
+    private DisconnectReason? RefuseLocked(in OutputRun run, ref DeliveryTally tally)
+    {
+        // A protocol's own bytes can't be left out: a client that makes them pile up is not worth keeping.
+        var isDisconnected = limits.Policy == SlowConsumerPolicy.Disconnect || run.Messages == 0;
+        tally.Settle(isDisconnected ? DeliveryOutcome.DroppedSlowConsumer : DeliveryOutcome.DroppedNewest, run.Amount);
+        return isDisconnected ? DisconnectReason.SlowConsumer : null;
+    }
+
+    private void AddLocked(in OutputRun run, int taken, Func<IWire, IWire>? nextWire)
+    {
+        _pieces ??= new PieceQueue();
+        run.Owner?.AddReference();
+        var owner = run.Owner ?? SharedBuffer.Copy(run.Bytes);
+        var offset = run.Owner is null ? 0 : run.Offset;
+        var rest = owner.Memory[(offset + taken)..(offset + run.Bytes.Length)];
+        _pieces.Add(new QueuedPiece(owner, rest, run.Amount, nextWire), isStarted: taken > 0);
+    }
+
+    private void StartDrainingLocked()
+    {
+        _isDraining = true;
+        _lastProgressAt = timeProvider.GetTimestamp();
+    }
+
+    /// <summary>Writes what waits until nothing does. Needs no awaiting: it ends by itself or with its wire, and then says so by <see cref="Ended"/>.</summary>
+    private async Task DrainAsync()
+    {
+        try
+        {
+            IWire wire;
+            while (TryTake(out wire, out var bytes))
+            {
+                await wire.WriteAsync(bytes).ConfigureAwait(false);
+                SettleWritten();
+            }
+
+            if (IsFinishing(out wire))
+            {
+                await wire.FinishAsync().ConfigureAwait(false);
+                EndDrained(DeliveryOutcome.DroppedClosed);
+            }
+        }
+        catch (Exception failure) when (IsBroken(failure))
+        {
+            EndDrained(DeliveryOutcome.Failed).Abort();
+        }
+    }
+
+    private bool TryTake(out IWire wire, out ReadOnlyMemory<byte> bytes)
+    {
+        lock (_lock)
+        {
+            (wire, bytes) = (_wire, default);
+            if (_state != SendQueueState.Ended)
+            {
+                if (_pieces is { IsEmpty: false })
+                {
+                    bytes = _pieces.Take();
+                    return true;
+                }
+
+                if (_wire.HasUnsent)
+                    return true;
+            }
+
+            _isDraining = _state == SendQueueState.Completing;
+            if (_state == SendQueueState.Ended)
+                _ended.TrySetResult();
+            return false;
+        }
+    }
+
+    private bool IsFinishing(out IWire wire)
+    {
+        lock (_lock)
+        {
+            wire = _wire;
+            return _state == SendQueueState.Completing;
+        }
+    }
+
+    private IWire EndDrained(DeliveryOutcome outcome)
+    {
+        lock (_lock)
+        {
+            _isDraining = false;
+            EndLocked(outcome);
+            return _wire;
+        }
+    }
+
+    private void SettleWritten()
+    {
+        var tally = default(DeliveryTally);
+        lock (_lock)
+        {
+            _lastProgressAt = timeProvider.GetTimestamp();
+            if (_pieces is { IsUnderWay: true })
+            {
+                tally.Settle(DeliveryOutcome.Sent, _pieces.Release(out var nextWire));
+                _wire = nextWire is null ? _wire : nextWire(_wire);
+            }
+        }
+
+        counters.Add(tally);
+    }
+
+    private void EndLocked(DeliveryOutcome outcome)
+    {
+        if (_state != SendQueueState.Ended)
+            _endOutcome = outcome;
+        _state = SendQueueState.Ended;
+        var tally = default(DeliveryTally);
+        if (_pieces is not null)
+        {
+            tally.Settle(_endOutcome, _pieces.Clear());
+            if (!_isDraining && _pieces.IsUnderWay)
+                tally.Settle(_endOutcome, _pieces.Release(out _));
+        }
+
+        counters.Add(tally);
+        if (!_isDraining)
+            _ended.TrySetResult();
+    }
+
+    private static bool IsBroken(Exception failure) => failure is IOException or SocketException or ObjectDisposedException or OperationCanceledException;
+}

@@ -1,0 +1,125 @@
+using System.Runtime.InteropServices;
+using BatchKit.Broadcast.Connections;
+using BatchKit.Transports;
+
+namespace BatchKit.Broadcast.Fanout;
+
+/// <summary>The batches of one send, sorted by connection, so that each gets one write. Staged on one thread, then sent in ranges by several.</summary>
+internal sealed class StagedSend
+{
+    private readonly List<BatchDelivery> _deliveries = [];
+    private readonly Dictionary<ClientConnection, int> _places = [];
+    private readonly List<StagedConnection> _staged = [];
+    private readonly List<StagedPart> _parts = [];
+    private int _deliveryCount;
+
+    // A send of one batch to one group needs no sorting: its members' snapshot is the order.
+    private ClientConnection[]? _members;
+
+    /// <summary>How many connections get something.</summary>
+    public int Count => _members?.Length ?? _staged.Count;
+
+    /// <summary>Stages the only batch of a send for a group's members.</summary>
+    public void StageOnly(MessageBatch batch, ClientConnection[] members)
+    {
+        AddDelivery(batch, isShared: true);
+        _members = members;
+    }
+
+    /// <summary>Stages a batch behind those before it for a group's members.</summary>
+    public void Stage(MessageBatch batch, ClientConnection[] members)
+    {
+        if (members.Length == 0)
+            return;
+        var delivery = AddDelivery(batch, isShared: true);
+        foreach (var member in members)
+            Add(member, delivery, batch.Count);
+    }
+
+    /// <summary>Stages a batch, or its messages before a place, for one connection.</summary>
+    public void Stage(MessageBatch batch, ClientConnection connection, int messages, bool closes)
+    {
+        Add(connection, AddDelivery(batch, isShared: false), messages);
+        if (closes)
+            CollectionsMarshal.AsSpan(_staged)[_places[connection]].IsClosed = true;
+    }
+
+    /// <summary>True when the connection is closed behind what was staged for it.</summary>
+    public bool IsClosed(ClientConnection connection) => _places.TryGetValue(connection, out var place) && _staged[place].IsClosed;
+
+    /// <summary>Sends a range of the connections what they get. Ranges may be sent side by side.</summary>
+    public void Send(Range range, OutputComposer composer, ref DeliveryTally tally)
+    {
+        var (offset, length) = range.GetOffsetAndLength(Count);
+        for (var index = offset; index < offset + length; index++)
+        {
+            if (_members is not null)
+                SendWhole(_members[index], composer, ref tally);
+            else
+                SendParts(_staged[index], composer, ref tally);
+        }
+    }
+
+    public void Clear()
+    {
+        for (var index = 0; index < _deliveryCount; index++)
+            _deliveries[index].Release();
+        _deliveryCount = 0;
+        _places.Clear();
+        _staged.Clear();
+        _parts.Clear();
+        _members = null;
+    }
+
+    private int AddDelivery(MessageBatch batch, bool isShared)
+    {
+        if (_deliveryCount == _deliveries.Count)
+            _deliveries.Add(new BatchDelivery());
+        _deliveries[_deliveryCount].Begin(batch, isShared);
+        return _deliveryCount++;
+    }
+
+    private void Add(ClientConnection connection, int delivery, int messages)
+    {
+        ref var place = ref CollectionsMarshal.GetValueRefOrAddDefault(_places, connection, out var isStaged);
+        var part = _parts.Count;
+        _parts.Add(new StagedPart(delivery, messages, Next: -1));
+        if (!isStaged)
+        {
+            place = _staged.Count;
+            _staged.Add(new StagedConnection(connection, part));
+            return;
+        }
+
+        ref var staged = ref CollectionsMarshal.AsSpan(_staged)[place];
+        var parts = CollectionsMarshal.AsSpan(_parts);
+        parts[staged.LastPart] = parts[staged.LastPart] with { Next = part };
+        staged.LastPart = part;
+    }
+
+    private void SendWhole(ClientConnection connection, OutputComposer composer, ref DeliveryTally tally)
+    {
+        _deliveries[0].Send(connection, isAlone: true, composer: composer, tally: ref tally);
+        Finish(connection, composer, ref tally);
+    }
+
+    private void SendParts(in StagedConnection staged, OutputComposer composer, ref DeliveryTally tally)
+    {
+        for (var next = staged.FirstPart; next >= 0; next = _parts[next].Next)
+        {
+            var part = _parts[next];
+            var isAlone = staged.FirstPart == staged.LastPart;
+            _deliveries[part.Delivery].Send(staged.Connection, part.Messages, isAlone, composer, ref tally);
+        }
+
+        Finish(staged.Connection, composer, ref tally);
+        if (staged.IsClosed)
+            staged.Connection.Close();
+    }
+
+    private static void Finish(ClientConnection connection, OutputComposer composer, ref DeliveryTally tally)
+    {
+        connection.Prompts?.End(connection, composer, ref tally);
+        composer.Flush(connection, ref tally);
+    }
+}

@@ -1,0 +1,12 @@
+namespace BatchKit.Broadcast.Receiving;
+
+/// <summary>Makes records of one connection's bytes.</summary>
+internal interface IRecordReader
+{
+    /// <summary>Reads as many whole records as there are.</summary>
+    /// <param name="received">What was received and not consumed yet; it may be changed in place.</param>
+    /// <param name="records">Gets the records; their bytes may lie in what was received, and must stay unchanged until the next call.</param>
+    /// <param name="consumedBytes">What need not be shown again.</param>
+    /// <returns>False when the client broke a rule or a limit and is to be disconnected.</returns>
+    bool TryRead(Memory<byte> received, List<ReceivedRecord> records, out int consumedBytes);
+}

@@ -1,0 +1,49 @@
+namespace BatchKit.Broadcast.Receiving;
+
+/// <summary>Hands what a read brought to the connection's handler, within a buffering scope and the limits for clients that are not authenticated.</summary>
+internal sealed class InboundDelivery(ClientConnection connection, IConnectionHandler handler, IOutputBuffer? output, BroadcastOptions options)
+{
+    /// <summary>Notes the bytes of one read.</summary>
+    /// <returns>False when the client may not send so much: it is being disconnected.</returns>
+    public bool TryNote(int bytes)
+    {
+        connection.Activity.NoteBytes(bytes);
+        if (connection.IsAuthenticated || !(connection.Activity.ReceivedBytes > options.MaxUnauthenticatedBytes))
+            return true;
+        connection.Close(DisconnectReason.NotAuthenticated);
+        return false;
+    }
+
+    /// <summary>Hands records to the handler; they may be used again when the task has ended.</summary>
+    public ValueTask DeliverAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
+    {
+        // What comes behind a close is read only so that the connection ends in order.
+        if (connection.Closing.IsCompleted)
+            return default;
+        connection.Activity.NoteRecord();
+        if (output is null)
+            return handler.ReceiveAsync(records, cancellationToken);
+        var scope = output.BeginBufferingScope(connection.Handle);
+        ValueTask handling;
+        try
+        {
+            handling = handler.ReceiveAsync(records, cancellationToken);
+        }
+        catch
+        {
+            scope.Dispose();
+            throw;
+        }
+
+        if (!handling.IsCompletedSuccessfully)
+            return FinishAsync(handling, scope);
+        scope.Dispose();
+        return handling;
+    }
+
+    private static async ValueTask FinishAsync(ValueTask handling, BufferingScope scope)
+    {
+        using (scope)
+            await handling.ConfigureAwait(false);
+    }
+}

@@ -1,0 +1,25 @@
+namespace BatchKit.Broadcast.WebSockets;
+
+/// <summary>The close frames that a server sends (RFC 6455, sections 5.5.1 and 7.4.1).</summary>
+internal static class WebSocketClosings
+{
+    /// <summary>1000: normal closure.</summary>
+    private static ReadOnlySpan<byte> Normal => [0x88, 2, 0x03, 0xE8];
+
+    /// <summary>1001: going away.</summary>
+    private static ReadOnlySpan<byte> GoingAway => [0x88, 2, 0x03, 0xE9];
+
+    /// <summary>1008: policy violation.</summary>
+    private static ReadOnlySpan<byte> PolicyViolation => [0x88, 2, 0x03, 0xF0];
+
+    /// <summary>1011: internal error.</summary>
+    private static ReadOnlySpan<byte> InternalError => [0x88, 2, 0x03, 0xF3];
+
+    public static ReadOnlySpan<byte> FrameFor(DisconnectReason reason) => reason switch
+    {
+        DisconnectReason.Stopped => GoingAway,
+        DisconnectReason.Idle or DisconnectReason.NotAuthenticated or DisconnectReason.SlowConsumer => PolicyViolation,
+        DisconnectReason.HandlerFailed => InternalError,
+        _ => Normal,
+    };
+}

@@ -1,0 +1,87 @@
+using BatchKit.Broadcast.Connections;
+
+namespace BatchKit.Broadcast.Tests.Connections;
+
+/// <summary>A wire that takes as many bytes as a test lets it.</summary>
+internal sealed class FakeWire : IWire
+{
+    private readonly Lock _lock = new();
+    private readonly List<byte> _written = [];
+    private TaskCompletionSource _opened = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private int _room = int.MaxValue;
+
+    public bool IsAborted { get; private set; }
+
+    public bool IsFinished { get; private set; }
+
+    /// <summary>How often it was written to, tries that took nothing left out.</summary>
+    public int Writes { get; private set; }
+
+    public byte[] Written
+    {
+        get
+        {
+            lock (_lock)
+                return [.. _written];
+        }
+    }
+
+    /// <summary>Takes so many bytes from here on, and then none until it is opened.</summary>
+    public void Limit(int bytes)
+    {
+        lock (_lock)
+        {
+            _room = bytes;
+            _opened = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        }
+    }
+
+    public void Open()
+    {
+        lock (_lock)
+            _room = int.MaxValue;
+        _opened.TrySetResult();
+    }
+
+    public int TryWrite(ReadOnlySpan<byte> bytes)
+    {
+        lock (_lock)
+        {
+            ObjectDisposedException.ThrowIf(IsAborted, this);
+            var taken = Math.Min(bytes.Length, _room);
+            if (taken > 0)
+                Take(bytes[..taken]);
+            return taken;
+        }
+    }
+
+    public async ValueTask WriteAsync(ReadOnlyMemory<byte> bytes)
+    {
+        if (_room < bytes.Length)
+            await _opened.Task;
+        lock (_lock)
+        {
+            ObjectDisposedException.ThrowIf(IsAborted, this);
+            Take(bytes.Span);
+        }
+    }
+
+    public ValueTask FinishAsync()
+    {
+        IsFinished = true;
+        return default;
+    }
+
+    public void Abort()
+    {
+        IsAborted = true;
+        _opened.TrySetResult();
+    }
+
+    private void Take(ReadOnlySpan<byte> bytes)
+    {
+        _written.AddRange(bytes);
+        _room -= _room == int.MaxValue ? 0 : bytes.Length;
+        Writes++;
+    }
+}

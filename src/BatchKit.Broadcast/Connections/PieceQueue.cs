@@ -33,28 +33,28 @@ internal sealed class PieceQueue
         _isFirstStarted |= isStarted;
     }
 
-    public bool HasRoom(int bytes, int messages, SendQueueLimits limits) =>
-        HeldBytes + bytes <= limits.MaxBytes && Waiting.Messages + messages <= limits.MaxMessages;
-
-    /// <summary>Drops messages from the oldest on until there is room, or none is left that may go.</summary>
-    public Amount DropOldest(int bytes, int messages, SendQueueLimits limits)
+    /// <summary>Makes room for a run as the policy says, or settles the run.</summary>
+    /// <param name="run">What is to be added.</param>
+    /// <param name="limits">What may wait, and the policy.</param>
+    /// <param name="tally">Counts what is dropped.</param>
+    /// <param name="refusal">Why the client is to be disconnected; null when it is not.</param>
+    public bool TryMakeRoom(in OutputRun run, SendQueueLimits limits, ref DeliveryTally tally, out DisconnectReason? refusal)
     {
-        var dropped = default(Amount);
-        var node = _isFirstStarted ? _pieces.First?.Next : _pieces.First;
-        while (node is not null && !HasRoom(bytes, messages, limits))
+        refusal = null;
+        if (HasRoom(run, limits))
+            return true;
+        if (limits.Policy == SlowConsumerPolicy.DropOldest)
         {
-            var next = node.Next;
-            if (node.Value.Amount.Messages > 0)
-            {
-                _pieces.Remove(node);
-                dropped += node.Value.Amount;
-                Forget(node.Value);
-            }
-
-            node = next;
+            tally.Settle(DeliveryOutcome.DroppedOldest, DropOldest(run, limits));
+            if (HasRoom(run, limits))
+                return true;
         }
 
-        return dropped;
+        // A protocol's own bytes can't be left out: a client that makes them pile up is not worth keeping.
+        var isDisconnected = limits.Policy == SlowConsumerPolicy.Disconnect || run.Messages == 0;
+        tally.Settle(isDisconnected ? DeliveryOutcome.DroppedSlowConsumer : DeliveryOutcome.DroppedNewest, run.Amount);
+        refusal = isDisconnected ? DisconnectReason.SlowConsumer : null;
+        return false;
     }
 
     /// <summary>Takes what the next write is made of: one large piece, or several small ones copied together.</summary>
@@ -91,6 +91,30 @@ internal sealed class PieceQueue
         }
 
         _pieces.Clear();
+        return dropped;
+    }
+
+    private bool HasRoom(in OutputRun run, SendQueueLimits limits) =>
+        HeldBytes + run.Bytes.Length <= limits.MaxBytes && Waiting.Messages + run.Messages <= limits.MaxMessages;
+
+    /// <summary>Drops messages from the oldest on until there is room, or none is left that may go.</summary>
+    private Amount DropOldest(in OutputRun run, SendQueueLimits limits)
+    {
+        var dropped = default(Amount);
+        var node = _isFirstStarted ? _pieces.First?.Next : _pieces.First;
+        while (node is not null && !HasRoom(run, limits))
+        {
+            var next = node.Next;
+            if (node.Value.Amount.Messages > 0)
+            {
+                _pieces.Remove(node);
+                dropped += node.Value.Amount;
+                Forget(node.Value);
+            }
+
+            node = next;
+        }
+
         return dropped;
     }
 

@@ -38,14 +38,15 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         }
     }
 
+    // Made on first need: most connections never have any.
+    private PieceQueue Pieces => _pieces ??= new PieceQueue();
+
     /// <summary>Writes or queues messages, or drops them, counted.</summary>
     /// <returns>Why the client is to be disconnected; null when it is not.</returns>
     public DisconnectReason? Send(in OutputRun run, ref DeliveryTally tally) => Send(run, nextWire: null, ref tally);
 
     /// <summary>Writes or queues a protocol's own bytes, which are neither counted nor dropped.</summary>
-    /// <param name="bytes">Copied where they wait.</param>
-    /// <param name="nextWire">Makes what takes over behind them; null for nothing.</param>
-    /// <returns>Why the client is to be disconnected; null when it is not.</returns>
+    /// <remarks>The next wire, if one is given, takes over behind them.</remarks>
     public DisconnectReason? SendControl(ReadOnlySpan<byte> bytes, Func<IWire, IWire>? nextWire = null)
     {
         var uncounted = default(DeliveryTally);
@@ -106,17 +107,16 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
             var taken = 0;
             if (_isDraining)
             {
-                if (!HasRoomLocked(run, ref tally))
-                    return RefuseLocked(run, ref tally);
-                AddLocked(run, taken, nextWire);
-                return null;
+                if (Pieces.TryMakeRoom(run, limits, ref tally, out var refusal))
+                    AddLocked(run, taken, nextWire);
+                return refusal;
             }
 
             try
             {
                 taken = _wire.TryWrite(run.Bytes);
             }
-            catch (Exception failure) when (IsBroken(failure))
+            catch (Exception failure) when (failure is IOException or SocketException or ObjectDisposedException)
             {
                 tally.Settle(DeliveryOutcome.Failed, amount);
                 return DisconnectReason.ConnectionLost;
@@ -141,33 +141,13 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         return null;
     }
 
-    private bool HasRoomLocked(in OutputRun run, ref DeliveryTally tally)
-    {
-        var pieces = _pieces!;
-        if (pieces.HasRoom(run.Bytes.Length, run.Messages, limits))
-            return true;
-        if (limits.Policy != SlowConsumerPolicy.DropOldest)
-            return false;
-        tally.Settle(DeliveryOutcome.DroppedOldest, pieces.DropOldest(run.Bytes.Length, run.Messages, limits));
-        return pieces.HasRoom(run.Bytes.Length, run.Messages, limits);
-    }
-
-    private DisconnectReason? RefuseLocked(in OutputRun run, ref DeliveryTally tally)
-    {
-        // A protocol's own bytes can't be left out: a client that makes them pile up is not worth keeping.
-        var isDisconnected = limits.Policy == SlowConsumerPolicy.Disconnect || run.Messages == 0;
-        tally.Settle(isDisconnected ? DeliveryOutcome.DroppedSlowConsumer : DeliveryOutcome.DroppedNewest, run.Amount);
-        return isDisconnected ? DisconnectReason.SlowConsumer : null;
-    }
-
     private void AddLocked(in OutputRun run, int taken, Func<IWire, IWire>? nextWire)
     {
-        _pieces ??= new PieceQueue();
         run.Owner?.AddReference();
         var owner = run.Owner ?? SharedBuffer.Copy(run.Bytes);
         var offset = run.Owner is null ? 0 : run.Offset;
         var rest = owner.Memory[(offset + taken)..(offset + run.Bytes.Length)];
-        _pieces.Add(new QueuedPiece(owner, rest, run.Amount, nextWire), isStarted: taken > 0);
+        Pieces.Add(new QueuedPiece(owner, rest, run.Amount, nextWire), isStarted: taken > 0);
     }
 
     private void StartDrainingLocked()
@@ -182,54 +162,42 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         try
         {
             IWire wire;
-            while (TryTake(out wire, out var bytes))
+            bool finishes;
+            while (TryTake(out wire, out var bytes, out finishes))
             {
                 await wire.WriteAsync(bytes).ConfigureAwait(false);
                 SettleWritten();
             }
 
-            if (IsFinishing(out wire))
+            if (finishes)
             {
                 await wire.FinishAsync().ConfigureAwait(false);
                 EndDrained(DeliveryOutcome.DroppedClosed);
             }
         }
-        catch (Exception failure) when (IsBroken(failure))
+        catch (Exception)
         {
+            // Whatever a wire threw, its connection is over, and what waited counts as failed.
             EndDrained(DeliveryOutcome.Failed).Abort();
         }
     }
 
-    private bool TryTake(out IWire wire, out ReadOnlyMemory<byte> bytes)
+    private bool TryTake(out IWire wire, out ReadOnlyMemory<byte> bytes, out bool finishes)
     {
         lock (_lock)
         {
-            (wire, bytes) = (_wire, default);
-            if (_state != SendQueueState.Ended)
+            (wire, bytes, finishes) = (_wire, default, _state == SendQueueState.Completing);
+            var hasPiece = _pieces is { IsEmpty: false };
+            if (_state != SendQueueState.Ended && (hasPiece || _wire.HasUnsent))
             {
-                if (_pieces is { IsEmpty: false })
-                {
-                    bytes = _pieces.Take();
-                    return true;
-                }
-
-                if (_wire.HasUnsent)
-                    return true;
+                bytes = hasPiece ? _pieces!.Take() : default;
+                return true;
             }
 
-            _isDraining = _state == SendQueueState.Completing;
+            _isDraining = finishes;
             if (_state == SendQueueState.Ended)
                 _ended.TrySetResult();
             return false;
-        }
-    }
-
-    private bool IsFinishing(out IWire wire)
-    {
-        lock (_lock)
-        {
-            wire = _wire;
-            return _state == SendQueueState.Completing;
         }
     }
 
@@ -276,6 +244,4 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         if (!_isDraining)
             _ended.TrySetResult();
     }
-
-    private static bool IsBroken(Exception failure) => failure is IOException or SocketException or ObjectDisposedException or OperationCanceledException;
 }

@@ -49,8 +49,10 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
     /// <remarks>The next wire, if one is given, takes over behind them.</remarks>
     public DisconnectReason? SendControl(ReadOnlySpan<byte> bytes, Func<IWire, IWire>? nextWire = null)
     {
-        var uncounted = default(DeliveryTally);
-        return Send(new OutputRun(bytes, messages: 0), nextWire, ref uncounted);
+        var dropped = default(DeliveryTally);
+        var reason = Send(new OutputRun(bytes, messages: 0), nextWire, ref dropped);
+        counters.Add(dropped);
+        return reason;
     }
 
     /// <summary>Takes no more; what waits is written, then the last bytes, then the sending side ends.</summary>

@@ -1,0 +1,10 @@
+using BatchKit.Broadcast.Connections;
+
+namespace BatchKit.Broadcast.Tests.Connections.Queueing;
+
+/// <summary>What waits in the model.</summary>
+/// <param name="Amount">What is counted when it is settled.</param>
+/// <param name="Rest">What the wire has not taken yet.</param>
+/// <param name="IsStarted">True when the wire has taken a part.</param>
+/// <param name="Switches">True when another wire takes over behind it.</param>
+internal sealed record ModelPiece(Amount Amount, byte[] Rest, bool IsStarted, bool Switches);

@@ -1,0 +1,215 @@
+using BatchKit.Broadcast.Connections;
+
+namespace BatchKit.Broadcast.Tests.Connections.Queueing;
+
+/// <summary>What a send queue must do, written down plainly: lists, no sharing, no threads. Everything that waits is small enough for one write.</summary>
+internal sealed class QueueModel(SendQueueLimits limits)
+{
+    private readonly List<ModelPiece> _waiting = [];
+    private readonly List<ModelPiece> _underWay = [];
+    private readonly Amount[] _settled = new Amount[DeliveryTally.Outcomes];
+    private DeliveryOutcome _endOutcome = DeliveryOutcome.DroppedClosed;
+    private bool _isLoud;
+    private bool _isWriting;
+
+    public List<byte> Written { get; } = [];
+
+    public Amount Attempted { get; private set; }
+
+    public bool IsOpen { get; private set; } = true;
+
+    public bool IsOver { get; private set; }
+
+    public bool IsFinished { get; private set; }
+
+    public bool IsBroken { get; private set; }
+
+    public int Room { get; private set; }
+
+    /// <summary>When something began to wait, or was written last; null while nothing waits.</summary>
+    public long? ProgressAt { get; private set; }
+
+    public long Now { get; set; }
+
+    public Amount Waiting => All.Aggregate(default(Amount), (sum, piece) => sum + piece.Amount);
+
+    public int HeldBytes => All.Sum(piece => piece.Rest.Length) + _underWayTaken;
+
+    public Amount this[DeliveryOutcome outcome] => _settled[(int)outcome];
+
+    private IEnumerable<ModelPiece> All => _underWay.Concat(_waiting);
+
+    // A write under way holds its bytes until all of it is taken.
+    private int _underWayTaken;
+
+    public DisconnectReason? Send(byte[] bytes, int messages, bool switches)
+    {
+        var amount = messages == 0 ? default : new Amount(messages, bytes.Length);
+        Attempted += amount;
+        if (!IsOpen)
+        {
+            Settle(_endOutcome, amount);
+            return null;
+        }
+
+        if (_isWriting)
+        {
+            if (!TryMakeRoom(bytes.Length, messages))
+                return Refuse(amount);
+            _waiting.Add(new ModelPiece(amount, bytes, IsStarted: false, switches));
+            return null;
+        }
+
+        if (IsBroken)
+        {
+            Settle(DeliveryOutcome.Failed, amount);
+            return DisconnectReason.ConnectionLost;
+        }
+
+        var taken = Take(bytes);
+        if (taken == bytes.Length)
+        {
+            Settle(DeliveryOutcome.Sent, amount);
+            _isLoud |= switches;
+            return null;
+        }
+
+        _waiting.Add(new ModelPiece(amount, bytes[taken..], IsStarted: taken > 0, switches));
+        ProgressAt = Now;
+        Drain();
+        return null;
+    }
+
+    public void Complete(byte[] lastBytes)
+    {
+        if (!IsOpen)
+            return;
+        IsOpen = false;
+        if (lastBytes.Length > 0)
+            _waiting.Add(new ModelPiece(default, lastBytes, IsStarted: false, Switches: false));
+        if (_isWriting)
+            return;
+        ProgressAt = Now;
+        Drain();
+    }
+
+    public void Abort(DeliveryOutcome outcome)
+    {
+        IsBroken = true;
+        End(outcome);
+    }
+
+    public void Grant(int bytes)
+    {
+        Room = (int)Math.Min(int.MaxValue, (long)Room + bytes);
+        if (_isWriting)
+            Drain();
+    }
+
+    public void CloseWire() => Room = 0;
+
+    public void BreakWire()
+    {
+        IsBroken = true;
+        if (_isWriting)
+            End(DeliveryOutcome.Failed);
+    }
+
+    /// <summary>Writes until the wire takes no more.</summary>
+    private void Drain()
+    {
+        _isWriting = true;
+        while (true)
+        {
+            if (_underWay.Count == 0 && !TryBegin())
+                return;
+            if (IsBroken)
+            {
+                End(DeliveryOutcome.Failed);
+                return;
+            }
+
+            while (_underWay.Find(piece => piece.Rest.Length > 0) is { } piece)
+            {
+                var taken = Take(piece.Rest);
+                _underWayTaken += taken;
+                _underWay[_underWay.IndexOf(piece)] = piece with { Rest = piece.Rest[taken..] };
+                if (taken < piece.Rest.Length)
+                    return;
+            }
+
+            _underWay.ForEach(piece => Settle(DeliveryOutcome.Sent, piece.Amount));
+            _isLoud |= _underWay[^1].Switches;
+            _underWay.Clear();
+            _underWayTaken = 0;
+            ProgressAt = Now;
+        }
+    }
+
+    /// <summary>Takes all that waits, up to where another wire takes over.</summary>
+    private bool TryBegin()
+    {
+        if (_waiting.Count == 0)
+        {
+            (_isWriting, ProgressAt) = (false, null);
+            if (IsOpen)
+                return false;
+            IsFinished = !IsBroken;
+            End(IsBroken ? DeliveryOutcome.Failed : DeliveryOutcome.DroppedClosed);
+            return false;
+        }
+
+        var end = _waiting.FindIndex(piece => piece.Switches) + 1;
+        _underWay.AddRange(_waiting[..(end == 0 ? _waiting.Count : end)]);
+        _waiting.RemoveRange(0, _underWay.Count);
+        return true;
+    }
+
+    private void End(DeliveryOutcome outcome)
+    {
+        if (!IsOver)
+            _endOutcome = outcome;
+        foreach (var piece in All)
+            Settle(_endOutcome, piece.Amount);
+        _waiting.Clear();
+        _underWay.Clear();
+        (_underWayTaken, ProgressAt) = (0, null);
+        (IsOpen, IsOver, _isWriting) = (false, true, false);
+    }
+
+    private bool TryMakeRoom(int bytes, int messages)
+    {
+        for (var index = 0; !HasRoom(bytes, messages) && limits.Policy == SlowConsumerPolicy.DropOldest && index < _waiting.Count;)
+        {
+            if (_waiting[index].IsStarted || _waiting[index].Amount.Messages == 0)
+            {
+                index++;
+                continue;
+            }
+
+            Settle(DeliveryOutcome.DroppedOldest, _waiting[index].Amount);
+            _waiting.RemoveAt(index);
+        }
+
+        return HasRoom(bytes, messages);
+    }
+
+    private bool HasRoom(int bytes, int messages) => HeldBytes + bytes <= limits.MaxBytes && Waiting.Messages + messages <= limits.MaxMessages;
+
+    private DisconnectReason? Refuse(Amount amount)
+    {
+        var isDisconnected = limits.Policy == SlowConsumerPolicy.Disconnect || amount.Messages == 0;
+        Settle(isDisconnected ? DeliveryOutcome.DroppedSlowConsumer : DeliveryOutcome.DroppedNewest, amount);
+        return isDisconnected ? DisconnectReason.SlowConsumer : null;
+    }
+
+    private int Take(byte[] bytes)
+    {
+        var taken = Math.Min(bytes.Length, Room);
+        Written.AddRange(_isLoud ? LoudWire.Change(bytes.AsSpan(0, taken)) : bytes[..taken]);
+        Room -= Room == int.MaxValue ? 0 : taken;
+        return taken;
+    }
+
+    private void Settle(DeliveryOutcome outcome, Amount amount) => _settled[(int)outcome] += amount;
+}

@@ -1,0 +1,24 @@
+using System.Globalization;
+using FsCheck;
+using FsCheck.Fluent;
+
+namespace BatchKit.Broadcast.Tests.Connections.Queueing;
+
+public sealed class SendQueuePropertyTests
+{
+    // 2,000 by default; a long run sets BATCHKIT_TEST_SEQUENCES=100000.
+    private static readonly int Sequences =
+        int.Parse(Environment.GetEnvironmentVariable("BATCHKIT_TEST_SEQUENCES") ?? "2000", CultureInfo.InvariantCulture);
+
+    [Theory]
+    [InlineData(SlowConsumerPolicy.Disconnect)]
+    [InlineData(SlowConsumerPolicy.DropOldest)]
+    [InlineData(SlowConsumerPolicy.DropNewest)]
+    public async Task A_random_sequence_of_sends_and_blocking_does_what_the_plain_model_does(SlowConsumerPolicy policy)
+    {
+        var property = Prop.ForAll(QueueSteps.Arbitrary, steps => QueueRun.Check(steps, policy));
+
+        // Away from the test's context, so that what waits goes on before the step that let it go on returns.
+        await Task.Run(() => Check.One(Config.QuickThrowOnFailure.WithMaxTest(Sequences).WithEndSize(80), property));
+    }
+}

@@ -1,0 +1,15 @@
+namespace BatchKit.Broadcast.Receiving;
+
+/// <summary>Where a client's bytes come from. A broken connection throws <see cref="IOException"/>, <see cref="System.Net.Sockets.SocketException"/> or <see cref="ObjectDisposedException"/>.</summary>
+internal interface IByteSource
+{
+    /// <summary>What <see cref="ReadAsync"/> returns when nothing waits.</summary>
+    const int NothingYet = -1;
+
+    /// <summary>Completes when there may be something to read. Needs no buffer meanwhile.</summary>
+    ValueTask WaitAsync();
+
+    /// <summary>Reads what there is.</summary>
+    /// <returns>How many bytes; 0 at the end; <see cref="NothingYet"/>.</returns>
+    ValueTask<int> ReadAsync(Memory<byte> buffer);
+}

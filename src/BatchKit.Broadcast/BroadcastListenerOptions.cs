@@ -1,6 +1,8 @@
 using System.ComponentModel.DataAnnotations;
 using System.Net;
 using System.Net.Security;
+using BatchKit.Broadcast.Telnet;
+using Microsoft.Extensions.Options;
 
 namespace BatchKit.Broadcast;
 
@@ -32,6 +34,11 @@ public sealed class BroadcastListenerOptions : IValidatableObject
     /// <summary>The most connections that the system keeps until they are accepted; 512 by default, and the system's own limit (on Linux net.core.somaxconn) holds too.</summary>
     [Range(1, 65_535)]
     public int Backlog { get; set; } = 512;
+
+    /// <summary>What holds for telnet clients alone.</summary>
+    [Required]
+    [ValidateObjectMembers]
+    public TelnetOptions Telnet { get; set; } = new();
 
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)

@@ -5,6 +5,7 @@ using System.Text;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Receiving;
+using BatchKit.Broadcast.Telnet;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Tcp;
@@ -81,11 +82,19 @@ internal sealed class TcpClients(
     {
         var queue = new SendQueue(new SocketWire(socket), _limits, transport.Counters, timeProvider);
         var origin = new ConnectionOrigin(remote, IsSecure: false);
-        var connection = new ClientConnection(transport.Connections.NextHandle(), ClientProtocol.Tcp, origin, queue, WireFormat.Raw, timeProvider);
-        var reader = new CutRecordReader(options.Cutter, transport.Options.MaxRecordBytes);
+        var (connection, reader) = Make(origin, queue);
         _connections[connection] = true;
         await _life.RunAsync(connection, new ByteInbound(connection, new SocketSource(socket), reader, transport.Options, logger), handlers).ConfigureAwait(false);
         _connections.TryRemove(connection, out _);
+    }
+
+    private (ClientConnection Connection, IRecordReader Reader) Make(ConnectionOrigin origin, SendQueue queue)
+    {
+        var handle = transport.Connections.NextHandle();
+        if (options.Protocol == ClientProtocol.Telnet)
+            return TelnetConnectionFactory.Create(handle, origin, queue, transport.Options, options.Telnet, timeProvider);
+        var connection = new ClientConnection(handle, ClientProtocol.Tcp, origin, queue, WireFormat.Raw, timeProvider);
+        return (connection, new CutRecordReader(options.Cutter, transport.Options.MaxRecordBytes));
     }
 
     private void TurnAway(Socket socket)

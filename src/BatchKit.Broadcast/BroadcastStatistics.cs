@@ -58,6 +58,12 @@ public sealed class BroadcastStatistics
     /// <summary>Groups that have members here.</summary>
     public int Groups { get; init; }
 
+    /// <summary>Connections that ended.</summary>
+    public long Disconnects { get; init; }
+
+    /// <summary>Those of them that were ended because they did not read.</summary>
+    public long SlowConsumerDisconnects { get; init; }
+
     /// <summary>Control messages that were not understood, and ignored.</summary>
     public long UnknownControlMessages { get; init; }
 }

@@ -1,5 +1,6 @@
 using System.Collections.Immutable;
 using System.Diagnostics.CodeAnalysis;
+using System.Diagnostics.Metrics;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Groups;
@@ -22,6 +23,7 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     private readonly TimeProvider _timeProvider;
     private readonly ILogger _logger;
     private readonly ConnectionSweep _sweep;
+    private readonly BroadcastMetrics _metrics;
     private volatile bool _isDisposed;
 
     /// <summary>Makes a transport without connections; a listener or a mapped WebSocket endpoint brings them.</summary>
@@ -29,8 +31,10 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     /// <param name="node">This process's node number, which is part of every handle, from 0 to <see cref="OutputHandle.MaxNode"/>.</param>
     /// <param name="timeProvider">The clock of all time limits; the system's when null.</param>
     /// <param name="logger">Gets what goes wrong with connections; nobody when null.</param>
+    /// <param name="meterFactory">Makes the meter <c>BatchKit</c>; a meter of its own when null.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range; the message names it.</exception>
-    public BroadcastTransport(BroadcastOptions? options = null, int node = 0, TimeProvider? timeProvider = null, ILogger<BroadcastTransport>? logger = null)
+    public BroadcastTransport(BroadcastOptions? options = null, int node = 0, TimeProvider? timeProvider = null, ILogger<BroadcastTransport>? logger = null,
+        IMeterFactory? meterFactory = null)
     {
         Options = options ?? new BroadcastOptions();
         BroadcastOptionsValidator.ThrowIfInvalid(Options);
@@ -40,6 +44,7 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         _logger = logger ?? NullLogger<BroadcastTransport>.Instance;
         _works = new DefaultObjectPool<FanoutWork>(new FanoutWorkPolicy(Counters));
         Connections = new ConnectionTable(Options, node, _timeProvider);
+        _metrics = new BroadcastMetrics(this, node, meterFactory);
         _sweep = new ConnectionSweep(Connections, Options, _timeProvider, _logger);
     }
 
@@ -92,11 +97,14 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     /// <summary>Reads the counters. Walks the connections: for a page or a test, not for a hot path.</summary>
     public BroadcastStatistics GetStatistics() => DeliveryStatistics.Read(Counters, Connections, Groups.Count);
 
-    /// <summary>Takes no more output, lets every client read what waits for it and the goodbye within <see cref="BroadcastOptions.DrainTimeout"/>, and closes it.</summary>
-    /// <remarks>Call it when nobody new is let in any more. It may be called again.</remarks>
+    /// <summary>Lets nobody in any more, lets every client read what waits for it and the goodbye within <see cref="BroadcastOptions.DrainTimeout"/>, and closes it.</summary>
+    /// <remarks>It may be called again.</remarks>
     /// <param name="cancellationToken">Ends the wait: who has not read by then is disconnected.</param>
-    public Task DrainAsync(CancellationToken cancellationToken) =>
-        new ConnectionDrain(this, _timeProvider, _logger).RunAsync(cancellationToken);
+    public Task DrainAsync(CancellationToken cancellationToken)
+    {
+        Connections.Close();
+        return new ConnectionDrain(this, _timeProvider, _logger).RunAsync(cancellationToken);
+    }
 
     /// <summary>Disconnects everybody at once who is left; drain first.</summary>
     public async ValueTask DisposeAsync()
@@ -104,7 +112,9 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         if (_isDisposed)
             return;
         _isDisposed = true;
+        Connections.Close();
         await _sweep.DisposeAsync().ConfigureAwait(false);
+        _metrics.Dispose();
         foreach (var connection in Connections.All)
             connection.Abort(DisconnectReason.Stopped);
     }

@@ -86,6 +86,6 @@ public sealed class SourceFileTests
 
     // Registration is found where .NET's own is.
     private static bool IsRegistration(SourceFile file, string declared) =>
-        declared == "Microsoft.Extensions.DependencyInjection"
+        declared is "Microsoft.Extensions.DependencyInjection" or "Microsoft.AspNetCore.Builder"
         && (file.Name.EndsWith("BuilderExtensions", StringComparison.Ordinal) || file.Name.EndsWith("ServiceCollectionExtensions", StringComparison.Ordinal));
 }

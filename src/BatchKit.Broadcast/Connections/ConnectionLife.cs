@@ -37,6 +37,7 @@ internal sealed class ConnectionLife(BroadcastTransport transport, IOutputBuffer
 
         transport.Groups.LeaveAll(connection);
         transport.Connections.Remove(connection);
+        transport.Connections.CountDisconnect(await connection.Closing.ConfigureAwait(false));
         if (handler is not null)
             await EndAsync(connection, handler).ConfigureAwait(false);
     }

@@ -11,7 +11,9 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node, TimePr
     private readonly ConcurrentDictionary<OutputHandle, ClientConnection> _connections = new();
     private readonly ConcurrentDictionary<IPAddress, int> _perAddress = new();
     private int _places;
+    private readonly long[] _disconnects = new long[Enum.GetValues<DisconnectReason>().Length];
     private long _unknownControls;
+    private volatile bool _isClosed;
 
     // Handles are never used twice: numbers start at the clock, and no node accepts 32 clients a millisecond for long.
     private long _sequence = timeProvider.GetUtcNow().ToUnixTimeMilliseconds() * 32;
@@ -21,6 +23,9 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node, TimePr
 
     /// <summary>Connections, those that are still being established included.</summary>
     public int Places => Volatile.Read(ref _places);
+
+    /// <summary>True once nobody is let in any more.</summary>
+    public bool IsClosed => _isClosed;
 
     public int Addresses => _perAddress.Count;
 
@@ -36,6 +41,12 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node, TimePr
 
     public bool Remove(ClientConnection connection) => _connections.TryRemove(connection.Handle, out _);
 
+    public void Close() => _isClosed = true;
+
+    public void CountDisconnect(DisconnectReason reason) => Interlocked.Increment(ref _disconnects[(int)reason]);
+
+    public long DisconnectsFor(DisconnectReason reason) => Interlocked.Read(ref _disconnects[(int)reason]);
+
     public void CountUnknownControl() => Interlocked.Increment(ref _unknownControls);
 
     /// <summary>Takes a place for one more connection; give it back by <see cref="ReleasePlace"/>.</summary>
@@ -43,7 +54,7 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node, TimePr
     /// <returns>False when there is none left, in all or for the address.</returns>
     public bool TryTakePlace(IPAddress? address)
     {
-        if (Interlocked.Increment(ref _places) > options.MaxConnections)
+        if (Interlocked.Increment(ref _places) > options.MaxConnections || _isClosed)
         {
             Interlocked.Decrement(ref _places);
             return false;

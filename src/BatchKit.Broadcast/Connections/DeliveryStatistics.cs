@@ -27,6 +27,8 @@ internal static class DeliveryStatistics
             PendingBytes = pending.Bytes,
             Connections = connections.Count,
             Groups = groups,
+            Disconnects = Enum.GetValues<DisconnectReason>().Sum(connections.DisconnectsFor),
+            SlowConsumerDisconnects = connections.DisconnectsFor(DisconnectReason.SlowConsumer),
             UnknownControlMessages = connections.UnknownControls,
         };
     }

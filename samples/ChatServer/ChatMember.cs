@@ -1,0 +1,33 @@
+using System.Text;
+using BatchKit;
+using BatchKit.Broadcast;
+
+namespace ChatServer;
+
+/// <summary>One client: joins everybody, and passes its lines on to them.</summary>
+internal sealed class ChatMember(ClientConnection connection, IOutputBuffer output) : IConnectionHandler
+{
+    private const string Group = "everybody";
+
+    private static readonly OutputHandle Everybody = OutputHandle.Named(Group);
+
+    public ValueTask StartAsync(CancellationToken cancellationToken)
+    {
+        output.Write(connection.Handle, ControlMessage.JoinGroup(Group).ToPayload(), MessageHeader.Control);
+        output.Write(Everybody, $"{connection.Handle} is here.\r\n");
+        return default;
+    }
+
+    public ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
+    {
+        foreach (var record in records.Span)
+            output.Write(Everybody, $"{connection.Handle}: {Encoding.UTF8.GetString(record.Payload.Span)}\r\n");
+        return default;
+    }
+
+    public ValueTask EndAsync(DisconnectReason reason)
+    {
+        output.TryWrite(Everybody, Encoding.UTF8.GetBytes($"{connection.Handle} is gone ({reason}).\r\n"));
+        return default;
+    }
+}

@@ -1,0 +1,14 @@
+using System.Net;
+using BatchKit.Broadcast;
+using ChatServer;
+
+// telnet 127.0.0.1 4000, or a WebSocket to http://127.0.0.1:4001/chat: whoever writes a line, everybody reads it.
+var builder = WebApplication.CreateSlimBuilder(args);
+builder.WebHost.ConfigureKestrel(kestrel => kestrel.Listen(IPAddress.Loopback, 4001));
+builder.Services.AddBatchKit()
+    .UseBroadcast(options => options.GoodbyeMessage = "The server goes down. Goodbye!\r\n")
+    .Listen<ChatMember>(new BroadcastListenerOptions { Protocol = ClientProtocol.Telnet, EndPoint = new IPEndPoint(IPAddress.Loopback, 4000) });
+
+var application = builder.Build();
+application.MapBatchKitWebSockets<ChatMember>("/chat");
+application.Run();

@@ -1,0 +1,94 @@
+using System.Diagnostics.CodeAnalysis;
+using System.Diagnostics.Metrics;
+using BatchKit;
+using BatchKit.Broadcast;
+using BatchKit.Broadcast.Connections;
+using Microsoft.Extensions.DependencyInjection.Extensions;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Hosting;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Options;
+
+namespace Microsoft.Extensions.DependencyInjection;
+
+/// <summary>Gives a buffer's output to this node's own TCP, telnet and WebSocket clients.</summary>
+/// <remarks>
+/// <para>The <see cref="BroadcastTransport"/> is keyed by the buffer's name, and the unnamed buffer's is also the plain one. Its options are named like the buffer and can be bound to
+/// configuration too; its health check is <c>batchkit-broadcast</c>, or <c>batchkit-broadcast-name</c>.</para>
+/// <para>At the host's stop, before any hosted service stops: nobody is let in any more, the buffer is flushed, every client reads what waits for it and the goodbye, and is
+/// closed. What is to be written before that is written in the StoppingAsync of an <see cref="IHostedLifecycleService"/> that was registered earlier.</para>
+/// </remarks>
+public static class BroadcastBuilderExtensions
+{
+    private const string HealthCheckName = "batchkit-broadcast";
+
+    /// <summary>Adds the route <see cref="LocalFirstRouter.LocalRoute"/>: output for this node's connections and for groups goes to its clients.</summary>
+    /// <param name="builder">What <c>AddBatchKit</c> returned. The node's number is the buffer's (<see cref="OutputBufferOptions.Node"/>).</param>
+    /// <param name="configure">Sets the options.</param>
+    /// <param name="partitions">Ordered lanes; see <see cref="OutputRoute"/>. With several, a broadcast to thousands holds up its own lane only.</param>
+    public static BatchKitBuilder UseBroadcast(this BatchKitBuilder builder, Action<BroadcastOptions>? configure = null, int partitions = 1)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        builder.AddBroadcast(configure);
+        return builder.AddRoute(LocalFirstRouter.LocalRoute, services => services.GetRequiredKeyedService<BroadcastTransport>(builder.Name), partitions);
+    }
+
+    /// <summary>Adds the clients without a route to them: for a gateway, where a receiver brings their output (<c>ReceiveFromRabbitMq(services => services.GetRequiredKeyedService&lt;BroadcastTransport&gt;(name))</c>) and this buffer takes their input away.</summary>
+    /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
+    /// <param name="configure">Sets the options.</param>
+    public static BatchKitBuilder AddBroadcast(this BatchKitBuilder builder, Action<BroadcastOptions>? configure = null)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        var (name, services) = (builder.Name, builder.Services);
+        if (configure is not null)
+            services.Configure(name, configure);
+        if (services.Any(service => service.IsKeyedService && service.ServiceType == typeof(BroadcastTransport) && Equals(service.ServiceKey, name)))
+            return builder;
+        services.TryAddEnumerable(ServiceDescriptor.Singleton<IValidateOptions<BroadcastOptions>, BroadcastOptionsValidator>());
+        services.AddOptions<BroadcastOptions>(name).ValidateOnStart();
+        services.AddKeyedSingleton(name, static (provider, key) => MakeTransport(provider, (string)key!));
+        if (name == Options.Options.DefaultName)
+            services.TryAddSingleton(static provider => provider.GetRequiredKeyedService<BroadcastTransport>(Options.Options.DefaultName));
+        services.AddKeyedSingleton(name, static (provider, key) => MakeHostedService(provider, (string)key!));
+        services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<BroadcastHostedService>(name));
+        services.AddHealthChecks().Add(new HealthCheckRegistration(
+            name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
+            provider => new BroadcastHealthCheck(provider.GetRequiredKeyedService<BroadcastTransport>(name)), failureStatus: null, tags: ["batchkit"]));
+        return builder;
+    }
+
+    /// <summary>Listens for clients, TCP or telnet as <see cref="BroadcastListenerOptions.Protocol"/> says, from the host's start to its stop.</summary>
+    /// <remarks>Records of one read are handed over within a buffering scope of this buffer on the connection's handle.</remarks>
+    /// <param name="builder">What <see cref="UseBroadcast"/> or <see cref="AddBroadcast"/> returned.</param>
+    /// <param name="options">Where and how it listens.</param>
+    /// <param name="handlers">Makes the handler of each connection.</param>
+    public static BatchKitBuilder Listen(
+        this BatchKitBuilder builder, BroadcastListenerOptions options, Func<IServiceProvider, ClientConnection, IConnectionHandler> handlers)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        ArgumentNullException.ThrowIfNull(options);
+        ArgumentNullException.ThrowIfNull(handlers);
+        builder.Services.AddKeyedSingleton(builder.Name, new ListenerRegistration(options, handlers));
+        return builder;
+    }
+
+    /// <typeparam name="THandler">The handler; made for each connection, with the <see cref="ClientConnection"/> and services as its constructor's arguments.</typeparam>
+    /// <inheritdoc cref="Listen(BatchKitBuilder, BroadcastListenerOptions, Func{IServiceProvider, ClientConnection, IConnectionHandler})"/>
+    public static BatchKitBuilder Listen<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] THandler>(
+        this BatchKitBuilder builder, BroadcastListenerOptions options)
+        where THandler : class, IConnectionHandler
+    {
+        var factory = ActivatorUtilities.CreateFactory<THandler>([typeof(ClientConnection)]);
+        return builder.Listen(options, (services, connection) => factory(services, [connection]));
+    }
+
+    private static BroadcastTransport MakeTransport(IServiceProvider services, string name) => new(
+        services.GetRequiredService<IOptionsMonitor<BroadcastOptions>>().Get(name),
+        services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(name).Node,
+        services.GetService<TimeProvider>(), services.GetService<ILogger<BroadcastTransport>>(), services.GetService<IMeterFactory>());
+
+    private static BroadcastHostedService MakeHostedService(IServiceProvider services, string name) => new(
+        services.GetRequiredKeyedService<BatchKitBuilder>(name), services.GetRequiredKeyedService<BroadcastTransport>(name),
+        services.GetRequiredKeyedService<OutputBuffer>(name),
+        [.. services.GetKeyedServices<ListenerRegistration>(name)], services);
+}

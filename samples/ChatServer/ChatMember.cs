@@ -13,7 +13,7 @@ internal sealed class ChatMember(ClientConnection connection, IOutputBuffer outp
 
     public ValueTask StartAsync(CancellationToken cancellationToken)
     {
-        output.Write(connection.Handle, ControlMessage.JoinGroup(Group).ToPayload(), MessageHeader.Control);
+        output.Write(connection.Handle, ControlMessage.JoinGroup(Group));
         output.Write(Everybody, $"{connection.Handle} is here.\r\n");
         return default;
     }

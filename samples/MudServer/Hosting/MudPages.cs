@@ -3,6 +3,7 @@ using BatchKit.RabbitMQ;
 using BatchKit.Transports;
 using MudServer.Game;
 using MudServer.Telnet;
+using MudServer.Web;
 
 namespace MudServer.Hosting;
 
@@ -11,7 +12,10 @@ internal static class MudPages
 {
     public static void Map(WebApplication application)
     {
-        application.MapGet("/", () => Results.Redirect("/stats"));
+        if (application.Services.GetRequiredService<MudOptions>().Role == MudRole.Game)
+            application.MapGet("/", () => Results.Redirect("/stats"));
+        else
+            WebPage.Map(application);
         application.MapGet("/stats", Read);
         application.MapHealthChecks("/health", new() { ResponseWriter = WriteHealthAsync });
     }

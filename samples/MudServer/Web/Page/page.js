@@ -1,0 +1,134 @@
+import { Connection } from "./connection.js";
+import { History } from "./history.js";
+import { Plot, series } from "./plot.js";
+import { Statistics } from "./statistics.js";
+import { Terminal } from "./terminal.js";
+
+const loop = "@dolist lnum(1000)=@pemit %#=line %i0";
+const element = id => document.getElementById(id);
+
+const terminal = new Terminal();
+const history = new History();
+const plot = new Plot();
+const totals = { messages: 0, batches: 0, sends: 0 };
+
+let name = null;
+let isAshore = false;
+let isBufferedByDefault = true;
+let isAtGateway = null;
+
+const address = new URL("play", location.href);
+address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
+
+const connection = new Connection(address, {
+  open() {
+    setAshore(false);
+
+    // Who was ashore when the connection broke goes on where it was.
+    if (name !== null) type(`connect ${name}`);
+  },
+  text(text) {
+    for (const line of terminal.write(text)) follow(line.trimEnd());
+  },
+  state(state, text) {
+    element("dot").dataset.state = state;
+    element("connection").textContent = text;
+    element("again").hidden = state === "open" || state === "connecting";
+    if (state === "open" || state === "connecting") return;
+    if (isAshore || state === "closed") terminal.note(state === "closed" ? "You have left the island." : "The connection broke.");
+    terminal.clearPrompt();
+    setAshore(false);
+  },
+});
+
+/** Learns from the game's own words what the buttons need to know. */
+function follow(line) {
+  const welcome = /^Welcome(?: back)?, (\w+)\./.exec(line);
+  if (welcome) {
+    name = welcome[1];
+    setAshore(true);
+    setBuffering(isBufferedByDefault);
+  }
+  const buffering = /^Buffering is (on|off)\.$/.exec(line);
+  if (buffering) setBuffering(buffering[1] === "on");
+}
+
+function setAshore(value) {
+  isAshore = value;
+  element("dolist").disabled = !value;
+  element("buffering").disabled = !value;
+  element("hint").hidden = value;
+  element("line").placeholder = value ? "look" : "connect YourName";
+}
+
+function setBuffering(isOn) {
+  element("buffering").setAttribute("aria-checked", `${isOn}`);
+}
+
+function type(line) {
+  if (!connection.send(line)) {
+    terminal.note("There is no connection just now.");
+    return false;
+  }
+  terminal.echo(line);
+  if (/^(quit|exit|logout)$/i.test(line.trim())) {
+    name = null;
+    connection.leave();
+  }
+  return true;
+}
+
+function showCounters(growth, stats) {
+  plot.add(growth);
+  for (const each of series) {
+    totals[each] += growth[each];
+    element(`total-${each}`).textContent = totals[each].toLocaleString("en");
+  }
+  element("ratio").textContent = totals.sends === 0 ? "–" : (totals.messages / totals.sends).toLocaleString("en", { maximumFractionDigits: 1 });
+  isBufferedByDefault = stats.isBuffered;
+  element("process").textContent = `Role ${stats.role}, transport ${stats.transport}, node ${stats.node}`.toLowerCase().replace("role", "Role");
+  if (isAtGateway !== (stats.role === "Gateway")) describe(stats.role === "Gateway");
+}
+
+/** Says what is counted: a gateway has no output buffer, and shows what reaches it. */
+function describe(atGateway) {
+  isAtGateway = atGateway;
+  element("name-messages").textContent = atGateway ? "Messages arrived" : "Messages written";
+  element("name-sends").textContent = atGateway ? "Frames" : "Sends";
+  element("name-ratio").textContent = atGateway ? "Messages a frame" : "Messages a send";
+  element("about").textContent = atGateway
+    ? "This process is a gateway: it shows what reached it from the game, and how many batches and broker frames that took. What was written, and for whom, is on the game's own /stats."
+    : "Everything the game has written for anybody since you opened this page, the batches that made of it, and the sends that took them away. The scale is logarithmic.";
+}
+
+element("entry").addEventListener("submit", event => {
+  event.preventDefault();
+  const input = element("line");
+  if (!type(input.value)) return;
+  history.add(input.value);
+  input.value = "";
+});
+
+element("line").addEventListener("keydown", event => {
+  const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+  if (step !== undefined && !event.isComposing) {
+    event.preventDefault();
+    event.target.value = history.move(step, event.target.value);
+    event.target.setSelectionRange(event.target.value.length, event.target.value.length);
+  } else if (event.key === "PageUp" || event.key === "PageDown") {
+    event.preventDefault();
+    terminal.scrollPage(event.key === "PageUp" ? -1 : 1);
+  }
+});
+
+element("again").addEventListener("click", () => connection.connectNow());
+element("dolist").addEventListener("click", () => type(loop));
+element("buffering").addEventListener("click", event => type(`buffering ${event.currentTarget.getAttribute("aria-checked") === "true" ? "off" : "on"}`));
+
+// A touch on the lines is for scrolling; a click that selects nothing goes back to typing.
+element("lines").addEventListener("click", () => {
+  if (matchMedia("(pointer: fine)").matches && getSelection().isCollapsed) element("line").focus();
+});
+
+connection.connectNow();
+new Statistics(() => connection.isOpen, showCounters).run();

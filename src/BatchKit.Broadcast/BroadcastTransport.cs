@@ -58,6 +58,8 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
 
     internal BroadcastOptions Options { get; }
 
+    internal TimeProvider TimeProvider => _timeProvider;
+
     internal DeliveryCounters Counters { get; } = new();
 
     internal ConnectionTable Connections { get; }

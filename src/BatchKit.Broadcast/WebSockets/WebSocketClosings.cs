@@ -1,3 +1,5 @@
+using System.Net.WebSockets;
+
 namespace BatchKit.Broadcast.WebSockets;
 
 /// <summary>The close frames that a server sends (RFC 6455, sections 5.5.1 and 7.4.1).</summary>
@@ -14,6 +16,13 @@ internal static class WebSocketClosings
 
     /// <summary>1011: internal error.</summary>
     private static ReadOnlySpan<byte> InternalError => [0x88, 2, 0x03, 0xF3];
+
+    /// <summary>1009: a message too big to process.</summary>
+    public static ReadOnlySpan<byte> TooBig => [0x88, 2, 0x03, 0xF1];
+
+    /// <summary>Answers a client's close frame with its own code (RFC 6455, section 5.5.1).</summary>
+    public static byte[] Answer(WebSocketCloseStatus? status) =>
+        status is null or WebSocketCloseStatus.Empty ? [0x88, 0] : [0x88, 2, (byte)((int)status >> 8), (byte)status];
 
     public static ReadOnlySpan<byte> FrameFor(DisconnectReason reason) => reason switch
     {

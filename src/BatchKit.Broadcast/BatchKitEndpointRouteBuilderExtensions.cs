@@ -1,0 +1,45 @@
+using BatchKit;
+using BatchKit.Broadcast;
+using BatchKit.Broadcast.WebSockets;
+using Microsoft.AspNetCore.Routing;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Logging;
+
+namespace Microsoft.AspNetCore.Builder;
+
+/// <summary>Lets WebSocket clients in through ASP.NET Core's routing.</summary>
+public static class BatchKitEndpointRouteBuilderExtensions
+{
+    /// <summary>Maps a path on which WebSocket clients connect.</summary>
+    /// <remarks>
+    /// The endpoint brings ASP.NET Core's WebSocket middleware with it. Compression (permessage-deflate, RFC 7692) is refused: one shared frame goes to all clients of a group.
+    /// Authorization, rate limits and hosts are set on the returned builder, as for any endpoint.
+    /// </remarks>
+    /// <param name="endpoints">The application's routes.</param>
+    /// <param name="pattern">The path, as a route pattern.</param>
+    /// <param name="transport">Serves the clients; its options limit them.</param>
+    /// <param name="handlers">Makes the handler of each connection.</param>
+    /// <param name="options">The endpoint's settings; the defaults when null.</param>
+    /// <param name="output">Where handlers write, so that all replies to one read leave in one write; null for no scope around a read.</param>
+    /// <returns>Takes conventions such as RequireAuthorization.</returns>
+    public static IEndpointConventionBuilder MapBatchKitWebSockets(
+        this IEndpointRouteBuilder endpoints,
+        string pattern,
+        BroadcastTransport transport,
+        Func<ClientConnection, IConnectionHandler> handlers,
+        WebSocketEndpointOptions? options = null,
+        IOutputBuffer? output = null)
+    {
+        ArgumentNullException.ThrowIfNull(endpoints);
+        ArgumentNullException.ThrowIfNull(pattern);
+        ArgumentNullException.ThrowIfNull(transport);
+        ArgumentNullException.ThrowIfNull(handlers);
+        var logger = endpoints.ServiceProvider.GetRequiredService<ILogger<BroadcastTransport>>();
+        var endpoint = new WebSocketEndpoint(transport, handlers, options ?? new WebSocketEndpointOptions(), output, logger);
+        var branch = endpoints.CreateApplicationBuilder();
+        branch.Use(UpgradeInterception.InvokeAsync);
+        branch.UseWebSockets(new WebSocketOptions { KeepAliveInterval = Timeout.InfiniteTimeSpan });
+        branch.Run(endpoint.InvokeAsync);
+        return endpoints.Map(pattern, branch.Build()).WithDisplayName($"BatchKit WebSockets {pattern}");
+    }
+}

@@ -1,0 +1,91 @@
+using BatchKit.Broadcast.Receiving;
+
+namespace BatchKit.Broadcast.WebSockets;
+
+/// <summary>What the framework's WebSocket reads and writes: it reads from the server, and its own frames go through the connection's queue, so that all bytes have one order.</summary>
+/// <param name="server">The server's stream of the upgraded connection. Who made the request ends it, not this.</param>
+internal sealed class UpgradedStream(Stream server) : Stream
+{
+    private const byte OpcodeBits = 0x0F;
+    private const byte CloseOpcode = 0x8;
+
+    private ClientConnection? _connection;
+    private InboundDelivery? _delivery;
+
+    public override bool CanRead => true;
+
+    public override bool CanWrite => true;
+
+    public override bool CanSeek => false;
+
+    public override long Length => throw new NotSupportedException();
+
+    public override long Position
+    {
+        get => throw new NotSupportedException();
+        set => throw new NotSupportedException();
+    }
+
+    /// <summary>The server's own stream.</summary>
+    public Stream Server => server;
+
+    /// <summary>True once the framework ended the WebSocket, because the client broke the protocol.</summary>
+    public bool HasClosed { get; private set; }
+
+    /// <summary>Says whose bytes they are; before that, nothing is read or written.</summary>
+    public void Attach(ClientConnection connection, InboundDelivery delivery)
+    {
+        _connection = connection;
+        _delivery = delivery;
+    }
+
+    public override async ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default)
+    {
+        var read = await server.ReadAsync(buffer, cancellationToken).ConfigureAwait(false);
+        if (read > 0)
+            _delivery!.TryNote(read);
+        return read;
+    }
+
+    /// <summary>Takes one whole frame: the framework writes each by one call.</summary>
+    public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
+    {
+        Write(buffer.Span);
+        return default;
+    }
+
+    public override void Write(ReadOnlySpan<byte> buffer)
+    {
+        if ((buffer[0] & OpcodeBits) != CloseOpcode)
+        {
+            _connection!.SendControl(buffer);
+            return;
+        }
+
+        HasClosed = true;
+        _connection!.Output.Complete(buffer);
+    }
+
+    public override Task FlushAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+    public override Task<int> ReadAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken) =>
+        ReadAsync(buffer.AsMemory(offset, count), cancellationToken).AsTask();
+
+    public override Task WriteAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken)
+    {
+        Write(buffer.AsSpan(offset, count));
+        return Task.CompletedTask;
+    }
+
+    public override void Write(byte[] buffer, int offset, int count) => Write(buffer.AsSpan(offset, count));
+
+    public override void Flush()
+    {
+    }
+
+    public override int Read(byte[] buffer, int offset, int count) => throw new NotSupportedException();
+
+    public override long Seek(long offset, SeekOrigin origin) => throw new NotSupportedException();
+
+    public override void SetLength(long value) => throw new NotSupportedException();
+}

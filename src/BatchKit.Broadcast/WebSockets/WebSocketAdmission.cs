@@ -1,0 +1,65 @@
+using Microsoft.AspNetCore.Http;
+
+namespace BatchKit.Broadcast.WebSockets;
+
+/// <summary>Decides by its request whether a client may connect, and tells it why not.</summary>
+internal sealed class WebSocketAdmission(WebSocketEndpointOptions options)
+{
+    private const string AnyOrigin = "*";
+
+    /// <returns>False when the request was refused, and answered.</returns>
+    public async ValueTask<bool> TryAdmitAsync(HttpContext context)
+    {
+        if (!context.WebSockets.IsWebSocketRequest)
+        {
+            await RefuseOtherRequestAsync(context).ConfigureAwait(false);
+            return false;
+        }
+
+        if (!IsOriginAllowed(context.Request))
+        {
+            await RefuseAsync(context, StatusCodes.Status403Forbidden, "Pages of this origin may not connect.").ConfigureAwait(false);
+            return false;
+        }
+
+        if (options.Authenticate is null || await options.Authenticate(context).ConfigureAwait(false))
+            return true;
+        var status = context.Response.StatusCode == StatusCodes.Status200OK ? StatusCodes.Status401Unauthorized : context.Response.StatusCode;
+        await RefuseAsync(context, status, "You may not connect.").ConfigureAwait(false);
+        return false;
+    }
+
+    public string? ChooseSubProtocol(HttpContext context) =>
+        options.SubProtocols.FirstOrDefault(protocol => context.WebSockets.WebSocketRequestedProtocols.Contains(protocol, StringComparer.Ordinal));
+
+    public static Task RefuseAsync(HttpContext context, int status, string sentence)
+    {
+        if (context.Response.HasStarted)
+            return Task.CompletedTask;
+        context.Response.StatusCode = status;
+        context.Response.ContentType = "text/plain; charset=utf-8";
+        return context.Response.WriteAsync(sentence, context.RequestAborted);
+    }
+
+    private static Task RefuseOtherRequestAsync(HttpContext context)
+    {
+        // RFC 9110, section 15.5.22, and RFC 6455, section 4.4: say what to upgrade to. HTTP/2 has no upgrade.
+        if (!HttpProtocol.IsHttp11(context.Request.Protocol))
+            return RefuseAsync(context, StatusCodes.Status400BadRequest, "This address is for WebSocket connections only.");
+        context.Response.Headers.Upgrade = "websocket";
+        context.Response.Headers.Connection = "Upgrade";
+        context.Response.Headers.SecWebSocketVersion = "13";
+        return RefuseAsync(context, StatusCodes.Status426UpgradeRequired, "This address is for WebSocket connections only, of version 13.");
+    }
+
+    private bool IsOriginAllowed(HttpRequest request)
+    {
+        var origin = request.Headers.Origin.ToString();
+        if (origin.Length == 0)
+            return true;
+        if (options.AllowedOrigins.Any(allowed => allowed == AnyOrigin || allowed.Equals(origin, StringComparison.OrdinalIgnoreCase)))
+            return true;
+        var scheme = origin.IndexOf("://", StringComparison.Ordinal);
+        return scheme > 0 && request.Host.HasValue && origin.AsSpan(scheme + 3).Equals(request.Host.Value, StringComparison.OrdinalIgnoreCase);
+    }
+}

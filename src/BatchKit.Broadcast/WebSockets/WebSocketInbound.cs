@@ -1,0 +1,101 @@
+using System.Net.WebSockets;
+using BatchKit.Broadcast.Receiving;
+using Microsoft.Extensions.Logging;
+
+namespace BatchKit.Broadcast.WebSockets;
+
+/// <summary>Reads a client's messages by the framework's WebSocket, and answers its close frame.</summary>
+internal sealed class WebSocketInbound(
+    ClientConnection connection, WebSocket socket, UpgradedStream stream, UpgradedWire wire, BroadcastOptions options, ILogger logger) : IInbound
+{
+    private readonly MessageAssembly _assembly = new(options.MaxRecordBytes);
+
+    public async Task<InboundEnd> RunAsync(InboundDelivery delivery, CancellationToken cancellationToken)
+    {
+        stream.Attach(connection, delivery);
+        var end = await ReceiveAsync(delivery, cancellationToken).ConfigureAwait(false);
+        _assembly.Clear();
+        _assembly.Release();
+        if (end == InboundEnd.ProtocolError)
+        {
+            connection.Close(DisconnectReason.ProtocolError);
+            await DiscardAsync(cancellationToken).ConfigureAwait(false);
+        }
+
+        wire.EndInput();
+        return end;
+    }
+
+    private async Task<InboundEnd> ReceiveAsync(InboundDelivery delivery, CancellationToken cancellationToken)
+    {
+        while (true)
+        {
+            ValueWebSocketReceiveResult received;
+            try
+            {
+                var receiving = socket.ReceiveAsync(_assembly.GetRoom(), cancellationToken);
+                if (!receiving.IsCompleted)
+                    await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
+                received = await receiving.ConfigureAwait(false);
+            }
+            catch (Exception failure) when (failure is WebSocketException or OperationCanceledException or IOException)
+            {
+                await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
+                return EndAfter(failure);
+            }
+
+            if (received.MessageType == WebSocketMessageType.Close)
+            {
+                await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
+                connection.Output.Complete(WebSocketClosings.Answer(socket.CloseStatus));
+                return InboundEnd.Closed;
+            }
+
+            var kind = received.MessageType == WebSocketMessageType.Text ? RecordKind.Data : RecordKind.Binary;
+            var isInLimit = _assembly.TryAdd(received.Count, received.EndOfMessage, kind);
+            if (!isInLimit || _assembly.IsFull)
+                await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
+            if (!isInLimit)
+                return EndTooLong();
+        }
+    }
+
+    private async ValueTask DeliverAsync(InboundDelivery delivery, CancellationToken cancellationToken)
+    {
+        if (_assembly.Records.IsEmpty)
+            return;
+        await delivery.DeliverAsync(_assembly.Records, cancellationToken).ConfigureAwait(false);
+        _assembly.Clear();
+    }
+
+    private InboundEnd EndAfter(Exception failure)
+    {
+        if (!stream.HasClosed)
+            return InboundEnd.Lost;
+        Log.ProtocolBroken(logger, connection, failure.Message);
+        return InboundEnd.ProtocolError;
+    }
+
+    private InboundEnd EndTooLong()
+    {
+        Log.ProtocolBroken(logger, connection, $"a message of more than {options.MaxRecordBytes} bytes");
+        connection.Output.Complete(WebSocketClosings.TooBig);
+        return InboundEnd.ProtocolError;
+    }
+
+    /// <summary>Reads on to the client's end: closing with input unread would reset the connection, and the client might lose the close frame.</summary>
+    private async Task DiscardAsync(CancellationToken cancellationToken)
+    {
+        var discarded = new byte[1024];
+        try
+        {
+            while (await stream.ReadAsync(discarded, cancellationToken).ConfigureAwait(false) > 0)
+            {
+            }
+        }
+        catch (Exception failure) when (failure is IOException or OperationCanceledException)
+        {
+            // It is gone, or has had its time: either is an end.
+        }
+    }
+}

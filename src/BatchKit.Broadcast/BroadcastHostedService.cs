@@ -35,7 +35,7 @@ internal sealed class BroadcastHostedService(
             await listener.StopAsync(cancellationToken).ConfigureAwait(false);
         await FlushAsync(cancellationToken).ConfigureAwait(false);
         await transport.DrainAsync(cancellationToken).ConfigureAwait(false);
-        await DisposeAsync().ConfigureAwait(false);
+        await DisposeAsync().AsTask().WaitAsync(cancellationToken).ConfigureAwait(false);
     }
 
     public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;

@@ -93,9 +93,9 @@ function showCounters(growth, stats) {
 /** Says what is counted: a gateway has no output buffer, and shows what reaches it. */
 function describe(atGateway) {
   isAtGateway = atGateway;
-  element("name-messages").textContent = atGateway ? "Messages arrived" : "Messages written";
+  element("messages-verb").textContent = atGateway ? " arrived" : " written";
   element("name-sends").textContent = atGateway ? "Frames" : "Sends";
-  element("name-ratio").textContent = atGateway ? "Messages a frame" : "Messages a send";
+  element("name-ratio").textContent = atGateway ? "a frame" : "a send";
   element("about").textContent = atGateway
     ? "This process is a gateway: it shows what reached it from the game, and how many batches and broker frames that took. What was written, and for whom, is on the game's own /stats."
     : "Everything the game has written for anybody since you opened this page, the batches that made of it, and the sends that took them away. The scale is logarithmic.";

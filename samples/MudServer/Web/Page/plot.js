@@ -47,13 +47,12 @@ export class Plot {
 
   #drawGrid(width, height, ceiling, y) {
     this.#grid.replaceChildren();
-    const values = [0];
-    for (let value = 1; value <= ceiling; value *= 10) values.push(value);
-
-    // A low plot has no room for each power of ten.
-    const every = Math.ceil(values.length * 14 / (height - top - bottom));
-    for (const [index, value] of values.entries()) {
-      if ((values.length - 1 - index) % every !== 0 && value !== 0) continue;
+    const shown = [0];
+    for (let value = ceiling; value >= 1; value = Math.round(value / 10)) {
+      // A low plot has no room for each power of ten.
+      if (shown.every(other => Math.abs(y(value) - y(other)) >= 13)) shown.push(value);
+    }
+    for (const value of shown) {
       const line = this.#append("line", "grid", this.#grid);
       for (const [name, at] of [["x1", left], ["x2", width - right], ["y1", y(value)], ["y2", y(value)]]) line.setAttribute(name, at);
       this.#label(left - 6, y(value) + 4, "end", shorten(value));

@@ -10,4 +10,5 @@ builder.Services.AddBatchKit()
     .Listen<ChatMember>(new BroadcastListenerOptions { Protocol = ClientProtocol.Telnet, EndPoint = new IPEndPoint(IPAddress.Loopback, 4000) });
 
 var application = builder.Build();
+application.MapBatchKitWebSockets<ChatMember>("/chat");
 application.Run();

@@ -1,3 +1,4 @@
+using System.Diagnostics.CodeAnalysis;
 using BatchKit;
 using BatchKit.Broadcast;
 using BatchKit.Broadcast.WebSockets;
@@ -10,6 +11,25 @@ namespace Microsoft.AspNetCore.Builder;
 /// <summary>Lets WebSocket clients in through ASP.NET Core's routing.</summary>
 public static class BatchKitEndpointRouteBuilderExtensions
 {
+    /// <summary>Maps a path on which WebSocket clients connect to the transport that <c>UseBroadcast</c> or <c>AddBroadcast</c> registered.</summary>
+    /// <typeparam name="THandler">The handler; made for each connection, with the <see cref="ClientConnection"/> and services as its constructor's arguments.</typeparam>
+    /// <inheritdoc cref="MapBatchKitWebSockets(IEndpointRouteBuilder, string, BroadcastTransport, Func{ClientConnection, IConnectionHandler}, WebSocketEndpointOptions, IOutputBuffer)"/>
+    /// <param name="endpoints">The application's routes.</param>
+    /// <param name="pattern">The path, as a route pattern.</param>
+    /// <param name="options">The endpoint's settings; the defaults when null.</param>
+    /// <param name="bufferName">The buffer's name; the unnamed one by default.</param>
+    public static IEndpointConventionBuilder MapBatchKitWebSockets<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] THandler>(
+        this IEndpointRouteBuilder endpoints, string pattern, WebSocketEndpointOptions? options = null, string bufferName = "")
+        where THandler : class, IConnectionHandler
+    {
+        ArgumentNullException.ThrowIfNull(endpoints);
+        var services = endpoints.ServiceProvider;
+        var factory = ActivatorUtilities.CreateFactory<THandler>([typeof(ClientConnection)]);
+        return endpoints.MapBatchKitWebSockets(
+            pattern, services.GetRequiredKeyedService<BroadcastTransport>(bufferName), connection => factory(services, [connection]), options,
+            services.GetRequiredKeyedService<OutputBuffer>(bufferName));
+    }
+
     /// <summary>Maps a path on which WebSocket clients connect.</summary>
     /// <remarks>
     /// The endpoint brings ASP.NET Core's WebSocket middleware with it. Compression (permessage-deflate, RFC 7692) is refused: one shared frame goes to all clients of a group.

@@ -37,6 +37,13 @@ internal sealed class Group(string name)
         }
     }
 
+    /// <summary>Retires it if nobody is in it, so that it leaves the table.</summary>
+    public bool TryRetire()
+    {
+        lock (_lock)
+            return _isRetired = _members.Count == 0;
+    }
+
     /// <returns>True when nobody is left, so that it is retired and leaves the table.</returns>
     public bool Remove(ClientConnection connection)
     {

@@ -19,8 +19,10 @@ internal sealed class GroupTable
             if (connection.Memberships.TryJoin(group))
                 return;
 
-            // It was retired between the two steps, and is about to leave the table.
+            // It was retired between the two steps, or is empty and nobody joins it: it leaves the table.
             Remove(group);
+            if (connection.Memberships.IsClosed)
+                return;
         }
     }
 

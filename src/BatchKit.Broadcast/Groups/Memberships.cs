@@ -17,13 +17,23 @@ internal sealed class Memberships(ClientConnection connection)
         }
     }
 
-    /// <returns>False when the group was retired meanwhile.</returns>
+    /// <summary>True when it joins none any more.</summary>
+    public bool IsClosed
+    {
+        get
+        {
+            lock (_lock)
+                return _isClosed;
+        }
+    }
+
+    /// <returns>False when the group is retired.</returns>
     public bool TryJoin(Group group)
     {
         lock (_lock)
         {
             if (_isClosed)
-                return true;
+                return !group.TryRetire();
             if (!group.TryAdd(connection))
                 return false;
             (_groups ??= []).Add(group);

@@ -1,0 +1,76 @@
+using BatchKit.Broadcast.Fanout;
+using BatchKit.Broadcast.Tests.Support;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Broadcast.Tests.Transport;
+
+public sealed class SlowConsumerTests
+{
+    private const int CapBytes = 4096;
+
+    [Theory]
+    [InlineData(SlowConsumerPolicy.DropOldest)]
+    [InlineData(SlowConsumerPolicy.DropNewest)]
+    [InlineData(SlowConsumerPolicy.Disconnect)]
+    public async Task A_batch_larger_than_the_cap_is_held_and_dropped_in_parts(SlowConsumerPolicy policy)
+    {
+        await using var transport = new BroadcastTransport(new BroadcastOptions { MaxQueuedBytes = CapBytes, SlowConsumer = policy });
+        var (slow, quick) = (new FakeClient(transport).Join("hall"), new FakeClient(transport).Join("hall"));
+        slow.Wire.Limit(50);
+
+        await transport.SendAsync(Deliveries.ToGroup("hall", Some.Lines(2000)));
+
+        Assert.InRange(slow.Connection.Output.HeldBytes, 0, CapBytes);
+        Assert.Equal(string.Concat(Some.Lines(2000)), quick.Text);
+        transport.GetStatistics().AssertAddsUp();
+        Assert.Equal(policy == SlowConsumerPolicy.Disconnect, slow.Connection.Closing.IsCompleted);
+    }
+
+    [Fact]
+    public async Task No_more_messages_wait_than_may()
+    {
+        await using var transport = new BroadcastTransport(new BroadcastOptions { MaxQueuedMessages = 7, SlowConsumer = SlowConsumerPolicy.DropNewest });
+        var slow = new FakeClient(transport).Join("hall", "guild");
+        slow.Wire.Limit(0);
+
+        await transport.SendAsync(Deliveries.ToGroup("hall", Some.Lines(10)));
+        await transport.SendAsync(Deliveries.ToGroup("hall", Some.Lines(10)), Deliveries.ToGroup("guild", Some.Lines(3)));
+
+        Assert.InRange(slow.Connection.Output.Waiting.Messages, 1, 7);
+        transport.GetStatistics().AssertAddsUp();
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task The_closing_bytes_keep_within_the_cap(bool isWebSocket)
+    {
+        await using var transport = new BroadcastTransport(new BroadcastOptions { MaxQueuedBytes = CapBytes, SlowConsumer = SlowConsumerPolicy.DropNewest });
+        var slow = isWebSocket ? new FakeClient(transport, ClientProtocol.WebSocket, WireFormat.WebSocketBinary) : new FakeClient(transport);
+        slow.Wire.Limit(0);
+        for (var index = 0; index < 2 * CapBytes; index++)
+            await transport.SendAsync(Deliveries.To(slow.Handle, "x"));
+
+        slow.Connection.Close();
+
+        Assert.InRange(slow.Connection.Output.HeldBytes, CapBytes / 2, CapBytes);
+    }
+
+    [Fact]
+    public async Task Joining_and_leaving_costs_a_client_that_does_not_read_no_memory()
+    {
+        await using var transport = new BroadcastTransport(new BroadcastOptions { SlowConsumer = SlowConsumerPolicy.DropNewest });
+        var slow = new FakeClient(transport);
+        slow.Wire.Limit(0);
+        await transport.SendAsync(Deliveries.To(slow.Handle, "waits"));
+        var batches = Enumerable.Range(0, 200).Select(_ => Deliveries.To(
+            slow.Handle, Deliveries.Control(ControlMessage.JoinGroup("hall")), Deliveries.Control(ControlMessage.LeaveGroup("hall")))).ToArray();
+        await transport.SendAsync(batches);
+        var before = GC.GetTotalMemory(forceFullCollection: true);
+
+        for (var round = 0; round < 500; round++)
+            await transport.SendAsync(batches);
+
+        Assert.InRange(GC.GetTotalMemory(forceFullCollection: true) - before, long.MinValue, 1_000_000);
+    }
+}

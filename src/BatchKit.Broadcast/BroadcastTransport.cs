@@ -38,11 +38,12 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     {
         Options = options ?? new BroadcastOptions();
         BroadcastOptionsValidator.ThrowIfInvalid(Options);
+        Limits = SendQueueLimits.From(Options);
         ArgumentOutOfRangeException.ThrowIfNegative(node);
         ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = logger ?? NullLogger<BroadcastTransport>.Instance;
-        _works = new DefaultObjectPool<FanoutWork>(new FanoutWorkPolicy(Counters));
+        _works = new DefaultObjectPool<FanoutWork>(new FanoutWorkPolicy(Limits, Counters));
         Connections = new ConnectionTable(Options, node, _timeProvider);
         _metrics = new BroadcastMetrics(this, node, meterFactory);
         _sweep = new ConnectionSweep(Connections, Options, _timeProvider, _logger);
@@ -59,6 +60,8 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     internal BroadcastOptions Options { get; }
 
     internal TimeProvider TimeProvider => _timeProvider;
+
+    internal SendQueueLimits Limits { get; }
 
     internal DeliveryCounters Counters { get; } = new();
 

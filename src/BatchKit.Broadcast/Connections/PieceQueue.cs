@@ -95,7 +95,7 @@ internal sealed class PieceQueue
     }
 
     private bool HasRoom(in OutputRun run, SendQueueLimits limits) =>
-        HeldBytes + run.Bytes.Length <= limits.MaxBytes && Waiting.Messages + run.Messages <= limits.MaxMessages;
+        HeldBytes + run.Bytes.Length <= limits.RoomBytes && Waiting.Messages + run.Messages <= limits.MaxMessages;
 
     /// <summary>Drops messages from the oldest on until there is room, or none is left that may go.</summary>
     private Amount DropOldest(in OutputRun run, SendQueueLimits limits)

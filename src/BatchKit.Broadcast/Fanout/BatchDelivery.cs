@@ -5,11 +5,8 @@ using BatchKit.Transports;
 namespace BatchKit.Broadcast.Fanout;
 
 /// <summary>One batch on its way to any number of connections: encoded on first need, once for each wire format.</summary>
-internal sealed class BatchDelivery
+internal sealed class BatchDelivery(SendQueueLimits limits)
 {
-    // A larger run is cut at message borders, so that a queue bounded by bytes can take a part of it.
-    private const int MaxRunBytes = PieceQueue.MaxWriteBytes;
-
     // Guards what is encoded and not ready yet.
     private readonly Lock _lock = new();
     private readonly EncodedBatch[] _encoded = new EncodedBatch[WireFormat.Count];
@@ -41,7 +38,7 @@ internal sealed class BatchDelivery
     public void Send(ClientConnection connection, int messages, bool isAlone, OutputComposer composer, ref DeliveryTally tally)
     {
         var encoded = Get(connection.Format);
-        var isWhole = messages == _batch!.Count && encoded.Length <= MaxRunBytes && !_exclusions.Contains(connection.Handle);
+        var isWhole = messages == _batch!.Count && encoded.IsOneRun(limits) && !_exclusions.Contains(connection.Handle);
         if (connection.Prompts is { } prompts)
             SendEach(connection, prompts, encoded, messages, composer, ref tally);
         else if (isWhole && isAlone)
@@ -93,7 +90,7 @@ internal sealed class BatchDelivery
             var end = EndOfIncluded(first, messages, connection);
             if (end > first)
             {
-                end = encoded.EndOfRun(first, end, MaxRunBytes);
+                end = encoded.EndOfRun(first, end, limits);
                 composer.Add(connection, encoded.GetRun(first, end), ref tally);
             }
 

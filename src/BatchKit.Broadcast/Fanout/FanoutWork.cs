@@ -5,7 +5,7 @@ namespace BatchKit.Broadcast.Fanout;
 
 /// <summary>Sends what is staged: on the caller's thread when it is little, else in ranges on one worker a core.</summary>
 /// <remarks>A worker goes to the end of the pool's queue after each range, so that readers and small sends get their turn during a large one.</remarks>
-internal sealed class FanoutWork(DeliveryCounters counters) : IThreadPoolWorkItem
+internal sealed class FanoutWork(SendQueueLimits limits, DeliveryCounters counters) : IThreadPoolWorkItem
 {
     /// <summary>So many connections are sent to on the caller's thread: about a third of a millisecond, at 5 µs a send.</summary>
     public const int MaxInlineConnections = 64;
@@ -18,7 +18,7 @@ internal sealed class FanoutWork(DeliveryCounters counters) : IThreadPoolWorkIte
     private int _workers;
     private Exception? _failure;
 
-    public StagedSend Staged { get; } = new();
+    public StagedSend Staged { get; } = new(limits);
 
     public void RunInline()
     {
@@ -82,5 +82,5 @@ internal sealed class FanoutWork(DeliveryCounters counters) : IThreadPoolWorkIte
         }
     }
 
-    private OutputComposer TakeComposer() => _composers.TryTake(out var composer) ? composer : new OutputComposer();
+    private OutputComposer TakeComposer() => _composers.TryTake(out var composer) ? composer : new OutputComposer(limits);
 }

@@ -4,9 +4,9 @@ using Microsoft.Extensions.ObjectPool;
 namespace BatchKit.Broadcast.Fanout;
 
 /// <summary>Makes the pool's members.</summary>
-internal sealed class FanoutWorkPolicy(DeliveryCounters counters) : PooledObjectPolicy<FanoutWork>
+internal sealed class FanoutWorkPolicy(SendQueueLimits limits, DeliveryCounters counters) : PooledObjectPolicy<FanoutWork>
 {
-    public override FanoutWork Create() => new(counters);
+    public override FanoutWork Create() => new(limits, counters);
 
     public override bool Return(FanoutWork obj) => true;
 }

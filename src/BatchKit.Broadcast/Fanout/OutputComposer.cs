@@ -3,15 +3,15 @@ using BatchKit.Broadcast.Connections;
 namespace BatchKit.Broadcast.Fanout;
 
 /// <summary>Puts what one connection gets in one send behind each other, so that it leaves in one write. For one thread.</summary>
-internal sealed class OutputComposer
+internal sealed class OutputComposer(SendQueueLimits limits)
 {
-    private readonly byte[] _bytes = new byte[PieceQueue.MaxWriteBytes];
+    private readonly byte[] _bytes = new byte[limits.MaxRunBytes];
     private int _length;
     private int _messages;
 
     public void Add(ClientConnection connection, in OutputRun run, ref DeliveryTally tally)
     {
-        if (_length + run.Bytes.Length > _bytes.Length)
+        if (_length + run.Bytes.Length > _bytes.Length || _messages + run.Messages > limits.MaxMessages)
             Flush(connection, ref tally);
         if (run.Bytes.Length > _bytes.Length)
         {

@@ -5,7 +5,7 @@ using BatchKit.Transports;
 namespace BatchKit.Broadcast.Fanout;
 
 /// <summary>The batches of one send, sorted by connection, so that each gets one write. Staged on one thread, then sent in ranges by several.</summary>
-internal sealed class StagedSend
+internal sealed class StagedSend(SendQueueLimits limits)
 {
     private readonly List<BatchDelivery> _deliveries = [];
     private readonly Dictionary<ClientConnection, int> _places = [];
@@ -74,7 +74,7 @@ internal sealed class StagedSend
     private int AddDelivery(MessageBatch batch, bool isShared)
     {
         if (_deliveryCount == _deliveries.Count)
-            _deliveries.Add(new BatchDelivery());
+            _deliveries.Add(new BatchDelivery(limits));
         _deliveries[_deliveryCount].Begin(batch, isShared);
         return _deliveryCount++;
     }

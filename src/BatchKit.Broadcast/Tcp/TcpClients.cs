@@ -20,7 +20,6 @@ internal sealed class TcpClients(
     ILogger logger)
 {
     private readonly ConnectionLife _life = new(transport, output, timeProvider, logger);
-    private readonly SendQueueLimits _limits = new(transport.Options.MaxQueuedBytes, transport.Options.MaxQueuedMessages, transport.Options.SlowConsumer);
     private readonly byte[] _turnAwayMessage = Encoding.UTF8.GetBytes(transport.Options.TurnAwayMessage ?? "");
     private readonly ConcurrentDictionary<ClientConnection, bool> _connections = new();
     private readonly RunningTasks _establishing = new();
@@ -80,7 +79,7 @@ internal sealed class TcpClients(
 
     private async Task LiveAsync(Socket socket, IPEndPoint remote)
     {
-        var queue = new SendQueue(new SocketWire(socket), _limits, transport.Counters, timeProvider);
+        var queue = new SendQueue(new SocketWire(socket), transport.Limits, transport.Counters, timeProvider);
         var origin = new ConnectionOrigin(remote, IsSecure: false);
         var (connection, reader) = Make(origin, queue);
         _connections[connection] = true;

@@ -42,8 +42,7 @@ internal sealed class WebSocketEndpoint(
         using var socket = await context.WebSockets.AcceptWebSocketAsync(accepting).ConfigureAwait(false);
         var stream = context.Features.Get<UpgradeInterception>()!.Stream!;
         var wire = new UpgradedWire(stream.Server, context.Abort);
-        var limits = new SendQueueLimits(transport.Options.MaxQueuedBytes, transport.Options.MaxQueuedMessages, transport.Options.SlowConsumer);
-        var queue = new SendQueue(wire, limits, transport.Counters, transport.TimeProvider);
+        var queue = new SendQueue(wire, transport.Limits, transport.Counters, transport.TimeProvider);
         var format = options.SendsBinary ? WireFormat.WebSocketBinary : WireFormat.WebSocketText;
         var connection = new ClientConnection(transport.Connections.NextHandle(), ClientProtocol.WebSocket, origin, queue, format, transport.TimeProvider);
         var inbound = new WebSocketInbound(connection, socket, stream, wire, transport.Options, logger);

@@ -13,11 +13,10 @@ internal sealed class FakeClient
     public FakeClient(BroadcastTransport transport, ClientProtocol protocol = ClientProtocol.Tcp, WireFormat? format = null, TimeProvider? timeProvider = null)
     {
         _transport = transport;
-        var (options, clock) = (transport.Options, timeProvider ?? TimeProvider.System);
-        var limits = new SendQueueLimits(options.MaxQueuedBytes, options.MaxQueuedMessages, options.SlowConsumer);
+        var clock = timeProvider ?? TimeProvider.System;
         Connection = new ClientConnection(
             transport.Connections.NextHandle(), protocol, new ConnectionOrigin(RemoteEndPoint: null, IsSecure: false),
-            new SendQueue(Wire, limits, transport.Counters, clock), format ?? WireFormat.Raw, clock);
+            new SendQueue(Wire, transport.Limits, transport.Counters, clock), format ?? WireFormat.Raw, clock);
         transport.Connections.Add(Connection);
     }
 

@@ -63,14 +63,12 @@ public sealed class SlowConsumerTests
         var slow = new FakeClient(transport);
         slow.Wire.Limit(0);
         await transport.SendAsync(Deliveries.To(slow.Handle, "waits"));
-        var batches = Enumerable.Range(0, 200).Select(_ => Deliveries.To(
-            slow.Handle, Deliveries.Control(ControlMessage.JoinGroup("hall")), Deliveries.Control(ControlMessage.LeaveGroup("hall")))).ToArray();
-        await transport.SendAsync(batches);
+        var batch = Deliveries.To(slow.Handle, Deliveries.Control(ControlMessage.JoinGroup("hall")), Deliveries.Control(ControlMessage.LeaveGroup("hall")));
         var before = GC.GetTotalMemory(forceFullCollection: true);
 
-        for (var round = 0; round < 500; round++)
-            await transport.SendAsync(batches);
+        for (var round = 0; round < 50_000; round++)
+            await transport.SendAsync(batch);
 
-        Assert.InRange(GC.GetTotalMemory(forceFullCollection: true) - before, long.MinValue, 1_000_000);
+        Assert.InRange(GC.GetTotalMemory(forceFullCollection: true) - before, long.MinValue, 2_000_000);
     }
 }

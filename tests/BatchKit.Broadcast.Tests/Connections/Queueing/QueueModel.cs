@@ -194,7 +194,7 @@ internal sealed class QueueModel(SendQueueLimits limits)
         return HasRoom(bytes, messages);
     }
 
-    private bool HasRoom(int bytes, int messages) => HeldBytes + bytes <= limits.MaxBytes && Waiting.Messages + messages <= limits.MaxMessages;
+    private bool HasRoom(int bytes, int messages) => HeldBytes + bytes <= limits.RoomBytes && Waiting.Messages + messages <= limits.MaxMessages;
 
     private DisconnectReason? Refuse(Amount amount)
     {

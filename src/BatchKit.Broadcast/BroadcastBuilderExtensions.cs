@@ -58,7 +58,10 @@ public static class BroadcastBuilderExtensions
     }
 
     /// <summary>Listens for clients, TCP or telnet as <see cref="BroadcastListenerOptions.Protocol"/> says, from the host's start to its stop.</summary>
-    /// <remarks>Records of one read are handed over within a buffering scope of this buffer on the connection's handle.</remarks>
+    /// <remarks>
+    /// Records of one read are handed over within a buffering scope of this buffer on the connection's handle. The <see cref="BroadcastListener"/> is keyed by the buffer's
+    /// name, to ask it for its real <see cref="BroadcastListener.EndPoint"/>.
+    /// </remarks>
     /// <param name="builder">What <see cref="UseBroadcast"/> or <see cref="AddBroadcast"/> returned.</param>
     /// <param name="options">Where and how it listens.</param>
     /// <param name="handlers">Makes the handler of each connection.</param>
@@ -68,7 +71,7 @@ public static class BroadcastBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(options);
         ArgumentNullException.ThrowIfNull(handlers);
-        builder.Services.AddKeyedSingleton(builder.Name, new ListenerRegistration(options, handlers));
+        builder.Services.AddKeyedSingleton(builder.Name, (provider, key) => MakeListener(provider, (string)key!, options, handlers));
         return builder;
     }
 
@@ -89,6 +92,10 @@ public static class BroadcastBuilderExtensions
 
     private static BroadcastHostedService MakeHostedService(IServiceProvider services, string name) => new(
         services.GetRequiredKeyedService<BatchKitBuilder>(name), services.GetRequiredKeyedService<BroadcastTransport>(name),
-        services.GetRequiredKeyedService<OutputBuffer>(name),
-        [.. services.GetKeyedServices<ListenerRegistration>(name)], services);
+        services.GetRequiredKeyedService<OutputBuffer>(name), [.. services.GetKeyedServices<BroadcastListener>(name)], services.GetService<TimeProvider>());
+
+    private static BroadcastListener MakeListener(
+        IServiceProvider services, string name, BroadcastListenerOptions options, Func<IServiceProvider, ClientConnection, IConnectionHandler> handlers) => new(
+        services.GetRequiredKeyedService<BroadcastTransport>(name), options, connection => handlers(services, connection), services.GetRequiredKeyedService<OutputBuffer>(name),
+        services.GetService<TimeProvider>(), services.GetService<ILogger<BroadcastListener>>());
 }

@@ -18,6 +18,7 @@ public sealed class BroadcastListener : IAsyncDisposable
     private Socket? _socket;
     private Task _accepting = Task.CompletedTask;
     private IPEndPoint? _endPoint;
+    private int _isDisposed;
 
     /// <summary>Makes a listener that does not listen yet.</summary>
     /// <param name="transport">Gets the connections; its <see cref="BroadcastOptions"/> hold for them.</param>
@@ -78,10 +79,11 @@ public sealed class BroadcastListener : IAsyncDisposable
     }
 
     /// <summary>Stops, disconnects who is not being closed already, and waits until all its connections are gone.</summary>
-    /// <remarks>Drain the transport before, so that everybody reads what waits and the goodbye.</remarks>
+    /// <remarks>Drain the transport before, so that everybody reads what waits and the goodbye. It may be called again.</remarks>
     public async ValueTask DisposeAsync()
     {
-        await StopAsync(CancellationToken.None).ConfigureAwait(false);
+        if (Interlocked.Exchange(ref _isDisposed, 1) == 0)
+            await StopAsync(CancellationToken.None).ConfigureAwait(false);
         await _clients.EndAsync().ConfigureAwait(false);
         _stopping.Dispose();
     }

@@ -15,10 +15,10 @@ public sealed class BroadcastListener : IAsyncDisposable
     private readonly ILogger _logger;
     private readonly TcpClients _clients;
     private readonly CancellationTokenSource _stopping = new();
+    private readonly CancellationToken _stoppingToken;
     private Socket? _socket;
     private Task _accepting = Task.CompletedTask;
     private IPEndPoint? _endPoint;
-    private int _isDisposed;
 
     /// <summary>Makes a listener that does not listen yet.</summary>
     /// <param name="transport">Gets the connections; its <see cref="BroadcastOptions"/> hold for them.</param>
@@ -45,6 +45,7 @@ public sealed class BroadcastListener : IAsyncDisposable
         _options = options;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = logger ?? NullLogger<BroadcastListener>.Instance;
+        _stoppingToken = _stopping.Token;
         _clients = new TcpClients(transport, options, handlers, output, _timeProvider, _logger);
     }
 
@@ -55,15 +56,21 @@ public sealed class BroadcastListener : IAsyncDisposable
     /// <summary>Begins to listen. Call it once.</summary>
     /// <param name="cancellationToken">Ends the start, not the listener.</param>
     /// <exception cref="IOException">The port is in use, or the address is none of this machine; the message names the end point and the setting.</exception>
+    /// <exception cref="InvalidOperationException">It was started before.</exception>
     public Task StartAsync(CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();
+        ObjectDisposedException.ThrowIf(_stoppingToken.IsCancellationRequested, this);
         if (_socket is not null)
             throw new InvalidOperationException("The listener was started before.");
         var socket = ListenSocket.Open(_options.EndPoint, _options.Backlog);
         _socket = socket;
         _endPoint = (IPEndPoint)socket.LocalEndPoint!;
-        _accepting = new AcceptLoop(socket.AcceptAsync, _clients.Take, _endPoint, _timeProvider, _logger).RunAsync(_stopping.Token);
+        var loop = new AcceptLoop(socket.AcceptAsync, client => _clients.Take(client, _stoppingToken), _endPoint, _timeProvider, _logger);
+
+        // Clients live on after the caller: they inherit neither its activity nor its buffering scope.
+        using (ExecutionContext.SuppressFlow())
+            _accepting = loop.RunAsync(_stoppingToken);
         Log.Listening(_logger, _options.Protocol, _endPoint);
         return Task.CompletedTask;
     }
@@ -72,18 +79,18 @@ public sealed class BroadcastListener : IAsyncDisposable
     /// <param name="cancellationToken">Ends the wait for clients that are just being let in.</param>
     public async Task StopAsync(CancellationToken cancellationToken)
     {
-        await _stopping.CancelAsync().ConfigureAwait(false);
+        if (!_stoppingToken.IsCancellationRequested)
+            await _stopping.CancelAsync().ConfigureAwait(false);
         _socket?.Dispose();
         await _accepting.WaitAsync(cancellationToken).ConfigureAwait(false);
-        await _clients.WhenEstablishedAsync().WaitAsync(cancellationToken).ConfigureAwait(false);
+        await _clients.WhenEnteredAsync().WaitAsync(cancellationToken).ConfigureAwait(false);
     }
 
     /// <summary>Stops, disconnects who is not being closed already, and waits until all its connections are gone.</summary>
     /// <remarks>Drain the transport before, so that everybody reads what waits and the goodbye. It may be called again.</remarks>
     public async ValueTask DisposeAsync()
     {
-        if (Interlocked.Exchange(ref _isDisposed, 1) == 0)
-            await StopAsync(CancellationToken.None).ConfigureAwait(false);
+        await StopAsync(CancellationToken.None).ConfigureAwait(false);
         await _clients.EndAsync().ConfigureAwait(false);
         _stopping.Dispose();
     }

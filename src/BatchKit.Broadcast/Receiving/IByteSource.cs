@@ -7,7 +7,8 @@ internal interface IByteSource
     const int NothingYet = -1;
 
     /// <summary>Completes when there may be something to read. Needs no buffer meanwhile.</summary>
-    ValueTask WaitAsync();
+    /// <returns>Nothing of meaning: a task with a result is what sockets and streams have ready.</returns>
+    ValueTask<int> WaitAsync();
 
     /// <summary>Reads what there is.</summary>
     /// <returns>How many bytes; 0 at the end; <see cref="NothingYet"/>.</returns>

@@ -5,7 +5,7 @@ namespace BatchKit.Broadcast.Receiving;
 /// <summary>A plain TCP socket in non-blocking mode, read directly.</summary>
 internal sealed class SocketSource(Socket socket) : IByteSource
 {
-    public async ValueTask WaitAsync() => await socket.ReceiveAsync(Memory<byte>.Empty, SocketFlags.None).ConfigureAwait(false);
+    public ValueTask<int> WaitAsync() => socket.ReceiveAsync(Memory<byte>.Empty, SocketFlags.None);
 
     public ValueTask<int> ReadAsync(Memory<byte> buffer)
     {

@@ -1,7 +1,5 @@
 using System.Collections.Concurrent;
-using System.Net;
 using System.Net.Sockets;
-using System.Text;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Receiving;
@@ -10,7 +8,7 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Tcp;
 
-/// <summary>Leads a listener's clients from the moment that they are accepted until they are gone.</summary>
+/// <summary>Leads a listener's clients from the moment that they are accepted until they are gone, and owns their tasks.</summary>
 internal sealed class TcpClients(
     BroadcastTransport transport,
     BroadcastListenerOptions options,
@@ -20,24 +18,26 @@ internal sealed class TcpClients(
     ILogger logger)
 {
     private readonly ConnectionLife _life = new(transport, output, timeProvider, logger);
-    private readonly byte[] _turnAwayMessage = Encoding.UTF8.GetBytes(transport.Options.TurnAwayMessage ?? "");
+    private readonly ClientEntry _entry = new(transport, options, timeProvider, logger);
     private readonly ConcurrentDictionary<ClientConnection, bool> _connections = new();
-    private readonly RunningTasks _establishing = new();
+    private readonly RunningTasks _entering = new();
     private readonly RunningTasks _running = new();
 
     /// <summary>Takes a client that was accepted; returns at once.</summary>
-    public void Take(Socket socket)
+    /// <param name="socket">Owned from here on.</param>
+    /// <param name="stopping">Ends those that are still shaking hands.</param>
+    public void Take(Socket socket, CancellationToken stopping)
     {
         _running.Begin();
-        _establishing.Begin();
-        _ = RunAsync(socket);
+        _entering.Begin();
+        _ = RunAsync(socket, stopping);
     }
 
-    /// <summary>Completes when every client that was taken has its place among the transport's connections, or none.</summary>
-    public Task WhenEstablishedAsync() => _establishing.WhenNone();
+    /// <summary>Completes when every client that was taken is one of the transport's connections, or gone.</summary>
+    public Task WhenEnteredAsync() => _entering.WhenNone();
 
     /// <summary>Ends the clients that are not being closed already, and waits until all are gone.</summary>
-    public async Task EndAsync()
+    public Task EndAsync()
     {
         foreach (var (connection, _) in _connections)
         {
@@ -45,46 +45,51 @@ internal sealed class TcpClients(
                 connection.Abort(DisconnectReason.Stopped);
         }
 
-        await _running.WhenNone().ConfigureAwait(false);
+        return _running.WhenNone();
     }
 
-    private async Task RunAsync(Socket socket)
+    private async Task RunAsync(Socket socket, CancellationToken stopping)
     {
+        // The next client is accepted meanwhile.
         await Task.Yield();
-        var living = Task.CompletedTask;
-        var address = default(IPAddress);
         try
         {
-            socket.NoDelay = true;
-            var remote = (IPEndPoint)socket.RemoteEndPoint!;
-            address = remote.Address;
-            if (!transport.Connections.TryTakePlace(address))
-            {
-                TurnAway(socket);
-                return;
-            }
-
-            living = LiveAsync(socket, remote);
+            using var place = new ClientPlace(transport.Connections);
+            await EnterAsync(socket, place, stopping).Unwrap().ConfigureAwait(false);
         }
-        finally
+        catch (Exception failure)
         {
-            _establishing.End();
+            Log.HandshakeFailed(logger, address: null, failure.Message);
         }
 
-        await living.ConfigureAwait(false);
-        transport.Connections.ReleasePlace(address);
         socket.Dispose();
         _running.End();
     }
 
-    private async Task LiveAsync(Socket socket, IPEndPoint remote)
+    /// <returns>The client's life, which has begun.</returns>
+    private async Task<Task> EnterAsync(Socket socket, ClientPlace place, CancellationToken stopping)
     {
-        var queue = new SendQueue(new SocketWire(socket), transport.Limits, transport.Counters, timeProvider);
-        var origin = new ConnectionOrigin(remote, IsSecure: false);
-        var (connection, reader) = Make(origin, queue);
+        try
+        {
+            var channel = await _entry.EnterAsync(socket, place, stopping).ConfigureAwait(false);
+            return channel is null ? Task.CompletedTask : LiveAsync(channel);
+        }
+        finally
+        {
+            _entering.End();
+        }
+    }
+
+    private async Task LiveAsync(ClientChannel channel)
+    {
+        var queue = new SendQueue(channel.Wire, transport.Limits, transport.Counters, timeProvider);
+        var (connection, reader) = Make(channel.Origin, queue);
         _connections[connection] = true;
-        await _life.RunAsync(connection, new ByteInbound(connection, new SocketSource(socket), reader, transport.Options, logger), handlers).ConfigureAwait(false);
+        await _life.RunAsync(connection, new ByteInbound(connection, channel.Source, reader, transport.Options, logger), handlers).ConfigureAwait(false);
         _connections.TryRemove(connection, out _);
+        await queue.Ended.ConfigureAwait(false);
+        if (channel.Source is IAsyncDisposable source)
+            await source.DisposeAsync().ConfigureAwait(false);
     }
 
     private (ClientConnection Connection, IRecordReader Reader) Make(ConnectionOrigin origin, SendQueue queue)
@@ -94,14 +99,5 @@ internal sealed class TcpClients(
             return TelnetConnectionFactory.Create(handle, origin, queue, transport.Options, options.Telnet, timeProvider);
         var connection = new ClientConnection(handle, ClientProtocol.Tcp, origin, queue, WireFormat.Raw, timeProvider);
         return (connection, new CutRecordReader(options.Cutter, transport.Options.MaxRecordBytes));
-    }
-
-    private void TurnAway(Socket socket)
-    {
-        Log.TurnedAway(logger, "no place is left");
-        socket.Blocking = false;
-        socket.Send(_turnAwayMessage, SocketFlags.None, out _);
-        socket.Dispose();
-        _running.End();
     }
 }

@@ -32,4 +32,10 @@ internal static partial class Log
 
     [LoggerMessage(2308, LogLevel.Warning, "{Clients} of {Total} clients did not read what waited for them within {Limit}; the rest of it was dropped.")]
     public static partial void DrainTimedOut(ILogger logger, int clients, int total, TimeSpan limit);
+
+    [LoggerMessage(2330, LogLevel.Debug, "{Handle} is written to directly, on its socket.")]
+    public static partial void WritesDirectly(ILogger logger, OutputHandle handle);
+
+    [LoggerMessage(2331, LogLevel.Debug, "{Handle} is written to through the server's stream: {Reason}.")]
+    public static partial void WritesToStream(ILogger logger, OutputHandle handle, string reason);
 }

@@ -7,10 +7,11 @@ namespace BatchKit.Broadcast.WebSockets;
 internal sealed class UpgradedStream(Stream server) : Stream
 {
     private const byte OpcodeBits = 0x0F;
-    private const byte CloseOpcode = 0x8;
 
     private ClientConnection? _connection;
     private InboundDelivery? _delivery;
+    private OutputWay? _way;
+    private PongWatch? _pongWatch;
 
     public override bool CanRead => true;
 
@@ -33,17 +34,26 @@ internal sealed class UpgradedStream(Stream server) : Stream
     public bool HasClosed { get; private set; }
 
     /// <summary>Says whose bytes they are; before that, nothing is read or written.</summary>
-    public void Attach(ClientConnection connection, InboundDelivery delivery)
+    public void Attach(ClientConnection connection, InboundDelivery delivery, OutputWay way)
     {
         _connection = connection;
         _delivery = delivery;
+        _way = way;
+        _pongWatch = way.IsOpen ? new PongWatch() : null;
     }
 
     public override async ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default)
     {
         var read = await server.ReadAsync(buffer, cancellationToken).ConfigureAwait(false);
-        if (read > 0)
-            _delivery!.TryNote(read);
+        if (read == 0)
+            return 0;
+        _delivery!.TryNote(read);
+        if (_pongWatch?.HasPong(buffer.Span[..read]) is true)
+        {
+            _pongWatch = null;
+            _way!.ChooseDirect();
+        }
+
         return read;
     }
 
@@ -56,13 +66,14 @@ internal sealed class UpgradedStream(Stream server) : Stream
 
     public override void Write(ReadOnlySpan<byte> buffer)
     {
-        if ((buffer[0] & OpcodeBits) != CloseOpcode)
+        if ((buffer[0] & OpcodeBits) != WebSocketEncoder.CloseOpcode)
         {
             _connection!.SendControl(buffer);
             return;
         }
 
         HasClosed = true;
+        _way!.ChooseStream("it broke the protocol first");
         _connection!.Output.Complete(buffer);
     }
 

@@ -1,3 +1,4 @@
+using System.Buffers.Binary;
 using System.Net.WebSockets;
 
 namespace BatchKit.Broadcast.WebSockets;
@@ -23,6 +24,9 @@ internal static class WebSocketClosings
     /// <summary>Answers a client's close frame with its own code (RFC 6455, section 5.5.1).</summary>
     public static byte[] Answer(WebSocketCloseStatus? status) =>
         status is null or WebSocketCloseStatus.Empty ? [0x88, 0] : [0x88, 2, (byte)((int)status >> 8), (byte)status];
+
+    public static WebSocketCloseStatus StatusOf(ReadOnlySpan<byte> payload) =>
+        payload.Length < sizeof(ushort) ? WebSocketCloseStatus.NormalClosure : (WebSocketCloseStatus)BinaryPrimitives.ReadUInt16BigEndian(payload);
 
     public static ReadOnlySpan<byte> FrameFor(DisconnectReason reason) => reason switch
     {

@@ -1,4 +1,4 @@
-using System.Net;
+using System.Net.Sockets;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using Microsoft.AspNetCore.Http;
@@ -12,6 +12,8 @@ internal sealed class WebSocketEndpoint(
 {
     private readonly WebSocketAdmission _admission = new(options);
     private readonly ForwardedOrigin _forwarded = new(transport.Options.TrustedProxies);
+
+    private readonly TimeSpan _startLimit = StartLimit(transport.Options);
 
     public async Task InvokeAsync(HttpContext context)
     {
@@ -38,16 +40,55 @@ internal sealed class WebSocketEndpoint(
 
     private async Task ServeAsync(HttpContext context, ConnectionOrigin origin)
     {
+        var handle = transport.Connections.NextHandle();
+        var way = new OutputWay(handle, logger);
+        var interception = context.Features.Get<UpgradeInterception>()!;
+        var direct = FindSocket(context, interception, way);
         var accepting = new WebSocketAcceptContext { SubProtocol = _admission.ChooseSubProtocol(context), KeepAliveInterval = Timeout.InfiniteTimeSpan };
         using var socket = await context.WebSockets.AcceptWebSocketAsync(accepting).ConfigureAwait(false);
-        var stream = context.Features.Get<UpgradeInterception>()!.Stream!;
-        var wire = new UpgradedWire(stream.Server, context.Abort);
+        var stream = interception.Stream ?? new UpgradedStream(new MessageStream(socket));
+        var ending = new UpgradedEnding(context);
+        var wire = new UpgradedWire(stream.Server, direct, way, ending);
+        try
+        {
+            await wire.StartAsync().ConfigureAwait(false);
+        }
+        catch (Exception failure) when (failure is IOException or OperationCanceledException)
+        {
+            Log.HandshakeFailed(logger, origin.RemoteEndPoint, failure.Message);
+            return;
+        }
+
+        using var limit = transport.TimeProvider.CreateTimer(
+            static state => ((OutputWay)state!).ChooseStream("it sent no pong in time"), way, _startLimit, Timeout.InfiniteTimeSpan);
+        var connection = Connect(handle, origin, wire);
+        var inbound = new WebSocketInbound(connection, socket, stream, wire, way, ending, transport.Options, logger);
+        await new ConnectionLife(transport, output, transport.TimeProvider, logger).RunAsync(connection, inbound, handlers).ConfigureAwait(false);
+        await connection.Output.Ended.ConfigureAwait(false);
+        ending.NoteEnd();
+    }
+
+    private Socket? FindSocket(HttpContext context, UpgradeInterception interception, OutputWay way)
+    {
+        Socket? socket = null;
+        var obstacle = options.WritesDirectly ? DirectEligibility.FindObstacle(context, interception.Upgrade, out socket) : "the endpoint's options say so";
+        if (obstacle is null)
+            return socket;
+        way.ChooseStream(obstacle);
+        return null;
+    }
+
+    private ClientConnection Connect(OutputHandle handle, ConnectionOrigin origin, UpgradedWire wire)
+    {
         var queue = new SendQueue(wire, transport.Limits, transport.Counters, transport.TimeProvider);
         var format = options.SendsBinary ? WireFormat.WebSocketBinary : WireFormat.WebSocketText;
-        var connection = new ClientConnection(transport.Connections.NextHandle(), ClientProtocol.WebSocket, origin, queue, format, transport.TimeProvider);
-        var inbound = new WebSocketInbound(connection, socket, stream, wire, transport.Options, logger);
-        await new ConnectionLife(transport, output, transport.TimeProvider, logger).RunAsync(connection, inbound, handlers).ConfigureAwait(false);
-        await queue.Ended.ConfigureAwait(false);
-        wire.Detach();
+        return new ClientConnection(handle, ClientProtocol.WebSocket, origin, queue, format, transport.TimeProvider);
+    }
+
+    // Half of the limits under which a client that takes nothing is disconnected, so that one that merely sends no pong is not.
+    private static TimeSpan StartLimit(BroadcastOptions limits)
+    {
+        var disconnecting = limits.SlowConsumerTimeout < limits.CloseTimeout ? limits.SlowConsumerTimeout : limits.CloseTimeout;
+        return disconnecting / 2 < limits.HandshakeTimeout ? disconnecting / 2 : limits.HandshakeTimeout;
     }
 }

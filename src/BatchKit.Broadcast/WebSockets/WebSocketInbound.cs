@@ -6,23 +6,33 @@ namespace BatchKit.Broadcast.WebSockets;
 
 /// <summary>Reads a client's messages by the framework's WebSocket, and answers its close frame.</summary>
 internal sealed class WebSocketInbound(
-    ClientConnection connection, WebSocket socket, UpgradedStream stream, UpgradedWire wire, BroadcastOptions options, ILogger logger) : IInbound
+    ClientConnection connection,
+    WebSocket socket,
+    UpgradedStream stream,
+    UpgradedWire wire,
+    OutputWay way,
+    UpgradedEnding ending,
+    BroadcastOptions options,
+    ILogger logger) : IInbound
 {
     private readonly MessageAssembly _assembly = new(options.MaxRecordBytes);
 
     public async Task<InboundEnd> RunAsync(InboundDelivery delivery, CancellationToken cancellationToken)
     {
-        stream.Attach(connection, delivery);
+        stream.Attach(connection, delivery, way);
         var end = await ReceiveAsync(delivery, cancellationToken).ConfigureAwait(false);
         _assembly.Clear();
         _assembly.Release();
+        way.ChooseStream("its input ended first");
         if (end == InboundEnd.ProtocolError)
         {
             connection.Close(DisconnectReason.ProtocolError);
+            await connection.Output.Ended.ConfigureAwait(false);
+            await wire.EndSendingAsync().ConfigureAwait(false);
             await DiscardAsync(cancellationToken).ConfigureAwait(false);
         }
 
-        wire.EndInput();
+        ending.NoteInputEnd();
         return end;
     }
 

@@ -1,9 +1,7 @@
 using System.Net;
 using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Hosting;
 using Microsoft.AspNetCore.Hosting.Server;
 using Microsoft.AspNetCore.Hosting.Server.Features;
-using Microsoft.AspNetCore.Server.Kestrel.Core;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Logging;
 
@@ -14,8 +12,9 @@ internal sealed class WebSocketHost : IAsyncDisposable
 {
     private readonly WebApplication _application;
 
-    private WebSocketHost(WebApplication application, BroadcastTransport transport, OutputBuffer output)
+    private WebSocketHost(WebApplication application, BroadcastTransport transport, OutputBuffer output, LogLines log)
     {
+        Log = log;
         _application = application;
         Transport = transport;
         Output = output;
@@ -24,6 +23,9 @@ internal sealed class WebSocketHost : IAsyncDisposable
     public BroadcastTransport Transport { get; }
 
     public OutputBuffer Output { get; }
+
+    /// <summary>What the endpoint logs.</summary>
+    public LogLines Log { get; }
 
     public Uri Address => new(_application.Services.GetRequiredService<IServer>().Features.Get<IServerAddressesFeature>()!.Addresses.First());
 
@@ -35,8 +37,9 @@ internal sealed class WebSocketHost : IAsyncDisposable
     {
         setup ??= new WebSocketHostSetup();
         var builder = WebApplication.CreateSlimBuilder();
-        builder.Logging.ClearProviders();
-        builder.WebHost.UseKestrelCore().ConfigureKestrel(kestrel => kestrel.Listen(IPAddress.Loopback, port: 0, setup.Listen));
+        var log = new LogLines(typeof(BroadcastTransport).FullName!);
+        builder.Logging.ClearProviders().SetMinimumLevel(LogLevel.Debug).AddProvider(log);
+        setup.Server(builder.WebHost);
         setup.Services(builder.Services);
         var transport = new BroadcastTransport(setup.Options, timeProvider: setup.TimeProvider);
         var output = new OutputBuffer(transport);
@@ -44,7 +47,7 @@ internal sealed class WebSocketHost : IAsyncDisposable
         setup.Before(application);
         application.MapBatchKitWebSockets("/ws", transport, connection => setup.Handlers(connection, output), setup.Endpoint, output);
         await application.StartAsync();
-        return new WebSocketHost(application, transport, output);
+        return new WebSocketHost(application, transport, output, log);
     }
 
     public async ValueTask DisposeAsync()

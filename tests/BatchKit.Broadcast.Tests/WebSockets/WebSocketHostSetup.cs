@@ -1,4 +1,6 @@
+using System.Net;
 using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Hosting;
 using Microsoft.AspNetCore.Server.Kestrel.Core;
 using Microsoft.Extensions.DependencyInjection;
 
@@ -15,9 +17,13 @@ internal sealed class WebSocketHostSetup
 
     public Func<ClientConnection, IOutputBuffer, IConnectionHandler> Handlers { get; init; } = (connection, output) => new EchoHandler(connection, output);
 
-    public Action<ListenOptions> Listen { get; init; } = listen => listen.Protocols = HttpProtocols.Http1;
+    public Action<IWebHostBuilder> Server { get; init; } = Kestrel(listen => listen.Protocols = HttpProtocols.Http1);
 
     public Action<IServiceCollection> Services { get; init; } = _ => { };
 
     public Action<WebApplication> Before { get; init; } = _ => { };
+
+    /// <summary>A Kestrel on loopback, on any port.</summary>
+    public static Action<IWebHostBuilder> Kestrel(Action<ListenOptions> listen) =>
+        server => server.UseKestrelCore().ConfigureKestrel(kestrel => kestrel.Listen(IPAddress.Loopback, port: 0, listen));
 }

@@ -105,7 +105,7 @@ internal sealed class BatchDelivery(SendQueueLimits limits)
         {
             var run = encoded.GetRun(index, index + 1);
             if (run.Messages > 0 && !_exclusions.Contains(index, connection.Handle))
-                prompts.Add(connection, run, _batch![index].Kind == MessageKind.Prompt, composer, ref tally);
+                prompts.Add(connection, run, _batch![index], composer, ref tally);
         }
     }
 

@@ -9,19 +9,38 @@ internal sealed class OutputComposer(SendQueueLimits limits)
     private int _length;
     private int _messages;
 
-    public void Add(ClientConnection connection, in OutputRun run, ref DeliveryTally tally)
+    /// <summary>Adds messages.</summary>
+    /// <param name="connection">Gets what no longer fits.</param>
+    /// <param name="run">The messages.</param>
+    /// <param name="tally">Counts them.</param>
+    /// <param name="before">Bytes that go before them, and are counted with them.</param>
+    public void Add(ClientConnection connection, in OutputRun run, ref DeliveryTally tally, ReadOnlySpan<byte> before = default)
     {
-        if (_length + run.Bytes.Length > _bytes.Length || _messages + run.Messages > limits.MaxMessages)
+        var length = before.Length + run.Bytes.Length;
+        if (_length + length > _bytes.Length || _messages + run.Messages > limits.MaxMessages)
             Flush(connection, ref tally);
-        if (run.Bytes.Length > _bytes.Length)
+        if (length > _bytes.Length)
         {
-            connection.Send(run, ref tally);
+            connection.Send(before.IsEmpty ? run : new OutputRun([.. before, .. run.Bytes], run.Messages), ref tally);
             return;
         }
 
+        before.CopyTo(_bytes.AsSpan(_length));
+        _length += before.Length;
         run.Bytes.CopyTo(_bytes.AsSpan(_length));
         _length += run.Bytes.Length;
         _messages += run.Messages;
+    }
+
+    /// <summary>Adds bytes behind messages that have not left yet, counted with them.</summary>
+    /// <returns>False when there is no such message, or no room.</returns>
+    public bool TryAppend(ReadOnlySpan<byte> bytes)
+    {
+        if (_messages == 0 || _length + bytes.Length > _bytes.Length)
+            return false;
+        bytes.CopyTo(_bytes.AsSpan(_length));
+        _length += bytes.Length;
+        return true;
     }
 
     public void Flush(ClientConnection connection, ref DeliveryTally tally)

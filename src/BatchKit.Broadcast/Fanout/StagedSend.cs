@@ -119,7 +119,7 @@ internal sealed class StagedSend(SendQueueLimits limits)
 
     private static void Finish(ClientConnection connection, OutputComposer composer, ref DeliveryTally tally)
     {
-        connection.Prompts?.End(connection, composer, ref tally);
+        connection.Prompts?.End(composer);
         composer.Flush(connection, ref tally);
     }
 }

@@ -23,6 +23,8 @@ internal static class TelnetConnectionFactory
             Terminal = new TelnetTerminal { Charset = telnet.InitialCharset },
             Prompts = telnet.RepeatsPrompt ? new TelnetPrompts() : null,
         };
-        return (connection, new TelnetRecordReader(options.MaxRecordBytes));
+        var negotiation = new TelnetNegotiation(connection, telnet);
+        negotiation.Start();
+        return (connection, new TelnetRecordReader(connection, negotiation, options.MaxRecordBytes, timeProvider));
     }
 }

@@ -1,3 +1,4 @@
+using System.Text;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Transports;
 
@@ -12,12 +13,80 @@ internal static class TelnetEncoder
     public static int GetMaxBytes(int payloadBytes) => (2 * payloadBytes) + MaxBytesAround;
 
     /// <summary>True when plain messages' bytes need no change.</summary>
-    public static bool IsPlain(WireFormat format, ReadOnlySpan<byte> payload) => format.Charset == TelnetCharset.Utf8 && !payload.Contains((byte)255);
+    public static bool IsPlain(WireFormat format, ReadOnlySpan<byte> payload) =>
+        format.Charset == TelnetCharset.Utf8 ? !payload.Contains(TelnetCode.Interpret) : Ascii.IsValid(payload);
 
+    /// <summary>Encodes a message.</summary>
+    /// <returns>False when the client does not get it: it did not agree on GMCP.</returns>
     public static bool TryEncode(WireFormat format, BatchMessage message, Span<byte> destination, out int written)
     {
-        message.Payload.Span.CopyTo(destination);
-        written = message.Payload.Length;
-        return format.IsTelnet;
+        written = 0;
+        var payload = message.Payload.Span;
+        if (message.Header?.ContentType == TelnetMessages.GmcpContentType)
+        {
+            if (!format.TakesGmcp)
+                return false;
+            written = EncodeGmcp(payload, destination);
+            return true;
+        }
+
+        written = format.Charset == TelnetCharset.Utf8 || Ascii.IsValid(payload)
+            ? DoubleInterpret(payload, destination)
+            : Transcode(payload, format.Charset, destination);
+        if (message.Kind == MessageKind.Prompt && format.PromptEnding != PromptEnding.None)
+        {
+            destination[written++] = TelnetCode.Interpret;
+            destination[written++] = format.PromptEnding == PromptEnding.EndOfRecord ? TelnetCode.EndOfRecord : TelnetCode.GoAhead;
+        }
+
+        return true;
+    }
+
+    private static int EncodeGmcp(ReadOnlySpan<byte> payload, Span<byte> destination)
+    {
+        ReadOnlySpan<byte> start = [TelnetCode.Interpret, TelnetCode.Subnegotiation, TelnetCode.GmcpOption];
+        ReadOnlySpan<byte> end = [TelnetCode.Interpret, TelnetCode.SubnegotiationEnd];
+        start.CopyTo(destination);
+        var written = start.Length + DoubleInterpret(payload, destination[start.Length..]);
+        end.CopyTo(destination[written..]);
+        return written + end.Length;
+    }
+
+    private static int DoubleInterpret(ReadOnlySpan<byte> payload, Span<byte> destination)
+    {
+        var written = 0;
+        while (payload.IndexOf(TelnetCode.Interpret) is var index && index >= 0)
+        {
+            payload[..(index + 1)].CopyTo(destination[written..]);
+            written += index + 1;
+            destination[written++] = TelnetCode.Interpret;
+            payload = payload[(index + 1)..];
+        }
+
+        payload.CopyTo(destination[written..]);
+        return written + payload.Length;
+    }
+
+    private static int Transcode(ReadOnlySpan<byte> payload, TelnetCharset charset, Span<byte> destination)
+    {
+        var written = 0;
+        while (!payload.IsEmpty)
+        {
+            var plain = payload.IndexOfAnyExceptInRange((byte)0, (byte)127);
+            plain = plain < 0 ? payload.Length : plain;
+            payload[..plain].CopyTo(destination[written..]);
+            written += plain;
+            payload = payload[plain..];
+            if (payload.IsEmpty)
+                break;
+            Rune.DecodeFromUtf8(payload, out var rune, out var bytes);
+            payload = payload[bytes..];
+            var isKnown = charset == TelnetCharset.Latin1 && rune.Value <= byte.MaxValue;
+            destination[written++] = isKnown ? (byte)rune.Value : (byte)'?';
+            if (isKnown && rune.Value == TelnetCode.Interpret)
+                destination[written++] = TelnetCode.Interpret;
+        }
+
+        return written;
     }
 }

@@ -1,4 +1,5 @@
 using System.ComponentModel.DataAnnotations;
+using System.IO.Compression;
 
 namespace BatchKit.Broadcast.Telnet;
 
@@ -25,6 +26,10 @@ public sealed class TelnetOptions
     /// telnet's: they show it as two odd characters.
     /// </summary>
     public bool SendsGoAhead { get; set; } = true;
+
+    /// <summary>How hard output is compressed where <see cref="TelnetFeatures.Compression"/> is agreed on; <see cref="CompressionLevel.Optimal"/> by default.</summary>
+    [EnumDataType(typeof(CompressionLevel))]
+    public CompressionLevel CompressionLevel { get; set; }
 
     /// <summary>
     /// True to keep the prompt last: a line that is sent while the prompt shows starts on a new line, and the prompt is sent again behind it, unless the user sent a line

@@ -1,29 +1,66 @@
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
+using BatchKit.Transports;
 
 namespace BatchKit.Broadcast.Telnet;
 
 /// <summary>Keeps a telnet client's prompt last: a line that arrives while it shows starts anew below it, and the prompt follows.</summary>
 internal sealed class TelnetPrompts
 {
+    private static readonly byte[] NewLine = "\r\n"u8.ToArray();
+
+    // Guards all fields: the reader tells of lines, and sends of output.
+    private readonly Lock _lock = new();
+    private byte[] _prompt = [];
     private bool _isShown;
+    private int _unansweredLines;
+
+    /// <summary>The user ended a line, so the cursor is below the prompt and an answer is on its way.</summary>
+    public void NoteLine()
+    {
+        lock (_lock)
+        {
+            _isShown = false;
+            _unansweredLines++;
+        }
+    }
 
     /// <summary>Adds one message to what the client gets.</summary>
     /// <param name="connection">The client.</param>
     /// <param name="run">The message, encoded.</param>
-    /// <param name="isPrompt">True for a prompt.</param>
+    /// <param name="message">The message.</param>
     /// <param name="composer">Takes the bytes.</param>
     /// <param name="tally">Counts them.</param>
-    public void Add(ClientConnection connection, in OutputRun run, bool isPrompt, OutputComposer composer, ref DeliveryTally tally)
+    public void Add(ClientConnection connection, in OutputRun run, BatchMessage message, OutputComposer composer, ref DeliveryTally tally)
     {
-        composer.Add(connection, run, ref tally);
-        _isShown = isPrompt;
+        // GMCP shows nowhere.
+        var isBelow = message.Header?.ContentType != TelnetMessages.GmcpContentType && Note(run, isPrompt: message.Kind == MessageKind.Prompt);
+        composer.Add(connection, run, ref tally, isBelow ? NewLine : []);
     }
 
-    /// <summary>Ends what the client gets in one send: brings the prompt back.</summary>
-    public void End(ClientConnection connection, OutputComposer composer, ref DeliveryTally tally)
+    /// <summary>Ends what the client gets in one send: brings the prompt back, unless an answer that ends with one is on its way.</summary>
+    public void End(OutputComposer composer)
     {
-        if (_isShown)
-            composer.Flush(connection, ref tally);
+        lock (_lock)
+        {
+            if (!_isShown && _unansweredLines == 0 && _prompt.Length > 0)
+                _isShown = composer.TryAppend(_prompt);
+        }
+    }
+
+    /// <returns>True when the message must begin on a new line.</returns>
+    private bool Note(in OutputRun run, bool isPrompt)
+    {
+        lock (_lock)
+        {
+            var wasShown = _isShown;
+            _isShown = isPrompt;
+            if (!isPrompt)
+                return wasShown;
+            _unansweredLines = Math.Max(0, _unansweredLines - 1);
+            if (!run.Bytes.SequenceEqual(_prompt))
+                _prompt = run.Bytes.ToArray();
+            return wasShown;
+        }
     }
 }

@@ -1,34 +1,228 @@
+using System.Buffers;
 using BatchKit.Broadcast.Receiving;
 
 namespace BatchKit.Broadcast.Telnet;
 
-/// <summary>Makes lines of what a telnet client sends.</summary>
-internal sealed class TelnetRecordReader(int maxRecordBytes) : IRecordReader
+/// <summary>Reads what a telnet client sends (RFC 854), however it is cut: lines, GMCP messages, and commands that are obeyed here.</summary>
+internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNegotiation negotiation, int maxRecordBytes, TimeProvider timeProvider) : IRecordReader
 {
+    /// <summary>A longer subnegotiation is a protocol error.</summary>
+    public const int MaxSubnegotiationBytes = 8 * 1024;
+
+    private const byte Delete = 127;
+
+    // Somebody who wonders whether the server is there needs no more; a client that asks all the time gets no more.
+    private static readonly TimeSpan PresencePeriod = TimeSpan.FromSeconds(1);
+
+    // Control characters, DEL and IAC; what is between them is text.
+    private static readonly SearchValues<byte> Special = SearchValues.Create([.. Enumerable.Range(0, ' ').Select(code => (byte)code), Delete, TelnetCode.Interpret]);
+
+    private readonly TelnetLine _line = new(maxRecordBytes);
+    private readonly TelnetLine _subnegotiation = new(MaxSubnegotiationBytes);
+    private readonly RecordBytes _recordBytes = new();
+    private State _state;
+    private byte _command;
+    private bool _wasReturn;
+    private long? _presenceSaidAt;
+
+    private enum State
+    {
+        Text,
+        Interpret,
+        Negotiation,
+        SubnegotiationOption,
+        Subnegotiation,
+        SubnegotiationInterpret,
+    }
+
+    public string? Failure { get; private set; }
+
     public bool TryRead(Memory<byte> received, List<ReceivedRecord> records, out int consumedBytes)
     {
-        consumedBytes = 0;
-        while (received.Span[consumedBytes..].IndexOf((byte)'\n') is var length && length >= 0)
+        _recordBytes.Clear();
+        ReadOnlyMemory<byte> rest = received;
+        while (!rest.IsEmpty && Failure is null && records.Count < RecordBatch.MaxRecords)
         {
-            var line = received.Slice(consumedBytes, length);
-            records.Add(new ReceivedRecord(line[..Strip(line.Span)]));
-            consumedBytes += length + 1;
+            if (_state == State.Text)
+                ReadText(ref rest, records);
+            else
+                ReadCommand(ref rest, records);
         }
 
-        return received.Length - consumedBytes <= maxRecordBytes;
+        negotiation.Flush();
+        consumedBytes = received.Length - rest.Length;
+        return Failure is null;
     }
 
-    private static int Strip(Span<byte> line)
+    /// <summary>Reads text up to the next byte that is none, and that byte.</summary>
+    private void ReadText(ref ReadOnlyMemory<byte> bytes, List<ReceivedRecord> records)
     {
-        var length = 0;
-        for (var index = 0; index < line.Length; index++)
+        var length = bytes.Span.IndexOfAny(Special);
+        var text = length < 0 ? bytes : bytes[..length];
+        _wasReturn &= text.IsEmpty;
+        if (length < 0)
         {
-            if (line[index] == byte.MaxValue)
-                index += 2;
-            else if (line[index] >= ' ')
-                line[length++] = line[index];
+            _line.Append(text.Span);
+            bytes = default;
+            return;
         }
 
-        return length;
+        var special = bytes.Span[length];
+        bytes = bytes[(length + 1)..];
+        if (special is (byte)'\r' or (byte)'\n')
+            EndLine(text, special, records);
+        else
+            Edit(text.Span, special);
     }
+
+    /// <summary>A line ends with CR LF, CR NUL, CR or LF: clients differ.</summary>
+    private void EndLine(ReadOnlyMemory<byte> text, byte special, List<ReceivedRecord> records)
+    {
+        var isSecond = special == '\n' && _wasReturn;
+        _wasReturn = special == '\r';
+        if (isSecond)
+            return;
+        connection.Prompts?.NoteLine();
+        var charset = connection.Terminal!.Charset;
+        if (_line.IsEmpty && text.Length <= maxRecordBytes && TelnetText.IsClean(text.Span, charset))
+        {
+            records.Add(new ReceivedRecord(text));
+            return;
+        }
+
+        _line.Append(text.Span);
+        records.Add(_line.IsTooLong ? new ReceivedRecord(default, RecordKind.TooLong) : new ReceivedRecord(Clean(_line.Text, charset)));
+        _line.Clear();
+    }
+
+    private void Edit(ReadOnlySpan<byte> text, byte special)
+    {
+        _line.Append(text);
+        if (special == TelnetCode.Interpret)
+        {
+            _state = State.Interpret;
+            return;
+        }
+
+        _wasReturn = false;
+        if (special is (byte)'\b' or Delete)
+            _line.RubOut(connection.Terminal!.Charset);
+        else if (special == '\t')
+            _line.Append(" "u8);
+    }
+
+    private void ReadCommand(ref ReadOnlyMemory<byte> bytes, List<ReceivedRecord> records)
+    {
+        if (_state == State.Subnegotiation)
+        {
+            ReadSubnegotiation(ref bytes);
+            return;
+        }
+
+        var value = bytes.Span[0];
+        bytes = bytes[1..];
+        switch (_state)
+        {
+            case State.Interpret:
+                Obey(value);
+                break;
+            case State.Negotiation:
+                _state = State.Text;
+                negotiation.Hear(_command, value);
+                CheckLimits();
+                break;
+            case State.SubnegotiationOption:
+                _command = value;
+                _state = value == TelnetCode.Interpret ? State.SubnegotiationInterpret : State.Subnegotiation;
+                break;
+            default:
+                ReadSubnegotiationCommand(value, records);
+                CheckLimits();
+                break;
+        }
+    }
+
+    private void Obey(byte command)
+    {
+        _state = command switch
+        {
+            TelnetCode.Subnegotiation => State.SubnegotiationOption,
+            >= TelnetCode.Will and <= TelnetCode.Dont => State.Negotiation,
+            _ => State.Text,
+        };
+        _command = command;
+        switch (command)
+        {
+            case TelnetCode.Interpret:
+                _wasReturn = false;
+                _line.Append([TelnetCode.Interpret]);
+                break;
+            case TelnetCode.EraseCharacter:
+                _line.RubOut(connection.Terminal!.Charset);
+                break;
+            case TelnetCode.EraseLine:
+                _line.Clear();
+                break;
+            case TelnetCode.AreYouThere when !(_presenceSaidAt is { } at && timeProvider.GetElapsedTime(at) < PresencePeriod):
+                _presenceSaidAt = timeProvider.GetTimestamp();
+                negotiation.SayPresence();
+                break;
+        }
+    }
+
+    private void ReadSubnegotiation(ref ReadOnlyMemory<byte> bytes)
+    {
+        var length = bytes.Span.IndexOf(TelnetCode.Interpret);
+        if (length < 0)
+        {
+            _subnegotiation.Append(bytes.Span);
+            bytes = default;
+        }
+        else
+        {
+            _subnegotiation.Append(bytes.Span[..length]);
+            bytes = bytes[(length + 1)..];
+            _state = State.SubnegotiationInterpret;
+        }
+
+        CheckLimits();
+    }
+
+    private void ReadSubnegotiationCommand(byte command, List<ReceivedRecord> records)
+    {
+        if (command == TelnetCode.Interpret)
+        {
+            _subnegotiation.Append([TelnetCode.Interpret]);
+            _state = State.Subnegotiation;
+            return;
+        }
+
+        // A client that forgot the end is better heard than cut off: what it began is thrown away.
+        if (command != TelnetCode.SubnegotiationEnd)
+            Obey(command);
+        else
+            EndSubnegotiation(records);
+        _subnegotiation.Clear();
+    }
+
+    private void EndSubnegotiation(List<ReceivedRecord> records)
+    {
+        _state = State.Text;
+        var body = _subnegotiation.Text;
+        if (_command != TelnetCode.GmcpOption)
+            negotiation.HearSubnegotiation(_command, body);
+        else if (negotiation.TakesGmcp)
+            records.Add(body.Length > maxRecordBytes ? new ReceivedRecord(default, RecordKind.TooLong) : new ReceivedRecord(Clean(body, TelnetCharset.Utf8), RecordKind.Gmcp));
+    }
+
+    private void CheckLimits()
+    {
+        if (_subnegotiation.IsTooLong)
+            Failure = $"a subnegotiation above {MaxSubnegotiationBytes} bytes";
+        else if (!negotiation.IsWithinLimits)
+            Failure = $"more than {TelnetAnswers.MaxAnswers} requests in negotiation";
+    }
+
+    private ReadOnlyMemory<byte> Clean(ReadOnlySpan<byte> text, TelnetCharset charset) =>
+        _recordBytes.Take(TelnetText.ToUtf8(text, charset, _recordBytes.GetRoom(TelnetText.GetMaxBytes(text.Length))));
 }

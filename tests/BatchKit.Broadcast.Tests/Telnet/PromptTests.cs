@@ -1,0 +1,141 @@
+using System.Text;
+using BatchKit.Broadcast.Telnet;
+using BatchKit.Broadcast.Tests.Support;
+using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Broadcast.Tests.Telnet;
+
+public sealed class PromptTests : IAsyncDisposable
+{
+    private readonly BroadcastTransport _transport = new();
+    private readonly TelnetScene _scene = new(new TelnetOptions { Offered = TelnetFeatures.None, SendsGoAhead = false, RepeatsPrompt = true });
+
+    public PromptTests() => _transport.Connections.Add(_scene.Connection);
+
+    private string Shown => Encoding.UTF8.GetString(_scene.Sent);
+
+    public ValueTask DisposeAsync() => _transport.DisposeAsync();
+
+    [Fact]
+    public async Task A_line_that_comes_while_the_prompt_shows_starts_below_it_and_the_prompt_follows()
+    {
+        await SendAsync(Line("Welcome."), Prompt("> "));
+        await SendAsync(Line("Ann waves."));
+
+        Assert.Equal("Welcome.\r\n> \r\nAnn waves.\r\n> ", Shown);
+    }
+
+    [Fact]
+    public async Task Lines_of_one_send_bring_the_prompt_back_once()
+    {
+        _transport.Groups.Join(_scene.Connection, "hall");
+        await SendAsync(Prompt("> "));
+
+        await _transport.SendAsync(
+            Deliveries.ToGroup("hall", Line("one"), Line("two")), Deliveries.To(_scene.Connection.Handle, Line("three")), Deliveries.ToGroup("hall", Line("four")));
+
+        Assert.Equal("> \r\none\r\ntwo\r\nthree\r\nfour\r\n> ", Shown);
+    }
+
+    [Fact]
+    public async Task While_an_answer_is_on_its_way_the_prompt_waits_for_it()
+    {
+        await SendAsync(Prompt("> "));
+        _scene.Read("'look' 0D 0A");
+
+        await SendAsync(Line("Ann waves."));
+        await SendAsync(Line("A hall."), Prompt("> "));
+        await SendAsync(Line("Ann leaves."));
+
+        Assert.Equal("> Ann waves.\r\nA hall.\r\n> \r\nAnn leaves.\r\n> ", Shown);
+    }
+
+    [Fact]
+    public async Task Each_line_of_the_user_is_answered_before_the_prompt_is_repeated()
+    {
+        await SendAsync(Prompt("> "));
+        _scene.Read($"'look' 0A '{new string('x', 2000)}' 0A");
+
+        await SendAsync(Line("A hall."), Prompt("> "));
+        await SendAsync(Line("Ann waves."));
+        await SendAsync(Line("Too long."), Prompt("> "));
+        await SendAsync(Line("Ann leaves."));
+
+        Assert.Equal("> A hall.\r\n> \r\nAnn waves.\r\nToo long.\r\n> \r\nAnn leaves.\r\n> ", Shown);
+    }
+
+    [Fact]
+    public async Task A_prompt_behind_a_prompt_starts_on_a_new_line_and_is_the_one_that_is_repeated()
+    {
+        await SendAsync(Prompt("Name: "), Prompt("Password: "));
+        await SendAsync(Line("Hurry."));
+
+        Assert.Equal("Name: \r\nPassword: \r\nHurry.\r\nPassword: ", Shown);
+    }
+
+    [Fact]
+    public async Task What_does_not_show_moves_no_prompt()
+    {
+        _scene.Read("FF FD C9");
+        await SendAsync(Prompt("> "));
+
+        await SendAsync(Some.Message("Room {}", TelnetMessages.Gmcp));
+        await SendAsync(Deliveries.Excluding("Ann waves.\r\n", _scene.Connection.Handle));
+
+        Assert.Equal(TelnetScene.Bytes("FF FB C9 '> ' FF FA C9 'Room {}' FF F0"), _scene.Sent);
+    }
+
+    [Fact]
+    public async Task A_repeated_prompt_ends_as_was_agreed()
+    {
+        _scene.Read("FF FD 19");
+        await SendAsync(Prompt("> "));
+
+        await SendAsync(Line("Ann waves."));
+
+        Assert.Equal(TelnetScene.Bytes("FF FB 19 '> ' FF EF 0D 0A 'Ann waves.' 0D 0A '> ' FF EF"), _scene.Sent);
+    }
+
+    [Fact]
+    public async Task Without_the_option_prompts_are_left_alone()
+    {
+        var scene = new TelnetScene();
+        _transport.Connections.Add(scene.Connection);
+
+        await _transport.SendAsync(Deliveries.To(scene.Connection.Handle, Prompt("> ")));
+        await _transport.SendAsync(Deliveries.To(scene.Connection.Handle, Line("Ann waves.")));
+
+        Assert.Equal(TelnetScene.Bytes("'> ' FF F9 'Ann waves.' 0D 0A"), scene.Sent);
+    }
+
+    [Fact]
+    public async Task A_line_larger_than_a_write_starts_on_a_new_line_too()
+    {
+        var text = new string('x', 100_000);
+        await SendAsync(Prompt("> "));
+
+        await SendAsync(Line(text));
+        await SendAsync(Line("Ann waves."));
+
+        Assert.Equal($"> \r\n{text}\r\nAnn waves.\r\n> ", Shown);
+    }
+
+    [Fact]
+    public async Task What_is_added_is_counted_with_its_message()
+    {
+        await SendAsync(Prompt("> "));
+        await SendAsync(Line("Ann waves."), Line("Bob nods."));
+
+        var counted = _transport.GetStatistics();
+
+        counted.AssertAddsUp();
+        Assert.Equal((3, Shown.Length), (counted.SentMessages, counted.SentBytes));
+    }
+
+    private static BatchMessage Line(string text) => Some.Message($"{text}\r\n");
+
+    private static BatchMessage Prompt(string text) => Some.Message(text, new MessageHeader { Kind = MessageKind.Prompt });
+
+    private Task SendAsync(params BatchMessage[] messages) => _transport.SendAsync(Deliveries.To(_scene.Connection.Handle, messages));
+}

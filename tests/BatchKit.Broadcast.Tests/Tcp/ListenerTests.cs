@@ -1,6 +1,7 @@
 using System.Net;
 using System.Net.Sockets;
 using System.Text;
+using BatchKit.Broadcast.Telnet;
 using BatchKit.TransportSpecification.Support;
 using Microsoft.Extensions.Options;
 
@@ -200,7 +201,7 @@ public sealed class ListenerTests
                 options.Tls = new();
                 break;
             default:
-                options.Telnet.Supported = (Telnet.TelnetFeatures)(-1);
+                options.Telnet.Supported = (TelnetFeatures)(-1);
                 break;
         }
     }

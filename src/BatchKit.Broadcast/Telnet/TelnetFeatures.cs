@@ -16,7 +16,7 @@ public enum TelnetFeatures
     /// <summary>Structured messages beside the text (GMCP, option 201).</summary>
     Gmcp = 4,
 
-    /// <summary>Compressed output (MCCP2, option 86). A client that uses it costs about 300 KB of memory.</summary>
+    /// <summary>Compressed output (MCCP2, option 86). A client that uses it costs about 300 KB of memory. Leave it out where TLS hides secrets that a stranger's text stands beside: their length tells of them.</summary>
     Compression = 8,
 
     /// <summary>The choice of UTF-8, ISO 8859-1 or ASCII (CHARSET, RFC 2066).</summary>

@@ -56,7 +56,9 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList)
 
         if (world.TryFindPlayer(enactorId: 0, name, out var other))
         {
-            await output.LineAsync(session, $"{other.Name} is on the island already. Choose another name.");
+            await (other.Session.Handle.Node == session.Handle.Node
+                ? output.LineAsync(session, $"{other.Name} is on the island already. Choose another name.")
+                : TakeOverAsync(session, other));
             return;
         }
 
@@ -66,6 +68,25 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList)
         if (player.Room.Players.Count > 1)
             await output.RoomLineAsync(player.Room, $"{name} steps off the ferry.", except: player);
         await output.LineAsync(session, $"Welcome, {name}. You are #{player.Id}. Type \"help\" to see what you can do.");
+        await output.LineAsync(session, string.Empty);
+        await MoveCommands.ShowRoomAsync(output, player);
+    }
+
+    /// <summary>
+    /// Gives a player, where it is and with what it carries, to a connection of another gateway. The player's own gateway may have died with its connections, and then
+    /// nobody says so before it starts again; if it lives, the connection there is closed.
+    /// </summary>
+    private async ValueTask TakeOverAsync(Session session, Player player)
+    {
+        var before = player.Session;
+        await output.LineAsync(before, "You have come ashore by another way, and this one is closed.");
+        await output.ControlAsync(before, ControlMessage.Close);
+        before.Player = null;
+        before.IsClosing = true;
+        player.Session = session;
+        session.Player = player;
+        await output.ControlAsync(session, ControlMessage.JoinGroup(player.Room.Group.Name!));
+        await output.LineAsync(session, $"Welcome back, {player.Name}. You are #{player.Id}. Type \"help\" to see what you can do.");
         await output.LineAsync(session, string.Empty);
         await MoveCommands.ShowRoomAsync(output, player);
     }

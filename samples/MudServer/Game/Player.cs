@@ -9,7 +9,8 @@ internal sealed class Player(int id, string name, Session session, Room room)
 
     public string Name { get; } = name;
 
-    public Session Session { get; } = session;
+    /// <summary>The connection that plays it; another one when its gateway was lost and its user came back.</summary>
+    public Session Session { get; set; } = session;
 
     public Room Room { get; set; } = room;
 

@@ -4,7 +4,6 @@ using Microsoft.AspNetCore.Connections;
 using MudServer.Game;
 using MudServer.Game.Commands;
 using MudServer.Softcode;
-using MudServer.Telnet;
 
 namespace MudServer.Hosting;
 
@@ -22,8 +21,6 @@ internal static class MudApplication
         builder.Services.AddHealthChecks();
         builder.Services.ConfigureHttpJsonOptions(json => json.SerializerOptions.Converters.Add(new JsonStringEnumConverter()));
         MudBuffers.Add(builder.Services, options);
-        if (options.Role != MudRole.Game)
-            AddTelnet(builder.Services, options);
         if (options.Role != MudRole.Gateway)
             AddGame(builder.Services, options);
 
@@ -40,34 +37,16 @@ internal static class MudApplication
         {
             await application.StartAsync();
         }
-        catch (SocketException exception)
+        catch (IOException exception) when (exception.InnerException is SocketException)
         {
             throw new MudStartException(
-                $"Cannot listen for telnet on {options.Address}:{options.Port}: {exception.Message}. Choose another port with --port.", exception);
+                $"Cannot listen for telnet on {options.Address}:{options.Port}: {exception.InnerException.Message}. Choose another port with --port.", exception);
         }
         catch (IOException exception) when (exception.InnerException is AddressInUseException)
         {
             throw new MudStartException(
                 $"Cannot listen for HTTP on {options.Address}:{options.HttpPort}: it is in use. Choose another port with --http-port.", exception);
         }
-    }
-
-    private static void AddTelnet(IServiceCollection services, MudOptions options)
-    {
-        services.AddSingleton<ConnectionTable>();
-        services.AddSingleton<TelnetCounters>();
-        services.AddSingleton<TelnetTransport>();
-        services.AddSingleton(new TelnetSettings
-        {
-            EndPoint = new(options.Address, options.Port),
-            Node = options.Node,
-            SendsGoAhead = options.SendsGoAhead,
-            MaxConnections = options.MaxConnections,
-            StopTimeout = options.Role == MudRole.All ? TimeSpan.FromSeconds(5) : TimeSpan.Zero,
-        });
-        services.AddSingleton(provider => ActivatorUtilities.CreateInstance<TelnetListener>(
-            provider, provider.GetRequiredKeyedService<IOutputBuffer>(MudBuffers.Input)));
-        services.AddHostedService(provider => provider.GetRequiredService<TelnetListener>());
     }
 
     private static void AddGame(IServiceCollection services, MudOptions options)

@@ -1,6 +1,7 @@
+using BatchKit.Broadcast;
 using BatchKit.Transports;
+using MudServer.Clients;
 using MudServer.Game;
-using MudServer.Telnet;
 
 namespace MudServer.Hosting;
 
@@ -26,31 +27,32 @@ internal static class MudBuffers
         buffer.DrainTimeout = TimeSpan.FromSeconds(5);
     }
 
-    /// <summary>Game to sockets. Where both are in one process, a broker leads out and back in.</summary>
+    /// <summary>Game to clients. Where both are in one process, a broker leads out and back in.</summary>
     private static void AddOutput(BatchKitBuilder output, MudOptions options)
     {
         switch (options.Transport)
         {
             case MudTransport.Local:
-                output.UseLocal(Sockets);
+                output.UseLocal(Clients);
                 break;
             case MudTransport.Memory:
-                output.Services.AddSingleton(services => new InMemoryTransport(Sockets(services)));
+                output.Services.AddSingleton(services => new InMemoryTransport(Clients(services)));
                 output.AddRoute("memory", services => services.GetRequiredService<InMemoryTransport>());
                 break;
             default:
-                UseBroker(output, options, options.Role == MudRole.All ? Sockets : Game);
+                UseBroker(output, options, options.Role == MudRole.All ? Clients : Game);
                 break;
         }
     }
 
-    /// <summary>Sockets to game: straight to it, or from a gateway to the game's node whoever wrote.</summary>
+    /// <summary>Clients to game: straight to it, or from a gateway to the game's node whoever wrote.</summary>
     private static void AddInput(BatchKitBuilder input, MudOptions options)
     {
+        PlayerClients.Add(input, options);
         if (options.Role == MudRole.All)
             input.UseLocal(Game);
         else
-            UseBroker(input, options, Sockets, destinationNode: options.GameNode);
+            UseBroker(input, options, Clients, destinationNode: options.GameNode);
     }
 
     private static void UseBroker(
@@ -62,7 +64,7 @@ internal static class MudBuffers
             builder.UseMassTransit(bus => MudBroker.Set(bus, options, destinationNode)).ReceiveFromMassTransit(received);
     }
 
-    private static TelnetTransport Sockets(IServiceProvider services) => services.GetRequiredService<TelnetTransport>();
+    private static BroadcastTransport Clients(IServiceProvider services) => services.GetRequiredKeyedService<BroadcastTransport>(Input);
 
     private static GameInput Game(IServiceProvider services) => services.GetRequiredService<GameInput>();
 }

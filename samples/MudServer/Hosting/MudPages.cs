@@ -1,8 +1,9 @@
+using BatchKit.Broadcast;
 using BatchKit.MassTransit;
 using BatchKit.RabbitMQ;
 using BatchKit.Transports;
+using MudServer.Clients;
 using MudServer.Game;
-using MudServer.Telnet;
 using MudServer.Web;
 
 namespace MudServer.Hosting;
@@ -13,29 +14,31 @@ internal static class MudPages
     public static void Map(WebApplication application)
     {
         if (application.Services.GetRequiredService<MudOptions>().Role == MudRole.Game)
+        {
             application.MapGet("/", () => Results.Redirect("/stats"));
+        }
         else
+        {
             WebPage.Map(application);
+            PlayerClients.Map(application);
+        }
+
         application.MapGet("/stats", Read);
         application.MapHealthChecks("/health", new() { ResponseWriter = WriteHealthAsync });
     }
 
-    private static MudStatistics Read(IServiceProvider services, MudOptions options)
+    private static MudStatistics Read(IServiceProvider services, MudOptions options) => new()
     {
-        var connections = services.GetService<ConnectionTable>();
-        return new MudStatistics
-        {
-            Role = options.Role,
-            Transport = options.Transport,
-            IsBuffered = options.IsBuffered,
-            Node = options.Node,
-            Players = services.GetService<World>()?.PlayerCount,
-            Output = services.GetService<IOutputBuffer>()?.GetStatistics(),
-            Input = services.GetKeyedService<IOutputBuffer>(MudBuffers.Input)?.GetStatistics(),
-            Receiver = FindReceiver(services, options),
-            Telnet = connections is null ? null : services.GetRequiredService<TelnetCounters>().Read(connections.Count, connections.GroupCount),
-        };
-    }
+        Role = options.Role,
+        Transport = options.Transport,
+        IsBuffered = options.IsBuffered,
+        Node = options.Node,
+        Players = services.GetService<World>()?.PlayerCount,
+        Output = services.GetService<IOutputBuffer>()?.GetStatistics(),
+        Input = services.GetKeyedService<IOutputBuffer>(MudBuffers.Input)?.GetStatistics(),
+        Receiver = FindReceiver(services, options),
+        Clients = services.GetKeyedService<BroadcastTransport>(MudBuffers.Input)?.GetStatistics(),
+    };
 
     private static BatchReceiverStatistics? FindReceiver(IServiceProvider services, MudOptions options)
     {

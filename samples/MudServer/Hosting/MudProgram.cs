@@ -1,5 +1,4 @@
-using System.Net;
-using MudServer.Telnet;
+using BatchKit.Broadcast;
 
 namespace MudServer.Hosting;
 
@@ -45,8 +44,8 @@ internal static class MudProgram
             $"Lantern Isle is up: role {MudSettings.Word(options.Role)}, transport {MudSettings.Word(options.Transport)}, "
                 + $"buffering {(options.IsBuffered ? "on" : "off")}, node {options.Node}.",
         };
-        if (application.Services.GetService<TelnetListener>() is { EndPoint: IPEndPoint telnet })
-            lines.Add($"  Play:     telnet {telnet.Address} {telnet.Port}");
+        if (application.Services.GetKeyedService<BroadcastListener>(MudBuffers.Input) is { EndPoint: var telnet })
+            lines.Add($"  Play:     telnet {telnet.Address} {telnet.Port}  or  {application.Urls.First()}/");
         lines.Add($"  Counters: {application.Urls.First()}/stats  and  /health");
         lines.Add("  Ctrl-C ends it.");
         return string.Join(Environment.NewLine, lines);

@@ -15,7 +15,7 @@ internal static class MudSettings
         new("buffering", "on|off", "off: every message is sent, and waited for, by itself.",
             (options, value) => options.IsBuffered = Switch(value)),
         new("port", "<number>", "Telnet; 4201 by default, 0 for any that is free.", (options, value) => options.Port = Number(value, 0, 65_535)),
-        new("http-port", "<number>", "/stats and /health; 4202 by default, 4203 for the game.",
+        new("http-port", "<number>", "The web page, /stats and /health; 4202 by default, 4203 for the game.",
             (options, value) => options.RequestedHttpPort = Number(value, 0, 65_535)),
         new("address", "<ip>", "Where both listen; 127.0.0.1 by default, 0.0.0.0 for everyone.",
             (options, value) => options.Address = Address(value)),

@@ -1,5 +1,5 @@
+using BatchKit.Broadcast;
 using BatchKit.Transports;
-using MudServer.Telnet;
 
 namespace MudServer.Hosting;
 
@@ -22,5 +22,5 @@ internal sealed record MudStatistics
 
     public required BatchReceiverStatistics? Receiver { get; init; }
 
-    public required TelnetStatistics? Telnet { get; init; }
+    public required BroadcastStatistics? Clients { get; init; }
 }

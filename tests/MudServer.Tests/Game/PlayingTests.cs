@@ -158,7 +158,7 @@ public abstract class PlayingTests(string transport)
         var health = await mud.GetAsync("/health");
 
         Assert.Equal(1, stats.GetProperty("players").GetInt32());
-        Assert.Equal(1, stats.GetProperty("telnet").GetProperty("connections").GetInt32());
+        Assert.Equal(1, stats.GetProperty("clients").GetProperty("connections").GetInt32());
         Assert.True(stats.GetProperty("output").GetProperty("acknowledgedMessages").GetInt64() > 10);
         Assert.Equal("Healthy", health.GetProperty("status").GetString());
     }

@@ -1,12 +1,12 @@
 using System.Net;
 using System.Net.Http.Json;
 using System.Text.Json;
+using BatchKit.Broadcast;
 using BatchKit.TestServers.Mud;
 using BatchKit.TransportSpecification.Support;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.Extensions.DependencyInjection;
 using MudServer.Hosting;
-using MudServer.Telnet;
 
 namespace MudServer.Tests.Support;
 
@@ -17,7 +17,7 @@ internal sealed class RunningMud : IAsyncDisposable
 
     private RunningMud(WebApplication application) => _application = application;
 
-    public IPEndPoint EndPoint => (IPEndPoint)_application.Services.GetRequiredService<TelnetListener>().EndPoint;
+    public IPEndPoint EndPoint => _application.Services.GetRequiredKeyedService<BroadcastListener>(MudBuffers.Input).EndPoint;
 
     public static async Task<RunningMud> StartAsync(params string[] arguments)
     {

@@ -49,6 +49,10 @@ function follow(line) {
     setAshore(true);
     setBuffering(isBufferedByDefault);
   }
+  if (line === "You have come ashore by another way, and this one is closed.") {
+    name = null;
+    connection.leave();
+  }
   const buffering = /^Buffering is (on|off)\.$/.exec(line);
   if (buffering) setBuffering(buffering[1] === "on");
 }

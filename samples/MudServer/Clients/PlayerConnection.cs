@@ -1,0 +1,71 @@
+using System.Text;
+using BatchKit.Broadcast;
+using MudServer.Game;
+using MudServer.Hosting;
+
+namespace MudServer.Clients;
+
+/// <summary>One client, telnet or WebSocket: tells the game what it sends, and that it has come or gone, as messages of the input buffer.</summary>
+internal sealed class PlayerConnection(
+    ClientConnection connection, [FromKeyedServices(MudBuffers.Input)] IOutputBuffer input, ArrivalWatch arrival, ClientCount clients) : IConnectionHandler
+{
+    private readonly CancellationTokenSource _gone = new();
+    private Task _watching = Task.CompletedTask;
+
+    public async ValueTask StartAsync(CancellationToken cancellationToken)
+    {
+        clients.Add();
+        await TellAsync(InputKind.Connected);
+        _watching = arrival.WatchAsync(connection, _gone.Token);
+    }
+
+    public async ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
+    {
+        for (var index = 0; index < records.Length; index++)
+        {
+            var record = records.Span[index];
+            if (record.Kind == RecordKind.TooLong)
+                await TellAsync(InputKind.LineTooLong);
+            else if (record.Kind != RecordKind.Gmcp)
+                await TakeAsync(Encoding.UTF8.GetString(record.Payload.Span), cancellationToken);
+        }
+    }
+
+    /// <summary>The game closes it, after the answers.</summary>
+    public async ValueTask<bool> FinishAsync(CancellationToken cancellationToken)
+    {
+        await TellAsync(InputKind.Finished);
+        return true;
+    }
+
+    public async ValueTask EndAsync(DisconnectReason reason)
+    {
+        await _gone.CancelAsync();
+        await _watching;
+        await TellAsync(InputKind.Gone);
+        _gone.Dispose();
+        clients.Remove();
+    }
+
+    /// <summary>A WebSocket's message may hold several lines, and anything may hold what would move another player's cursor.</summary>
+    private async ValueTask TakeAsync(string text, CancellationToken cancellationToken)
+    {
+        foreach (var line in text.Split('\n'))
+        {
+            var printable = string.Concat(line.Where(letter => !char.IsControl(letter)));
+            await input.WriteAsync(connection.Handle, Encoding.UTF8.GetBytes(printable), header: null, cancellationToken);
+        }
+    }
+
+    private async ValueTask TellAsync(InputKind kind)
+    {
+        try
+        {
+            await input.WriteAsync(connection.Handle, ReadOnlyMemory<byte>.Empty, InputMessage.HeaderFor(kind), CancellationToken.None);
+        }
+        catch (Exception exception) when (exception is ObjectDisposedException or OutputOverflowException)
+        {
+            // The server stops, or the game has been away for so long that the input buffer is full: it will forget this node's sessions.
+        }
+    }
+}

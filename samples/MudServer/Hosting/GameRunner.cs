@@ -32,16 +32,30 @@ internal sealed class GameRunner(
         {
             await _running.WaitAsync(LongestGoodbye, cancellationToken);
             await output.FlushAsync(cancellationToken).AsTask().WaitAsync(LongestGoodbye, cancellationToken);
-            if (clients is not null)
-                await clients.WhenNoneAsync().WaitAsync(LongestGoodbye, cancellationToken);
         }
         catch (Exception exception) when (exception is OutputDeliveryException or TimeoutException or OperationCanceledException)
         {
             Log.LastWordsLost(logger, exception.Message);
+            return;
         }
+
+        if (clients is not null)
+            await WaitForClientsAsync(clients, cancellationToken);
     }
 
     public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
 
     public Task StoppedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+    private static async Task WaitForClientsAsync(ClientCount clients, CancellationToken cancellationToken)
+    {
+        try
+        {
+            await clients.WhenNoneAsync().WaitAsync(LongestGoodbye, cancellationToken);
+        }
+        catch (Exception exception) when (exception is TimeoutException or OperationCanceledException)
+        {
+            // Who has come since, or does not read, is closed by the host's next step.
+        }
+    }
 }

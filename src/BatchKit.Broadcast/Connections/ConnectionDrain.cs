@@ -38,7 +38,7 @@ internal sealed class ConnectionDrain(BroadcastTransport transport, TimeProvider
         var message = new BatchMessage(Encoding.UTF8.GetBytes(transport.Options.GoodbyeMessage));
         var batch = MessageBatch.Create(OutputHandle.Named("goodbye"), default, number: 1, message);
         var work = new FanoutWork(transport.Limits, transport.Counters);
-        work.Staged.StageOnly(batch, connections);
+        work.Staged.StageOnly(batch, connections, isLast: true);
         work.RunInline();
         work.Staged.Clear();
     }

@@ -15,13 +15,18 @@ internal sealed class StagedSend(SendQueueLimits limits)
 
     // A send of one batch to one group needs no sorting: its members' snapshot is the order.
     private ClientConnection[]? _members;
+    private bool _isLast;
 
     /// <summary>How many connections get something.</summary>
     public int Count => _members?.Length ?? _staged.Count;
 
     /// <summary>Stages the only batch of a send for a group's members.</summary>
-    public void StageOnly(MessageBatch batch, ClientConnection[] members)
+    /// <param name="batch">The batch.</param>
+    /// <param name="members">Who gets it.</param>
+    /// <param name="isLast">True when they are closed behind it.</param>
+    public void StageOnly(MessageBatch batch, ClientConnection[] members, bool isLast = false)
     {
+        _isLast = isLast;
         AddDelivery(batch, isShared: true);
         _members = members;
     }
@@ -100,7 +105,7 @@ internal sealed class StagedSend(SendQueueLimits limits)
     private void SendWhole(ClientConnection connection, OutputComposer composer, ref DeliveryTally tally)
     {
         _deliveries[0].Send(connection, isAlone: true, composer: composer, tally: ref tally);
-        Finish(connection, composer, ref tally);
+        Finish(connection, _isLast, composer, ref tally);
     }
 
     private void SendParts(in StagedConnection staged, OutputComposer composer, ref DeliveryTally tally)
@@ -112,14 +117,16 @@ internal sealed class StagedSend(SendQueueLimits limits)
             _deliveries[part.Delivery].Send(staged.Connection, part.Messages, isAlone, composer, ref tally);
         }
 
-        Finish(staged.Connection, composer, ref tally);
+        Finish(staged.Connection, staged.IsClosed, composer, ref tally);
         if (staged.IsClosed)
             staged.Connection.Close();
     }
 
-    private static void Finish(ClientConnection connection, OutputComposer composer, ref DeliveryTally tally)
+    private static void Finish(ClientConnection connection, bool isLast, OutputComposer composer, ref DeliveryTally tally)
     {
-        connection.Prompts?.End(composer);
+        // Nobody answers a prompt on a connection that is being closed.
+        if (!isLast)
+            connection.Prompts?.End(composer);
         composer.Flush(connection, ref tally);
     }
 }

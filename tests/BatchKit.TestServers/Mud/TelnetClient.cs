@@ -1,11 +1,12 @@
 using System.Net;
 using System.Net.Sockets;
 using System.Text;
+using System.Text.RegularExpressions;
 
 namespace BatchKit.TestServers.Mud;
 
 /// <summary>A player's telnet program: sends lines, and reads up to the prompt.</summary>
-public sealed class TelnetClient : IDisposable
+public sealed partial class TelnetClient : IDisposable
 {
     // GA, which follows a prompt and nothing else, read as Latin-1.
     private const string Prompt = "> \u00ff\u00f9";
@@ -48,11 +49,11 @@ public sealed class TelnetClient : IDisposable
         return await ReadToPromptAsync();
     }
 
-    /// <summary>Reads the lines up to the next prompt.</summary>
+    /// <summary>Reads the lines up to the next prompt, without what telnet negotiates.</summary>
     public async Task<string[]> ReadToPromptAsync()
     {
         var text = await ReadPastAsync(Prompt);
-        return text.Split("\r\n", StringSplitOptions.RemoveEmptyEntries);
+        return Negotiation.Replace(text, string.Empty).Split("\r\n", StringSplitOptions.RemoveEmptyEntries);
     }
 
     /// <summary>Reads until the text has come, and returns what came before it.</summary>
@@ -82,6 +83,10 @@ public sealed class TelnetClient : IDisposable
 
     /// <inheritdoc/>
     public void Dispose() => _client.Dispose();
+
+    // IAC and WILL, WONT, DO or DONT with an option, or a subnegotiation up to IAC SE.
+    [GeneratedRegex("\u00ff(?:[\u00fb-\u00fe].|\u00fa.*?\u00ff\u00f0)", RegexOptions.Singleline | RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
+    private static partial Regex Negotiation { get; }
 
     private async Task<bool> TryReadAsync()
     {

@@ -29,7 +29,7 @@ internal sealed class UpgradeInterception(IHttpUpgradeFeature? upgrade, IHttpExt
             context.Features.Set<IHttpExtendedConnectFeature>(interception);
 
         // Middleware of the application's own would lead past this: the branch's puts another in its place.
-        if (upgrade is not null || connect is not null)
+        if (upgrade is { IsUpgradableRequest: true } || connect is { IsExtendedConnect: true })
             context.Features.Set<IHttpWebSocketFeature>(null);
         await next().ConfigureAwait(false);
     }

@@ -8,7 +8,7 @@ internal sealed class UpgradedEnding(HttpContext context)
     // Guards all fields, and is held during the abort: once the request has ended, its context serves another one.
     private readonly Lock _lock = new();
     private bool _isFinished;
-    private bool _hasInputEnded;
+    private bool _isRead;
     private bool _isOver;
 
     /// <summary>Cancelled when the connection is gone.</summary>
@@ -21,11 +21,11 @@ internal sealed class UpgradedEnding(HttpContext context)
             _isFinished = true;
     }
 
-    /// <summary>Says that the client sends no more.</summary>
-    public void NoteInputEnd()
+    /// <summary>Says whether somebody waits for what the client sends.</summary>
+    public void NoteInput(bool isRead)
     {
         lock (_lock)
-            _hasInputEnded = true;
+            _isRead = isRead;
     }
 
     /// <summary>Ends the connection at once, unless it has ended in order: then an abort would lose what the server has still to send.</summary>
@@ -33,7 +33,7 @@ internal sealed class UpgradedEnding(HttpContext context)
     {
         lock (_lock)
         {
-            if (!_isOver && !(_isFinished && _hasInputEnded))
+            if (!_isOver && (_isRead || !_isFinished))
                 context.Abort();
         }
     }

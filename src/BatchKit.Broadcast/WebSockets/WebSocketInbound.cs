@@ -19,21 +19,22 @@ internal sealed class WebSocketInbound(
 
     public async Task<InboundEnd> RunAsync(InboundDelivery delivery, CancellationToken cancellationToken)
     {
+        ending.NoteInput(isRead: true);
         stream.Attach(connection, delivery, way);
-        var end = await ReceiveAsync(delivery, cancellationToken).ConfigureAwait(false);
-        _assembly.Clear();
-        _assembly.Release();
-        way.ChooseStream("its input ended first");
-        if (end == InboundEnd.ProtocolError)
+        try
         {
-            connection.Close(DisconnectReason.ProtocolError);
-            await connection.Output.Ended.ConfigureAwait(false);
-            await wire.EndSendingAsync().ConfigureAwait(false);
-            await DiscardAsync(cancellationToken).ConfigureAwait(false);
+            var end = await ReceiveAsync(delivery, cancellationToken).ConfigureAwait(false);
+            _assembly.Release();
+            way.ChooseStream("its input ended first");
+            if (end == InboundEnd.ProtocolError)
+                await EndBrokenAsync(cancellationToken).ConfigureAwait(false);
+            return end;
         }
-
-        ending.NoteInputEnd();
-        return end;
+        finally
+        {
+            way.ChooseStream("its handler failed");
+            ending.NoteInput(isRead: false);
+        }
     }
 
     private async Task<InboundEnd> ReceiveAsync(InboundDelivery delivery, CancellationToken cancellationToken)
@@ -68,6 +69,14 @@ internal sealed class WebSocketInbound(
             if (!isInLimit)
                 return EndTooLong();
         }
+    }
+
+    private async Task EndBrokenAsync(CancellationToken cancellationToken)
+    {
+        connection.Close(DisconnectReason.ProtocolError);
+        await connection.Output.Ended.ConfigureAwait(false);
+        await wire.EndSendingAsync().ConfigureAwait(false);
+        await DiscardAsync(cancellationToken).ConfigureAwait(false);
     }
 
     private async ValueTask DeliverAsync(InboundDelivery delivery, CancellationToken cancellationToken)

@@ -9,14 +9,16 @@ internal class EchoHandler(ClientConnection connection, IOutputBuffer output) : 
 
     public ClientConnection Connection => connection;
 
-    /// <summary>How many records each call brought.</summary>
-    public List<int> Calls { get; } = [];
+    public IOutputBuffer Output => output;
+
+    /// <summary>The records of each call.</summary>
+    public List<ReceivedRecord[]> Calls { get; } = [];
 
     public virtual ValueTask StartAsync(CancellationToken cancellationToken) => default;
 
     public virtual ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
     {
-        Calls.Add(records.Length);
+        Calls.Add(Array.ConvertAll(records.ToArray(), record => record with { Payload = record.Payload.ToArray() }));
         foreach (var record in records.Span)
             output.Write(connection.Handle, record.Payload.Span);
         return default;

@@ -1,7 +1,10 @@
 using System.Net;
+using System.Threading.Channels;
+using BatchKit.TransportSpecification.Support;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Hosting.Server;
 using Microsoft.AspNetCore.Hosting.Server.Features;
+using Microsoft.AspNetCore.TestHost;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Logging;
 
@@ -11,9 +14,11 @@ namespace BatchKit.Broadcast.Tests.WebSockets;
 internal sealed class WebSocketHost : IAsyncDisposable
 {
     private readonly WebApplication _application;
+    private readonly Channel<EchoHandler> _handlers;
 
-    private WebSocketHost(WebApplication application, BroadcastTransport transport, OutputBuffer output, LogLines log)
+    private WebSocketHost(WebApplication application, BroadcastTransport transport, OutputBuffer output, LogLines log, Channel<EchoHandler> handlers)
     {
+        _handlers = handlers;
         Log = log;
         _application = application;
         Transport = transport;
@@ -28,6 +33,8 @@ internal sealed class WebSocketHost : IAsyncDisposable
     public LogLines Log { get; }
 
     public Uri Address => new(_application.Services.GetRequiredService<IServer>().Features.Get<IServerAddressesFeature>()!.Addresses.First());
+
+    public TestServer TestServer => _application.GetTestServer();
 
     public IPEndPoint EndPoint => new(IPAddress.Loopback, Address.Port);
 
@@ -45,9 +52,31 @@ internal sealed class WebSocketHost : IAsyncDisposable
         var output = new OutputBuffer(transport);
         var application = builder.Build();
         setup.Before(application);
-        application.MapBatchKitWebSockets("/ws", transport, connection => setup.Handlers(connection, output), setup.Endpoint, output);
+        var handlers = Channel.CreateUnbounded<EchoHandler>();
+        application.MapBatchKitWebSockets(
+            "/ws",
+            transport,
+            connection =>
+            {
+                var handler = setup.Handlers(connection, output);
+                handlers.Writer.TryWrite(handler);
+                return handler;
+            },
+            setup.Endpoint,
+            output);
         await application.StartAsync();
-        return new WebSocketHost(application, transport, output, log);
+        return new WebSocketHost(application, transport, output, log, handlers);
+    }
+
+    /// <summary>The handler of the next connection, when it has come.</summary>
+    public Task<EchoHandler> HandlerAsync() => _handlers.Reader.ReadAsync().WithinDeadline();
+
+    /// <summary>Waits until all connections have given back their places.</summary>
+    public async Task EveryoneGoneAsync()
+    {
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        while (Transport.Connections.Places > 0)
+            await Task.Delay(1, deadline.Token);
     }
 
     public async ValueTask DisposeAsync()

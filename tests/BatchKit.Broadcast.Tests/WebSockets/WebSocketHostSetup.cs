@@ -15,7 +15,7 @@ internal sealed class WebSocketHostSetup
 
     public TimeProvider TimeProvider { get; init; } = TimeProvider.System;
 
-    public Func<ClientConnection, IOutputBuffer, IConnectionHandler> Handlers { get; init; } = (connection, output) => new EchoHandler(connection, output);
+    public Func<ClientConnection, IOutputBuffer, EchoHandler> Handlers { get; init; } = (connection, output) => new EchoHandler(connection, output);
 
     public Action<IWebHostBuilder> Server { get; init; } = Kestrel(listen => listen.Protocols = HttpProtocols.Http1);
 

@@ -1,0 +1,185 @@
+using System.Net;
+using System.Net.WebSockets;
+using System.Security.Claims;
+using BatchKit.TransportSpecification.Support;
+using Microsoft.AspNetCore.Builder;
+using Microsoft.AspNetCore.Http;
+
+namespace BatchKit.Broadcast.Tests.WebSockets;
+
+/// <summary>Who may connect, and what the others are told.</summary>
+public sealed class AdmissionTests
+{
+    [Theory]
+    [InlineData("https://localhost", true)]
+    [InlineData("http://LOCALHOST", true)]
+    [InlineData("https://localhost:8443", false)]
+    [InlineData("https://evil.example", false)]
+    [InlineData("https://localhost.evil.example", false)]
+    [InlineData("null", false)]
+    public async Task By_default_only_pages_of_the_same_host_may_connect(string origin, bool isAllowed)
+    {
+        await using var host = await WebSocketHost.StartAsync();
+        using var client = await RawClient.ConnectAsync(host.EndPoint, $"Origin: {origin}\r\n");
+
+        Assert.StartsWith(isAllowed ? "HTTP/1.1 101 " : "HTTP/1.1 403 ", client.Head);
+    }
+
+    [Theory]
+    [InlineData("https://play.example", "https://play.example", true)]
+    [InlineData("https://play.example", "HTTPS://Play.Example", true)]
+    [InlineData("https://play.example", "http://play.example", false)]
+    [InlineData("https://play.example", "https://other.example", false)]
+    [InlineData("*", "https://any.example", true)]
+    public async Task Pages_of_listed_origins_may_connect(string allowed, string origin, bool isAllowed)
+    {
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Endpoint = { AllowedOrigins = { allowed } } });
+        using var client = await RawClient.ConnectAsync(host.EndPoint, $"Origin: {origin}\r\n");
+
+        Assert.StartsWith(isAllowed ? "HTTP/1.1 101 " : "HTTP/1.1 403 ", client.Head);
+    }
+
+    [Fact]
+    public async Task A_request_that_is_no_WebSocket_is_told_what_to_upgrade_to()
+    {
+        await using var host = await WebSocketHost.StartAsync();
+        using var http = new HttpClient();
+
+        using var response = await http.GetAsync(new Uri(host.Address, "/ws")).WithinDeadline();
+
+        Assert.Equal(HttpStatusCode.UpgradeRequired, response.StatusCode);
+        Assert.Contains("websocket", response.Headers.Upgrade.ToString());
+        Assert.Equal("13", Assert.Single(response.Headers.GetValues("Sec-WebSocket-Version")));
+        Assert.Contains("WebSocket", await response.Content.ReadAsStringAsync());
+    }
+
+    [Fact]
+    public async Task A_version_that_is_not_13_is_told_which_one_to_speak()
+    {
+        await using var host = await WebSocketHost.StartAsync();
+        using var client = await RawClient.OpenAsync(host.EndPoint);
+
+        await client.SendAsync("GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 8\r\n\r\n"u8.ToArray());
+        await client.ReadHeadAsync();
+
+        Assert.StartsWith("HTTP/1.1 426 ", client.Head);
+        Assert.Contains("Sec-WebSocket-Version: 13", client.Head);
+    }
+
+    [Fact]
+    public async Task Compression_is_refused()
+    {
+        await using var host = await WebSocketHost.StartAsync();
+        using var client = await RawClient.ConnectAsync(host.EndPoint, "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n");
+
+        Assert.StartsWith("HTTP/1.1 101 ", client.Head);
+        Assert.DoesNotContain("Sec-WebSocket-Extensions", client.Head);
+    }
+
+    [Theory]
+    [InlineData("b, c", "c")]
+    [InlineData("a", "a")]
+    [InlineData("x", null)]
+    public async Task The_servers_first_sub_protocol_that_the_client_offers_is_agreed_on(string offered, string? agreed)
+    {
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Endpoint = { SubProtocols = { "a", "c" } } });
+        using var client = await RawClient.ConnectAsync(host.EndPoint, $"Sec-WebSocket-Protocol: {offered}\r\n");
+
+        Assert.StartsWith("HTTP/1.1 101 ", client.Head);
+        Assert.Equal(agreed is not null, client.Head.Contains($"Sec-WebSocket-Protocol: {agreed}"));
+    }
+
+    [Theory]
+    [InlineData(null, "HTTP/1.1 401 ")]
+    [InlineData(402, "HTTP/1.1 402 ")]
+    public async Task The_hook_may_refuse(int? status, string expected)
+    {
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup
+        {
+            Endpoint =
+            {
+                Authenticate = context =>
+                {
+                    context.Response.StatusCode = status ?? context.Response.StatusCode;
+                    return ValueTask.FromResult(context.Request.Headers.ContainsKey("X-Secret"));
+                },
+            },
+        });
+        using var refused = await RawClient.ConnectAsync(host.EndPoint);
+        using var admitted = await RawClient.ConnectAsync(host.EndPoint, "X-Secret: yes\r\n");
+
+        Assert.StartsWith(expected, refused.Head);
+        Assert.StartsWith("HTTP/1.1 101 ", admitted.Head);
+    }
+
+    [Fact]
+    public async Task The_requests_user_is_the_connections()
+    {
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup
+        {
+            Before = application => application.Use(next => context =>
+            {
+                context.User = new ClaimsPrincipal(new ClaimsIdentity([new Claim(ClaimTypes.Name, "ann")], "test"));
+                return next(context);
+            }),
+        });
+        using var client = await RawClient.ConnectAsync(host.EndPoint);
+
+        var handler = await host.HandlerAsync();
+
+        Assert.Equal("ann", handler.Connection.User!.Identity!.Name);
+        Assert.True(handler.Connection.IsAuthenticated);
+    }
+
+    [Fact]
+    public async Task One_more_than_there_is_room_for_gets_503_and_a_place_that_is_given_back_is_taken_again()
+    {
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Options = new BroadcastOptions { MaxConnections = 1 } });
+        var first = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
+        using var second = await RawClient.ConnectAsync(host.EndPoint);
+        Assert.StartsWith("HTTP/1.1 503 ", second.Head);
+
+        first.Dispose();
+        await host.EveryoneGoneAsync();
+        using var third = await RawClient.ConnectAsync(host.EndPoint);
+
+        Assert.StartsWith("HTTP/1.1 101 ", third.Head);
+    }
+
+    [Fact]
+    public async Task The_limit_for_an_address_counts_the_clients_own_behind_a_trusted_proxy()
+    {
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup
+        {
+            Options = new BroadcastOptions { MaxConnectionsPerAddress = 1, TrustedProxies = { IPNetwork.Parse("127.0.0.0/8") } },
+        });
+        using var one = await RawClient.ConnectAsync(host.EndPoint, "X-Forwarded-For: 203.0.113.1\r\n");
+        using var other = await RawClient.ConnectAsync(host.EndPoint, "X-Forwarded-For: 203.0.113.2\r\n");
+        using var again = await RawClient.ConnectAsync(host.EndPoint, "X-Forwarded-For: 203.0.113.1\r\n");
+
+        Assert.StartsWith("HTTP/1.1 101 ", one.Head);
+        Assert.StartsWith("HTTP/1.1 101 ", other.Head);
+        Assert.StartsWith("HTTP/1.1 503 ", again.Head);
+    }
+
+    [Theory]
+    [InlineData("127.0.0.0/8", "203.0.113.9", "203.0.113.9", true)]
+    [InlineData("127.0.0.0/8", "198.51.100.1, 203.0.113.9", "203.0.113.9", true)]
+    [InlineData("127.0.0.0/8", "203.0.113.9, 127.0.0.2", "203.0.113.9", true)]
+    [InlineData("127.0.0.0/8", "203.0.113.9:4711", "203.0.113.9", true)]
+    [InlineData("127.0.0.0/8", "[2001:db8::1]:4711", "2001:db8::1", true)]
+    [InlineData("127.0.0.0/8", "2001:db8::1", "2001:db8::1", true)]
+    [InlineData("127.0.0.0/8", "203.0.113.9, unknown", "127.0.0.1", true)]
+    [InlineData("127.0.0.0/8", "", "127.0.0.1", true)]
+    [InlineData("10.0.0.0/8", "203.0.113.9", "127.0.0.1", false)]
+    public async Task Only_a_trusted_proxys_word_on_the_client_is_taken(string trusted, string forwardedFor, string expected, bool isSecure)
+    {
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Options = new BroadcastOptions { TrustedProxies = { IPNetwork.Parse(trusted) } } });
+        using var client = await RawClient.ConnectAsync(host.EndPoint, $"X-Forwarded-For: {forwardedFor}\r\nX-Forwarded-Proto: https\r\n");
+
+        var handler = await host.HandlerAsync();
+
+        Assert.Equal(IPAddress.Parse(expected), handler.Connection.RemoteEndPoint!.Address);
+        Assert.Equal(isSecure, handler.Connection.IsSecure);
+    }
+}

@@ -1,0 +1,144 @@
+using System.Net.Sockets;
+using BatchKit.Broadcast.Tests.Support;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Broadcast.Tests.WebSockets;
+
+/// <summary>The fifth guard: a connection that ends takes nothing with it, and nothing is written to what the server has taken back.</summary>
+public sealed class EndingTests
+{
+    private static readonly string Message = new('x', 8000);
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task A_client_that_is_gone_counts_what_waited_for_it_and_leaves_nothing(bool isDirect)
+    {
+        await using var host = await StartAsync(isDirect);
+        var client = await ConnectAsync(host, isDirect);
+        var handler = await host.HandlerAsync();
+        while (handler.Connection.Output.Waiting.Messages < 100)
+            host.Output.Write(handler.Connection.Handle, Message);
+
+        client.Dispose();
+
+        Assert.Equal(DisconnectReason.ConnectionLost, await handler.Ended.WithinDeadline());
+        await host.EveryoneGoneAsync();
+        var counted = host.Transport.GetStatistics();
+        Assert.True(counted.FailedMessages > 0 || !isDirect);
+        Assert.Equal((0, 0), (counted.PendingMessages, counted.Connections));
+        counted.AssertAddsUp();
+    }
+
+    [Fact]
+    public async Task A_client_that_only_ends_its_sending_side_counts_as_gone()
+    {
+        await using var host = await StartAsync(isDirect: true);
+        using var client = await ConnectAsync(host, isDirect: true);
+        var handler = await host.HandlerAsync();
+        while (handler.Connection.Output.Waiting.Messages < 100)
+            host.Output.Write(handler.Connection.Handle, Message);
+
+        client.Socket.Shutdown(SocketShutdown.Send);
+
+        Assert.Equal(DisconnectReason.ConnectionLost, await handler.Ended.WithinDeadline());
+        var counted = host.Transport.GetStatistics();
+        Assert.True(counted.FailedMessages > 0);
+        counted.AssertAddsUp();
+        await client.ReadToEndAsync();
+    }
+
+    [Fact]
+    public async Task Writing_while_clients_come_and_go_throws_nothing_and_adds_up()
+    {
+        await using var host = await StartAsync(isDirect: true, (connection, output) => new JoiningHandler(connection, output));
+        using var stop = new CancellationTokenSource();
+        var broadcasting = Task.Run(async () =>
+        {
+            while (!stop.IsCancellationRequested)
+                await host.Transport.SendAsync(Deliveries.ToGroup("all", "one", "two")).WithinDeadline();
+        });
+
+        await Parallel.ForEachAsync(Enumerable.Range(0, 400), new ParallelOptions { MaxDegreeOfParallelism = 8 }, async (number, _) =>
+        {
+            using var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
+            await client.ReadTextAsync();
+            if (number % 2 == 0)
+                await client.SendAsync(RawFrame.MaskedClose(1000));
+        });
+        await stop.CancelAsync();
+        await broadcasting.WithinDeadline();
+        await host.EveryoneGoneAsync();
+
+        var counted = host.Transport.GetStatistics();
+        Assert.Equal((0, 0, 0), (counted.Connections, counted.Groups, counted.PendingMessages));
+        counted.AssertAddsUp();
+    }
+
+    [Fact]
+    public async Task What_is_done_to_a_connection_after_its_end_does_nothing()
+    {
+        await using var host = await StartAsync(isDirect: true);
+        var client = await ConnectAsync(host, isDirect: true);
+        var handler = await host.HandlerAsync();
+        client.Dispose();
+        await handler.Ended.WithinDeadline();
+        await host.EveryoneGoneAsync();
+        using var other = await ConnectAsync(host, isDirect: true);
+
+        handler.Connection.Abort();
+        handler.Connection.Close();
+        handler.Connection.SendControl("x"u8);
+
+        await other.SendTextAsync("still here");
+        Assert.Equal("still here", await other.ReadTextAsync());
+    }
+
+    [Fact]
+    public async Task At_stop_what_waits_and_the_goodbye_arrive_before_the_close_frame()
+    {
+        await using var host = await StartAsync(isDirect: true, goodbye: "bye");
+        using var client = await ConnectAsync(host, isDirect: true);
+        var handler = await host.HandlerAsync();
+        for (var message = 0; message < 500; message++)
+            host.Output.Write(handler.Connection.Handle, $"{message}:{Message}");
+
+        var draining = host.Transport.DrainAsync(CancellationToken.None);
+        for (var message = 0; message < 500; message++)
+            Assert.Equal($"{message}:{Message}", await client.ReadTextAsync());
+
+        Assert.Equal("bye", await client.ReadTextAsync());
+        Assert.Equal(1001, await client.ReadCloseAsync());
+        await draining.WithinDeadline();
+        await client.SendAsync(RawFrame.MaskedClose(1001));
+        Assert.Null(await client.TryReadFrameAsync());
+        Assert.Equal(DisconnectReason.Stopped, await handler.Ended.WithinDeadline());
+    }
+
+    private static Task<WebSocketHost> StartAsync(
+        bool isDirect, Func<ClientConnection, IOutputBuffer, EchoHandler>? handlers = null, string? goodbye = null) =>
+        WebSocketHost.StartAsync(new WebSocketHostSetup
+        {
+            Options = new BroadcastOptions { MaxQueuedBytes = 64 * 1024 * 1024, GoodbyeMessage = goodbye },
+            Endpoint = { WritesDirectly = isDirect },
+            Handlers = handlers ?? ((connection, output) => new EchoHandler(connection, output)),
+        });
+
+    private static async Task<RawClient> ConnectAsync(WebSocketHost host, bool isDirect)
+    {
+        if (!isDirect)
+            return await RawClient.ConnectAsync(host.EndPoint);
+        var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
+        await host.Log.NextAsync("is written to directly").WithinDeadline();
+        return client;
+    }
+
+    private sealed class JoiningHandler(ClientConnection connection, IOutputBuffer output) : EchoHandler(connection, output)
+    {
+        public override ValueTask StartAsync(CancellationToken cancellationToken)
+        {
+            Output.Write(Connection.Handle, ControlMessage.JoinGroup("all").ToPayload(), MessageHeader.Control);
+            return default;
+        }
+    }
+}

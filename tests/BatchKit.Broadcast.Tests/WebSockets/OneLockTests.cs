@@ -1,0 +1,93 @@
+using System.Buffers.Binary;
+using System.Text;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Broadcast.Tests.WebSockets;
+
+/// <summary>The third guard: all bytes to a client go through one lock, whoever writes them.</summary>
+public sealed class OneLockTests
+{
+    [Fact]
+    public async Task Pongs_and_broadcasts_never_mix()
+    {
+        const int pings = 300;
+        const int messages = 300;
+        await using var host = await WebSocketHost.StartAsync();
+        using var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
+        var handler = await host.HandlerAsync();
+        await host.Log.NextAsync("is written to directly").WithinDeadline();
+
+        var writers = Enumerable.Range(0, 2).Select(writer => Task.Run(() =>
+        {
+            for (var message = 0; message < messages; message++)
+                host.Output.Write(handler.Connection.Handle, $"{writer}:{message}:{new string('x', 4000)}");
+        })).ToArray();
+        var pinging = Task.Run(async () =>
+        {
+            for (var ping = 0; ping < pings; ping++)
+                await client.SendAsync(RawFrame.Masked(RawFrame.Final | RawFrame.Ping, BitConverter.GetBytes(ping)));
+        });
+
+        int[] next = [0, 0];
+        var nextPong = 0;
+        while (nextPong < pings || next[0] < messages || next[1] < messages)
+        {
+            var frame = await client.ReadFrameAsync();
+            if (frame.Opcode == RawFrame.Pong)
+            {
+                Assert.Equal(nextPong++, BitConverter.ToInt32(frame.Payload));
+                continue;
+            }
+
+            Assert.Equal(RawFrame.Text | RawFrame.Final, frame.FirstByte);
+            var text = Encoding.UTF8.GetString(frame.Payload);
+            var writer = text[0] - '0';
+            Assert.Equal($"{writer}:{next[writer]++}:{new string('x', 4000)}", text);
+        }
+
+        await Task.WhenAll([.. writers, pinging]).WithinDeadline();
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task Nothing_comes_behind_a_close_frame(bool isDirect)
+    {
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Endpoint = { WritesDirectly = isDirect } });
+        using var client = isDirect ? await RawClient.ConnectAndAnswerAsync(host.EndPoint) : await RawClient.ConnectAsync(host.EndPoint);
+        var handler = await host.HandlerAsync();
+        var writing = Task.Run(() =>
+        {
+            while (!handler.Ended.IsCompleted)
+                _ = host.Output.TryWrite(handler.Connection.Handle, "more"u8);
+        });
+        await client.ReadTextAsync();
+
+        handler.Connection.Close();
+        await client.SendAsync(RawFrame.Masked(RawFrame.Final | RawFrame.Ping, "still there?"u8));
+        RawFrame? frame;
+        do
+            frame = await client.ReadFrameAsync();
+        while (frame.Opcode != RawFrame.Close);
+        await client.SendAsync(RawFrame.MaskedClose(1000));
+
+        Assert.Equal(1000, BinaryPrimitives.ReadUInt16BigEndian(frame.Payload));
+        Assert.Null(await client.TryReadFrameAsync());
+        Assert.Equal(DisconnectReason.Closed, await handler.Ended.WithinDeadline());
+        await writing.WithinDeadline();
+    }
+
+    [Fact]
+    public async Task No_message_is_ever_sent_in_fragments()
+    {
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Options = new BroadcastOptions { MaxRecordBytes = 400_000 } });
+        using var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
+        var large = new string('x', 300_000);
+
+        await client.SendTextAsync(large);
+        var answer = await client.ReadMessageAsync();
+
+        Assert.Equal(RawFrame.Final | RawFrame.Text, answer.FirstByte);
+        Assert.Equal(large.Length, answer.Payload.Length);
+    }
+}

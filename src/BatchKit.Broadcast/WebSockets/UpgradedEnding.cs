@@ -10,6 +10,7 @@ internal sealed class UpgradedEnding(HttpContext context)
     private bool _isFinished;
     private bool _isRead;
     private bool _isOver;
+    private bool _isAborted;
 
     /// <summary>Cancelled when the connection is gone.</summary>
     public CancellationToken RequestAborted { get; } = context.RequestAborted;
@@ -33,8 +34,20 @@ internal sealed class UpgradedEnding(HttpContext context)
     {
         lock (_lock)
         {
-            if (!_isOver && (_isRead || !_isFinished))
-                context.Abort();
+            if (_isOver || (_isFinished && !_isRead))
+                return;
+            _isAborted = true;
+            context.Abort();
+        }
+    }
+
+    /// <summary>Fails once the connection was aborted: what a stream took then was not sent.</summary>
+    public void ThrowIfAborted()
+    {
+        lock (_lock)
+        {
+            if (_isAborted)
+                throw new IOException("The connection was ended.");
         }
     }
 

@@ -23,6 +23,7 @@ internal sealed class UpgradedWire(Stream stream, Socket? socket, OutputWay way,
     public async ValueTask WriteAsync(ReadOnlyMemory<byte> bytes)
     {
         await way.Chosen.ConfigureAwait(false);
+        ending.ThrowIfAborted();
         if (way.IsDirect)
             await _socket!.WriteAsync(bytes).ConfigureAwait(false);
         else
@@ -62,5 +63,6 @@ internal sealed class UpgradedWire(Stream stream, Socket? socket, OutputWay way,
         // A server's stream takes bytes for a connection that is gone without a word; its token says it.
         await stream.WriteAsync(bytes, ending.RequestAborted).ConfigureAwait(false);
         await stream.FlushAsync(ending.RequestAborted).ConfigureAwait(false);
+        ending.ThrowIfAborted();
     }
 }

@@ -12,6 +12,9 @@ internal sealed class ByteInbound(ClientConnection connection, IByteSource sourc
     private readonly ReceiveBuffer _buffer = new(options.MaxRecordBytes);
     private bool _isBroken;
 
+    /// <summary>The bytes that are held for what was received.</summary>
+    public int HeldBytes => _buffer.HeldBytes;
+
     public async Task<InboundEnd> RunAsync(InboundDelivery delivery, CancellationToken cancellationToken)
     {
         try

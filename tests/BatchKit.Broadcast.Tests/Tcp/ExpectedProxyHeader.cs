@@ -13,7 +13,10 @@ internal static partial class ExpectedProxyHeader
     private static readonly (ProxyHeaderResult, ProxyHeader, int) Malformed = (ProxyHeaderResult.Malformed, default, 0);
     private static readonly (ProxyHeaderResult, ProxyHeader, int) Incomplete = (ProxyHeaderResult.Incomplete, default, 0);
 
-    public static (ProxyHeaderResult Result, ProxyHeader Header, int Consumed) OfLine(byte[] bytes)
+    public static (ProxyHeaderResult Result, ProxyHeader Header, int Consumed) Of(byte[] bytes) =>
+        bytes.Length > 0 && bytes[0] == 13 ? OfBinary(bytes) : OfLine(bytes);
+
+    private static (ProxyHeaderResult Result, ProxyHeader Header, int Consumed) OfLine(byte[] bytes)
     {
         const string start = "PROXY ";
         const int longest = 107;
@@ -37,7 +40,7 @@ internal static partial class ExpectedProxyHeader
         return (ProxyHeaderResult.Complete, new ProxyHeader(IsPassedOn: true, client, IsSecure: false), end);
     }
 
-    public static (ProxyHeaderResult Result, ProxyHeader Header, int Consumed) OfBinary(byte[] bytes)
+    private static (ProxyHeaderResult Result, ProxyHeader Header, int Consumed) OfBinary(byte[] bytes)
     {
         byte[] signature = [13, 10, 13, 10, 0, 13, 10, 81, 85, 73, 84, 10];
         for (var index = 0; index < Math.Min(12, bytes.Length); index++)
@@ -89,7 +92,7 @@ internal static partial class ExpectedProxyHeader
         return place == end;
     }
 
-    [GeneratedRegex(@"^PROXY UNKNOWN( .*)?\r\n$", RegexOptions.Singleline | RegexOptions.CultureInvariant, matchTimeoutMilliseconds: 10_000)]
+    [GeneratedRegex(@"^PROXY UNKNOWN( .*)?\r\n$", RegexOptions.Singleline | RegexOptions.CultureInvariant | RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
     private static partial Regex Unknown();
 
     [GeneratedRegex(

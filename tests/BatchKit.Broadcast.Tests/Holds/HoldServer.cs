@@ -20,10 +20,10 @@ internal sealed class HoldServer : IAsyncDisposable
     private readonly ConcurrentDictionary<int, TaskCompletionSource<ClientConnection>> _clients = new();
     private readonly ConcurrentDictionary<ClientConnection, TaskCompletionSource<DisconnectReason>> _endings = new();
 
-    private HoldServer(BroadcastOptions options, TimeProvider? clock)
+    private HoldServer(BroadcastOptions options, TimeProvider? clock, int node)
     {
         BufferClock = new ManualTimeProvider();
-        Transport = new BroadcastTransport(options, timeProvider: clock);
+        Transport = new BroadcastTransport(options, node, clock);
         Output = new OutputBuffer(Transport, timeProvider: BufferClock);
         _tcp = Listener(ClientProtocol.Tcp, clock);
         _telnet = Listener(ClientProtocol.Telnet, clock);
@@ -41,9 +41,9 @@ internal sealed class HoldServer : IAsyncDisposable
     /// <summary>The buffer's clock: it stands still, so that idle handles stay until a test moves it.</summary>
     public ManualTimeProvider BufferClock { get; }
 
-    public static async Task<HoldServer> StartAsync(BroadcastOptions? options = null, TimeProvider? clock = null)
+    public static async Task<HoldServer> StartAsync(BroadcastOptions? options = null, TimeProvider? clock = null, int node = 0)
     {
-        var server = new HoldServer(options ?? new BroadcastOptions(), clock);
+        var server = new HoldServer(options ?? new BroadcastOptions(), clock, node);
         await server._tcp.StartAsync(CancellationToken.None);
         await server._telnet.StartAsync(CancellationToken.None);
         await server._application.StartAsync();

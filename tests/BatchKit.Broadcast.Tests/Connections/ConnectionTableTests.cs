@@ -1,0 +1,85 @@
+using System.Net;
+using BatchKit.Broadcast.Connections;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Broadcast.Tests.Connections;
+
+public sealed class ConnectionTableTests
+{
+    private static readonly IPAddress Address = IPAddress.Parse("192.0.2.1");
+
+    [Fact]
+    public void Handles_name_their_node_and_are_never_used_twice()
+    {
+        var clock = new ManualTimeProvider();
+        var (table, later) = (Table(new BroadcastOptions(), clock), default(ConnectionTable));
+
+        var handles = Enumerable.Range(0, 1000).Select(_ => table.NextHandle()).ToArray();
+        clock.Advance(TimeSpan.FromSeconds(1));
+        later = Table(new BroadcastOptions(), clock);
+
+        Assert.All(handles, handle => Assert.Equal((7, true), (handle.Node, handle.IsConnection)));
+        Assert.Equal(handles.Length, handles.Distinct().Count());
+        Assert.DoesNotContain(later.NextHandle(), handles);
+    }
+
+    [Fact]
+    public void There_are_as_many_places_as_the_limit_says()
+    {
+        var table = Table(new BroadcastOptions { MaxConnections = 2 });
+
+        bool[] taken = [table.TryTakePlace(Address), table.TryTakePlace(null), table.TryTakePlace(Address)];
+        table.ReleasePlace(Address);
+        var takenAgain = table.TryTakePlace(null);
+
+        Assert.Equal([true, true, false], taken);
+        Assert.True(takenAgain);
+        Assert.Equal(2, table.Places);
+    }
+
+    [Theory]
+    [InlineData("192.0.2.1", "192.0.2.1", false)]
+    [InlineData("192.0.2.1", "::ffff:192.0.2.1", false)]
+    [InlineData("192.0.2.1", "192.0.2.2", true)]
+    [InlineData("2001:db8::1", "2001:db8::ffff:1", false)]
+    [InlineData("2001:db8::1", "2001:db8:0:1::1", true)]
+    public void An_address_has_so_many_places_and_an_ipv6_network_counts_as_one(string first, string second, bool hasPlace)
+    {
+        var table = Table(new BroadcastOptions { MaxConnectionsPerAddress = 1 });
+        table.TryTakePlace(IPAddress.Parse(first));
+
+        var taken = table.TryTakePlace(IPAddress.Parse(second));
+
+        Assert.Equal(hasPlace, taken);
+        Assert.Equal(hasPlace ? 2 : 1, table.Places);
+    }
+
+    [Fact]
+    public async Task Places_are_exact_when_taken_and_given_back_side_by_side()
+    {
+        const int limit = 10;
+        var table = Table(new BroadcastOptions { MaxConnectionsPerAddress = limit });
+        var (most, now) = (0, 0);
+
+        await Task.WhenAll(Enumerable.Range(0, 4).Select(_ => Task.Run(() =>
+        {
+            for (var turn = 0; turn < 20_000; turn++)
+            {
+                if (!table.TryTakePlace(Address))
+                    continue;
+                var taken = Interlocked.Increment(ref now);
+                if (taken > Volatile.Read(ref most))
+                    Interlocked.Exchange(ref most, taken);
+                Interlocked.Decrement(ref now);
+                table.ReleasePlace(Address);
+            }
+        }))).WithinDeadline();
+
+        Assert.InRange(most, 1, limit);
+        Assert.Equal((0, 0), (table.Places, table.Addresses));
+        Assert.All(Enumerable.Range(0, limit), _ => Assert.True(table.TryTakePlace(Address)));
+        Assert.False(table.TryTakePlace(Address));
+    }
+
+    private static ConnectionTable Table(BroadcastOptions options, TimeProvider? clock = null) => new(options, node: 7, clock ?? TimeProvider.System);
+}

@@ -1,0 +1,114 @@
+using BatchKit.Broadcast.Groups;
+using BatchKit.Broadcast.Tests.Support;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Broadcast.Tests.Groups;
+
+public sealed class GroupTableTests : IAsyncDisposable
+{
+    private readonly BroadcastTransport _transport = new();
+    private readonly GroupTable _groups;
+
+    public GroupTableTests() => _groups = _transport.Groups;
+
+    public ValueTask DisposeAsync() => _transport.DisposeAsync();
+
+    [Fact]
+    public void Members_are_those_that_joined_and_did_not_leave()
+    {
+        var (first, second) = (new FakeClient(_transport).Connection, new FakeClient(_transport).Connection);
+
+        _groups.Join(first, "hall");
+        _groups.Join(second, "hall");
+        _groups.Join(second, "hall");
+        _groups.Leave(first, "hall");
+        _groups.Leave(first, "hall");
+
+        Assert.Equal([second], _groups.GetMembers("hall"));
+        Assert.Equal(["hall"], second.Memberships.Names);
+        Assert.Empty(first.Memberships.Names);
+    }
+
+    [Fact]
+    public void A_group_exists_while_it_has_members()
+    {
+        var client = new FakeClient(_transport).Connection;
+
+        _groups.Join(client, "hall");
+        var countWithMember = _groups.Count;
+        _groups.Leave(client, "hall");
+
+        Assert.Equal((1, 0), (countWithMember, _groups.Count));
+        Assert.Empty(_groups.GetMembers("hall"));
+    }
+
+    [Fact]
+    public void A_snapshot_never_changes()
+    {
+        var clients = Enumerable.Range(0, 5).Select(_ => new FakeClient(_transport).Join("hall").Connection).ToArray();
+        var before = _groups.GetMembers("hall");
+
+        _groups.Leave(clients[0], "hall");
+        var after = _groups.GetMembers("hall");
+
+        Assert.Equal(clients, before);
+        Assert.Equal(clients[1..].ToHashSet(), after.ToHashSet());
+        Assert.Same(after, _groups.GetMembers("hall"));
+    }
+
+    [Fact]
+    public void Names_differ_by_case()
+    {
+        new FakeClient(_transport).Join("Hall", "hall");
+
+        Assert.Equal(2, _groups.Count);
+    }
+
+    [Fact]
+    public void Who_has_left_all_groups_joins_none_any_more_and_leaves_none_behind()
+    {
+        var (client, other) = (new FakeClient(_transport).Join("hall", "guild").Connection, new FakeClient(_transport).Join("guild").Connection);
+
+        _groups.LeaveAll(client);
+        _groups.Join(client, "attic");
+        _groups.Join(client, "guild");
+        _groups.LeaveAll(client);
+
+        Assert.Equal(1, _groups.Count);
+        Assert.Equal([other], _groups.GetMembers("guild"));
+        Assert.Empty(client.Memberships.Names);
+    }
+
+    [Fact]
+    public async Task Members_and_groups_agree_after_joins_and_leaves_side_by_side()
+    {
+        const int workers = 4;
+        const int turns = 20_000;
+        var clients = Enumerable.Range(0, 12).Select(_ => new FakeClient(_transport).Connection).ToArray();
+        string[] names = ["a", "b", "c"];
+
+        await Task.WhenAll(Enumerable.Range(0, workers).Select(worker => Task.Run(() => Churn(new Random(worker), clients, names, turns)))).WithinDeadline();
+
+        foreach (var name in names)
+        {
+            var members = clients.Where(client => client.Memberships.Names.Contains(name)).ToHashSet();
+            Assert.Equal(members, _groups.GetMembers(name).ToHashSet());
+        }
+
+        Assert.Equal(names.Count(name => _groups.GetMembers(name).Length > 0), _groups.Count);
+        Array.ForEach(clients, _groups.LeaveAll);
+        Assert.Equal(0, _groups.Count);
+    }
+
+    private void Churn(Random random, ClientConnection[] clients, string[] names, int turns)
+    {
+        for (var turn = 0; turn < turns; turn++)
+        {
+            var (client, name) = (clients[random.Next(clients.Length)], names[random.Next(names.Length)]);
+            if (random.Next(2) == 0)
+                _groups.Join(client, name);
+            else
+                _groups.Leave(client, name);
+        }
+    }
+}

@@ -1,26 +1,70 @@
 using System.Reflection;
 using BatchKit.Benchmarks.Brokers;
 using BatchKit.Benchmarks.Configuration;
+using BatchKit.Benchmarks.Echo;
+using BatchKit.Benchmarks.Fanout;
+using BatchKit.Benchmarks.Gates;
+using BatchKit.Benchmarks.Measuring;
 using BatchKit.TestServers.RabbitMQ;
 using BenchmarkDotNet.Running;
 
 namespace BatchKit.Benchmarks;
 
-/// <summary><c>dry</c>: runs every benchmark once, to see that it works.</summary>
+/// <summary><c>dry [suite…]</c>: runs every benchmark once, to see that it works.</summary>
 internal static class DryCommand
 {
-    public static int Run()
+    private static readonly GateSuite Once =
+        new() { Classes = [], Rounds = 1, WarmupIterations = 1, Iterations = 1, IterationMilliseconds = 100, Gates = [] };
+
+    /// <param name="suites">Only these; all when empty.</param>
+    public static int Run(string[] suites)
     {
-        var runs = Catalog.Find([.. Catalog.Classes.Where(CanRun).Select(type => type.Name)], RunConfiguration.ForDry(), _ => true);
         var failed = 0;
-        foreach (var report in BenchmarkRunner.Run(runs).SelectMany(summary => summary.Reports))
+        foreach (var suite in GateFile.Read().Where(suite => suites.Length == 0 || suites.Contains(suite.Key, StringComparer.Ordinal)))
+            failed += RunSuite(suite.Key, suite.Value);
+        Console.WriteLine(failed == 0 ? "All benchmarks that ran work." : $"{failed} benchmarks failed; BenchmarkDotNet's output is under artifacts/benchmarks.");
+        return failed == 0 ? 0 : 1;
+    }
+
+    private static int RunSuite(string name, GateSuite suite) => suite.Classes switch
+    {
+        [nameof(BroadcastBenchmarks)] => RunOnce(name, new BroadcastBenchmarks { Sizes = [100] }),
+        [nameof(PlayhouseBenchmarks)] => RunOnce(name, new PlayhouseBenchmarks { LongRunDuration = TimeSpan.FromSeconds(1) }),
+        _ => RunClasses(suite.Classes),
+    };
+
+    private static int RunClasses(IReadOnlyList<string> classes)
+    {
+        var failed = 0;
+        var able = Catalog.Classes.Where(type => classes.Contains(type.Name, StringComparer.Ordinal)).Where(CanRun).Select(type => type.Name);
+        foreach (var report in BenchmarkRunner.Run(Catalog.Find([.. able], RunConfiguration.ForDry(), _ => true)).SelectMany(summary => summary.Reports))
         {
             Console.WriteLine($"{(report.Success ? "ok    " : "FAILED")} {Catalog.NameOf(report.BenchmarkCase)}");
             failed += report.Success ? 0 : 1;
         }
 
-        Console.WriteLine(failed == 0 ? "All benchmarks that ran work." : $"{failed} benchmarks failed; their output is under artifacts/benchmarks.");
-        return failed == 0 ? 0 : 1;
+        return failed;
+    }
+
+    private static int RunOnce(string name, ISuiteRunner suite)
+    {
+        if (Machine.WhyUnfit is { } reason)
+        {
+            Console.WriteLine($"left out {name}: {reason}");
+            return 0;
+        }
+
+        try
+        {
+            suite.Measure(Once, everything: true).WriteTables(Console.Out);
+            Console.WriteLine($"ok     {name}");
+            return 0;
+        }
+        catch (InvalidOperationException failure)
+        {
+            Console.WriteLine($"FAILED {name}: {failure.Message}");
+            return 1;
+        }
     }
 
     private static bool CanRun(Type type)

@@ -26,13 +26,13 @@ internal static class GateCommand
     private static bool RunSuite(string name, GateSuite suite, string? folder)
     {
         Console.WriteLine($"{name}:");
-        var run = new GateRun(suite);
-        var results = run.Measure(everything: folder is not null);
+        var readings = SuiteRunners.For(suite).Measure(suite, everything: folder is not null);
+        var results = suite.Gates.Select(readings.Compare).ToArray();
         var width = results.Max(result => result.Gate.Name.Length);
         foreach (var result in results)
             Console.WriteLine($"  {result.Gate.Name.PadRight(width)}  {result.Figure,12}  {result.Bound,12}  {result.Verdict}");
         if (folder is not null)
-            ResultFile.Write(folder, name, results, run.Summaries);
+            ResultFile.Write(folder, name, results, readings);
         return results.All(result => result.IsOk);
     }
 

@@ -1,6 +1,11 @@
+using System.Globalization;
 using BatchKit.Benchmarks;
 using BatchKit.Benchmarks.Brokers;
 using BatchKit.Benchmarks.Configuration;
+using BatchKit.Benchmarks.EchoLoad;
+using BatchKit.Benchmarks.EchoServers;
+using BatchKit.Benchmarks.FanoutServers;
+using BatchKit.Benchmarks.Sink;
 using BenchmarkDotNet.Running;
 
 try
@@ -9,14 +14,22 @@ try
     {
         case ["gate", .. var arguments]:
             return GateCommand.Run(arguments);
-        case ["dry"]:
-            return DryCommand.Run();
+        case ["dry", .. var suites]:
+            return DryCommand.Run(suites);
+        case ["sink"]:
+            return SinkCommand.Run();
+        case ["fanout", var kind, var subscribers]:
+            return await FanoutServerCommand.RunAsync(Enum.Parse<FanoutServerKind>(kind), int.Parse(subscribers, CultureInfo.InvariantCulture));
+        case ["load", var port, var connections]:
+            return EchoLoadCommand.Run(int.Parse(port, CultureInfo.InvariantCulture), int.Parse(connections, CultureInfo.InvariantCulture));
+        case ["echo", var kind]:
+            return await EchoServerCommand.RunAsync(Enum.Parse<EchoServerKind>(kind));
         default:
             BenchmarkSwitcher.FromTypes(Catalog.Classes).Run(args, RunConfiguration.ForArguments());
             return 0;
     }
 }
-catch (Exception exception) when (exception is InvalidOperationException or ArgumentException)
+catch (Exception exception) when (exception is InvalidOperationException or ArgumentException or IOException)
 {
     Console.Error.WriteLine(exception.Message);
     return 1;

@@ -1,14 +1,11 @@
 using BatchKit.Benchmarks.Gates;
-using BenchmarkDotNet.Exporters;
-using BenchmarkDotNet.Loggers;
-using BenchmarkDotNet.Reports;
 
 namespace BatchKit.Benchmarks.Configuration;
 
-/// <summary>Writes a suite's results: the machine, the command, the gates and BenchmarkDotNet's tables.</summary>
+/// <summary>Writes a suite's results: the machine, the command, the gates and the tables.</summary>
 internal static class ResultFile
 {
-    public static void Write(string folder, string suiteName, IReadOnlyList<GateResult> results, IReadOnlyList<Summary> summaries)
+    public static void Write(string folder, string suiteName, IReadOnlyList<GateResult> results, SuiteReadings readings)
     {
         Directory.CreateDirectory(folder);
         using var writer = new StreamWriter(Path.Combine(folder, $"{suiteName}.md")) { NewLine = "\n" };
@@ -20,17 +17,6 @@ internal static class ResultFile
         writer.WriteLine("|---|---:|---:|---:|---|");
         foreach (var result in results)
             writer.WriteLine($"| {result.Gate.Name} | {result.Figure} | {result.Spread} | {result.Bound} | {result.Verdict} |");
-        foreach (var summary in summaries)
-            WriteTable(writer, summary);
-    }
-
-    private static void WriteTable(StreamWriter writer, Summary summary)
-    {
-        var log = new AccumulationLogger();
-        MarkdownExporter.GitHub.ExportToLog(summary, log);
-        writer.WriteLine();
-        writer.WriteLine($"## {summary.BenchmarksCases[0].Descriptor.Type.Name}");
-        writer.WriteLine();
-        writer.WriteLine(log.GetLog().ReplaceLineEndings("\n").Trim());
+        readings.WriteTables(writer);
     }
 }

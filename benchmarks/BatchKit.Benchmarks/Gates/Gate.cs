@@ -23,6 +23,8 @@ internal sealed record Gate
     /// <summary>Why the bar is where it is.</summary>
     public string? Note { get; init; }
 
+    public IEnumerable<string> Benchmarks => Denominator is null ? [Numerator] : [Numerator, Denominator];
+
     public bool IsRatio => Denominator is not null;
 
     /// <summary>Two decimals are compared: an object in every thousandth operation shows, the runtime's own few bytes do not.</summary>

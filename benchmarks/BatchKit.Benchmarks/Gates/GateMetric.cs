@@ -3,9 +3,27 @@ namespace BatchKit.Benchmarks.Gates;
 /// <summary>What a gate compares.</summary>
 internal enum GateMetric
 {
-    /// <summary>The time of an operation: the lower quartile of the iterations.</summary>
+    /// <summary>Nanoseconds of an operation: the lower quartile of the iterations.</summary>
     Time = 0,
 
     /// <summary>The bytes that an operation allocates, on all threads of the process.</summary>
     Allocated = 1,
+
+    /// <summary>Milliseconds from the start of a broadcast until the last subscriber has read its last byte: the lower quartile.</summary>
+    LastByte = 2,
+
+    /// <summary>Milliseconds until who broadcasts can go on: the lower quartile.</summary>
+    Call = 3,
+
+    /// <summary>Milliseconds of processor time that a broadcast costs the server.</summary>
+    Processor = 4,
+
+    /// <summary>Messages a second.</summary>
+    Rate = 5,
+
+    /// <summary>Collections of generation 2 a second.</summary>
+    Gen2 = 6,
+
+    /// <summary>The memory at a run's end as a multiple of that at a quarter of it.</summary>
+    Growth = 7,
 }

@@ -8,22 +8,34 @@ internal sealed record GateResult(Gate Gate, IReadOnlyList<double> Rounds)
     /// <summary>The median of the rounds.</summary>
     public double Measured { get; } = Median(Rounds);
 
-    public bool IsOk => Gate.Holds(Measured);
+    /// <summary>Why one of its benchmarks can't run on this machine; null when it was measured.</summary>
+    public string? WhyMissing { get; init; }
 
-    public string Verdict => IsOk ? "ok" : "short";
+    public bool IsOk => WhyMissing is not null || Gate.Holds(Measured);
 
-    public string Figure => Text(Measured) + Unit;
+    public string Verdict => WhyMissing is not null ? $"left out: {WhyMissing}" : IsOk ? "ok" : "short";
+
+    public string Figure => WhyMissing is not null ? "-" : Text(Measured) + Unit;
 
     public string Bound => Gate.Max is { } max ? $"<= {Text(max)}{Unit}" : $">= {Text(Gate.Min ?? 0)}{Unit}";
 
-    public string Spread => $"{Text(Rounds.Min())} to {Text(Rounds.Max())}";
+    public string Spread => WhyMissing is not null ? "-" : $"{Text(Rounds.Min())} to {Text(Rounds.Max())}";
 
-    private string Unit => Gate.IsRatio ? "x" : Gate.Metric == GateMetric.Time ? " ns" : " B";
+    private string Unit => Gate.IsRatio ? "x" : Gate.Metric switch
+    {
+        GateMetric.Time => " ns",
+        GateMetric.Allocated => " B",
+        GateMetric.LastByte or GateMetric.Call or GateMetric.Processor => " ms",
+        GateMetric.Growth => "x",
+        _ => "/s",
+    };
 
     private static string Text(double value) => value.ToString(Math.Abs(value) >= 100 ? "0" : "0.00", CultureInfo.InvariantCulture);
 
     private static double Median(IReadOnlyList<double> values)
     {
+        if (values.Count == 0)
+            return double.NaN;
         var sorted = values.Order().ToArray();
         var middle = sorted.Length / 2;
         return sorted.Length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;

@@ -1,0 +1,106 @@
+using System.Diagnostics;
+using System.Globalization;
+using System.Text;
+
+namespace BatchKit.Benchmarks.Children;
+
+/// <summary>A process of its own that takes commands: a server, or the load that it serves. It ends with this one, because its standard input does.</summary>
+internal sealed class ChildProcess : IDisposable
+{
+    private static readonly TimeSpan AnswerLimit = TimeSpan.FromSeconds(120);
+
+    private readonly string _name;
+    private readonly Process _process;
+    private readonly StringBuilder _errors = new();
+
+    private ChildProcess(string name, ProcessStartInfo start)
+    {
+        _name = name;
+        _process = Process.Start(start) ?? throw new InvalidOperationException($"'{name}' did not start.");
+        _process.ErrorDataReceived += (_, line) =>
+        {
+            lock (_errors)
+                _errors.AppendLine(line.Data);
+        };
+        _process.BeginErrorReadLine();
+    }
+
+    /// <summary>Starts this program again, to do one part.</summary>
+    public static ChildProcess Start(params string[] arguments)
+    {
+        var start = new ProcessStartInfo(Environment.ProcessPath!);
+        if (Path.GetFileNameWithoutExtension(start.FileName) == "dotnet")
+            start.ArgumentList.Add(typeof(ChildProcess).Assembly.Location);
+        return Start(start, arguments);
+    }
+
+    /// <summary>Starts another program.</summary>
+    public static ChildProcess StartProgram(string path, params string[] arguments) => Start(new ProcessStartInfo(path), arguments);
+
+    /// <summary>Waits for the next line of numbers.</summary>
+    /// <exception cref="InvalidOperationException">The process ended or said nothing for two minutes.</exception>
+    public long[] Read()
+    {
+        using var limit = new CancellationTokenSource(AnswerLimit);
+        try
+        {
+            var line = _process.StandardOutput.ReadLineAsync(limit.Token).AsTask().GetAwaiter().GetResult();
+            if (line is not null)
+                return [.. line.Split(' ', StringSplitOptions.RemoveEmptyEntries).Select(word => long.Parse(word, CultureInfo.InvariantCulture))];
+            _process.WaitForExit();
+        }
+        catch (OperationCanceledException expired)
+        {
+            throw new InvalidOperationException($"'{_name}' did not answer within {AnswerLimit.TotalSeconds} s. {Errors}", expired);
+        }
+
+        throw new InvalidOperationException($"'{_name}' ended with {_process.ExitCode}. {Errors}");
+    }
+
+    public void Write(string command)
+    {
+        _process.StandardInput.Write(command + "\n");
+        _process.StandardInput.Flush();
+    }
+
+    /// <summary>Gives a command and waits for its answer.</summary>
+    public long[] Ask(string command)
+    {
+        Write(command);
+        return Read();
+    }
+
+    public void Dispose()
+    {
+        try
+        {
+            _process.StandardInput.Close();
+        }
+        catch (IOException)
+        {
+            // It has ended already.
+        }
+
+        if (!_process.WaitForExit(TimeSpan.FromSeconds(2)))
+            _process.Kill();
+        _process.WaitForExit();
+        _process.Dispose();
+    }
+
+    private static ChildProcess Start(ProcessStartInfo start, string[] arguments)
+    {
+        foreach (var argument in arguments)
+            start.ArgumentList.Add(argument);
+        (start.RedirectStandardInput, start.RedirectStandardOutput, start.RedirectStandardError) = (true, true, true);
+        return new ChildProcess(string.Join(' ', [Path.GetFileName(start.FileName), .. arguments]), start);
+    }
+
+    private string Errors
+    {
+        get
+        {
+            lock (_errors)
+                return _errors.ToString().Trim();
+        }
+    }
+}

@@ -1,0 +1,93 @@
+using BatchKit.Broadcast;
+
+namespace BatchKit.Benchmarks.FanoutServers;
+
+/// <summary>BatchKit: one write to a group within a scope, or several.</summary>
+internal sealed class BatchKitServer : IFanoutServer
+{
+    private static readonly OutputHandle Everybody = OutputHandle.Named(FanoutCrowd.Everybody);
+    private static readonly OutputHandle[] LargeGroups =
+        [.. Enumerable.Range(0, FanoutCrowd.LargeGroups).Select(number => OutputHandle.Named(FanoutCrowd.LargeGroup(number)))];
+
+    private readonly BroadcastTransport _transport;
+    private readonly OutputBuffer _output;
+    private readonly CrowdHandlers _handlers;
+    private readonly IFanoutDoor _door;
+    private readonly FanoutCrowd _crowd;
+
+    public BatchKitServer(FanoutCrowd crowd, ClientProtocol protocol, int partitions)
+    {
+        _crowd = crowd;
+        _transport = new BroadcastTransport(new BroadcastOptions { KeepAliveInterval = null });
+        _output = new OutputBuffer([new OutputRoute("local", _transport, partitions)]);
+        _handlers = new CrowdHandlers(crowd, _output);
+        _door = protocol == ClientProtocol.Tcp ? new TcpDoor(_transport, _handlers.Make) : new WebSocketDoor(_transport, _handlers.Make);
+    }
+
+    public int Clients => _handlers.Joined;
+
+    public Task<int> StartAsync() => _door.StartAsync();
+
+    public void Send(FanoutWorkload workload)
+    {
+        if (workload == FanoutWorkload.Message)
+            Write(messages: 1).Dispose();
+        else if (workload == FanoutWorkload.TenInOneScope)
+            Write(messages: 10).Dispose();
+        else if (workload == FanoutWorkload.TenMessages)
+            SendTen();
+        else
+            SendToGroups();
+    }
+
+    /// <summary>Writes to single clients in turn, about one a millisecond, with or without others' messages under way.</summary>
+    /// <param name="isBusy">Broadcast to everybody without a pause meanwhile, and write to a small group with each.</param>
+    /// <param name="duration">How long.</param>
+    /// <returns>How many broadcasts were sent.</returns>
+    public int Mix(bool isBusy, TimeSpan duration)
+    {
+        var singles = new SingleWrites(_output, _handlers.Singles, isBusy ? _crowd.SmallGroups : 0);
+        var writing = new Thread(() => singles.Run(duration));
+        writing.Start();
+        var broadcasts = 0;
+        while (isBusy && writing.IsAlive)
+        {
+            Write(messages: 1).DisposeAsync().AsTask().GetAwaiter().GetResult();
+            broadcasts++;
+        }
+
+        writing.Join();
+        return broadcasts;
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        await _output.DisposeAsync();
+        await _transport.DisposeAsync();
+        await _door.DisposeAsync();
+    }
+
+    /// <returns>The open scope.</returns>
+    private BufferingScope Write(int messages)
+    {
+        var scope = _output.BeginBufferingScope(Everybody);
+        for (var message = 0; message < messages; message++)
+            _output.Write(Everybody, Payload.Encoded);
+        return scope;
+    }
+
+    private void SendTen()
+    {
+        for (var message = 0; message < 10; message++)
+            Write(messages: 1).DisposeAsync().AsTask().GetAwaiter().GetResult();
+    }
+
+    private void SendToGroups()
+    {
+        using (_output.BeginBufferingScope())
+        {
+            foreach (var group in LargeGroups)
+                _output.Write(group, Payload.Encoded);
+        }
+    }
+}

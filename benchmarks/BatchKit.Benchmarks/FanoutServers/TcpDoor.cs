@@ -1,0 +1,19 @@
+using System.Net;
+using BatchKit.Broadcast;
+
+namespace BatchKit.Benchmarks.FanoutServers;
+
+/// <summary>BatchKit's listener.</summary>
+internal sealed class TcpDoor(BroadcastTransport transport, Func<ClientConnection, IConnectionHandler> handlers) : IFanoutDoor
+{
+    private readonly BroadcastListener _listener =
+        new(transport, new BroadcastListenerOptions { EndPoint = new IPEndPoint(IPAddress.Loopback, 0) }, handlers);
+
+    public async Task<int> StartAsync()
+    {
+        await _listener.StartAsync(CancellationToken.None);
+        return _listener.EndPoint.Port;
+    }
+
+    public ValueTask DisposeAsync() => _listener.DisposeAsync();
+}

@@ -1,0 +1,78 @@
+using System.Reflection;
+using BatchKit.Benchmarks.Brokers;
+using BatchKit.Benchmarks.Configuration;
+using BatchKit.TestServers.RabbitMQ;
+using BenchmarkDotNet.Exporters;
+using BenchmarkDotNet.Loggers;
+using BenchmarkDotNet.Reports;
+using BenchmarkDotNet.Running;
+
+namespace BatchKit.Benchmarks.Gates;
+
+/// <summary>Runs classes of BenchmarkDotNet's, in this process.</summary>
+internal sealed class BenchmarkDotNetRunner : ISuiteRunner
+{
+    private IReadOnlyList<Summary> _tables = [];
+
+    public SuiteReadings Measure(GateSuite suite, bool everything)
+    {
+        RefuseUnknown(suite);
+        RefuseWithoutBroker(suite);
+        var readings = new SuiteReadings(WriteTables);
+        for (var round = 1; round <= suite.Rounds; round++)
+        {
+            Console.Error.WriteLine($"round {round} of {suite.Rounds}");
+            var summaries = RunRound(suite, everything && round == 1, readings);
+            if (round == 1)
+                _tables = summaries;
+        }
+
+        return readings;
+    }
+
+    private static Summary[] RunRound(GateSuite suite, bool everything, SuiteReadings readings)
+    {
+        var gated = suite.Benchmarks.ToHashSet(StringComparer.Ordinal);
+        var runs = Catalog.Find(suite.Classes, RunConfiguration.ForGates(suite), name => everything || gated.Contains(name));
+        var summaries = BenchmarkRunner.Run(runs);
+        foreach (var report in summaries.SelectMany(summary => summary.Reports))
+        {
+            var name = Catalog.NameOf(report.BenchmarkCase);
+            if (GateReading.From(report) is not { } reading)
+                throw new InvalidOperationException($"{name} failed; its output is in {summaries[0].LogFilePath}.");
+            readings.Add(name, reading);
+        }
+
+        return summaries;
+    }
+
+    private static void RefuseUnknown(GateSuite suite)
+    {
+        var known = Catalog.Find(suite.Classes, RunConfiguration.ForGates(suite), _ => true)
+            .SelectMany(run => run.BenchmarksCases).Select(Catalog.NameOf).ToHashSet(StringComparer.Ordinal);
+        var unknown = suite.Benchmarks.Where(name => !known.Contains(name)).ToArray();
+        if (unknown.Length > 0)
+            throw new InvalidOperationException($"gates.json names benchmarks that do not exist: {string.Join("; ", unknown)}.");
+    }
+
+    private static void RefuseWithoutBroker(GateSuite suite)
+    {
+        var isNeeded = Catalog.Classes.Any(type =>
+            suite.Classes.Contains(type.Name, StringComparer.Ordinal) && type.GetCustomAttribute<NeedsRabbitMqAttribute>() is not null);
+        if (isNeeded && RabbitMqServer.WhyMissing is { } reason)
+            throw new InvalidOperationException(reason);
+    }
+
+    private void WriteTables(TextWriter writer)
+    {
+        foreach (var summary in _tables)
+        {
+            var log = new AccumulationLogger();
+            MarkdownExporter.GitHub.ExportToLog(summary, log);
+            writer.WriteLine();
+            writer.WriteLine($"## {summary.BenchmarksCases[0].Descriptor.Type.Name}");
+            writer.WriteLine();
+            writer.WriteLine(log.GetLog().ReplaceLineEndings("\n").Trim());
+        }
+    }
+}

@@ -1,0 +1,16 @@
+using BatchKit.Benchmarks.Echo;
+using BatchKit.Benchmarks.Fanout;
+using BatchKit.Benchmarks.Gates;
+
+namespace BatchKit.Benchmarks;
+
+/// <summary>What runs a suite: its own class, when it needs processes beside this one, else BenchmarkDotNet.</summary>
+internal static class SuiteRunners
+{
+    public static ISuiteRunner For(GateSuite suite) => suite.Classes switch
+    {
+        [nameof(BroadcastBenchmarks)] => new BroadcastBenchmarks(),
+        [nameof(PlayhouseBenchmarks)] => new PlayhouseBenchmarks(),
+        _ => new BenchmarkDotNetRunner(),
+    };
+}

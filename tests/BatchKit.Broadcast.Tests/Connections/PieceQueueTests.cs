@@ -1,0 +1,125 @@
+using System.Text;
+using BatchKit.Broadcast.Connections;
+
+namespace BatchKit.Broadcast.Tests.Connections;
+
+public sealed class PieceQueueTests
+{
+    private static readonly SendQueueLimits Limits = new(100 + ClosingBytes.MaxBytes, MaxMessages: 10, SlowConsumerPolicy.DropOldest);
+
+    private readonly PieceQueue _pieces = new();
+
+    [Fact]
+    public void Small_pieces_are_taken_together()
+    {
+        Add("one");
+        Add("two");
+
+        Assert.Equal("onetwo", Take());
+        Assert.True(_pieces.IsEmpty);
+        Assert.Equal((new Amount(2, 6), 6), (_pieces.Waiting, _pieces.HeldBytes));
+    }
+
+    [Fact]
+    public void What_was_taken_is_held_until_released()
+    {
+        Add("one");
+        Take();
+
+        var released = _pieces.Release(out _);
+
+        Assert.Equal(new Amount(1, 3), released);
+        Assert.Equal((default, 0, false), (_pieces.Waiting, _pieces.HeldBytes, _pieces.IsUnderWay));
+    }
+
+    [Fact]
+    public void A_large_piece_is_taken_alone_and_uncopied()
+    {
+        var large = Add(new string('x', PieceQueue.MaxWriteBytes));
+        Add("small");
+
+        Assert.True(_pieces.Take().Equals(large));
+        _pieces.Release(out _);
+        Assert.Equal("small", Take());
+    }
+
+    [Fact]
+    public void Nothing_is_taken_beyond_where_another_wire_takes_over()
+    {
+        Add("one");
+        Add("two", nextWire: wire => wire);
+        Add("three");
+
+        Assert.Equal("onetwo", Take());
+        _pieces.Release(out var nextWire);
+        Assert.NotNull(nextWire);
+        Assert.Equal("three", Take());
+    }
+
+    [Fact]
+    public void The_oldest_makes_room_but_not_what_was_begun_nor_a_protocols_own_bytes()
+    {
+        Add("begun", isStarted: true);
+        Add(new string('a', 40));
+        Add("protocol", messages: 0);
+        Add(new string('b', 40));
+        var tally = default(DeliveryTally);
+
+        var isRoom = _pieces.TryMakeRoom(new OutputRun(new byte[40], messages: 1), Limits, ref tally, out var refusal);
+
+        Assert.True(isRoom);
+        Assert.Null(refusal);
+        Assert.Equal(new Amount(1, 40), tally[DeliveryOutcome.DroppedOldest]);
+        Assert.Equal("begunprotocol" + new string('b', 40), Take());
+    }
+
+    [Fact]
+    public void What_is_under_way_can_not_make_room()
+    {
+        Add(new string('a', 90));
+        Take();
+        var tally = default(DeliveryTally);
+
+        var isRoom = _pieces.TryMakeRoom(new OutputRun(new byte[40], messages: 1), Limits, ref tally, out var refusal);
+
+        Assert.False(isRoom);
+        Assert.Null(refusal);
+        Assert.Equal(new Amount(1, 40), tally[DeliveryOutcome.DroppedNewest]);
+    }
+
+    [Fact]
+    public void A_client_that_makes_a_protocols_own_bytes_pile_up_is_disconnected()
+    {
+        Add(new string('a', 99), messages: 0);
+        var tally = default(DeliveryTally);
+
+        var isRoom = _pieces.TryMakeRoom(new OutputRun(new byte[2], messages: 0), Limits, ref tally, out var refusal);
+
+        Assert.False(isRoom);
+        Assert.Equal(DisconnectReason.SlowConsumer, refusal);
+    }
+
+    [Fact]
+    public void A_buffer_is_shared_until_the_last_piece_is_released()
+    {
+        var owner = SharedBuffer.Copy("shared"u8);
+        owner.AddReference();
+        _pieces.Add(new QueuedPiece(owner, owner.Memory[..6], new Amount(1, 6), NextWire: null), isStarted: false);
+
+        _pieces.Clear();
+
+        Assert.Equal(6, owner.Memory[..6].Length);
+        owner.Release();
+        Assert.True(owner.Memory.IsEmpty);
+    }
+
+    private ReadOnlyMemory<byte> Add(string text, int messages = 1, bool isStarted = false, Func<IWire, IWire>? nextWire = null)
+    {
+        var owner = SharedBuffer.Copy(Encoding.UTF8.GetBytes(text));
+        var bytes = owner.Memory[..text.Length];
+        _pieces.Add(new QueuedPiece(owner, bytes, messages == 0 ? default : new Amount(messages, text.Length), nextWire), isStarted);
+        return bytes;
+    }
+
+    private string Take() => Encoding.UTF8.GetString(_pieces.Take().Span);
+}

@@ -1,0 +1,144 @@
+using System.Text;
+using BatchKit.Broadcast.Connections;
+using BatchKit.Broadcast.Tests.Support;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Broadcast.Tests.Connections;
+
+public sealed class SendQueueTests
+{
+    private readonly FakeWire _wire = new();
+    private readonly DeliveryCounters _counters = new();
+
+    [Fact]
+    public void While_the_client_reads_output_is_written_on_the_senders_thread()
+    {
+        var queue = Queue(SlowConsumerPolicy.Disconnect);
+
+        Send(queue, "one");
+        Send(queue, "two");
+
+        Assert.Equal(("onetwo", 0, 2), (Written, queue.HeldBytes, _wire.Writes));
+        Assert.Equal(new Amount(2, 6), _counters[DeliveryOutcome.Sent]);
+    }
+
+    [Fact]
+    public async Task What_waits_leaves_in_one_write_when_the_client_reads_again()
+    {
+        var queue = Queue(SlowConsumerPolicy.Disconnect);
+        _wire.Limit(0);
+        Send(queue, "one ");
+        foreach (var text in Some.Lines(20))
+            Send(queue, text);
+
+        _wire.Open();
+        await Quiet.UntilAsync(() => queue.HeldBytes == 0);
+
+        Assert.Equal("one " + string.Concat(Some.Lines(20)), Written);
+        Assert.Equal(2, _wire.Writes);
+    }
+
+    [Theory]
+    [InlineData(SlowConsumerPolicy.DropOldest)]
+    [InlineData(SlowConsumerPolicy.DropNewest)]
+    public async Task A_message_that_was_begun_is_finished_whatever_is_dropped(SlowConsumerPolicy policy)
+    {
+        var queue = Queue(policy, maxBytes: 104);
+        _wire.Limit(1);
+        for (var message = 0; message < 100; message++)
+            Send(queue, $"<{message:D2}>");
+
+        _wire.Open();
+        await Quiet.UntilAsync(() => queue.HeldBytes == 0);
+
+        var kept = Written.Split('<', StringSplitOptions.RemoveEmptyEntries);
+        Assert.Equal("00>", kept[0]);
+        Assert.All(kept, text => Assert.Equal((3, '>'), (text.Length, text[^1])));
+        Assert.Equal(policy == SlowConsumerPolicy.DropOldest ? "99>" : $"{kept.Length - 1:D2}>", kept[^1]);
+        Assert.Equal(100 - kept.Length, (int)(_counters[DeliveryOutcome.DroppedOldest].Messages + _counters[DeliveryOutcome.DroppedNewest].Messages));
+    }
+
+    [Fact]
+    public async Task The_last_bytes_come_behind_what_waits_and_then_the_sending_side_ends()
+    {
+        var queue = Queue(SlowConsumerPolicy.Disconnect);
+        _wire.Limit(2);
+        Send(queue, "waits ");
+
+        queue.Complete("bye"u8);
+        Send(queue, "too late");
+        var endedEarly = queue.Ended.IsCompleted;
+        _wire.Open();
+        await queue.Ended.WithinDeadline();
+
+        Assert.False(endedEarly);
+        Assert.Equal(("waits bye", true), (Written, _wire.IsFinished));
+        Assert.Equal(new Amount(1, 8), _counters[DeliveryOutcome.DroppedClosed]);
+    }
+
+    [Fact]
+    public async Task Abort_ends_a_write_that_waits_and_counts_all_of_it()
+    {
+        var queue = Queue(SlowConsumerPolicy.Disconnect);
+        _wire.Limit(2);
+        Send(queue, "one");
+        Send(queue, "two");
+
+        queue.Abort(DeliveryOutcome.DroppedSlowConsumer);
+        await queue.Ended.WithinDeadline();
+        Send(queue, "three");
+
+        Assert.Equal(new Amount(3, 11), _counters[DeliveryOutcome.DroppedSlowConsumer]);
+        Assert.Equal((0, default), (queue.HeldBytes, queue.Waiting));
+    }
+
+    [Fact]
+    public async Task Writers_side_by_side_keep_their_order_and_lose_nothing_uncounted()
+    {
+        const int senders = 4;
+        const int messages = 5000;
+        var queue = Queue(SlowConsumerPolicy.DropNewest, maxBytes: 4096);
+
+        var sending = Enumerable.Range(0, senders).Select(sender => Task.Run(() =>
+        {
+            for (var message = 0; message < messages; message++)
+                Send(queue, $"{sender} {message}\n");
+        })).ToArray();
+        var blocking = Task.Run(() => BlockNowAndThen(Task.WhenAll(sending)));
+        await Task.WhenAll([.. sending, blocking]).WithinDeadline();
+        await Quiet.UntilAsync(() => queue.HeldBytes == 0);
+
+        var lines = Written.Split('\n')[..^1].Select(line => Array.ConvertAll(line.Split(' '), int.Parse)).ToArray();
+        for (var sender = 0; sender < senders; sender++)
+        {
+            var numbers = lines.Where(line => line[0] == sender).Select(line => line[1]).ToArray();
+            Assert.Equal(numbers.Order().Distinct(), numbers);
+        }
+
+        await Quiet.UntilAsync(() => _counters[DeliveryOutcome.Sent].Messages == lines.Length);
+        Assert.Equal(senders * messages, lines.Length + _counters[DeliveryOutcome.DroppedNewest].Messages);
+        Assert.Equal(_counters.Attempted, _counters[DeliveryOutcome.Sent] + _counters[DeliveryOutcome.DroppedNewest]);
+    }
+
+    private string Written => Encoding.UTF8.GetString(_wire.Written);
+
+    private void BlockNowAndThen(Task sending)
+    {
+        while (!sending.IsCompleted)
+        {
+            _wire.Limit(50);
+            Thread.Yield();
+            _wire.Open();
+        }
+    }
+
+    private SendQueue Queue(SlowConsumerPolicy policy, int maxBytes = 1024 * 1024) =>
+        new(_wire, new SendQueueLimits(maxBytes, 100_000, policy), _counters, new ManualTimeProvider());
+
+    private void Send(SendQueue queue, string text)
+    {
+        var tally = default(DeliveryTally);
+        queue.Send(new OutputRun(Encoding.UTF8.GetBytes(text), messages: 1), ref tally);
+        _counters.Add(tally);
+    }
+}

@@ -90,8 +90,9 @@ function showCounters(growth, stats) {
   }
   element("ratio").textContent = totals.sends === 0 ? "–" : (totals.messages / totals.sends).toLocaleString("en", { maximumFractionDigits: 1 });
   isBufferedByDefault = stats.isBuffered;
-  element("process").textContent = `Role ${stats.role}, transport ${stats.transport}, node ${stats.node}`.toLowerCase().replace("role", "Role");
   if (isAtGateway !== (stats.role === "Gateway")) describe(stats.role === "Gateway");
+  const process = `role ${stats.role}, transport ${stats.transport}, node ${stats.node}`.toLowerCase();
+  element("process").textContent = isAtGateway ? `A gateway: counts what arrives from the game (${process})` : `The game and its clients (${process})`;
 }
 
 /** Says what is counted: a gateway has no output buffer, and shows what reaches it. */
@@ -99,7 +100,7 @@ function describe(atGateway) {
   isAtGateway = atGateway;
   element("messages-verb").textContent = atGateway ? " arrived" : " written";
   element("name-sends").textContent = atGateway ? "Frames" : "Sends";
-  element("name-ratio").textContent = atGateway ? "a frame" : "a send";
+  element("name-ratio").textContent = atGateway ? "per frame" : "per send";
   element("about").textContent = atGateway
     ? "This process is a gateway: it shows what reached it from the game, and how many batches and broker frames that took. What was written, and for whom, is on the game's own /stats."
     : "Everything the game has written for anybody since you opened this page, the batches that made of it, and the sends that took them away. The scale is logarithmic.";

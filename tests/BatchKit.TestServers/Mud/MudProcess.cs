@@ -8,6 +8,8 @@ namespace BatchKit.TestServers.Mud;
 /// <summary>The MUD sample as a child process. Dispose it: that kills what has not ended.</summary>
 public sealed partial class MudProcess : IDisposable
 {
+    private const string HttpPort = "--http-port";
+
     private static readonly TimeSpan Limit = TimeSpan.FromSeconds(60);
 
     private readonly ServerProcess _process;
@@ -20,11 +22,14 @@ public sealed partial class MudProcess : IDisposable
     /// <summary>Where it listens for telnet.</summary>
     public IPEndPoint Telnet => new(IPAddress.Loopback, int.Parse(TelnetPort.Match(Output).Groups["port"].Value, CultureInfo.InvariantCulture));
 
+    /// <summary>Where its web page is; a game without clients has none.</summary>
+    public Uri Page => new(PageAddress.Match(Output).Groups["address"].Value);
+
     /// <summary>Starts it, on free ports unless told otherwise, and waits until it is up.</summary>
     /// <exception cref="ServerStartException">It ended instead, or took too long.</exception>
     public static async Task<MudProcess> StartAsync(params string[] arguments)
     {
-        var mud = Run(["--http-port", "0", .. arguments]);
+        var mud = Run(arguments.Contains(HttpPort, StringComparer.Ordinal) ? arguments : [HttpPort, "0", .. arguments]);
         using var deadline = new CancellationTokenSource(Limit);
         while (!mud.Output.Contains("Ctrl-C ends it.", StringComparison.Ordinal))
         {
@@ -51,6 +56,9 @@ public sealed partial class MudProcess : IDisposable
     /// <summary>Asks it to end, as a service manager does (SIGTERM).</summary>
     public void Terminate() => Signal.Send(_process.Id, Signal.Terminate);
 
+    /// <summary>Ends it at once, as a crash does (SIGKILL).</summary>
+    public void Kill() => Signal.Send(_process.Id, Signal.Kill);
+
     /// <summary>Asks it to end, as Ctrl-C does (SIGINT).</summary>
     public void Interrupt() => Signal.Send(_process.Id, Signal.Interrupt);
 
@@ -65,4 +73,7 @@ public sealed partial class MudProcess : IDisposable
 
     [GeneratedRegex(@"telnet 127\.0\.0\.1 (?<port>\d+)", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
     private static partial Regex TelnetPort { get; }
+
+    [GeneratedRegex(@"  or  (?<address>http://\S+)", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
+    private static partial Regex PageAddress { get; }
 }

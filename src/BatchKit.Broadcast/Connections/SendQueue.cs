@@ -96,50 +96,51 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
 
     private DisconnectReason? Send(in OutputRun run, Func<IWire, IWire>? nextWire, ref DeliveryTally tally)
     {
+        DisconnectReason? refusal = null;
         lock (_lock)
         {
-            var amount = run.Amount;
-            tally.Attempt(amount);
+            var wasDraining = _isDraining;
+            tally.Attempt(run.Amount);
             if (_state != SendQueueState.Open)
-            {
-                tally.Settle(_endOutcome, amount);
-                return null;
-            }
-
-            var taken = 0;
-            if (_isDraining)
-            {
-                if (Pieces.TryMakeRoom(run, limits, ref tally, out var refusal))
-                    AddLocked(run, taken, nextWire);
+                tally.Settle(_endOutcome, run.Amount);
+            else if (!wasDraining)
+                refusal = WriteLocked(run, nextWire, ref tally);
+            else if (Pieces.TryMakeRoom(run, limits, ref tally, out refusal))
+                AddLocked(run, taken: 0, nextWire);
+            if (wasDraining || !_isDraining)
                 return refusal;
-            }
-
-            try
-            {
-                taken = _wire.TryWrite(run.Bytes);
-            }
-            catch (Exception failure) when (failure is IOException or SocketException or ObjectDisposedException)
-            {
-                tally.Settle(DeliveryOutcome.Failed, amount);
-                return DisconnectReason.ConnectionLost;
-            }
-
-            if (taken < run.Bytes.Length)
-            {
-                AddLocked(run, taken, nextWire);
-            }
-            else
-            {
-                tally.Settle(DeliveryOutcome.Sent, amount);
-                _wire = nextWire is null ? _wire : nextWire(_wire);
-                if (!_wire.HasUnsent)
-                    return null;
-            }
-
-            StartDrainingLocked();
         }
 
         _ = DrainAsync();
+        return null;
+    }
+
+    private DisconnectReason? WriteLocked(in OutputRun run, Func<IWire, IWire>? nextWire, ref DeliveryTally tally)
+    {
+        int taken;
+        try
+        {
+            taken = _wire.TryWrite(run.Bytes);
+        }
+        catch (Exception failure) when (failure is IOException or SocketException or ObjectDisposedException)
+        {
+            tally.Settle(DeliveryOutcome.Failed, run.Amount);
+            return DisconnectReason.ConnectionLost;
+        }
+
+        if (taken == run.Bytes.Length)
+        {
+            tally.Settle(DeliveryOutcome.Sent, run.Amount);
+            _wire = nextWire is null ? _wire : nextWire(_wire);
+            if (!_wire.HasUnsent)
+                return null;
+        }
+        else
+        {
+            AddLocked(run, taken, nextWire);
+        }
+
+        StartDrainingLocked();
         return null;
     }
 

@@ -6,8 +6,8 @@ namespace BatchKit.Broadcast.Receiving;
 /// <summary>Reads a TCP or telnet client: waits without a buffer, then reads as long as there is something, and hands on the records of each read.</summary>
 internal sealed class ByteInbound(ClientConnection connection, IByteSource source, IRecordReader reader, BroadcastOptions options, ILogger logger) : IInbound
 {
-    // So much from one client, then the others' turn: it may send faster than it is served.
-    private const int MaxBytesInARow = 1024 * 1024;
+    // After so many reads without a wait it is the others' turn: a client may send faster than it is served.
+    private const int MaxReadsInARow = 16;
 
     private readonly ReceiveBuffer _buffer = new(options.MaxRecordBytes);
     private bool _isBroken;
@@ -38,7 +38,9 @@ internal sealed class ByteInbound(ClientConnection connection, IByteSource sourc
                 if (!isFilled)
                 {
                     _buffer.Rest();
-                    await source.WaitAsync().ConfigureAwait(false);
+                    var waiting = source.WaitAsync();
+                    inARow = waiting.IsCompleted ? inARow : 0;
+                    await waiting.ConfigureAwait(false);
                 }
 
                 var free = _buffer.GetFree();
@@ -56,8 +58,7 @@ internal sealed class ByteInbound(ClientConnection connection, IByteSource sourc
                 continue;
             _buffer.Advance(read);
             await HandOnAsync(read, delivery, cancellationToken).ConfigureAwait(false);
-            inARow = isFilled ? inARow + read : 0;
-            if (inARow < MaxBytesInARow)
+            if (++inARow < MaxReadsInARow)
                 continue;
             inARow = 0;
             await Task.Yield();

@@ -93,21 +93,34 @@ public sealed class ByteInboundTests
     {
         var isUnoptimized = typeof(ByteInbound).Assembly.GetCustomAttribute<DebuggableAttribute>() is { IsJITOptimizerDisabled: true };
         Assert.SkipWhen(isUnoptimized, "The debug build makes an object of each async call; run with -c Release.");
-        const int lineBytes = 8;
-        var (run, waits, before, after) = (new InboundRun(new BroadcastOptions(), LineCutter.Shared), 0, 0L, 0L);
-        run.Source.OnWait = () =>
-        {
-            // The first reads make the pools.
-            if (++waits == 100)
-                before = GC.GetAllocatedBytesForCurrentThread();
-            if (waits == 1100)
-                after = GC.GetAllocatedBytesForCurrentThread();
-        };
-        var packets = Enumerable.Range(1, 1200).Select(packet => packet * 4 * lineBytes).ToArray();
-        run.Source.Start(Some.Bytes(string.Concat(Enumerable.Repeat("a line.\n", 1200 * 4))), packets);
+        const int steps = 1000;
+        var source = new SteppedSource(Some.Bytes("a line.\nanother line.\na part"));
+        var reading = new InboundRun(new BroadcastOptions(), LineCutter.Shared).Start(source, new DeafHandler());
+        for (var step = 0; step < 100; step++)
+            source.Step();
+        var before = GC.GetAllocatedBytesForCurrentThread();
 
-        run.Run(new DeafHandler());
+        for (var step = 0; step < steps; step++)
+            source.Step();
 
-        Assert.Equal(0, after - before);
+        Assert.Equal(0, GC.GetAllocatedBytesForCurrentThread() - before);
+        Assert.False(reading.IsCompleted);
+    }
+
+    [Fact]
+    public async Task A_client_that_always_has_more_leaves_the_others_their_turn()
+    {
+        using var isReturned = new ManualResetEventSlim();
+        var run = new InboundRun(new BroadcastOptions(), LineCutter.Shared);
+        var (waits, wasReturned) = (0, false);
+        run.Source.OnWait = () => wasReturned |= ++waits == 50 && isReturned.Wait(Deadline.Time);
+        run.Source.Start(Some.Bytes(new string('\n', 100)), [.. Enumerable.Range(1, 100)]);
+
+        var reading = run.Start(run.Source, run.Collector);
+        isReturned.Set();
+
+        Assert.Equal(InboundEnd.Finished, await reading.WithinDeadline());
+        Assert.True(wasReturned);
+        Assert.Equal(100, run.Collector.Count);
     }
 }

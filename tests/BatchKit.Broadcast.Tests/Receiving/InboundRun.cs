@@ -7,7 +7,7 @@ using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit.Broadcast.Tests.Receiving;
 
-/// <summary>Reads what a client sends as a listener does, but without a socket and on the caller's thread.</summary>
+/// <summary>Reads what a client sends as a listener does, but without a socket and on the caller's thread as long as it does not wait.</summary>
 internal sealed class InboundRun(BroadcastOptions options, IRecordCutter cutter)
 {
     private static readonly SendQueueLimits Limits = new(1 << 20, 1 << 20, SlowConsumerPolicy.Disconnect);
@@ -21,7 +21,9 @@ internal sealed class InboundRun(BroadcastOptions options, IRecordCutter cutter)
 
     public ByteInbound? Inbound { get; private set; }
 
-    public InboundEnd Run(IConnectionHandler? handler = null)
+    public InboundEnd Run(IConnectionHandler? handler = null) => Start(Source, handler ?? Collector).GetAwaiter().GetResult();
+
+    public Task<InboundEnd> Start(IByteSource source, IConnectionHandler handler)
     {
         // A connection is used again until it was refused: most of the time goes into making one.
         if (_connection is null or { Closing.IsCompleted: true })
@@ -32,8 +34,7 @@ internal sealed class InboundRun(BroadcastOptions options, IRecordCutter cutter)
         }
 
         var reader = new CutRecordReader(cutter, options.MaxRecordBytes);
-        Inbound = new ByteInbound(_connection, Source, reader, options, NullLogger.Instance);
-        var running = Inbound.RunAsync(new InboundDelivery(_connection, handler ?? Collector, output: null, options), CancellationToken.None);
-        return running.GetAwaiter().GetResult();
+        Inbound = new ByteInbound(_connection, source, reader, options, NullLogger.Instance);
+        return Inbound.RunAsync(new InboundDelivery(_connection, handler, output: null, options), CancellationToken.None);
     }
 }

@@ -1,6 +1,7 @@
 namespace BatchKit.Broadcast;
 
 /// <summary>Cuts a TCP client's bytes into records. Without state: one serves all connections, from any thread.</summary>
+/// <remarks>What cuts a record, such as a length before it, may take 256 bytes at most: a client that sends more without a record is disconnected.</remarks>
 public interface IRecordCutter
 {
     /// <summary>Looks for a record at the start of the bytes.</summary>

@@ -1,4 +1,5 @@
 using System.Buffers;
+using System.Text.Unicode;
 
 namespace BatchKit.Broadcast.WebSockets;
 
@@ -21,7 +22,7 @@ internal sealed class MessageAssembly(int maxRecordBytes)
     /// <summary>True when what is there has to be delivered before more is received.</summary>
     public bool IsFull => _count >= MostRecords || (_count > 0 && _end == _array.Length);
 
-    /// <summary>Room to receive into; empty while nothing is there, which asks to be told of data without receiving any.</summary>
+    /// <summary>Room to receive into, for one byte too many at most; empty while nothing is there, which asks to be told of data without receiving any.</summary>
     public Memory<byte> GetRoom()
     {
         if (_count == 0 && !_isInMessage)
@@ -32,25 +33,28 @@ internal sealed class MessageAssembly(int maxRecordBytes)
 
         if (_end == _array.Length)
             Grow();
-        return _array.AsMemory(_end);
+        return _array.AsMemory(_end, Math.Min(_array.Length - _end, maxRecordBytes + 1 - (_end - _messageStart)));
     }
 
-    /// <summary>Notes what was received into the room.</summary>
-    /// <returns>False when the message is longer than it may be.</returns>
-    public bool TryAdd(int bytes, bool isEnd, RecordKind kind)
+    /// <summary>Takes what was received into the room.</summary>
+    public MessageFault Add(int bytes, bool isEnd, RecordKind kind)
     {
         _end += bytes;
         _isInMessage = !isEnd;
         var message = _array.AsMemory(_messageStart, _end - _messageStart);
         if (message.Length > maxRecordBytes)
-            return false;
+            return MessageFault.TooLong;
         if (!isEnd)
-            return true;
+            return MessageFault.None;
+
+        // The framework's WebSocket checks texts as they come, but not for a character that an empty last fragment leaves unfinished.
+        if (bytes == 0 && kind == RecordKind.Data && !Utf8.IsValid(message.Span))
+            return MessageFault.InvalidText;
         if (_count == _records.Length)
             Array.Resize(ref _records, Math.Max(1, _count * 2));
         _records[_count++] = new ReceivedRecord(message, kind);
         _messageStart = _end;
-        return true;
+        return MessageFault.None;
     }
 
     /// <summary>Forgets the messages that were delivered.</summary>

@@ -42,19 +42,10 @@ internal sealed class UpgradedStream(Stream server) : Stream
         _pongWatch = way.IsOpen ? new PongWatch() : null;
     }
 
-    public override async ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default)
+    public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default)
     {
-        var read = await server.ReadAsync(buffer, cancellationToken).ConfigureAwait(false);
-        if (read == 0)
-            return 0;
-        _delivery!.TryNote(read);
-        if (_pongWatch?.HasPong(buffer.Span[..read]) is true)
-        {
-            _pongWatch = null;
-            _way!.ChooseDirect();
-        }
-
-        return read;
+        var reading = server.ReadAsync(buffer, cancellationToken);
+        return reading.IsCompletedSuccessfully ? ValueTask.FromResult(Note(buffer.Span[..reading.Result])) : ReadSlowAsync(reading, buffer);
     }
 
     /// <summary>Takes one whole frame: the framework writes each by one call.</summary>
@@ -99,4 +90,24 @@ internal sealed class UpgradedStream(Stream server) : Stream
     public override long Seek(long offset, SeekOrigin origin) => throw new NotSupportedException();
 
     public override void SetLength(long value) => throw new NotSupportedException();
+
+    private async ValueTask<int> ReadSlowAsync(ValueTask<int> reading, Memory<byte> buffer)
+    {
+        var read = await reading.ConfigureAwait(false);
+        return Note(buffer.Span[..read]);
+    }
+
+    private int Note(ReadOnlySpan<byte> received)
+    {
+        if (received.IsEmpty)
+            return 0;
+        _delivery!.TryNote(received.Length);
+        if (_pongWatch?.HasPong(received) is true)
+        {
+            _pongWatch = null;
+            _way!.ChooseDirect();
+        }
+
+        return received.Length;
+    }
 }

@@ -18,6 +18,9 @@ internal static class WebSocketClosings
     /// <summary>1011: internal error.</summary>
     private static ReadOnlySpan<byte> InternalError => [0x88, 2, 0x03, 0xF3];
 
+    /// <summary>1007: a text that is no UTF-8.</summary>
+    public static ReadOnlySpan<byte> InvalidText => [0x88, 2, 0x03, 0xEF];
+
     /// <summary>1009: a message too big to process.</summary>
     public static ReadOnlySpan<byte> TooBig => [0x88, 2, 0x03, 0xF1];
 

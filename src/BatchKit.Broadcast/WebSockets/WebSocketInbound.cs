@@ -42,11 +42,11 @@ internal sealed class WebSocketInbound(
         while (true)
         {
             ValueWebSocketReceiveResult received;
+            var receiving = socket.ReceiveAsync(_assembly.GetRoom(), cancellationToken);
+            if (!receiving.IsCompleted)
+                await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
             try
             {
-                var receiving = socket.ReceiveAsync(_assembly.GetRoom(), cancellationToken);
-                if (!receiving.IsCompleted)
-                    await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
                 received = await receiving.ConfigureAwait(false);
             }
             catch (Exception failure) when (failure is WebSocketException or OperationCanceledException or IOException)
@@ -63,11 +63,11 @@ internal sealed class WebSocketInbound(
             }
 
             var kind = received.MessageType == WebSocketMessageType.Text ? RecordKind.Data : RecordKind.Binary;
-            var isInLimit = _assembly.TryAdd(received.Count, received.EndOfMessage, kind);
-            if (!isInLimit || _assembly.IsFull)
+            var fault = _assembly.Add(received.Count, received.EndOfMessage, kind);
+            if (fault != MessageFault.None || _assembly.IsFull)
                 await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
-            if (!isInLimit)
-                return EndTooLong();
+            if (fault != MessageFault.None)
+                return EndFaulty(fault);
         }
     }
 
@@ -95,10 +95,11 @@ internal sealed class WebSocketInbound(
         return InboundEnd.ProtocolError;
     }
 
-    private InboundEnd EndTooLong()
+    private InboundEnd EndFaulty(MessageFault fault)
     {
-        Log.ProtocolBroken(logger, connection, $"a message of more than {options.MaxRecordBytes} bytes");
-        connection.Output.Complete(WebSocketClosings.TooBig);
+        var isTooLong = fault == MessageFault.TooLong;
+        Log.ProtocolBroken(logger, connection, isTooLong ? $"a message of more than {options.MaxRecordBytes} bytes" : "a text that is no UTF-8");
+        connection.Output.Complete(isTooLong ? WebSocketClosings.TooBig : WebSocketClosings.InvalidText);
         return InboundEnd.ProtocolError;
     }
 

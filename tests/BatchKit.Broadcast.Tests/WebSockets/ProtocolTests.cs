@@ -41,6 +41,10 @@ public sealed class ProtocolTests
             "invalid across fragments (8.1)", 1007,
             [.. RawFrame.Masked(RawFrame.Text, [0xE2]), .. RawFrame.Masked(Final | RawFrame.Continuation, [0x41])]
         },
+        {
+            "a character that an empty last fragment leaves unfinished (8.1)", 1007,
+            [.. RawFrame.Masked(RawFrame.Text, [0x41, 0xE2]), .. RawFrame.Masked(Final | RawFrame.Continuation, [])]
+        },
         { "a close with one byte (5.5.1)", 1002, RawFrame.Masked(Final | RawFrame.Close, [3]) },
         { "a close whose reason is no UTF-8 (5.5.1)", 1002, RawFrame.Masked(Final | RawFrame.Close, [3, 232, 0xFF]) },
     };

@@ -1,0 +1,51 @@
+namespace BatchKit.Broadcast.Tests.WebSockets;
+
+/// <summary>Stands for a server's stream: gives the input in pieces of some size, then its end, and keeps what is written. Never waits.</summary>
+internal sealed class ChunkedStream(byte[] input, int length, int chunkBytes) : Stream
+{
+    private int _read;
+
+    public List<byte> Written { get; } = [];
+
+    public override bool CanRead => true;
+
+    public override bool CanWrite => true;
+
+    public override bool CanSeek => false;
+
+    public override long Length => throw new NotSupportedException();
+
+    public override long Position
+    {
+        get => throw new NotSupportedException();
+        set => throw new NotSupportedException();
+    }
+
+    public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default)
+    {
+        var count = Math.Min(Math.Min(buffer.Length, chunkBytes), length - _read);
+        input.AsSpan(_read, count).CopyTo(buffer.Span);
+        _read += count;
+        return ValueTask.FromResult(count);
+    }
+
+    public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
+    {
+        Written.AddRange(buffer.Span);
+        return default;
+    }
+
+    public override Task FlushAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+    public override void Flush()
+    {
+    }
+
+    public override int Read(byte[] buffer, int offset, int count) => throw new NotSupportedException();
+
+    public override long Seek(long offset, SeekOrigin origin) => throw new NotSupportedException();
+
+    public override void SetLength(long value) => throw new NotSupportedException();
+
+    public override void Write(byte[] buffer, int offset, int count) => throw new NotSupportedException();
+}

@@ -1,0 +1,118 @@
+using System.Net.WebSockets;
+using BatchKit.Broadcast.Connections;
+using BatchKit.Broadcast.Fanout;
+using BatchKit.Broadcast.Receiving;
+using BatchKit.Broadcast.WebSockets;
+using Microsoft.AspNetCore.Http;
+using Microsoft.Extensions.Logging.Abstractions;
+
+namespace BatchKit.Broadcast.Tests.WebSockets;
+
+/// <summary>Broken input of any kind does what RFC 6455 says, and no more.</summary>
+public sealed class MutatedInputTests
+{
+    private const int Inputs = 1_000_000;
+    private const int Seeds = 1000;
+
+    // A session's own objects, a buffer, an exception; and, for the first one, what a process allocates once.
+    private const int MaxAllocatedBytes = 128 * 1024;
+
+    private static readonly BroadcastOptions Options = new() { MaxRecordBytes = 100 };
+    private static readonly SendQueueLimits Limits = SendQueueLimits.From(Options);
+    private static readonly DefaultHttpContext Context = new();
+
+    [Fact]
+    public void A_million_mutated_inputs_are_taken_answered_and_closed_as_the_protocol_says() =>
+        Parallel.For(0, Seeds, seed =>
+        {
+            var input = new MutatedInput(seed);
+            for (var number = 0; number < Inputs / Seeds; number++)
+            {
+                input.Next();
+                try
+                {
+                    Check(input);
+                }
+                catch (Exception failure)
+                {
+                    var bytes = Convert.ToHexString(input.Bytes, 0, input.Length);
+                    throw new InvalidOperationException($"Seed {seed}, input {number}, {input.ChunkBytes} bytes a read: {bytes}", failure);
+                }
+            }
+        });
+
+    private static void Check(MutatedInput input)
+    {
+        var server = new ChunkedStream(input.Bytes, input.Length, input.ChunkBytes);
+        var handler = new KeepingHandler();
+
+        var before = GC.GetAllocatedBytesForCurrentThread();
+        Run(server, handler);
+        var allocated = GC.GetAllocatedBytesForCurrentThread() - before;
+
+        Assert.InRange(allocated, 0, MaxAllocatedBytes);
+        if (!IsAsExpected(input, waitsForCharacters: true, server, handler))
+            Assert.True(IsAsExpected(input, waitsForCharacters: false, server, handler));
+    }
+
+    private static bool IsAsExpected(MutatedInput input, bool waitsForCharacters, ChunkedStream server, KeepingHandler handler)
+    {
+        var expected = new ExpectedSession(Options.MaxRecordBytes, waitsForCharacters);
+        expected.Read(input.Bytes.AsSpan(0, input.Length));
+        return AreSame(expected.Messages, handler.Messages) && IsWritten(expected, [.. server.Written]);
+    }
+
+    private static bool AreSame(List<byte[]> expected, List<byte[]> taken)
+    {
+        var isSame = expected.Count == taken.Count;
+        for (var message = 0; isSame && message < expected.Count; message++)
+            isSame = expected[message].AsSpan().SequenceEqual(taken[message]);
+        return isSame;
+    }
+
+    private static void Run(ChunkedStream server, KeepingHandler handler)
+    {
+        var way = new OutputWay(OutputHandle.Connection(0, 1), NullLogger.Instance);
+        way.ChooseStream("nothing is sent directly in memory");
+        var ending = new UpgradedEnding(Context);
+        var wire = new UpgradedWire(server, socket: null, way, ending);
+        var queue = new SendQueue(wire, Limits, new DeliveryCounters(), TimeProvider.System);
+        var connection = new ClientConnection(
+            OutputHandle.Connection(0, 1), ClientProtocol.WebSocket, new ConnectionOrigin(RemoteEndPoint: null, IsSecure: false), queue, WireFormat.WebSocketText, TimeProvider.System);
+        var stream = new UpgradedStream(server);
+        var socket = WebSocket.CreateFromStream(stream, new WebSocketCreationOptions { IsServer = true, KeepAliveInterval = Timeout.InfiniteTimeSpan });
+        var inbound = new WebSocketInbound(connection, socket, stream, wire, way, ending, Options, NullLogger.Instance);
+
+        var running = inbound.RunAsync(new InboundDelivery(connection, handler, output: null, Options), CancellationToken.None);
+
+        Assert.True(running.IsCompletedSuccessfully);
+    }
+
+    private static bool IsWritten(ExpectedSession expected, List<byte> written)
+    {
+        foreach (var ping in expected.Pings)
+        {
+            if (!RawFrame.TryTake(written, out var pong) || pong.FirstByte != (RawFrame.Final | RawFrame.Pong) || !ping.AsSpan().SequenceEqual(pong.Payload))
+                return false;
+        }
+
+        if (expected.CloseCode == ExpectedSession.Nothing)
+            return written.Count == 0;
+        return RawFrame.TryTake(written, out var close)
+            && close.FirstByte == (RawFrame.Final | RawFrame.Close)
+            && ((close.Payload[0] << 8) | close.Payload[1]) == expected.CloseCode
+            && written.Count == 0;
+    }
+
+    private sealed class KeepingHandler : IConnectionHandler
+    {
+        public List<byte[]> Messages { get; } = [];
+
+        public ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
+        {
+            foreach (var record in records.Span)
+                Messages.Add(record.Payload.ToArray());
+            return default;
+        }
+    }
+}

@@ -19,6 +19,10 @@ internal sealed class RunningMud : IAsyncDisposable
 
     public IPEndPoint EndPoint => _application.Services.GetRequiredKeyedService<BroadcastListener>(MudBuffers.Input).EndPoint;
 
+    public Uri Page => new(_application.Urls.First());
+
+    public Uri Play => new UriBuilder(Page) { Scheme = "ws", Path = "/play" }.Uri;
+
     public static async Task<RunningMud> StartAsync(params string[] arguments)
     {
         var application = MudApplication.Build(["--port", "0", "--http-port", "0", .. arguments]);

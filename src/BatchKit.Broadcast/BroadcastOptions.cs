@@ -40,7 +40,10 @@ public sealed class BroadcastOptions : IValidatableObject
     [TimeSpanRange("00:00:00.010", "7.00:00:00")]
     public TimeSpan? IdleTimeout { get; set; }
 
-    /// <summary>How often a silent client gets a keep-alive, a telnet NOP or a WebSocket ping; 60 s by default, null for never. TCP clients get none.</summary>
+    /// <summary>
+    /// How often a silent client gets a keep-alive, a telnet NOP or a WebSocket ping; 60 s by default, null for never. TCP clients get none of their own, but
+    /// the system asks for those of a listener as often whether they are still there, so that a machine that vanished is found.
+    /// </summary>
     [TimeSpanRange("00:00:00.010", "1.00:00:00")]
     public TimeSpan? KeepAliveInterval { get; set; } = TimeSpan.FromSeconds(60);
 

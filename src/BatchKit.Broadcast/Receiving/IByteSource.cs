@@ -1,6 +1,7 @@
 namespace BatchKit.Broadcast.Receiving;
 
-/// <summary>Where a client's bytes come from. A broken connection throws <see cref="IOException"/>, <see cref="System.Net.Sockets.SocketException"/> or <see cref="ObjectDisposedException"/>.</summary>
+/// <summary>Where a client's bytes come from.</summary>
+/// <remarks>A broken connection throws <see cref="IOException"/>, <see cref="System.Net.Sockets.SocketException"/> or <see cref="ObjectDisposedException"/>.</remarks>
 internal interface IByteSource
 {
     /// <summary>What <see cref="ReadAsync"/> returns when nothing waits.</summary>

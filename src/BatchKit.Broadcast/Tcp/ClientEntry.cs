@@ -16,7 +16,7 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
     /// <returns>Null when it may not come in.</returns>
     public async Task<ClientChannel?> EnterAsync(Socket socket, ClientPlace place, CancellationToken stopping)
     {
-        socket.NoDelay = true;
+        ClientSocket.Configure(socket, transport.Options.KeepAliveInterval);
         var peer = Plain((IPEndPoint)socket.RemoteEndPoint!);
         if (!place.TryTake(options.UseProxyProtocol ? null : peer.Address))
             return TurnAway(socket);

@@ -1,0 +1,45 @@
+using System.Net;
+using System.Net.Sockets;
+using BatchKit.Broadcast.Tcp;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Broadcast.Tests.Tcp;
+
+public sealed class ClientSocketTests
+{
+    [Theory]
+    [InlineData(60_000, 60, 15)]
+    [InlineData(10, 1, 1)]
+    [InlineData(86_400_000, 32_767, 21_600)]
+    public async Task A_client_that_vanished_is_looked_for(int milliseconds, int seconds, int secondsBetween)
+    {
+        using var socket = await AcceptAsync();
+
+        ClientSocket.Configure(socket, TimeSpan.FromMilliseconds(milliseconds));
+
+        Assert.True(socket.NoDelay);
+        Assert.NotEqual(0, socket.GetSocketOption(SocketOptionLevel.Socket, SocketOptionName.KeepAlive));
+        Assert.Equal(seconds, socket.GetSocketOption(SocketOptionLevel.Tcp, SocketOptionName.TcpKeepAliveTime));
+        Assert.Equal(secondsBetween, socket.GetSocketOption(SocketOptionLevel.Tcp, SocketOptionName.TcpKeepAliveInterval));
+    }
+
+    [Fact]
+    public async Task Without_an_interval_nobody_is_asked()
+    {
+        using var socket = await AcceptAsync();
+
+        ClientSocket.Configure(socket, keepAliveInterval: null);
+
+        Assert.True(socket.NoDelay);
+        Assert.Equal(0, socket.GetSocketOption(SocketOptionLevel.Socket, SocketOptionName.KeepAlive));
+    }
+
+    private static async Task<Socket> AcceptAsync()
+    {
+        using var listener = new TcpListener(IPAddress.Loopback, 0);
+        listener.Start();
+        using var client = new TcpClient();
+        await client.ConnectAsync((IPEndPoint)listener.LocalEndpoint).WithinDeadline();
+        return await listener.AcceptSocketAsync().WithinDeadline();
+    }
+}

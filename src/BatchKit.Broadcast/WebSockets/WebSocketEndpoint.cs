@@ -1,6 +1,7 @@
 using System.Net.Sockets;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
+using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http;
 using Microsoft.Extensions.Logging;
 
@@ -66,6 +67,8 @@ internal sealed class WebSocketEndpoint(
         await new ConnectionLife(transport, output, transport.TimeProvider, logger).RunAsync(connection, inbound, handlers).ConfigureAwait(false);
         await connection.Output.Ended.ConfigureAwait(false);
         ending.NoteEnd();
+        if (!way.IsDirect && HttpProtocol.IsHttp11(context.Request.Protocol) && context.Features.Get<IConnectionLifetimeFeature>() is { } lingering)
+            LingeringEnd.Start(lingering, transport.Options.CloseTimeout, transport.TimeProvider);
     }
 
     private Socket? FindSocket(HttpContext context, UpgradeInterception interception, OutputWay way)

@@ -8,19 +8,44 @@ namespace BatchKit.Broadcast.Tests.WebSockets;
 public sealed class OneLockTests
 {
     [Fact]
-    public async Task Pongs_and_broadcasts_never_mix()
+    public async Task Pongs_never_come_within_a_message_that_the_socket_took_in_part()
+    {
+        const int pings = 100;
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Options = new BroadcastOptions { MaxQueuedBytes = 64 * 1024 * 1024 } });
+        using var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
+        var connection = (await host.HandlerAsync()).Connection;
+        await host.Log.NextAsync("is written to directly").WithinDeadline();
+        var messages = 0;
+        while (connection.Output.Waiting.Messages < 100)
+            host.Output.Write(connection.Handle, TextOf(messages++));
+
+        for (var ping = 0; ping < pings; ping++)
+            await client.SendAsync(RawFrame.Masked(RawFrame.Final | RawFrame.Ping, BitConverter.GetBytes(ping)));
+        var (nextMessage, nextPong) = (0, 0);
+        while (nextMessage < messages || nextPong < pings)
+        {
+            var frame = await client.ReadFrameAsync();
+            if (frame.Opcode == RawFrame.Pong)
+                Assert.Equal(nextPong++, BitConverter.ToInt32(frame.Payload));
+            else
+                Assert.Equal(TextOf(nextMessage++), Encoding.UTF8.GetString(frame.Payload));
+        }
+    }
+
+    [Fact]
+    public async Task Messages_of_several_writers_and_pongs_arrive_each_in_order()
     {
         const int pings = 300;
         const int messages = 300;
         await using var host = await WebSocketHost.StartAsync();
         using var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
-        var handler = await host.HandlerAsync();
+        var connection = (await host.HandlerAsync()).Connection;
         await host.Log.NextAsync("is written to directly").WithinDeadline();
 
         var writers = Enumerable.Range(0, 2).Select(writer => Task.Run(() =>
         {
             for (var message = 0; message < messages; message++)
-                host.Output.Write(handler.Connection.Handle, $"{writer}:{message}:{new string('x', 4000)}");
+                host.Output.Write(connection.Handle, $"{writer}{TextOf(message)}");
         })).ToArray();
         var pinging = Task.Run(async () =>
         {
@@ -33,16 +58,11 @@ public sealed class OneLockTests
         while (nextPong < pings || next[0] < messages || next[1] < messages)
         {
             var frame = await client.ReadFrameAsync();
-            if (frame.Opcode == RawFrame.Pong)
-            {
-                Assert.Equal(nextPong++, BitConverter.ToInt32(frame.Payload));
-                continue;
-            }
-
-            Assert.Equal(RawFrame.Text | RawFrame.Final, frame.FirstByte);
             var text = Encoding.UTF8.GetString(frame.Payload);
-            var writer = text[0] - '0';
-            Assert.Equal($"{writer}:{next[writer]++}:{new string('x', 4000)}", text);
+            if (frame.Opcode == RawFrame.Pong)
+                Assert.Equal(nextPong++, BitConverter.ToInt32(frame.Payload));
+            else
+                Assert.Equal(TextOf(next[text[0] - '0']++), text[1..]);
         }
 
         await Task.WhenAll([.. writers, pinging]).WithinDeadline();
@@ -90,4 +110,6 @@ public sealed class OneLockTests
         Assert.Equal(RawFrame.Final | RawFrame.Text, answer.FirstByte);
         Assert.Equal(large.Length, answer.Payload.Length);
     }
+
+    private static string TextOf(int message) => $"{message}:{new string('x', 4000)}";
 }

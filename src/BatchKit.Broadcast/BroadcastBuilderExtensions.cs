@@ -16,7 +16,7 @@ namespace Microsoft.Extensions.DependencyInjection;
 /// <para>The <see cref="BroadcastTransport"/> is keyed by the buffer's name, and the unnamed buffer's is also the plain one. Its options are named like the buffer and can be bound to
 /// configuration too; its health check is <c>batchkit-broadcast</c>, or <c>batchkit-broadcast-name</c>.</para>
 /// <para>At the host's stop, before any hosted service stops: nobody is let in any more, the buffer is flushed, every client reads what waits for it and the goodbye, and is
-/// closed. What is to be written before that is written in the StoppingAsync of an <see cref="IHostedLifecycleService"/> that was registered earlier.</para>
+/// closed. What is to be written before that is written in the StoppingAsync of an <see cref="IHostedLifecycleService"/> that was registered later, because the host stops in reverse order.</para>
 /// </remarks>
 public static class BroadcastBuilderExtensions
 {

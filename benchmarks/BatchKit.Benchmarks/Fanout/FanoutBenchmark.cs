@@ -15,6 +15,7 @@ internal sealed record FanoutBenchmark(
     public static IReadOnlyList<FanoutBenchmark> All { get; } =
     [
         new("Naive", FanoutServerKind.Naive),
+        new("NaiveTcp", FanoutServerKind.NaiveTcp),
         new("Kestrel", FanoutServerKind.Kestrel),
         new("SignalR", FanoutServerKind.SignalR),
         new("Floor", FanoutServerKind.Floor),

@@ -35,7 +35,7 @@ internal sealed class FanoutPair : IDisposable
     {
         var protocol = _kind switch
         {
-            FanoutServerKind.Kestrel or FanoutServerKind.BatchKitWebSocket => SinkProtocol.WebSocket,
+            FanoutServerKind.Naive or FanoutServerKind.Kestrel or FanoutServerKind.BatchKitWebSocket => SinkProtocol.WebSocket,
             FanoutServerKind.SignalR => SinkProtocol.SignalR,
             _ => SinkProtocol.Tcp,
         };

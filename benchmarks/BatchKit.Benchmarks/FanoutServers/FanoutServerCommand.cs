@@ -19,6 +19,7 @@ internal static class FanoutServerCommand
     private static IFanoutServer Make(FanoutServerKind kind, FanoutCrowd crowd) => kind switch
     {
         FanoutServerKind.Naive => new NaiveServer(),
+        FanoutServerKind.NaiveTcp => new NaiveTcpServer(),
         FanoutServerKind.Kestrel => new KestrelServer(),
         FanoutServerKind.SignalR => new SignalRServer(),
         FanoutServerKind.BatchKitTcp => new BatchKitServer(crowd, ClientProtocol.Tcp, partitions: 1),

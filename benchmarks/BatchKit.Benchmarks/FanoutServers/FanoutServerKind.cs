@@ -6,11 +6,14 @@ internal enum FanoutServerKind
     /// <summary>The loop of send() in C.</summary>
     Floor = 0,
     Naive = 1,
-    Kestrel = 2,
-    SignalR = 3,
-    BatchKitTcp = 4,
-    BatchKitWebSocket = 5,
+
+    /// <summary>The same without WebSockets.</summary>
+    NaiveTcp = 2,
+    Kestrel = 3,
+    SignalR = 4,
+    BatchKitTcp = 5,
+    BatchKitWebSocket = 6,
 
     /// <summary>With several ordered lanes, so that a message for one client need not wait for a broadcast.</summary>
-    BatchKitPartitions = 6,
+    BatchKitPartitions = 7,
 }

@@ -1,48 +1,28 @@
-using System.Diagnostics.Metrics;
-using System.Net.Sockets;
+using System.Net.WebSockets;
 
 namespace BatchKit.Benchmarks.FanoutServers;
 
-/// <summary>For each subscriber a task, a serialisation, an awaited send and a count, which somebody listens to.</summary>
+/// <summary>For each subscriber a task, a serialisation, an awaited send to its WebSocket and a count.</summary>
 internal sealed class NaiveServer : IFanoutServer
 {
-    private readonly AcceptedSockets _sockets = new();
-    private readonly Meter _meter = new("BatchKit.Benchmarks.Naive");
-    private readonly MeterListener _listener = new();
-    private readonly Counter<long> _sent;
-    private Socket[] _snapshot = [];
-    private long _counted;
-
-    public NaiveServer()
-    {
-        _sent = _meter.CreateCounter<long>("sent");
-        _listener.SetMeasurementEventCallback<long>((_, count, _, _) => Interlocked.Add(ref _counted, count));
-        _listener.EnableMeasurementEvents(_sent);
-        _listener.Start();
-    }
+    private readonly KestrelSockets _sockets = new();
+    private readonly SendCounter _sent = new();
 
     public int Clients => _sockets.Count;
 
-    public Task<int> StartAsync() => Task.FromResult(_sockets.Start());
+    public Task<int> StartAsync() => _sockets.StartAsync();
 
-    public void Send(FanoutWorkload workload)
+    public void Send(FanoutWorkload workload) => Task.WaitAll([.. _sockets.Snapshot.Select(socket => Task.Run(() => SendAsync(socket)))]);
+
+    public async ValueTask DisposeAsync()
     {
-        if (_snapshot.Length != Clients)
-            _snapshot = _sockets.Snapshot;
-        Task.WaitAll([.. _snapshot.Select(socket => Task.Run(() => SendAsync(socket)))]);
+        _sent.Dispose();
+        await _sockets.DisposeAsync();
     }
 
-    public ValueTask DisposeAsync()
+    private async Task SendAsync(WebSocket socket)
     {
-        _listener.Dispose();
-        _meter.Dispose();
-        _sockets.Dispose();
-        return default;
-    }
-
-    private async Task SendAsync(Socket socket)
-    {
-        await socket.SendAsync(Payload.Message.Serialise());
-        _sent.Add(1, new KeyValuePair<string, object?>("channel", Payload.Message.Channel));
+        await socket.SendAsync(Payload.Message.Serialise(), WebSocketMessageType.Text, endOfMessage: true, CancellationToken.None);
+        _sent.Add();
     }
 }

@@ -37,13 +37,35 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
 
         if (!handling.IsCompletedSuccessfully)
             return FinishAsync(handling, scope);
-        scope.Dispose();
-        return handling;
+        var sending = scope.DisposeAsync();
+        return sending.IsCompletedSuccessfully ? sending : AwaitSentAsync(sending);
     }
 
     private static async ValueTask FinishAsync(ValueTask handling, BufferingScope scope)
     {
-        using (scope)
+        try
+        {
             await handling.ConfigureAwait(false);
+        }
+        catch
+        {
+            scope.Dispose();
+            throw;
+        }
+
+        await AwaitSentAsync(scope.DisposeAsync()).ConfigureAwait(false);
+    }
+
+    // The client is read on when the replies are on its wire or in its queue: who sends faster than it is served waits, and its replies do not pile up.
+    private static async ValueTask AwaitSentAsync(ValueTask sending)
+    {
+        try
+        {
+            await sending.ConfigureAwait(false);
+        }
+        catch (OutputDeliveryException)
+        {
+            // Counted where it was given up, as for a client that is gone; its end is noticed by who reads it.
+        }
     }
 }

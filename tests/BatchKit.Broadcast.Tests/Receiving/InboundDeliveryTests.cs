@@ -1,0 +1,55 @@
+using BatchKit.Broadcast.Receiving;
+using BatchKit.Broadcast.Tests.Support;
+using BatchKit.TransportSpecification.Support;
+using BatchKit.Transports;
+
+namespace BatchKit.Broadcast.Tests.Receiving;
+
+public sealed class InboundDeliveryTests : IAsyncDisposable
+{
+    private static readonly ReceivedRecord[] Records = [new("one"u8.ToArray()), new("two"u8.ToArray())];
+
+    private readonly BroadcastTransport _transport = new();
+    private readonly ScriptedTransport _script;
+    private readonly OutputBuffer _output;
+    private readonly FakeClient _client;
+    private readonly InboundDelivery _delivery;
+
+    public InboundDeliveryTests()
+    {
+        _script = new ScriptedTransport(_transport);
+        _output = new OutputBuffer(_script);
+        _client = new FakeClient(_transport);
+        _delivery = new InboundDelivery(_client.Connection, new EchoHandler(_client.Handle, _output), _output, new BroadcastOptions());
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        await _output.DisposeAsync();
+        await _transport.DisposeAsync();
+    }
+
+    [Fact]
+    public async Task A_client_is_read_on_when_the_replies_to_one_read_are_sent()
+    {
+        var stalled = _script.Stall();
+
+        var delivering = _delivery.DeliverAsync(Records, CancellationToken.None).AsTask();
+        await stalled.EnteredAsync();
+        Assert.False(delivering.IsCompleted);
+        stalled.Release();
+
+        await delivering.WithinDeadline();
+        Assert.Equal("onetwo", _client.Text);
+    }
+
+    [Fact]
+    public async Task Replies_that_were_given_up_are_no_failure_of_the_handler()
+    {
+        _script.Answer(BatchOutcome.Refused);
+
+        await _delivery.DeliverAsync(Records, CancellationToken.None).AsTask().WithinDeadline();
+
+        Assert.Equal(2, _output.GetStatistics().FailedMessages);
+    }
+}

@@ -1,0 +1,20 @@
+using System.Globalization;
+using FsCheck;
+using FsCheck.Fluent;
+
+namespace BatchKit.Broadcast.Tests.Transport.Modelled;
+
+public sealed class BroadcastTransportPropertyTests
+{
+    // 2,000 by default; a long run sets BATCHKIT_TEST_SEQUENCES=100000.
+    private static readonly int Sequences =
+        int.Parse(Environment.GetEnvironmentVariable("BATCHKIT_TEST_SEQUENCES") ?? "2000", CultureInfo.InvariantCulture);
+
+    [Fact]
+    public void A_random_sequence_of_sends_gives_every_client_what_the_plain_model_says()
+    {
+        var property = Prop.ForAll(SendSteps.Arbitrary, steps => TransportRun.CheckAsync(steps));
+
+        Check.One(Config.QuickThrowOnFailure.WithMaxTest(Sequences).WithEndSize(30), property);
+    }
+}

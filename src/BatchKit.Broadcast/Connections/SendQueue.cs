@@ -5,7 +5,7 @@ namespace BatchKit.Broadcast.Connections;
 /// <summary>Puts a connection's output on its wire, in order: at once while the client reads, else from a bounded queue.</summary>
 internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, DeliveryCounters counters, TimeProvider timeProvider)
 {
-    // Guards all fields. Held while the wire is tried, which does not wait, so that the bytes of two writers never mix.
+    // Guards all fields but the last. Held while the wire is tried, which does not wait, so that the bytes of two writers never mix.
     private readonly Lock _lock = new();
     private readonly TaskCompletionSource _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private IWire _wire = firstWire;
@@ -91,7 +91,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
     public bool IsStalled(TimeSpan limit)
     {
         lock (_lock)
-            return _isDraining && _state != SendQueueState.Ended && timeProvider.GetElapsedTime(_lastProgressAt) >= limit;
+            return _isDraining && _state != SendQueueState.Ended && timeProvider.GetElapsedTime(Volatile.Read(ref _lastProgressAt)) >= limit;
     }
 
     private DisconnectReason? Send(in OutputRun run, Func<IWire, IWire>? nextWire, ref DeliveryTally tally)
@@ -153,11 +153,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         Pieces.Add(new QueuedPiece(owner, rest, run.Amount, nextWire), isStarted: taken > 0);
     }
 
-    private void StartDrainingLocked()
-    {
-        _isDraining = true;
-        _lastProgressAt = timeProvider.GetTimestamp();
-    }
+    private void StartDrainingLocked() => (_isDraining, _lastProgressAt) = (true, timeProvider.GetTimestamp());
 
     /// <summary>Writes what waits until nothing does. Needs no awaiting: it ends by itself or with its wire, and then says so by <see cref="Ended"/>.</summary>
     private async Task DrainAsync()
@@ -168,7 +164,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
             bool finishes;
             while (TryTake(out wire, out var bytes, out finishes))
             {
-                await wire.WriteAsync(bytes).ConfigureAwait(false);
+                await (bytes.Length <= PieceQueue.MaxWriteBytes ? wire.WriteAsync(bytes) : LargeWrite.RunAsync(wire, bytes, NoteProgress)).ConfigureAwait(false);
                 SettleWritten();
             }
 
@@ -214,12 +210,14 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         }
     }
 
+    private void NoteProgress() => Volatile.Write(ref _lastProgressAt, timeProvider.GetTimestamp());
+
     private void SettleWritten()
     {
         var tally = default(DeliveryTally);
+        NoteProgress();
         lock (_lock)
         {
-            _lastProgressAt = timeProvider.GetTimestamp();
             if (_pieces is { IsUnderWay: true })
             {
                 tally.Settle(DeliveryOutcome.Sent, _pieces.Release(out var nextWire));

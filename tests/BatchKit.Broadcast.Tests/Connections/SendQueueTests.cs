@@ -1,5 +1,6 @@
 using System.Text;
 using BatchKit.Broadcast.Connections;
+using BatchKit.Broadcast.Tests.Connections.Queueing;
 using BatchKit.Broadcast.Tests.Support;
 using BatchKit.TransportSpecification.Support;
 
@@ -90,6 +91,27 @@ public sealed class SendQueueTests
 
         Assert.Equal(new Amount(3, 11), _counters[DeliveryOutcome.DroppedSlowConsumer]);
         Assert.Equal((0, default), (queue.HeldBytes, queue.Waiting));
+    }
+
+    [Fact]
+    public async Task Who_takes_a_large_message_slowly_is_not_stalled_and_who_takes_none_of_it_is()
+    {
+        var (clock, wire, limit) = (new ManualTimeProvider(), new SteppedWire(), TimeSpan.FromSeconds(30));
+        var queue = new SendQueue(wire, new SendQueueLimits(1024 * 1024, 10, SlowConsumerPolicy.Disconnect), _counters, clock);
+        Send(queue, new string('x', 300_000));
+
+        var stalled = new List<bool>();
+        foreach (var bytes in new[] { 70_000, 70_000, 70_000, 0, 0 })
+        {
+            clock.Advance(TimeSpan.FromSeconds(20));
+            await Task.Run(() => wire.Grant(bytes));
+            stalled.Add(queue.IsStalled(limit));
+        }
+
+        Assert.Equal([false, false, false, false, true], stalled);
+        Assert.Equal(300_000, queue.HeldBytes);
+        await Task.Run(() => wire.Grant(100_000));
+        Assert.Equal((300_000, 0), (wire.Written.Count, queue.HeldBytes));
     }
 
     [Fact]

@@ -47,7 +47,7 @@ internal sealed class GamePage : IAsyncDisposable
         await game.WaitForLineAsync("Type \"connect <name>\"");
 
         // From its first reading of the counters on, the page counts.
-        await Assertions.Expect(page.Locator("#process")).ToContainTextAsync("role");
+        await Assertions.Expect(page.Locator("#process")).ToContainTextAsync("node");
         return game;
     }
 

@@ -154,6 +154,7 @@ public sealed class WebPageTests(Chromium chromium, RabbitMqFixture broker)
 
         await Expect(page.About).ToContainTextAsync("This process is a gateway");
         Assert.InRange(await page.ReadTotalAsync("sends"), 1, 10);
+        Assert.Empty(await page.FindOverflowAsync());
         Assert.Empty(page.Errors);
     }
 }

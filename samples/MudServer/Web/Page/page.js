@@ -91,13 +91,14 @@ function showCounters(growth, stats) {
   element("ratio").textContent = totals.sends === 0 ? "–" : (totals.messages / totals.sends).toLocaleString("en", { maximumFractionDigits: 1 });
   isBufferedByDefault = stats.isBuffered;
   if (isAtGateway !== (stats.role === "Gateway")) describe(stats.role === "Gateway");
-  const process = `role ${stats.role}, transport ${stats.transport}, node ${stats.node}`.toLowerCase();
-  element("process").textContent = isAtGateway ? `A gateway: counts what arrives from the game (${process})` : `The game and its clients (${process})`;
+  const process = `${stats.transport.toLowerCase()}, node ${stats.node}`;
+  element("process").textContent = isAtGateway ? `Gateway, ${process}: counts what arrives` : `Game and clients, ${process}`;
 }
 
 /** Says what is counted: a gateway has no output buffer, and shows what reaches it. */
 function describe(atGateway) {
   isAtGateway = atGateway;
+  plot.sendName = atGateway ? "frame" : "send";
   element("messages-verb").textContent = atGateway ? " arrived" : " written";
   element("name-sends").textContent = atGateway ? "Frames" : "Sends";
   element("name-ratio").textContent = atGateway ? "per frame" : "per send";

@@ -9,6 +9,9 @@ export const series = ["messages", "batches", "sends"];
 
 /** Draws how much was counted in each half second of the last minute, on a scale on which both 1 and 1000 can be seen. */
 export class Plot {
+  /** What a send is called: a gateway counts frames. */
+  sendName = "send";
+
   #svg = document.getElementById("plot");
   #said = document.getElementById("plot-said");
   #values = Object.fromEntries(series.map(name => [name, new Array(samples).fill(0)]));
@@ -42,7 +45,7 @@ export class Plot {
     const [messages, batches, sends] = series.map(name => Math.max(...this.#values[name]));
     this.#said.textContent = messages === 0
       ? "Nothing was counted in the last minute."
-      : `Most in half a second of the last minute: ${count(messages, "message")}, ${count(batches, "batch", "batches")}, ${count(sends, "send")}.`;
+      : `Most in half a second of the last minute: ${count(messages, "message")}, ${count(batches, "batch", "batches")}, ${count(sends, this.sendName)}.`;
   }
 
   #drawGrid(width, height, ceiling, y) {

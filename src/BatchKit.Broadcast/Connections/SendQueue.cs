@@ -1,5 +1,3 @@
-using System.Net.Sockets;
-
 namespace BatchKit.Broadcast.Connections;
 
 /// <summary>Puts a connection's output on its wire, in order: at once while the client reads, else from a bounded queue.</summary>
@@ -122,8 +120,9 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         {
             taken = _wire.TryWrite(run.Bytes);
         }
-        catch (Exception failure) when (failure is IOException or SocketException or ObjectDisposedException)
+        catch (Exception)
         {
+            // Whatever it was, it must not fail the send, which would be repeated for everybody else.
             tally.Settle(DeliveryOutcome.Failed, run.Amount);
             return DisconnectReason.ConnectionLost;
         }

@@ -115,6 +115,18 @@ public sealed class SendQueueTests
     }
 
     [Fact]
+    public void Whatever_a_wire_throws_is_its_own_clients_failure()
+    {
+        var queue = new SendQueue(new ThrowingWire(), new SendQueueLimits(1024, 10, SlowConsumerPolicy.Disconnect), _counters, TimeProvider.System);
+        var tally = default(DeliveryTally);
+
+        var reason = queue.Send(new OutputRun("hello"u8, messages: 1), ref tally);
+
+        Assert.Equal(DisconnectReason.ConnectionLost, reason);
+        Assert.Equal(new Amount(1, 5), tally[DeliveryOutcome.Failed]);
+    }
+
+    [Fact]
     public async Task Writers_side_by_side_keep_their_order_and_lose_nothing_uncounted()
     {
         const int senders = 4;
@@ -162,5 +174,18 @@ public sealed class SendQueueTests
         var tally = default(DeliveryTally);
         queue.Send(new OutputRun(Encoding.UTF8.GetBytes(text), messages: 1), ref tally);
         _counters.Add(tally);
+    }
+
+    private sealed class ThrowingWire : IWire
+    {
+        public int TryWrite(ReadOnlySpan<byte> bytes) => throw new InvalidOperationException("Not what a wire should throw.");
+
+        public ValueTask WriteAsync(ReadOnlyMemory<byte> bytes) => default;
+
+        public ValueTask FinishAsync() => default;
+
+        public void Abort()
+        {
+        }
     }
 }

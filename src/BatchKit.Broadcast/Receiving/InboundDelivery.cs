@@ -36,12 +36,12 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
         }
 
         if (!handling.IsCompletedSuccessfully)
-            return FinishAsync(handling, scope);
+            return FinishAsync(handling, scope, cancellationToken);
         var sending = scope.DisposeAsync();
-        return sending.IsCompletedSuccessfully ? sending : AwaitSentAsync(sending);
+        return sending.IsCompletedSuccessfully ? sending : AwaitSentAsync(sending, cancellationToken);
     }
 
-    private static async ValueTask FinishAsync(ValueTask handling, BufferingScope scope)
+    private static async ValueTask FinishAsync(ValueTask handling, BufferingScope scope, CancellationToken cancellationToken)
     {
         try
         {
@@ -53,15 +53,19 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
             throw;
         }
 
-        await AwaitSentAsync(scope.DisposeAsync()).ConfigureAwait(false);
+        await AwaitSentAsync(scope.DisposeAsync(), cancellationToken).ConfigureAwait(false);
     }
 
     // The client is read on when the replies are on its wire or in its queue: who sends faster than it is served waits, and its replies do not pile up.
-    private static async ValueTask AwaitSentAsync(ValueTask sending)
+    private static async ValueTask AwaitSentAsync(ValueTask sending, CancellationToken cancellationToken)
     {
         try
         {
-            await sending.ConfigureAwait(false);
+            await sending.AsTask().WaitAsync(cancellationToken).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException)
+        {
+            // The connection ends, and a hop that hangs must not keep it.
         }
         catch (OutputDeliveryException)
         {

@@ -52,4 +52,33 @@ public sealed class InboundDeliveryTests : IAsyncDisposable
 
         Assert.Equal(2, _output.GetStatistics().FailedMessages);
     }
+
+    [Fact]
+    public async Task A_connection_that_ends_waits_for_no_reply()
+    {
+        var stalled = _script.Stall();
+        using var ending = new CancellationTokenSource();
+        var delivering = _delivery.DeliverAsync(Records, ending.Token).AsTask();
+        await stalled.EnteredAsync();
+
+        await ending.CancelAsync();
+
+        await delivering.WithinDeadline();
+        stalled.Release();
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task What_a_handler_wrote_before_it_failed_is_sent(bool failsLater)
+    {
+        var handler = new FailingHandler(_client.Handle, _output, failsLater);
+        var delivery = new InboundDelivery(_client.Connection, handler, _output, new BroadcastOptions());
+
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await delivery.DeliverAsync(Records, CancellationToken.None));
+
+        await _output.FlushAsync(_client.Handle).WithinDeadline();
+        Assert.Equal(0, _output.GetStatistics().OpenScopes);
+        Assert.Equal("a reply", _client.Text);
+    }
 }

@@ -7,6 +7,8 @@ namespace BatchKit.Benchmarks.Fanout;
 /// <remarks>Its own loop and not BenchmarkDotNet's: the time ends in another process, and each server is one too, so that what it uses can be told.</remarks>
 internal sealed class BroadcastBenchmarks : ISuiteRunner
 {
+    private const int MixedRounds = 3;
+
     private static readonly string[] Columns =
     [
         "", "subscribers", "broadcasts", "call p50, ms", "last byte p50, ms", "p95", "p99", "deliveries/ms", "server CPU, ms", "allocated, B", "Gen0 / 1 / 2 a second",
@@ -56,7 +58,7 @@ internal sealed class BroadcastBenchmarks : ISuiteRunner
     {
         Console.Error.WriteLine("single clients beside a broadcast");
         using var stage = new MixedStage(Sizes[^1]);
-        _mixed.AddRange(stage.Measure(suite.Rounds, TimeSpan.FromMilliseconds(suite.IterationMilliseconds)));
+        _mixed.AddRange(stage.Measure(Math.Min(suite.Rounds, MixedRounds), TimeSpan.FromMilliseconds(suite.IterationMilliseconds)));
     }
 
     private void WriteTables(TextWriter writer)

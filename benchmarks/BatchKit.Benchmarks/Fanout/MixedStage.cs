@@ -17,6 +17,7 @@ internal sealed class MixedStage : IDisposable
         [
             new Part("one partition, in order with the broadcast", FanoutServerKind.BatchKitTcp, subscribers),
             new Part("eight partitions", FanoutServerKind.BatchKitPartitions, subscribers),
+            new Part("groups on a route of their own", FanoutServerKind.BatchKitGroupsApart, subscribers),
         ];
     }
 

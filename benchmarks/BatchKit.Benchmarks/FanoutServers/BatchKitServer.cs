@@ -15,14 +15,28 @@ internal sealed class BatchKitServer : IFanoutServer
     private readonly IFanoutDoor _door;
     private readonly FanoutCrowd _crowd;
 
-    public BatchKitServer(FanoutCrowd crowd, ClientProtocol protocol, int partitions)
+    private BatchKitServer(FanoutCrowd crowd, ClientProtocol protocol, Func<BroadcastTransport, OutputBuffer> makeOutput)
     {
         _crowd = crowd;
         _transport = new BroadcastTransport(new BroadcastOptions { KeepAliveInterval = null });
-        _output = new OutputBuffer([new OutputRoute("local", _transport, partitions)]);
+        _output = makeOutput(_transport);
         _handlers = new CrowdHandlers(crowd, _output);
         _door = protocol == ClientProtocol.Tcp ? new TcpDoor(_transport, _handlers.Make) : new WebSocketDoor(_transport, _handlers.Make);
     }
+
+    /// <summary>As it comes: all output of this process in one order.</summary>
+    public static BatchKitServer InOrder(FanoutCrowd crowd, ClientProtocol protocol) => new(crowd, protocol, transport => new OutputBuffer(transport));
+
+    /// <summary>Several ordered lanes: a message for one client waits for a broadcast only when both happen to be in one.</summary>
+    public static BatchKitServer InPartitions(FanoutCrowd crowd, int partitions) =>
+        new(crowd, ClientProtocol.Tcp, transport => new OutputBuffer([new OutputRoute("local", transport, partitions)]));
+
+    /// <summary>Groups on a route of their own.</summary>
+    public static BatchKitServer WithGroupsApart(FanoutCrowd crowd) => new(crowd, ClientProtocol.Tcp, transport =>
+    {
+        var router = new GroupsApartRouter(transport);
+        return new OutputBuffer(router.Routes, router);
+    });
 
     public int Clients => _handlers.Joined;
 

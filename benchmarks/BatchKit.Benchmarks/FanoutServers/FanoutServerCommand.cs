@@ -22,9 +22,10 @@ internal static class FanoutServerCommand
         FanoutServerKind.NaiveTcp => new NaiveTcpServer(),
         FanoutServerKind.Kestrel => new KestrelServer(),
         FanoutServerKind.SignalR => new SignalRServer(),
-        FanoutServerKind.BatchKitTcp => new BatchKitServer(crowd, ClientProtocol.Tcp, partitions: 1),
-        FanoutServerKind.BatchKitWebSocket => new BatchKitServer(crowd, ClientProtocol.WebSocket, partitions: 1),
-        FanoutServerKind.BatchKitPartitions => new BatchKitServer(crowd, ClientProtocol.Tcp, partitions: 8),
+        FanoutServerKind.BatchKitTcp => BatchKitServer.InOrder(crowd, ClientProtocol.Tcp),
+        FanoutServerKind.BatchKitWebSocket => BatchKitServer.InOrder(crowd, ClientProtocol.WebSocket),
+        FanoutServerKind.BatchKitPartitions => BatchKitServer.InPartitions(crowd, partitions: 8),
+        FanoutServerKind.BatchKitGroupsApart => BatchKitServer.WithGroupsApart(crowd),
         _ => throw new ArgumentOutOfRangeException(nameof(kind), kind, "This one is no part of the program."),
     };
 

@@ -16,4 +16,7 @@ internal enum FanoutServerKind
 
     /// <summary>With several ordered lanes, so that a message for one client need not wait for a broadcast.</summary>
     BatchKitPartitions = 7,
+
+    /// <summary>With a route for groups and another for single clients.</summary>
+    BatchKitGroupsApart = 8,
 }

@@ -14,6 +14,7 @@ public sealed class ClientConnection
     private readonly TaskCompletionSource<DisconnectReason> _closing = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private volatile byte _format;
     private volatile bool _isAuthenticated;
+    private volatile bool _isAborted;
 
     internal ClientConnection(OutputHandle handle, ClientProtocol protocol, ConnectionOrigin origin, SendQueue output, WireFormat format, TimeProvider timeProvider)
     {
@@ -66,6 +67,9 @@ public sealed class ClientConnection
         set => _format = value.Index;
     }
 
+    /// <summary>True once it is to end at once.</summary>
+    internal bool IsAborted => _isAborted;
+
     /// <summary>Completes with the first reason for which it is to end.</summary>
     internal Task<DisconnectReason> Closing => _closing.Task;
 
@@ -89,6 +93,7 @@ public sealed class ClientConnection
 
     internal void Abort(DisconnectReason reason)
     {
+        _isAborted = true;
         _closing.TrySetResult(reason);
         Output.Abort(reason switch
         {

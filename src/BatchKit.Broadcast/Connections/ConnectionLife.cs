@@ -18,15 +18,19 @@ internal sealed class ConnectionLife(BroadcastTransport transport, IOutputBuffer
         try
         {
             handler = handlers(connection);
-            await handler.StartAsync(ending.Token).ConfigureAwait(false);
-            var delivery = new InboundDelivery(connection, handler, output, transport.Options);
-            var reading = inbound.RunAsync(delivery, ending.Token);
-            await Task.WhenAny(reading, connection.Closing).ConfigureAwait(false);
-            if (reading.IsCompleted)
-                await FollowAsync(connection, handler, await reading.ConfigureAwait(false), ending.Token).ConfigureAwait(false);
-            await WriteRestAsync(connection, reading).ConfigureAwait(false);
+            var serving = ServeAsync(connection, inbound, handler, ending.Token);
+            await Task.WhenAny(serving, connection.Closing).ConfigureAwait(false);
+            if (connection.IsAborted)
+                await ending.CancelAsync().ConfigureAwait(false);
+            else if (serving.IsCompleted)
+                await FollowAsync(connection, handler, await serving.ConfigureAwait(false), ending.Token).ConfigureAwait(false);
+            await WriteRestAsync(connection, serving).ConfigureAwait(false);
             await ending.CancelAsync().ConfigureAwait(false);
-            await reading.ConfigureAwait(false);
+            await serving.ConfigureAwait(false);
+        }
+        catch (OperationCanceledException) when (ending.IsCancellationRequested)
+        {
+            // The connection was ended while its handler waited.
         }
         catch (Exception exception)
         {
@@ -42,6 +46,12 @@ internal sealed class ConnectionLife(BroadcastTransport transport, IOutputBuffer
             await EndAsync(connection, handler).ConfigureAwait(false);
     }
 
+    private async Task<InboundEnd> ServeAsync(ClientConnection connection, IInbound inbound, IConnectionHandler handler, CancellationToken cancellationToken)
+    {
+        await handler.StartAsync(cancellationToken).ConfigureAwait(false);
+        return await inbound.RunAsync(new InboundDelivery(connection, handler, output, transport.Options), cancellationToken).ConfigureAwait(false);
+    }
+
     /// <summary>Does what the end of the input asks for.</summary>
     private async Task FollowAsync(ClientConnection connection, IConnectionHandler handler, InboundEnd end, CancellationToken cancellationToken)
     {
@@ -51,15 +61,20 @@ internal sealed class ConnectionLife(BroadcastTransport transport, IOutputBuffer
             return;
         }
 
-        if (end == InboundEnd.Finished && await handler.FinishAsync(cancellationToken).ConfigureAwait(false))
-            await WaitAsync(connection, connection.Closing).ConfigureAwait(false);
+        if (end == InboundEnd.Finished)
+        {
+            var finishing = handler.FinishAsync(cancellationToken).AsTask();
+            if (await WaitAsync(connection, finishing).ConfigureAwait(false) && await finishing.ConfigureAwait(false))
+                await WaitAsync(connection, connection.Closing).ConfigureAwait(false);
+        }
+
         connection.Close(end == InboundEnd.ProtocolError ? DisconnectReason.ProtocolError : DisconnectReason.ClientClosed);
     }
 
     /// <summary>Lets the client read what waits, and close its side: closing with input unread would reset the connection, and it might lose the last lines.</summary>
-    private async Task WriteRestAsync(ClientConnection connection, Task reading)
+    private async Task WriteRestAsync(ClientConnection connection, Task serving)
     {
-        if (!await WaitAsync(connection, Task.WhenAll(connection.Output.Ended, reading)).ConfigureAwait(false))
+        if (!await WaitAsync(connection, Task.WhenAll(connection.Output.Ended, serving)).ConfigureAwait(false))
             connection.Abort(DisconnectReason.SlowConsumer);
         connection.Output.Abort(DeliveryOutcome.DroppedClosed);
     }

@@ -54,11 +54,15 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node, TimePr
     /// <returns>False when there is none left, in all or for the address.</returns>
     public bool TryTakePlace(IPAddress? address)
     {
-        if (Interlocked.Increment(ref _places) > options.MaxConnections || _isClosed)
+        // Compared before it is taken: one too many, taken back, could turn away a client that has a place.
+        int places;
+        do
         {
-            Interlocked.Decrement(ref _places);
-            return false;
+            places = Volatile.Read(ref _places);
+            if (places >= options.MaxConnections || _isClosed)
+                return false;
         }
+        while (Interlocked.CompareExchange(ref _places, places + 1, places) != places);
 
         if (options.MaxConnectionsPerAddress is not { } limit || address is null)
             return true;

@@ -15,6 +15,7 @@ internal sealed class SendDeadline : IAsyncDisposable
     private CancellationTokenSource _cancellation = new();
     private TaskCompletionSource? _givenUp;
     private long _armedAt;
+    private bool _isCancelling;
     private bool _aborted;
 
     public SendDeadline(TimeProvider timeProvider, TimeSpan limit)
@@ -46,11 +47,10 @@ internal sealed class SendDeadline : IAsyncDisposable
         {
             _givenUp = null;
             _timer.Change(Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
-            if (!_aborted && !_cancellation.TryReset())
-            {
-                _cancellation.Dispose();
+            // Reset it would hit the next send, when it was found due and its cancelling is still to come; that needs it whole, so it is left to the collector.
+            if (!_aborted && (_isCancelling || !_cancellation.TryReset()))
                 _cancellation = new CancellationTokenSource();
-            }
+            _isCancelling = false;
         }
 
         return ReferenceEquals(first, send) || send.IsCompleted;
@@ -94,6 +94,7 @@ internal sealed class SendDeadline : IAsyncDisposable
                 if (_timeProvider.GetElapsedTime(_armedAt) < _limit)
                     return;
                 cancellation = _cancellation;
+                _isCancelling = true;
                 _timer.Change(Grace, Timeout.InfiniteTimeSpan);
             }
         }

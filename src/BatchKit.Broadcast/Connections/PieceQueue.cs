@@ -58,13 +58,13 @@ internal sealed class PieceQueue
     }
 
     /// <summary>Takes what the next write is made of: one large piece, or several small ones copied together.</summary>
-    public ReadOnlyMemory<byte> Take()
+    public ReadOnlyMemory<byte> Take(SendQueueLimits limits)
     {
         var first = _pieces.First!.Value;
         _pieces.RemoveFirst();
         _isFirstStarted = false;
-        var isAlone = first.NextWire is not null || _pieces.First is not { } second || first.Bytes.Length + second.Value.Bytes.Length > MaxWriteBytes;
-        _underWay = isAlone ? first : Gather(first);
+        var isAlone = first.NextWire is not null || !IsNextWithin(limits, first.Bytes.Length, first.Amount);
+        _underWay = isAlone ? first : Gather(first, limits);
         IsUnderWay = true;
         return _underWay.Bytes;
     }
@@ -118,9 +118,12 @@ internal sealed class PieceQueue
         return dropped;
     }
 
-    private QueuedPiece Gather(QueuedPiece first)
+    private bool IsNextWithin(SendQueueLimits limits, int length, Amount amount) =>
+        _pieces.First is { Value: var next } && length + next.Bytes.Length <= limits.MaxRunBytes && amount.Messages + next.Amount.Messages <= limits.MaxRunMessages;
+
+    private QueuedPiece Gather(QueuedPiece first, SendQueueLimits limits)
     {
-        var gathered = SharedBuffer.Rent(MaxWriteBytes);
+        var gathered = SharedBuffer.Rent(limits.MaxRunBytes);
         var (length, amount, nextWire) = (0, default(Amount), default(Func<IWire, IWire>));
         var piece = first;
         while (true)
@@ -130,9 +133,9 @@ internal sealed class PieceQueue
             length += piece.Bytes.Length;
             amount += piece.Amount;
             nextWire = piece.NextWire;
-            if (nextWire is not null || _pieces.First is not { } next || length + next.Value.Bytes.Length > MaxWriteBytes)
+            if (nextWire is not null || !IsNextWithin(limits, length, amount))
                 return new QueuedPiece(gathered, gathered.Memory[..length], amount, nextWire);
-            piece = next.Value;
+            piece = _pieces.First!.Value;
             _pieces.RemoveFirst();
         }
     }

@@ -188,7 +188,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
             var hasPiece = _pieces is { IsEmpty: false };
             if (_state != SendQueueState.Ended && (hasPiece || _wire.HasUnsent))
             {
-                bytes = hasPiece ? _pieces!.Take() : default;
+                bytes = hasPiece ? _pieces!.Take(limits) : default;
                 return true;
             }
 

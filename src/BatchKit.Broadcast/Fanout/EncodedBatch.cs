@@ -65,13 +65,13 @@ internal sealed class EncodedBatch
     }
 
     /// <summary>True when all messages are one run that a queue can take; false when they are to be cut into several, or there are none.</summary>
-    public bool IsOneRun(SendQueueLimits limits) => Messages > 0 && Messages <= limits.MaxMessages && Length <= limits.MaxRunBytes;
+    public bool IsOneRun(SendQueueLimits limits) => Messages > 0 && Messages <= limits.MaxRunMessages && Length <= limits.MaxRunBytes;
 
     /// <summary>The place behind the last message that a run from the first one on may have without passing a limit; at least one message.</summary>
     public int EndOfRun(int first, int end, SendQueueLimits limits)
     {
         var (start, next) = (StartOf(first), first + 1);
-        while (next < end && next - first < limits.MaxMessages && StartOf(next + 1) - start <= limits.MaxRunBytes)
+        while (next < end && next - first < limits.MaxRunMessages && StartOf(next + 1) - start <= limits.MaxRunBytes)
             next++;
         return next;
     }

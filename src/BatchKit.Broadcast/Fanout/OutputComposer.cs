@@ -17,7 +17,7 @@ internal sealed class OutputComposer(SendQueueLimits limits)
     public void Add(ClientConnection connection, in OutputRun run, ref DeliveryTally tally, ReadOnlySpan<byte> before = default)
     {
         var length = before.Length + run.Bytes.Length;
-        if (_length + length > _bytes.Length || _messages + run.Messages > limits.MaxMessages)
+        if (_length + length > _bytes.Length || _messages + run.Messages > limits.MaxRunMessages)
             Flush(connection, ref tally);
         if (length > _bytes.Length)
         {

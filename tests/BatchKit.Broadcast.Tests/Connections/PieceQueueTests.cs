@@ -38,7 +38,7 @@ public sealed class PieceQueueTests
         var large = Add(new string('x', PieceQueue.MaxWriteBytes));
         Add("small");
 
-        Assert.True(_pieces.Take().Equals(large));
+        Assert.True(_pieces.Take(Limits).Equals(large));
         _pieces.Release(out _);
         Assert.Equal("small", Take());
     }
@@ -62,7 +62,7 @@ public sealed class PieceQueueTests
         Add("begun", isStarted: true);
         Add(new string('a', 40));
         Add("protocol", messages: 0);
-        Add(new string('b', 40));
+        Add(new string('b', 30));
         var tally = default(DeliveryTally);
 
         var isRoom = _pieces.TryMakeRoom(new OutputRun(new byte[40], messages: 1), Limits, ref tally, out var refusal);
@@ -70,7 +70,7 @@ public sealed class PieceQueueTests
         Assert.True(isRoom);
         Assert.Null(refusal);
         Assert.Equal(new Amount(1, 40), tally[DeliveryOutcome.DroppedOldest]);
-        Assert.Equal("begunprotocol" + new string('b', 40), Take());
+        Assert.Equal("begunprotocol" + new string('b', 30), Take());
     }
 
     [Fact]
@@ -121,5 +121,5 @@ public sealed class PieceQueueTests
         return bytes;
     }
 
-    private string Take() => Encoding.UTF8.GetString(_pieces.Take().Span);
+    private string Take() => Encoding.UTF8.GetString(_pieces.Take(Limits).Span);
 }

@@ -60,6 +60,26 @@ public sealed class SendQueueTests
     }
 
     [Fact]
+    public async Task The_newest_has_room_beside_what_is_under_way_when_the_oldest_may_go()
+    {
+        var wire = new SteppedWire();
+        var queue = new SendQueue(wire, new SendQueueLimits(1000, 100, SlowConsumerPolicy.DropOldest), _counters, new ManualTimeProvider());
+        for (var message = 0; message < 300; message++)
+            Send(queue, $"<{message:D3}>");
+
+        // The first is written; as much of what waits as may be is under way behind it, and stays there.
+        await Task.Run(() => wire.Grant(5));
+        for (var message = 300; message < 1000; message++)
+            Send(queue, $"<{message:D3}>");
+        await Task.Run(() => wire.Grant(int.MaxValue));
+
+        var written = Encoding.UTF8.GetString([.. wire.Written]);
+        Assert.EndsWith("<998><999>", written, StringComparison.Ordinal);
+        Assert.Equal(default, _counters[DeliveryOutcome.DroppedNewest]);
+        Assert.Equal(1000 - (written.Length / 5), _counters[DeliveryOutcome.DroppedOldest].Messages);
+    }
+
+    [Fact]
     public async Task The_last_bytes_come_behind_what_waits_and_then_the_sending_side_ends()
     {
         var queue = Queue(SlowConsumerPolicy.Disconnect);

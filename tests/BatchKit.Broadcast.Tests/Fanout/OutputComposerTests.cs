@@ -7,7 +7,7 @@ namespace BatchKit.Broadcast.Tests.Fanout;
 
 public sealed class OutputComposerTests : IAsyncDisposable
 {
-    private readonly BroadcastTransport _transport = new(new BroadcastOptions { MaxQueuedMessages = 5 });
+    private readonly BroadcastTransport _transport = new(new BroadcastOptions { MaxQueuedMessages = 10 });
     private readonly FakeClient _client;
     private readonly OutputComposer _composer;
     private DeliveryTally _tally;

@@ -2,7 +2,7 @@ using BatchKit.Broadcast.Connections;
 
 namespace BatchKit.Broadcast.Tests.Connections.Queueing;
 
-/// <summary>What a send queue must do, written down plainly: lists, no sharing, no threads. Everything that waits is small enough for one write.</summary>
+/// <summary>What a send queue must do, written down plainly: lists, no sharing, no threads.</summary>
 internal sealed class QueueModel(SendQueueLimits limits)
 {
     private readonly List<ModelPiece> _waiting = [];
@@ -146,7 +146,7 @@ internal sealed class QueueModel(SendQueueLimits limits)
         }
     }
 
-    /// <summary>Takes all that waits, up to where another wire takes over.</summary>
+    /// <summary>Takes what waits, up to where another wire takes over or a write would be too large.</summary>
     private bool TryBegin()
     {
         if (_waiting.Count == 0)
@@ -159,11 +159,18 @@ internal sealed class QueueModel(SendQueueLimits limits)
             return false;
         }
 
-        var end = _waiting.FindIndex(piece => piece.Switches) + 1;
-        _underWay.AddRange(_waiting[..(end == 0 ? _waiting.Count : end)]);
-        _waiting.RemoveRange(0, _underWay.Count);
+        do
+        {
+            _underWay.Add(_waiting[0]);
+            _waiting.RemoveAt(0);
+        }
+        while (!_underWay[^1].Switches && _waiting.Count > 0 && IsWithinOneWrite([.. _underWay, _waiting[0]]));
+
         return true;
     }
+
+    private bool IsWithinOneWrite(ModelPiece[] pieces) =>
+        pieces.Sum(piece => piece.Rest.Length) <= limits.MaxRunBytes && pieces.Sum(piece => piece.Amount.Messages) <= limits.MaxRunMessages;
 
     private void End(DeliveryOutcome outcome)
     {

@@ -171,8 +171,12 @@ internal sealed class HandleBuffer
             _isRetired |= retires;
         }
 
-        foreach (var scope in expired ?? [])
-            _settings.Logger.ScopeExpired(_settings.Options.MaxScopeAge, scope.OpenerFile, scope.OpenerLine);
+        if (expired is not null)
+        {
+            foreach (var scope in expired)
+                _settings.Logger.ScopeExpired(_settings.Options.MaxScopeAge, scope.OpenerFile, scope.OpenerLine);
+        }
+
         _builder.Start(starts);
         return retires;
     }

@@ -15,6 +15,10 @@ internal sealed class ConnectionLife(BroadcastTransport transport, IOutputBuffer
         using var ending = new CancellationTokenSource();
         IConnectionHandler? handler = null;
         transport.Connections.Add(connection);
+
+        // One that was let in while the others were drained is in nobody's list.
+        if (transport.Connections.IsClosed)
+            connection.Close(DisconnectReason.Stopped);
         try
         {
             handler = handlers(connection);

@@ -50,15 +50,19 @@ internal sealed class EchoRow : IDisposable
     /// <summary>A long run in parts, to see whether memory grows and how often the oldest generation is collected.</summary>
     public EchoEndurance Endure(int window, TimeSpan duration, int parts)
     {
-        var before = ServerUsage.Ask(_server);
-        var (memory, runs) = (new List<double>(), new List<EchoRun>());
+        var (workingSets, runs, usage, liveBefore) = (new List<double>(), new List<EchoRun>(), default(ServerUsage), 0d);
         for (var part = 0; part < parts; part++)
         {
+            // The first quarter is for the pools to fill. What is in use is counted behind a collection, which is not the server's own.
+            if (part == parts / 4)
+                liveBefore = _server.Ask("live")[0];
+            var before = ServerUsage.Ask(_server);
             runs.Add(RunFull(window, duration / parts));
-            memory.Add(_server.Ask("memory")[0]);
+            usage += ServerUsage.Ask(_server) - before;
+            workingSets.Add(_server.Ask("memory")[0]);
         }
 
-        return new EchoEndurance(memory, runs, ServerUsage.Ask(_server) - before);
+        return new EchoEndurance(workingSets, liveBefore, _server.Ask("live")[0], runs, usage);
     }
 
     /// <summary>The row's cells in the table.</summary>

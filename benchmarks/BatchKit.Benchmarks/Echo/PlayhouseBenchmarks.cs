@@ -21,7 +21,7 @@ internal sealed class PlayhouseBenchmarks : ISuiteRunner
     ];
 
     private static readonly string[] LongRunColumns =
-        ["seconds", "messages", "memory at first, MB", "after a quarter", "at most", "at the end", "Gen0 / 1 / 2 a second"];
+        ["seconds", "messages", "in use after a quarter, MB", "in use at the end", "working set at first", "at most", "at the end", "Gen0 / 1 / 2 a second"];
 
     private readonly List<EchoRow> _rows = [];
     private EchoEndurance? _longRun;

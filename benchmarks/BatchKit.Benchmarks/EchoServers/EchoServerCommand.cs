@@ -26,8 +26,19 @@ internal static class EchoServerCommand
         {
             if (command.SequenceEqual("usage"u8))
                 ServerUsage.Reply(pipe);
+            else if (command.SequenceEqual("live"u8))
+                pipe.Reply(CollectAndCount());
             else
                 pipe.Reply(Environment.WorkingSet);
         }
+    }
+
+    /// <summary>The bytes that are in use, without what waits for the collector.</summary>
+    private static long CollectAndCount()
+    {
+        GC.Collect();
+        GC.WaitForPendingFinalizers();
+        GC.Collect();
+        return GC.GetTotalMemory(forceFullCollection: false);
     }
 }

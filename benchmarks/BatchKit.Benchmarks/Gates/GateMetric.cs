@@ -24,6 +24,6 @@ internal enum GateMetric
     /// <summary>Collections of generation 2 a second.</summary>
     Gen2 = 6,
 
-    /// <summary>The memory at a run's end as a multiple of that at a quarter of it.</summary>
+    /// <summary>The memory in use at a run's end as a multiple of that after a quarter of it.</summary>
     Growth = 7,
 }

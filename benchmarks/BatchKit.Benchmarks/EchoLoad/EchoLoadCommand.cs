@@ -11,12 +11,16 @@ internal sealed class EchoLoadCommand : IDisposable
     private const int PipePlace = -1;
     private const int BufferBytes = 256 * 1024;
 
+    // At less than full load each connection sends what is due once in a tick, as a game does, and each slot of the tick has its share of them.
+    private const int TickMilliseconds = 10;
+
     private readonly ControlPipe _pipe = new();
     private readonly Poller _poller = new();
     private readonly byte[] _buffer = new byte[BufferBytes];
     private readonly LatencyHistogram _latencies = new();
     private readonly EchoClient[] _clients;
     private readonly bool[] _isWatchedForRoom;
+    private readonly long[] _pacedRecords;
     private int _window;
     private bool _isEnded;
 
@@ -25,6 +29,7 @@ internal sealed class EchoLoadCommand : IDisposable
         var pattern = new RecordPattern();
         _clients = [.. Enumerable.Range(0, connections).Select(_ => new EchoClient(port, pattern))];
         _isWatchedForRoom = new bool[connections];
+        _pacedRecords = new long[connections];
         for (var place = 0; place < connections; place++)
             _poller.Add(_clients[place].Descriptor, place);
         _poller.Add(0, PipePlace);
@@ -94,17 +99,28 @@ internal sealed class EchoLoadCommand : IDisposable
 
     private void SendPaced(long recordsPerSecond, TimeSpan duration)
     {
-        _window = int.MaxValue;
         _latencies.Clear();
-        var (records, sent, began) = (0L, 0L, Stopwatch.GetTimestamp());
+        Array.Clear(_pacedRecords);
+        var (records, slot, began) = (0L, 0, Stopwatch.GetTimestamp());
         for (var elapsed = TimeSpan.Zero; elapsed < duration; elapsed = Stopwatch.GetElapsedTime(began))
         {
-            for (var due = (long)(elapsed.TotalSeconds * recordsPerSecond); sent < due; sent++)
-                Send((int)(sent % _clients.Length), window: int.MaxValue, maxRecords: 1);
+            for (; slot <= elapsed.TotalMilliseconds; slot++)
+                SendSlot(slot, recordsPerSecond);
             records += Poll(milliseconds: 1, isSending: false);
         }
 
         Report(records, began);
+    }
+
+    /// <summary>Sends what is due on a tenth of the connections.</summary>
+    private void SendSlot(int slot, long recordsPerSecond)
+    {
+        var due = (double)slot * recordsPerSecond / (1000 * _clients.Length);
+        for (var place = slot % TickMilliseconds; place < _clients.Length; place += TickMilliseconds)
+        {
+            Send(place, window: int.MaxValue, maxRecords: (long)due - _pacedRecords[place]);
+            _pacedRecords[place] = (long)due;
+        }
     }
 
     /// <summary>Tells what came back in that time, then waits for the rest.</summary>

@@ -92,6 +92,9 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
             return _isDraining && _state != SendQueueState.Ended && timeProvider.GetElapsedTime(Volatile.Read(ref _lastProgressAt)) >= limit;
     }
 
+    /// <summary>Reads what a send needs, so that it is in the processor's cache then; without the lock, because nothing is done with it.</summary>
+    public bool Fetch() => _lock.IsHeldByCurrentThread | _wire.HasUnsent;
+
     private DisconnectReason? Send(in OutputRun run, Func<IWire, IWire>? nextWire, ref DeliveryTally tally)
     {
         DisconnectReason? refusal = null;

@@ -7,6 +7,9 @@ namespace BatchKit.Broadcast.Fanout;
 /// <summary>The batches of one send, sorted by connection, so that each gets one write. Staged on one thread, then sent in ranges by several.</summary>
 internal sealed class StagedSend(SendQueueLimits limits)
 {
+    // Enough for the processor to wait for many connections' memory at once, and little enough to stay in its cache.
+    private const int FetchedAtOnce = 16;
+
     private readonly List<BatchDelivery> _deliveries = [];
     private readonly Dictionary<ClientConnection, int> _places = [];
     private readonly List<StagedConnection> _staged = [];
@@ -58,6 +61,8 @@ internal sealed class StagedSend(SendQueueLimits limits)
         var (offset, length) = range.GetOffsetAndLength(Count);
         for (var index = offset; index < offset + length; index++)
         {
+            if ((index - offset) % FetchedAtOnce == 0)
+                Fetch(index, Math.Min(index + FetchedAtOnce, offset + length));
             if (_members is not null)
                 SendWhole(_members[index], composer, ref tally);
             else
@@ -100,6 +105,13 @@ internal sealed class StagedSend(SendQueueLimits limits)
         var parts = CollectionsMarshal.AsSpan(_parts);
         parts[staged.LastPart] = parts[staged.LastPart] with { Next = part };
         staged.LastPart = part;
+    }
+
+    /// <summary>Reads what sending will need of some connections. One after the other, between system calls that empty the nearest caches, each would be waited for by itself.</summary>
+    private void Fetch(int first, int end)
+    {
+        for (var index = first; index < end; index++)
+            (_members is not null ? _members[index] : _staged[index].Connection).Output.Fetch();
     }
 
     private void SendWhole(ClientConnection connection, OutputComposer composer, ref DeliveryTally tally)

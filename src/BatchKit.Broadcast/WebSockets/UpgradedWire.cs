@@ -12,13 +12,16 @@ internal sealed class UpgradedWire(Stream stream, Socket? socket, OutputWay way,
 {
     private readonly SocketWire? _socket = socket is null ? null : new SocketWire(socket);
 
+    // The way is chosen once. Asked here, a broadcast need not fetch it from memory for each client.
+    private bool _isDirect;
+
     /// <summary>
     /// Asks the client for a pong, through the stream. When the server says that it upgraded, its response has not left yet: a direct write at once overtook it in 3,717 of 4,000 tries. The
     /// pong shows that it has arrived.
     /// </summary>
     public ValueTask StartAsync() => way.IsOpen ? WriteStreamAsync(WebSocketEncoder.PingFrame) : default;
 
-    public int TryWrite(ReadOnlySpan<byte> bytes) => way.IsDirect ? _socket!.TryWrite(bytes) : 0;
+    public int TryWrite(ReadOnlySpan<byte> bytes) => IsDirect ? _socket!.TryWrite(bytes) : 0;
 
     public async ValueTask WriteAsync(ReadOnlyMemory<byte> bytes)
     {
@@ -57,6 +60,8 @@ internal sealed class UpgradedWire(Stream stream, Socket? socket, OutputWay way,
         ending.Abort();
         way.ChooseStream("the connection is being ended");
     }
+
+    private bool IsDirect => _isDirect || (_isDirect = way.IsDirect);
 
     private async ValueTask WriteStreamAsync(ReadOnlyMemory<byte> bytes)
     {

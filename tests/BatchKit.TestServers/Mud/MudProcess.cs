@@ -47,8 +47,12 @@ public sealed partial class MudProcess : IDisposable
     }
 
     /// <summary>Starts it with just these arguments, and does not wait.</summary>
-    public static MudProcess Run(params string[] arguments) =>
-        new(ServerProcess.Start("dotnet", [Path.Combine(AppContext.BaseDirectory, "MudServer.dll"), .. arguments], new Dictionary<string, string>(StringComparer.Ordinal)));
+    /// <remarks>A shell without job control starts what runs in its background with Ctrl-C ignored, which children inherit and .NET respects: it is set back.</remarks>
+    public static MudProcess Run(params string[] arguments)
+    {
+        string[] command = ["--default-signal=INT", "dotnet", Path.Combine(AppContext.BaseDirectory, "MudServer.dll")];
+        return new(ServerProcess.Start("env", [.. command, .. arguments], new Dictionary<string, string>(StringComparer.Ordinal)));
+    }
 
     /// <summary>Connects a player's telnet program.</summary>
     public Task<TelnetClient> ConnectAsync() => TelnetClient.ConnectAsync(Telnet);

@@ -1,9 +1,12 @@
 using BatchKit.Broadcast.Fanout;
+using BatchKit.Broadcast.Tests.Holds;
 using BatchKit.Broadcast.Tests.Support;
 using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.Transport;
 
+// One of them measures the process's memory, which tests beside it would use.
+[Collection(HoldCollection.Name)]
 public sealed class SlowConsumerTests
 {
     private const int CapBytes = 4096;

@@ -19,8 +19,10 @@ namespace BatchKit.Broadcast;
 /// </remarks>
 public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
 {
+    // A WebSocket frame's header, or what goes around a GMCP message.
+    private const int MaxFramingBytes = 16;
+
     private readonly ObjectPool<FanoutWork> _works;
-    private readonly TimeProvider _timeProvider;
     private readonly ILogger _logger;
     private readonly ConnectionSweep _sweep;
     private readonly BroadcastMetrics _metrics;
@@ -41,12 +43,12 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         Limits = SendQueueLimits.From(Options);
         ArgumentOutOfRangeException.ThrowIfNegative(node);
         ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
-        _timeProvider = timeProvider ?? TimeProvider.System;
+        TimeProvider = timeProvider ?? TimeProvider.System;
         _logger = logger ?? NullLogger<BroadcastTransport>.Instance;
         _works = new DefaultObjectPool<FanoutWork>(new FanoutWorkPolicy(Limits, Counters));
-        Connections = new ConnectionTable(Options, node, _timeProvider);
+        Connections = new ConnectionTable(Options, node, TimeProvider);
         _metrics = new BroadcastMetrics(this, node, meterFactory);
-        _sweep = new ConnectionSweep(Connections, Options, _timeProvider, _logger);
+        _sweep = new ConnectionSweep(Connections, Options, TimeProvider, _logger);
     }
 
     /// <inheritdoc/>
@@ -59,7 +61,7 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
 
     internal BroadcastOptions Options { get; }
 
-    internal TimeProvider TimeProvider => _timeProvider;
+    internal TimeProvider TimeProvider { get; }
 
     internal SendQueueLimits Limits { get; }
 
@@ -68,9 +70,6 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     internal ConnectionTable Connections { get; }
 
     internal GroupTable Groups { get; } = new();
-
-    // A WebSocket frame's header, or what goes around a GMCP message.
-    private const int MaxFramingBytes = 16;
 
     /// <inheritdoc/>
     public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
@@ -108,7 +107,7 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     public Task DrainAsync(CancellationToken cancellationToken)
     {
         Connections.Close();
-        return new ConnectionDrain(this, _timeProvider, _logger).RunAsync(cancellationToken);
+        return new ConnectionDrain(this, TimeProvider, _logger).RunAsync(cancellationToken);
     }
 
     /// <summary>Disconnects everybody at once who is left; drain first.</summary>

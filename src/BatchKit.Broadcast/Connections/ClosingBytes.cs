@@ -2,9 +2,10 @@ using BatchKit.Broadcast.WebSockets;
 
 namespace BatchKit.Broadcast.Connections;
 
-/// <summary>What a protocol says last, and to keep a silent connection alive.</summary>
+/// <summary>What a protocol says last.</summary>
 internal static class ClosingBytes
 {
+    /// <summary>A WebSocket's close frame with a code.</summary>
     public const int MaxBytes = 4;
 
     public static ReadOnlySpan<byte> For(ClientProtocol protocol, DisconnectReason reason) =>

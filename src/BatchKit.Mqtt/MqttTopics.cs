@@ -1,0 +1,106 @@
+using System.Globalization;
+using System.Text;
+
+namespace BatchKit.Mqtt;
+
+/// <summary>The rules of topic names and filters (MQTT 5, sections 1.5.4 and 4.7), and how a topic is shown in an error.</summary>
+internal static class MqttTopics
+{
+    private const int MaxShownCharacters = 100;
+    private const string SharePrefix = "$share/";
+
+    /// <summary>What is wrong with a topic name, or null when it may be published to.</summary>
+    public static string? FindFaultInName(string topic, bool allowSystemTopics)
+    {
+        if (FindFaultInText(topic) is { } fault)
+            return fault;
+        if (topic.AsSpan().ContainsAny('+', '#'))
+            return $"The topic {Show(topic)} holds a wildcard (+ or #), which only a subscription may.";
+        return !allowSystemTopics && topic.StartsWith("$SYS", StringComparison.Ordinal)
+            ? $"The topic {Show(topic)} is the broker's own; set {nameof(MqttOptions.AllowSystemTopics)} to publish there all the same."
+            : null;
+    }
+
+    /// <summary>What is wrong with a topic filter, or null when it may be subscribed to.</summary>
+    public static string? FindFaultInFilter(string filter)
+    {
+        if (FindFaultInText(filter) is { } fault)
+            return fault;
+        var inner = filter;
+        if (filter.StartsWith(SharePrefix, StringComparison.Ordinal))
+        {
+            var end = filter.IndexOf('/', SharePrefix.Length);
+            if (end <= SharePrefix.Length || end == filter.Length - 1 || filter.AsSpan(SharePrefix.Length, end - SharePrefix.Length).ContainsAny('+', '#'))
+                return $"The shared subscription {Show(filter)} must have the form $share/group/filter, its group without wildcards.";
+            inner = filter[(end + 1)..];
+        }
+
+        var levels = inner.Split('/');
+        for (var index = 0; index < levels.Length; index++)
+        {
+            var isWildcard = levels[index] == "+" || (levels[index] == "#" && index == levels.Length - 1);
+            if (!isWildcard && levels[index].AsSpan().ContainsAny('+', '#'))
+                return $"In the topic filter {Show(filter)} a wildcard must be a whole level, and # the last one.";
+        }
+
+        return null;
+    }
+
+    /// <summary>True when a filter matches a topic name (MQTT 5, section 4.7).</summary>
+    public static bool Matches(ReadOnlySpan<char> filter, ReadOnlySpan<char> topic)
+    {
+        // What begins with $ is not for wildcards at the first level (section 4.7.2).
+        if (topic.StartsWith("$") && filter is ['+' or '#', ..])
+            return false;
+        while (true)
+        {
+            if (filter is "#")
+                return true;
+            var (filterEnd, topicEnd) = (filter.IndexOf('/'), topic.IndexOf('/'));
+            var filterLevel = filterEnd < 0 ? filter : filter[..filterEnd];
+            var topicLevel = topicEnd < 0 ? topic : topic[..topicEnd];
+            if (filterLevel is not "+" && !filterLevel.SequenceEqual(topicLevel))
+                return false;
+            if (topicEnd < 0)
+                return filterEnd < 0 || filter[(filterEnd + 1)..] is "#";
+            if (filterEnd < 0)
+                return false;
+            filter = filter[(filterEnd + 1)..];
+            topic = topic[(topicEnd + 1)..];
+        }
+    }
+
+    /// <summary>A topic in quotes, cut short and with what is not printable written as codes, so that it can't forge a line of a log.</summary>
+    public static string Show(string topic)
+    {
+        var shown = new StringBuilder("'");
+        foreach (var rune in topic.AsSpan(0, Math.Min(topic.Length, MaxShownCharacters)).EnumerateRunes())
+        {
+            var isPlain = rune.Value is >= ' ' and < 0x7F and not '\'' and not '\\' || Rune.IsLetterOrDigit(rune);
+            if (isPlain)
+                shown.Append(rune.ToString());
+            else
+                shown.Append(CultureInfo.InvariantCulture, $"\\u{{{rune.Value:X}}}");
+        }
+
+        return shown.Append(topic.Length > MaxShownCharacters ? "…'" : "'").ToString();
+    }
+
+    private static string? FindFaultInText(string text)
+    {
+        if (text.Length == 0)
+            return "A topic must not be empty.";
+        if (text.Length > OutputHandle.MaxNameBytes / 3 && Encoding.UTF8.GetByteCount(text) > OutputHandle.MaxNameBytes)
+            return $"The topic {Show(text)} has more than {OutputHandle.MaxNameBytes} bytes in UTF-8.";
+        foreach (var rune in text.EnumerateRunes())
+        {
+            if (Rune.IsControl(rune))
+                return $"The topic {Show(text)} holds a control character.";
+            // What is not UTF-16 shows as U+FFFD here; the encoder would write that, and another topic would get the message.
+            if (rune == Rune.ReplacementChar && !text.Contains('\uFFFD', StringComparison.Ordinal))
+                return $"The topic {Show(text)} holds half a surrogate pair.";
+        }
+
+        return null;
+    }
+}

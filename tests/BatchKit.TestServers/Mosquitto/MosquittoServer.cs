@@ -1,0 +1,154 @@
+using System.Globalization;
+using System.Net.Sockets;
+using BatchKit.TestServers.Processes;
+
+namespace BatchKit.TestServers.Mosquitto;
+
+/// <summary>A Mosquitto broker for tests and benchmarks: one from the environment, or the installed one as a child process with a data folder of its own.</summary>
+/// <remarks>Dispose it: that kills the process and deletes its data. It may be killed, frozen and started again on the same ports and data. The service that
+/// Debian's package starts on port 1883 is never used.</remarks>
+public sealed class MosquittoServer : IAsyncDisposable
+{
+    /// <summary>The environment variable with the address of a running broker, as <c>mqtt://host:port</c>.</summary>
+    public const string AddressVariable = "BATCHKIT_TEST_MQTT";
+
+    private static readonly TimeSpan StopLimit = TimeSpan.FromSeconds(30);
+
+    private readonly MosquittoServerOptions _options;
+    private readonly MosquittoFolder? _folder;
+    private ServerProcess? _process;
+
+    private MosquittoServer(Uri address, MosquittoServerOptions options, MosquittoFolder? folder)
+    {
+        Address = address;
+        _options = options;
+        _folder = folder;
+    }
+
+    /// <summary>Where it listens, as <c>mqtt://host:port</c>.</summary>
+    public Uri Address { get; }
+
+    /// <summary>The host to connect to.</summary>
+    public string Host => Address.Host;
+
+    /// <summary>The port for plain TCP.</summary>
+    public int Port => Address.Port;
+
+    /// <summary>The port for WebSockets; zero for one from the environment.</summary>
+    public int WebSocketPort => _folder?.WebSocketPort ?? 0;
+
+    /// <summary>The port for TLS; zero without a certificate.</summary>
+    public int TlsPort => _options.Certificate is null ? 0 : _folder?.TlsPort ?? 0;
+
+    /// <summary>True when it is a child process, which may be killed and frozen; false for one from the environment.</summary>
+    public bool IsOwned => _folder is not null;
+
+    /// <summary>The last few kilobytes of its log, since it was started last.</summary>
+    public string Output => _process?.Output ?? "";
+
+    /// <summary>Its process, for who measures it.</summary>
+    public int ProcessId => Running().Id;
+
+    /// <summary>Why no broker can be had here, or null when one can.</summary>
+    public static string? WhyMissing => Configured is not null || WhyNotInstalled is not { } reason
+        ? null
+        : $"{reason} {AddressVariable} names no broker either.";
+
+    /// <summary>Why none can be started here, to be killed and frozen; null when one can.</summary>
+    public static string? WhyNotInstalled => MosquittoFolder.FindProgram() is not null ? null : "Mosquitto is not installed (apt-get install mosquitto).";
+
+    private static string? Configured => Environment.GetEnvironmentVariable(AddressVariable) is { Length: > 0 } address ? address : null;
+
+    /// <summary>Takes the broker that the environment names, or starts the installed one.</summary>
+    /// <exception cref="ServerStartException">There is none, or it did not start.</exception>
+    public static async Task<MosquittoServer> ConnectOrStartAsync(MosquittoServerOptions? options = null) =>
+        Configured is { } address
+            ? new MosquittoServer(new Uri(address), new MosquittoServerOptions(), folder: null)
+            : await StartOwnAsync(options);
+
+    /// <summary>Starts the installed broker as a child process, whatever the environment says.</summary>
+    /// <exception cref="ServerStartException">It is not installed, or did not start.</exception>
+    public static async Task<MosquittoServer> StartOwnAsync(MosquittoServerOptions? options = null)
+    {
+        options ??= new MosquittoServerOptions();
+        var folder = MosquittoFolder.Create(options);
+        var address = new Uri(string.Create(CultureInfo.InvariantCulture, $"mqtt://127.0.0.1:{folder.Port}"));
+        var server = new MosquittoServer(address, options, folder);
+        try
+        {
+            await server.StartAsync();
+        }
+        catch
+        {
+            await server.DisposeAsync();
+            throw;
+        }
+
+        return server;
+    }
+
+    /// <summary>Starts it again, on the same ports and data, after <see cref="StopAsync"/> or <see cref="KillAsync"/>.</summary>
+    public async Task StartAsync()
+    {
+        var process = _process = Owned().Start();
+        using var deadline = new CancellationTokenSource(_options.StartLimit);
+        while (!await ListensAsync())
+        {
+            if (process.HasExited || deadline.IsCancellationRequested)
+                throw new ServerStartException($"Mosquitto did not start within {_options.StartLimit}.{Environment.NewLine}{process.Output}");
+            await Task.Delay(TimeSpan.FromMilliseconds(10));
+        }
+    }
+
+    /// <summary>Stops it in good order (SIGTERM), so that it saves what is to be kept.</summary>
+    public Task StopAsync() => EndAsync(Signal.Terminate);
+
+    /// <summary>Kills it at once (SIGKILL).</summary>
+    public Task KillAsync() => EndAsync(Signal.Kill);
+
+    /// <summary>Freezes it (SIGSTOP): connections stay open, nothing answers.</summary>
+    public void Freeze() => Signal.Send(Running().Id, Signal.Stop);
+
+    /// <summary>Lets it go on after <see cref="Freeze"/>.</summary>
+    public void Thaw() => Signal.Send(Running().Id, Signal.Continue);
+
+    /// <inheritdoc/>
+    public async ValueTask DisposeAsync()
+    {
+        if (_folder is null)
+            return;
+        await KillAsync();
+        _folder.Delete();
+    }
+
+    private async Task EndAsync(int signal)
+    {
+        Owned();
+        if (_process is not { } process)
+            return;
+        Signal.Send(process.Id, signal);
+        if (!await process.WaitForExitAsync(StopLimit))
+            throw new TimeoutException($"Mosquitto did not stop within {StopLimit}.{Environment.NewLine}{process.Output}");
+        process.Dispose();
+        _process = null;
+    }
+
+    private async Task<bool> ListensAsync()
+    {
+        using var client = new TcpClient();
+        try
+        {
+            await client.ConnectAsync(Host, Port);
+            return true;
+        }
+        catch (SocketException)
+        {
+            return false;
+        }
+    }
+
+    private ServerProcess Running() => Owned() is not null && _process is { } process ? process : throw new InvalidOperationException("Mosquitto is not running.");
+
+    private MosquittoFolder Owned() =>
+        _folder ?? throw new InvalidOperationException($"The broker that {AddressVariable} names is not this process's to control.");
+}

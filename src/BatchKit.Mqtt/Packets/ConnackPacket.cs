@@ -1,8 +1,12 @@
+using System.Text;
+
 namespace BatchKit.Mqtt.Packets;
 
 /// <summary>CONNACK (MQTT 5, section 3.2): the broker's answer, its limits, and what they are when it names none.</summary>
 internal sealed record ConnackPacket
 {
+    private const byte SessionPresent = 1;
+
     /// <summary>3.1.1's return codes (section 3.2.2.3) are given as the reason codes of the same meaning.</summary>
     public MqttReasonCode ReasonCode { get; init; }
 
@@ -31,5 +35,59 @@ internal sealed record ConnackPacket
     public string? Reason { get; init; }
 
     /// <exception cref="MqttProtocolException">It is malformed.</exception>
-    public static ConnackPacket Read(ReadOnlySpan<byte> body, MqttVersion version) => throw new NotSupportedException();
+    public static ConnackPacket Read(ReadOnlySpan<byte> body, MqttVersion version)
+    {
+        var reader = new PacketReader(body);
+        var flags = reader.ReadByte();
+        if (flags > SessionPresent)
+            throw MqttProtocolException.Malformed("A CONNACK has an unknown flag.");
+        var code = reader.ReadByte();
+        // A broker that only speaks 3.1.1 answers a CONNECT of MQTT 5 with its own code 1 (3.1.1, section 3.1.2.2).
+        var isOldAnswer = version != MqttVersion.V5 || (body.Length == 2 && code == 1);
+        var connack = new ConnackPacket
+        {
+            ReasonCode = isOldAnswer ? ReadReturnCode(code) : ReasonCodes.Read(code, MqttReasonCode.Success),
+            IsSessionPresent = flags == SessionPresent,
+        };
+        if (connack.IsSessionPresent && connack.ReasonCode != MqttReasonCode.Success)
+            throw MqttProtocolException.Forbidden("A CONNACK says no, and that there is a session.");
+        if (!isOldAnswer)
+            connack = ReadProperties(reader.ReadProperties(), connack);
+        reader.RequireEnd();
+        return connack;
+    }
+
+    private static MqttReasonCode ReadReturnCode(byte code) => code switch
+    {
+        0 => MqttReasonCode.Success,
+        1 => MqttReasonCode.UnsupportedProtocolVersion,
+        2 => MqttReasonCode.ClientIdentifierNotValid,
+        3 => MqttReasonCode.ServerUnavailable,
+        4 => MqttReasonCode.BadUserNameOrPassword,
+        5 => MqttReasonCode.NotAuthorized,
+        _ => throw MqttProtocolException.Forbidden($"A return code, {code}, is not one of CONNACK."),
+    };
+
+    private static ConnackPacket ReadProperties(ReadOnlySpan<byte> properties, ConnackPacket connack)
+    {
+        var reader = new PropertyReader(properties, PropertySets.Connack);
+        while (reader.TryRead(out var property))
+            connack = With(connack, property);
+        return connack;
+    }
+
+    private static ConnackPacket With(ConnackPacket connack, in Property property) => property.Id switch
+    {
+        PropertyId.ReceiveMaximum => connack with { ReceiveMaximum = (int)property.Number },
+        PropertyId.MaximumPacketSize => connack with { MaxPacketBytes = property.Number },
+        PropertyId.TopicAliasMaximum => connack with { TopicAliasMaximum = (ushort)property.Number },
+        PropertyId.MaximumQualityOfService => connack with { MaximumQualityOfService = (MqttQualityOfService)property.Number },
+        PropertyId.RetainAvailable => connack with { IsRetainAvailable = property.Number != 0 },
+        PropertyId.WildcardSubscriptionAvailable => connack with { IsWildcardSubscriptionAvailable = property.Number != 0 },
+        PropertyId.SharedSubscriptionAvailable => connack with { IsSharedSubscriptionAvailable = property.Number != 0 },
+        PropertyId.ServerKeepAlive => connack with { ServerKeepAlive = (ushort)property.Number },
+        PropertyId.AssignedClientId => connack with { AssignedClientId = Encoding.UTF8.GetString(property.Value) },
+        PropertyId.Reason => connack with { Reason = Encoding.UTF8.GetString(property.Value) },
+        _ => connack,
+    };
 }

@@ -3,5 +3,36 @@ namespace BatchKit.Mqtt.Packets;
 /// <summary>SUBSCRIBE (MQTT 5, section 3.8).</summary>
 internal static class SubscribePacket
 {
-    public static byte[] Write(ushort packetId, IReadOnlyList<MqttSubscription> subscriptions, MqttVersion version) => throw new NotSupportedException();
+    private const int Flags = 0b0010;
+    private const int NoLocal = 0b0100;
+
+    /// <summary>Writes the packet, in an array of its exact size.</summary>
+    /// <exception cref="ArgumentException">A filter holds half a surrogate pair.</exception>
+    /// <exception cref="MqttProtocolException">A filter is longer than 65,535 bytes.</exception>
+    public static byte[] Write(ushort packetId, IReadOnlyList<MqttSubscription> subscriptions, MqttVersion version)
+    {
+        var bodyBytes = sizeof(ushort) + (version == MqttVersion.V5 ? 1 : 0);
+        foreach (var subscription in subscriptions)
+            bodyBytes += sizeof(ushort) + PacketText.Strict.GetByteCount(subscription.Filter) + 1;
+        var packet = new byte[1 + VariableByteInteger.Measure(bodyBytes) + bodyBytes];
+        var writer = new PacketWriter(packet);
+        writer.WriteHeader(PacketType.Subscribe, Flags, bodyBytes);
+        writer.WriteTwoBytes(packetId);
+        if (version == MqttVersion.V5)
+            writer.WriteLength(0);
+        foreach (var subscription in subscriptions)
+        {
+            writer.WriteText(subscription.Filter);
+            writer.WriteByte(OptionsOf(subscription, version));
+        }
+
+        return packet;
+    }
+
+    // No Local on a shared subscription is a protocol error (MQTT-3.8.3-4); 3.1.1 has no such bit.
+    private static byte OptionsOf(MqttSubscription subscription, MqttVersion version)
+    {
+        var hasNoLocal = subscription.NoLocal && version == MqttVersion.V5 && !subscription.Filter.StartsWith("$share/", StringComparison.Ordinal);
+        return (byte)((int)subscription.QualityOfService | (hasNoLocal ? NoLocal : 0));
+    }
 }

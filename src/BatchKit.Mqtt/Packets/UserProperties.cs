@@ -1,4 +1,6 @@
 using System.Collections.Immutable;
+using System.Runtime.InteropServices;
+using System.Text;
 
 namespace BatchKit.Mqtt.Packets;
 
@@ -6,5 +8,30 @@ namespace BatchKit.Mqtt.Packets;
 internal static class UserProperties
 {
     /// <summary>Reads them from <see cref="ReceivedPublish.Properties"/>, in order.</summary>
-    public static ImmutableArray<KeyValuePair<string, string>> Read(ReadOnlySpan<byte> properties) => throw new NotSupportedException();
+    /// <exception cref="MqttProtocolException">They were not checked before, and are malformed.</exception>
+    public static ImmutableArray<KeyValuePair<string, string>> Read(ReadOnlySpan<byte> properties)
+    {
+        var count = Count(properties);
+        if (count == 0)
+            return [];
+        var found = new KeyValuePair<string, string>[count];
+        var next = 0;
+        var reader = new PropertyReader(properties, PropertySets.Publish);
+        while (reader.TryRead(out var property))
+        {
+            if (property.Id == PropertyId.UserProperty)
+                found[next++] = new(Encoding.UTF8.GetString(property.Name), Encoding.UTF8.GetString(property.Value));
+        }
+
+        return ImmutableCollectionsMarshal.AsImmutableArray(found);
+    }
+
+    private static int Count(ReadOnlySpan<byte> properties)
+    {
+        var count = 0;
+        var reader = new PropertyReader(properties, PropertySets.Publish);
+        while (reader.TryRead(out var property))
+            count += property.Id == PropertyId.UserProperty ? 1 : 0;
+        return count;
+    }
 }

@@ -76,10 +76,11 @@ internal sealed class ConnectionLife(BroadcastTransport transport, IOutputBuffer
     }
 
     /// <summary>Lets the client read what waits, and close its side: closing with input unread would reset the connection, and it might lose the last lines.</summary>
+    /// <remarks>At a stop the drain ends those that are late at the same moment: whichever comes first, what they did not read counts the same.</remarks>
     private async Task WriteRestAsync(ClientConnection connection, Task serving)
     {
         if (!await WaitAsync(connection, Task.WhenAll(connection.Output.Ended, serving)).ConfigureAwait(false))
-            connection.Abort(DisconnectReason.SlowConsumer);
+            connection.Abort(IsStopping(connection) ? DisconnectReason.Stopped : DisconnectReason.SlowConsumer);
         connection.Output.Abort(DeliveryOutcome.DroppedClosed);
     }
 
@@ -87,8 +88,7 @@ internal sealed class ConnectionLife(BroadcastTransport transport, IOutputBuffer
     {
         try
         {
-            var isStopping = connection.Closing is { IsCompletedSuccessfully: true, Result: DisconnectReason.Stopped };
-            var limit = isStopping ? transport.Options.DrainTimeout : transport.Options.CloseTimeout;
+            var limit = IsStopping(connection) ? transport.Options.DrainTimeout : transport.Options.CloseTimeout;
             await task.WaitAsync(limit, timeProvider).ConfigureAwait(false);
             return true;
         }
@@ -97,6 +97,8 @@ internal sealed class ConnectionLife(BroadcastTransport transport, IOutputBuffer
             return false;
         }
     }
+
+    private static bool IsStopping(ClientConnection connection) => connection.Closing is { IsCompletedSuccessfully: true, Result: DisconnectReason.Stopped };
 
     private async Task EndAsync(ClientConnection connection, IConnectionHandler handler)
     {

@@ -1,0 +1,194 @@
+using BatchKit.Mqtt.Connections;
+using BatchKit.Mqtt.Packets;
+using BatchKit.Transports;
+
+namespace BatchKit.Mqtt.Publishing;
+
+/// <summary>Everything that is to be published, in order: writes it to the connection as the window allows, takes the acknowledgements, and after a lost connection sends again what has none.</summary>
+internal sealed class PublishQueue : IConnectionUser, IPacketSource, IPacketHandler
+{
+    private readonly MqttOptions _options;
+    private readonly string _target;
+    private readonly TimeProvider _timeProvider;
+    private readonly TopicPolicy _policy;
+    private readonly Lock _gate = new();
+
+    // Guarded by _gate, and so is what they hold.
+    private readonly PublishSends _sends = new();
+    private readonly PublishSendPool _pool = new();
+    private readonly ParkedBatches _parked;
+    private readonly PublishSession _session;
+    private string _whyNotConnected;
+    private bool _isClosed;
+
+    // Set while there is a connection, read by whoever has something to flush.
+    private volatile PacketOutput? _output;
+
+    public PublishQueue(MqttOptions options, TimeProvider timeProvider)
+    {
+        _options = options;
+        _target = options.Server.GetLeftPart(UriPartial.Authority);
+        _timeProvider = timeProvider;
+        _policy = new TopicPolicy(options);
+        _parked = new ParkedBatches(_policy);
+        _session = new PublishSession(options, _sends);
+        _whyNotConnected = $"There is no connection to {_target} yet.";
+    }
+
+    public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    {
+        BatchSend send;
+        lock (_gate)
+        {
+            ObjectDisposedException.ThrowIf(_isClosed, typeof(MqttTransport));
+            send = _pool.TakeBatchSend() ?? new BatchSend(this, _parked);
+            send.Begin(batches.Span);
+            _sends.Add(send);
+            foreach (var batch in batches.Span)
+                _session.Accept(batch.Count);
+        }
+
+        Start(send, cancellationToken);
+        return new ValueTask(send, send.Version);
+    }
+
+    public ValueTask<MqttPublishReport> PublishManyAsync(ReadOnlyMemory<MqttMessage> messages, CancellationToken cancellationToken)
+    {
+        MessageSend send;
+        lock (_gate)
+        {
+            ObjectDisposedException.ThrowIf(_isClosed, typeof(MqttTransport));
+            send = _pool.TakeMessageSend() ?? new MessageSend(this, _policy, _timeProvider, TimeOut);
+            send.Begin(messages, _options.PublishTimeout);
+            _sends.Add(send);
+            _session.Accept(messages.Length);
+        }
+
+        Start(send, cancellationToken);
+        return new ValueTask<MqttPublishReport>(send, send.Version);
+    }
+
+    public MqttTransportStatistics GetStatistics()
+    {
+        lock (_gate)
+            return _session.Statistics;
+    }
+
+    /// <summary>Takes nothing more, and gives up what is under way. The connection is closed by then.</summary>
+    public void Close()
+    {
+        lock (_gate)
+        {
+            _isClosed = true;
+            _sends.GiveUpAll(new ObjectDisposedException(nameof(MqttTransport)));
+            _pool.Dispose();
+        }
+    }
+
+    public void Return(BatchSend send)
+    {
+        lock (_gate)
+        {
+            _sends.Remove(send);
+            _pool.Return(send);
+        }
+    }
+
+    public void Return(MessageSend send)
+    {
+        lock (_gate)
+        {
+            _sends.Remove(send);
+            _pool.Return(send);
+        }
+    }
+
+    public async Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken)
+    {
+        lock (_gate)
+            _session.Connect(connection);
+
+        var reason = "It ended with an error.";
+        try
+        {
+            _output = connection.Open(this);
+            _output.Flush();
+            reason = await connection.RunAsync(this, cancellationToken).ConfigureAwait(false);
+            return reason;
+        }
+        finally
+        {
+            _output = null;
+            Disconnect(reason);
+        }
+    }
+
+    public void ConnectFailed(MqttConnectException failure)
+    {
+        lock (_gate)
+        {
+            _whyNotConnected = failure.Message;
+            if (failure.IsRefusal)
+                _sends.GiveUpAll(failure);
+        }
+    }
+
+    public void Fill(PacketBuffer buffer)
+    {
+        lock (_gate)
+            _session.Fill(buffer);
+    }
+
+    public void CompleteWrite()
+    {
+        lock (_gate)
+            _session.CompleteWrite();
+    }
+
+    public void Handle(PacketHeader header, ReadOnlySpan<byte> body)
+    {
+        if (header.Type != PacketType.Puback)
+            throw new MqttProtocolException(MqttReasonCode.ProtocolError, $"The broker sent {header.Type}, which a publisher has not asked for.");
+        lock (_gate)
+            _session.Acknowledge(body);
+    }
+
+    public ValueTask FinishReadAsync(CancellationToken cancellationToken)
+    {
+        _output?.Flush();
+        return ValueTask.CompletedTask;
+    }
+
+    private void Start(PublishSend send, CancellationToken cancellationToken)
+    {
+        send.Watch(cancellationToken, Cancel);
+        _output?.Flush();
+    }
+
+    private void Disconnect(string reason)
+    {
+        lock (_gate)
+        {
+            _session.Disconnect();
+            _whyNotConnected = $"The connection to {_target} was lost: {reason}";
+        }
+    }
+
+    private void Cancel(object? state, CancellationToken cancellationToken)
+    {
+        var send = (PublishSend)state!;
+        lock (_gate)
+            _sends.GiveUp(send, !_session.IsConnected ? new IOException(_whyNotConnected, new OperationCanceledException(cancellationToken)) : new OperationCanceledException(cancellationToken));
+    }
+
+    private void TimeOut(object? state)
+    {
+        var send = (MessageSend)state!;
+        lock (_gate)
+        {
+            if (send.IsPast(_options.PublishTimeout))
+                _sends.GiveUp(send, !_session.IsConnected ? new IOException(_whyNotConnected) : new TimeoutException(
+                    $"{_target} did not acknowledge everything within {_options.PublishTimeout} ({nameof(MqttOptions.PublishTimeout)})."));
+        }
+    }
+}

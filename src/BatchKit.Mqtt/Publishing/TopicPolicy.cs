@@ -1,0 +1,23 @@
+namespace BatchKit.Mqtt.Publishing;
+
+/// <summary>Finds a topic's settings by the rules of the options. Without state: use it from any thread.</summary>
+internal sealed class TopicPolicy(MqttOptions options)
+{
+    private readonly MqttTopicRule[] _rules = [.. options.TopicRules];
+
+    public PublishSettings Find(string? topic)
+    {
+        if (MqttTopics.FindFaultInName(topic ?? "", options.AllowSystemTopics) is { } fault)
+            return new PublishSettings(default, default, default, fault);
+        foreach (var rule in _rules)
+        {
+            if (MqttTopics.Matches(rule.Filter, topic))
+                return new PublishSettings(rule.QualityOfService ?? options.QualityOfService, rule.Retain, ToSeconds(rule.Expiry ?? TimeSpan.Zero), Fault: null);
+        }
+
+        return new PublishSettings(options.QualityOfService, Retain: false, Expiry: 0, Fault: null);
+    }
+
+    /// <summary>Whole seconds, rounded up, because zero would be never.</summary>
+    public static uint ToSeconds(TimeSpan time) => (uint)Math.Min(Math.Ceiling(time.TotalSeconds), uint.MaxValue);
+}

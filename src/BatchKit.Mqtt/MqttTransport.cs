@@ -82,7 +82,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
         if (Interlocked.Exchange(ref _isDisposed, true))
             return;
         await _link.DisposeAsync().ConfigureAwait(false);
-        _queue.Close();
+        _queue.Dispose();
     }
 
     /// <summary>Why it cannot send now, or null when it can; connects to find out.</summary>

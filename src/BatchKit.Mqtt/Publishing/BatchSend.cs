@@ -21,19 +21,22 @@ internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : Publ
         }
     }
 
-    public void Begin(ReadOnlySpan<MessageBatch> batches)
+    /// <returns>How many of the messages are new: not of a batch that was begun before.</returns>
+    public int Begin(ReadOnlySpan<MessageBatch> batches)
     {
-        var unsettled = 0;
+        var (unsettled, begun) = (0, 0);
         foreach (var batch in batches)
         {
-            var group = parked.Take(this, batch);
+            var group = parked.Take(this, batch, out var isBegun);
             _groups.Add(group);
             unsettled += group.Unsettled > 0 ? 1 : 0;
+            begun += isBegun ? batch.Count : 0;
         }
 
         foreach (var batch in batches)
             parked.Forget(batch.Producer);
         Begin(unsettled);
+        return begun;
     }
 
     public void GetResult(short token)

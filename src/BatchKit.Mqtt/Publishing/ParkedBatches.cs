@@ -11,16 +11,18 @@ internal sealed class ParkedBatches(TopicPolicy policy)
     private readonly Dictionary<ProducerId, List<BatchPublishes>> _parked = [];
     private readonly Stack<BatchPublishes> _spare = [];
 
-    /// <summary>The batch's publishes: those that were begun, or new ones.</summary>
-    public BatchPublishes Take(PublishSend owner, MessageBatch batch)
+    /// <summary>The batch's publishes: those that were parked, or else just begun.</summary>
+    public BatchPublishes Take(PublishSend owner, MessageBatch batch, out bool isBegun)
     {
-        if (_parked.Count > 0 && _parked.TryGetValue(batch.Producer, out var parked) && parked.Find(group => group.Number == batch.Number) is { } begun)
+        isBegun = false;
+        if (_parked.Count > 0 && _parked.TryGetValue(batch.Producer, out var parked) && parked.Find(group => group.Number == batch.Number) is { } resumed)
         {
-            parked.Remove(begun);
-            begun.Resume(owner, batch);
-            return begun;
+            parked.Remove(resumed);
+            resumed.Resume(owner, batch);
+            return resumed;
         }
 
+        isBegun = true;
         var group = _spare.TryPop(out var spare) ? spare : new BatchPublishes(policy);
         group.Begin(owner, batch);
         return group;

@@ -5,12 +5,14 @@ using BatchKit.Transports;
 namespace BatchKit.Mqtt.Publishing;
 
 /// <summary>Everything that is to be published, in order: writes it to the connection as the window allows, takes the acknowledgements, and after a lost connection sends again what has none.</summary>
-internal sealed class PublishQueue : IConnectionUser, IPacketSource, IPacketHandler
+internal sealed class PublishQueue : IConnectionUser, IPacketSource, IPacketHandler, IDisposable
 {
     private readonly MqttOptions _options;
     private readonly string _target;
     private readonly TimeProvider _timeProvider;
     private readonly TopicPolicy _policy;
+    private readonly Action<object?, CancellationToken> _cancel;
+    private readonly TimerCallback _timeOut;
     private readonly Lock _gate = new();
 
     // Guarded by _gate, and so is what they hold.
@@ -30,6 +32,7 @@ internal sealed class PublishQueue : IConnectionUser, IPacketSource, IPacketHand
         _target = options.Server.GetLeftPart(UriPartial.Authority);
         _timeProvider = timeProvider;
         _policy = new TopicPolicy(options);
+        (_cancel, _timeOut) = (Cancel, TimeOut);
         _parked = new ParkedBatches(_policy);
         _session = new PublishSession(options, _sends);
         _whyNotConnected = $"There is no connection to {_target} yet.";
@@ -42,10 +45,8 @@ internal sealed class PublishQueue : IConnectionUser, IPacketSource, IPacketHand
         {
             ObjectDisposedException.ThrowIf(_isClosed, typeof(MqttTransport));
             send = _pool.TakeBatchSend() ?? new BatchSend(this, _parked);
-            send.Begin(batches.Span);
+            _session.Accept(send.Begin(batches.Span));
             _sends.Add(send);
-            foreach (var batch in batches.Span)
-                _session.Accept(batch.Count);
         }
 
         Start(send, cancellationToken);
@@ -58,7 +59,7 @@ internal sealed class PublishQueue : IConnectionUser, IPacketSource, IPacketHand
         lock (_gate)
         {
             ObjectDisposedException.ThrowIf(_isClosed, typeof(MqttTransport));
-            send = _pool.TakeMessageSend() ?? new MessageSend(this, _policy, _timeProvider, TimeOut);
+            send = _pool.TakeMessageSend() ?? new MessageSend(this, _policy, _timeProvider, _timeOut);
             send.Begin(messages, _options.PublishTimeout);
             _sends.Add(send);
             _session.Accept(messages.Length);
@@ -75,7 +76,7 @@ internal sealed class PublishQueue : IConnectionUser, IPacketSource, IPacketHand
     }
 
     /// <summary>Takes nothing more, and gives up what is under way. The connection is closed by then.</summary>
-    public void Close()
+    public void Dispose()
     {
         lock (_gate)
         {
@@ -161,7 +162,7 @@ internal sealed class PublishQueue : IConnectionUser, IPacketSource, IPacketHand
 
     private void Start(PublishSend send, CancellationToken cancellationToken)
     {
-        send.Watch(cancellationToken, Cancel);
+        send.Watch(_cancel, cancellationToken);
         _output?.Flush();
     }
 
@@ -178,7 +179,10 @@ internal sealed class PublishQueue : IConnectionUser, IPacketSource, IPacketHand
     {
         var send = (PublishSend)state!;
         lock (_gate)
-            _sends.GiveUp(send, !_session.IsConnected ? new IOException(_whyNotConnected, new OperationCanceledException(cancellationToken)) : new OperationCanceledException(cancellationToken));
+        {
+            var cancelled = new OperationCanceledException(cancellationToken);
+            _sends.GiveUp(send, _session.IsConnected ? cancelled : new IOException(_whyNotConnected, cancelled));
+        }
     }
 
     private void TimeOut(object? state)
@@ -186,9 +190,10 @@ internal sealed class PublishQueue : IConnectionUser, IPacketSource, IPacketHand
         var send = (MessageSend)state!;
         lock (_gate)
         {
-            if (send.IsPast(_options.PublishTimeout))
-                _sends.GiveUp(send, !_session.IsConnected ? new IOException(_whyNotConnected) : new TimeoutException(
-                    $"{_target} did not acknowledge everything within {_options.PublishTimeout} ({nameof(MqttOptions.PublishTimeout)})."));
+            if (!send.IsPast(_options.PublishTimeout))
+                return;
+            var late = new TimeoutException($"{_target} did not acknowledge everything within {_options.PublishTimeout} ({nameof(MqttOptions.PublishTimeout)}).");
+            _sends.GiveUp(send, _session.IsConnected ? late : new IOException(_whyNotConnected, late));
         }
     }
 }

@@ -29,7 +29,7 @@ internal abstract class PublishSend
     public void GiveUp(Exception cause) => Complete(cause);
 
     /// <summary>Watches the caller's token; not under the lock, because a cancelled one calls back at once.</summary>
-    public void Watch(CancellationToken cancellationToken, Action<object?, CancellationToken> giveUp)
+    public void Watch(Action<object?, CancellationToken> giveUp, CancellationToken cancellationToken)
     {
         if (cancellationToken.CanBeCanceled)
             _registration = cancellationToken.UnsafeRegister(giveUp, this);

@@ -2,20 +2,229 @@ namespace BatchKit.Mqtt.Connections;
 
 /// <summary>Writes a connection's packets: what was appended (pings, acknowledgements), then what the source has, all in one write. One write at a time.</summary>
 /// <remarks>Whoever has something calls <see cref="Flush"/>. That writes on the caller's thread as long as the network takes it at once, and goes on by itself when it does not.</remarks>
-internal sealed class PacketOutput
+internal sealed class PacketOutput : IThreadPoolWorkItem, IDisposable
 {
+    // A caller has other work to do (the reader: to read): after so many writes in a row the thread pool takes over.
+    private const int MaxWritesPerCaller = 4;
+
+    // The acknowledgements of all the packet ids there are, and as much again: only a broker that breaks the Receive Maximum and reads nothing gets there.
+    private const int MaxAppendedBytes = 2 * PubackBytesOfAllIds;
+    private const int PubackBytesOfAllIds = 4 * (ushort.MaxValue + 1);
+
+    private readonly Stream _stream;
+    private readonly IPacketSource? _source;
+    private readonly TimeProvider _timeProvider;
+    private readonly Action _resume;
+    private readonly TaskCompletionSource _failed = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private readonly TaskCompletionSource _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+    // Guards the fields of this group.
+    private readonly Lock _lock = new();
+    private byte[] _appended = new byte[256];
+    private int _appendedLength;
+    private bool _isDirty;
+    private bool _isWriting;
+    private bool _isClosed;
+
+    // The writer's: whoever set _isWriting. After a failure nobody unsets it.
+    private readonly PacketBuffer _buffer = new();
+    private bool _asksSource;
+    private ValueTask _write;
+
+    private long _lastWrite;
+
+    private enum WriteStep
+    {
+        Collect,
+        Send,
+        Complete,
+    }
+
     /// <summary>Makes an output over a stream that is the connection's.</summary>
-    public PacketOutput(Stream stream, IPacketSource? source) => throw new NotSupportedException();
+    public PacketOutput(Stream stream, IPacketSource? source, TimeProvider? timeProvider = null)
+    {
+        _stream = stream;
+        _source = source;
+        _timeProvider = timeProvider ?? TimeProvider.System;
+        _lastWrite = _timeProvider.GetTimestamp();
+        _resume = () => Write(WriteStep.Complete);
+    }
 
     /// <summary>Completes with the error that ended writing. Never succeeds.</summary>
-    public Task Failed => throw new NotSupportedException();
+    public Task Failed => _failed.Task;
+
+    /// <summary>The timestamp of the last write's start.</summary>
+    public long LastWrite => Interlocked.Read(ref _lastWrite);
 
     /// <summary>Queues a whole small packet for the next write, ahead of the source's.</summary>
-    public void Append(ReadOnlySpan<byte> packet) => throw new NotSupportedException();
+    public void Append(ReadOnlySpan<byte> packet)
+    {
+        lock (_lock)
+        {
+            if (_isClosed)
+                return;
+            if (_appendedLength == 0 || _appendedLength + packet.Length <= MaxAppendedBytes)
+            {
+                AppendLocked(packet);
+                return;
+            }
+        }
+
+        Fail(new IOException($"The broker does not read: {MaxAppendedBytes} bytes of acknowledgements wait for it."));
+    }
 
     /// <summary>Writes what there is, unless a write is under way, which then goes on with it.</summary>
-    public void Flush() => throw new NotSupportedException();
+    public void Flush()
+    {
+        lock (_lock)
+        {
+            if (_isClosed)
+                return;
+            _isDirty = true;
+            if (_isWriting)
+                return;
+            _isWriting = true;
+        }
+
+        Write(WriteStep.Collect);
+    }
 
     /// <summary>Takes nothing more, and completes when the write under way has ended. The source is not called after that.</summary>
-    public Task CloseAsync() => throw new NotSupportedException();
+    /// <param name="last">A packet to write before that, behind those that were appended; none when empty.</param>
+    public Task CloseAsync(ReadOnlySpan<byte> last = default)
+    {
+        lock (_lock)
+        {
+            if (_isClosed)
+                return _ended.Task;
+            AppendLocked(last);
+            _isClosed = true;
+            if (_isWriting)
+                return _ended.Task;
+            _isWriting = true;
+        }
+
+        Write(WriteStep.Collect);
+        return _ended.Task;
+    }
+
+    /// <summary>Gives the memory back; after <see cref="CloseAsync"/> has completed.</summary>
+    public void Dispose() => _buffer.Dispose();
+
+    void IThreadPoolWorkItem.Execute() => Write(WriteStep.Send);
+
+    private void AppendLocked(ReadOnlySpan<byte> packet)
+    {
+        if (_appended.Length - _appendedLength < packet.Length)
+            Array.Resize(ref _appended, Math.Max(2 * _appended.Length, _appendedLength + packet.Length));
+        packet.CopyTo(_appended.AsSpan(_appendedLength));
+        _appendedLength += packet.Length;
+    }
+
+    private void Write(WriteStep next)
+    {
+        try
+        {
+            if (next == WriteStep.Complete)
+                CompleteWrite();
+            if (next == WriteStep.Send && !TrySend())
+                return;
+            for (var writes = 0; TryCollect(); writes++)
+            {
+                if (writes == MaxWritesPerCaller)
+                {
+                    ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
+                    return;
+                }
+
+                if (!TrySend())
+                    return;
+            }
+        }
+        catch (Exception exception)
+        {
+            Fail(exception);
+            End();
+        }
+    }
+
+    // False when there is nothing, and this writer is none any more.
+    private bool TryCollect()
+    {
+        while (true)
+        {
+            lock (_lock)
+            {
+                TakeAppended();
+                _isDirty = false;
+                _asksSource = !_isClosed && _source is not null;
+            }
+
+            if (_asksSource)
+                _source!.Fill(_buffer);
+            if (!_buffer.IsEmpty)
+                return true;
+            lock (_lock)
+            {
+                if (_appendedLength > 0 || (_isDirty && !_isClosed))
+                    continue;
+                _isWriting = false;
+                if (!_isClosed)
+                    return false;
+            }
+
+            End();
+            return false;
+        }
+    }
+
+    private void TakeAppended()
+    {
+        if (_appendedLength == 0)
+            return;
+        _buffer.TryReserve(_appendedLength, out var room);
+        _appended.AsSpan(0, _appendedLength).CopyTo(room);
+        _buffer.Advance(_appendedLength);
+        _appendedLength = 0;
+    }
+
+    // False when the network does not take it at once: then the write's completion goes on.
+    private bool TrySend()
+    {
+        Interlocked.Exchange(ref _lastWrite, _timeProvider.GetTimestamp());
+        _write = _stream.WriteAsync(_buffer.Bytes);
+        if (!_write.IsCompleted)
+        {
+            _write.ConfigureAwait(false).GetAwaiter().UnsafeOnCompleted(_resume);
+            return false;
+        }
+
+        CompleteWrite();
+        return true;
+    }
+
+    private void CompleteWrite()
+    {
+        // It always is, here; taking the result lets the stream use its operation again.
+        var write = _write;
+        if (write.IsCompleted)
+            write.GetAwaiter().GetResult();
+        _buffer.Clear();
+        if (_asksSource)
+            _source!.CompleteWrite();
+    }
+
+    private void Fail(Exception exception)
+    {
+        // Read, so that an error that nobody waits for is not reported as forgotten.
+        if (_failed.TrySetException(exception))
+            _ = _failed.Task.Exception;
+    }
+
+    private void End()
+    {
+        lock (_lock)
+            _isClosed = true;
+        _ended.TrySetResult();
+    }
 }

@@ -1,0 +1,123 @@
+using System.Globalization;
+using System.Net.Sockets;
+using System.Security.Authentication;
+using BatchKit.Mqtt.Packets;
+
+namespace BatchKit.Mqtt.Connections;
+
+/// <summary>Makes sentences from what went wrong while connecting: which broker, what, and what to change.</summary>
+internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options)
+{
+    public MqttConnectException Explain(Exception exception, ConnectAttempt attempt, bool isTimeout)
+    {
+        if (attempt.CertificateComplaint is { } complaint)
+            return Refusal($"The broker at {address.Target} is not trusted: its certificate {complaint}.", exception);
+        if (exception is MqttConnectException known)
+            return new MqttConnectException($"The broker at {address.Target} can't be spoken to. {known.Message}", known.ReasonCode, known) { IsRefusal = known.IsRefusal };
+        if (isTimeout)
+            return new MqttConnectException(DescribeTimeout(attempt.Stage), reasonCode: null, exception);
+        if (exception is MqttProtocolException own && attempt.Stage == ConnectStage.Credentials)
+            return Refusal($"No connection to {address.Target}: CONNECT can't be written. {own.Message}", exception);
+        if (exception is MqttProtocolException protocol)
+            return new MqttConnectException($"The broker at {address.Target} gave no valid answer: {protocol.Message}", protocol.ReasonCode, exception);
+        return attempt.Stage switch
+        {
+            // Its message may hold anything, and is not repeated.
+            ConnectStage.Credentials => new MqttConnectException(
+                $"No connection to {address.Target}: {nameof(MqttOptions.CredentialsProvider)} failed with {exception.GetType().Name}.", reasonCode: null, exception),
+            ConnectStage.Network => new MqttConnectException(DescribeNetwork(exception), reasonCode: null, exception),
+            ConnectStage.WebSocket => new MqttConnectException(
+                $"The broker at {address.Target} took no WebSocket for MQTT: {StreamFaults.Describe(exception)}", reasonCode: null, exception),
+            _ => address.UsesTls ? ExplainTls(exception, attempt.Stage) : ExplainSilence(exception),
+        };
+    }
+
+    /// <summary>Says what the CONNACK says.</summary>
+    public MqttConnectException Refuse(ConnackPacket connack)
+    {
+        var code = connack.ReasonCode;
+        var says = connack.Reason is { } reason ? $" It says: {MqttTopics.Show(reason)}." : "";
+        var remedy = code switch
+        {
+            MqttReasonCode.BadUserNameOrPassword or MqttReasonCode.NotAuthorized =>
+                $" Check {nameof(MqttOptions.UserName)} and {nameof(MqttOptions.Password)}, or {nameof(MqttOptions.CredentialsProvider)}.",
+            MqttReasonCode.UnsupportedProtocolVersion => $" It does not speak this {nameof(MqttOptions.Version)}.",
+            MqttReasonCode.ClientIdentifierNotValid => $" Set another {nameof(MqttOptions.ClientId)}.",
+            _ => "",
+        };
+        var text = string.Create(CultureInfo.InvariantCulture, $"The broker at {address.Target} refused the connection: {code} (0x{(int)code:X2}).{remedy}{says}");
+        return new MqttConnectException(text, code) { IsRefusal = !IsPassing(code) };
+    }
+
+    private static MqttConnectException Refusal(string text, Exception exception) => new(text, reasonCode: null, exception) { IsRefusal = true };
+
+    private static bool IsPassing(MqttReasonCode code) => code is MqttReasonCode.UnspecifiedError or MqttReasonCode.ImplementationSpecificError
+        or MqttReasonCode.ServerUnavailable or MqttReasonCode.ServerBusy or MqttReasonCode.ServerShuttingDown or MqttReasonCode.QuotaExceeded
+        or MqttReasonCode.ConnectionRateExceeded or MqttReasonCode.UseAnotherServer;
+
+    private string DescribeTimeout(ConnectStage stage)
+    {
+        var limit = string.Create(CultureInfo.InvariantCulture, $"within {options.ConnectTimeout} ({nameof(MqttOptions.ConnectTimeout)})");
+        return stage switch
+        {
+            ConnectStage.Credentials => $"No connection to {address.Target}: {nameof(MqttOptions.CredentialsProvider)} did not answer {limit}.",
+            ConnectStage.Network => $"The broker at {address.Target} did not answer {limit}.",
+            ConnectStage.Tls => $"The broker at {address.Target} did not finish the TLS handshake {limit}: it may speak no TLS on this port.",
+            ConnectStage.WebSocket => $"The broker at {address.Target} did not finish the WebSocket handshake {limit}.",
+            _ => $"The broker at {address.Target} took the connection and did not answer CONNECT {limit}.",
+        };
+    }
+
+    private string DescribeNetwork(Exception exception)
+    {
+        var socketError = FindCause<SocketException>(exception)?.SocketErrorCode;
+        return socketError switch
+        {
+            SocketError.HostNotFound or SocketError.NoData or SocketError.TryAgain => $"The broker at {address.Target} was not found: the name is not known.",
+            SocketError.ConnectionRefused => $"The broker at {address.Target} can't be reached: the connection was refused, so nothing listens there.",
+            SocketError.TimedOut => $"The broker at {address.Target} can't be reached: it does not answer.",
+            _ => $"The broker at {address.Target} can't be reached: {StreamFaults.Describe(exception)}",
+        };
+    }
+
+    private MqttConnectException ExplainSilence(Exception exception)
+    {
+        var how = exception is EndOfStreamException ? "closed the connection in place of an answer" : $"broke the connection in place of an answer ({StreamFaults.Describe(exception).TrimEnd('.')})";
+        return new MqttConnectException(
+            $"The broker at {address.Target} {how}: it may want TLS on this port (mqtts:// or wss://), or not speak this {nameof(MqttOptions.Version)}.", reasonCode: null, exception);
+    }
+
+    private MqttConnectException ExplainTls(Exception exception, ConnectStage stage)
+    {
+        var cause = StreamFaults.Describe(exception);
+        if (Says(cause, "certificate required"))
+            return Refusal($"The broker at {address.Target} wants a client certificate ({nameof(MqttOptions.ClientCertificates)}).", exception);
+        if (Says(cause, "unknown ca") || Says(cause, "bad certificate") || Says(cause, "certificate expired") || Says(cause, "unsupported certificate"))
+            return Refusal($"The broker at {address.Target} did not take the client certificate ({nameof(MqttOptions.ClientCertificates)}): {cause}", exception);
+        if (stage == ConnectStage.Answer)
+        {
+            return new MqttConnectException(
+                $"The broker at {address.Target} closed the connection behind the TLS handshake: it may want a client certificate ({nameof(MqttOptions.ClientCertificates)}).",
+                reasonCode: null, exception);
+        }
+
+        var hint = FindCause<AuthenticationException>(exception) is null || Says(cause, "frame") || Says(cause, "EOF")
+            ? "it may speak no TLS on this port"
+            : $"it may want a client certificate ({nameof(MqttOptions.ClientCertificates)}) or another version of TLS";
+        return new MqttConnectException($"The TLS handshake with the broker at {address.Target} failed: {hint}. {cause}", reasonCode: null, exception);
+    }
+
+    private static bool Says(string text, string words) => text.Contains(words, StringComparison.OrdinalIgnoreCase);
+
+    private static T? FindCause<T>(Exception exception)
+        where T : Exception
+    {
+        for (var cause = exception; cause is not null; cause = cause.InnerException)
+        {
+            if (cause is T found)
+                return found;
+        }
+
+        return null;
+    }
+}

@@ -1,0 +1,96 @@
+using BatchKit.Mqtt.Packets;
+
+namespace BatchKit.Mqtt.Connections;
+
+/// <summary>Reads a connection's packets and hands them on.</summary>
+internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, MqttVersion version, int maxPacketBytes, bool acknowledgesAtOnce, KeepAlive keepAlive)
+    : IDisposable
+{
+    // Held while packets are handled; who ends the connection takes it for good.
+    private readonly SemaphoreSlim _handling = new(1, 1);
+
+    /// <summary>Reads until the connection ends. What was read with the CONNACK comes first.</summary>
+    /// <exception cref="IOException">Or another of a broken stream, or what the handler threw.</exception>
+    public async Task<ConnectionEnd> RunAsync(IPacketHandler handler, CancellationToken cancellationToken)
+    {
+        while (_handling.Wait(0, CancellationToken.None))
+        {
+            try
+            {
+                var end = HandlePackets(handler);
+                await handler.FinishReadAsync(cancellationToken).ConfigureAwait(false);
+                if (end is not null)
+                    return end;
+            }
+            catch (MqttProtocolException exception)
+            {
+                return new ConnectionEnd($"The broker broke the protocol ({exception.ReasonCode}): {exception.Message}", Goodbye: exception.ReasonCode);
+            }
+            finally
+            {
+                _handling.Release();
+            }
+
+            keepAlive.BeginRead();
+            var bytes = await stream.Stream.ReadAsync(input.MakeRoom(), CancellationToken.None).ConfigureAwait(false);
+            if (bytes == 0)
+                return new ConnectionEnd(DescribeClosing());
+            if (acknowledgesAtOnce)
+                stream.AcknowledgeAtOnce();
+            keepAlive.EndRead();
+            input.Advance(bytes);
+        }
+
+        return new ConnectionEnd("It was stopped.");
+    }
+
+    /// <summary>Completes when the handler is not busy, and will not be called again.</summary>
+    public Task StopHandlingAsync() => _handling.WaitAsync();
+
+    /// <summary>Reads what still comes, for nobody, to its end: bytes left unread would turn the closing into a reset that may overtake the goodbye.</summary>
+    public async Task DiscardAsync()
+    {
+        do
+            input.Consume(input.Unread.Length);
+        while (await stream.Stream.ReadAsync(input.MakeRoom(), CancellationToken.None).ConfigureAwait(false) > 0);
+    }
+
+    public void Dispose() => _handling.Dispose();
+
+    private ConnectionEnd? HandlePackets(IPacketHandler handler)
+    {
+        while (PacketHeader.TryRead(input.Unread, maxPacketBytes, out var header, out var headerBytes) && input.Unread.Length - headerBytes >= header.BodyBytes)
+        {
+            var body = input.Unread.Slice(headerBytes, header.BodyBytes);
+            input.Consume(headerBytes + header.BodyBytes);
+            switch (header.Type)
+            {
+                case PacketType.Pingresp:
+                    break;
+                case PacketType.Disconnect:
+                    return ReadNotice(body);
+                case PacketType.Connect or PacketType.Connack or PacketType.Subscribe or PacketType.Unsubscribe or PacketType.Pingreq or PacketType.Auth:
+                    throw new MqttProtocolException(MqttReasonCode.ProtocolError, $"{header.Type} is not for a client that is connected.");
+                default:
+                    handler.Handle(header, body);
+                    break;
+            }
+        }
+
+        return null;
+    }
+
+    private ConnectionEnd ReadNotice(ReadOnlySpan<byte> body)
+    {
+        var code = DisconnectPacket.Read(body, version, out var reason);
+        var says = reason is null ? "" : $" It says: {MqttTopics.Show(reason)}.";
+        return code == MqttReasonCode.SessionTakenOver
+            ? new ConnectionEnd($"The session was taken over by another connection with the same client id.{says}", Notice: code)
+            : new ConnectionEnd($"The broker ended the connection: {code} (0x{(int)code:X2}).{says}", Notice: code);
+    }
+
+    private string DescribeClosing() =>
+        version == MqttVersion.V5
+            ? "The broker closed the connection without a reason."
+            : "The broker closed the connection. MQTT 3.1.1 names no reason: perhaps another connection has the same client id.";
+}

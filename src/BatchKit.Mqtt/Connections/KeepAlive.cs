@@ -1,0 +1,83 @@
+namespace BatchKit.Mqtt.Connections;
+
+/// <summary>Pings a broker when there was silence for the keep-alive time, and says when a connection is dead (MQTT 5, section 3.1.2.10).</summary>
+/// <remarks>
+/// Silence on either side is enough for a ping: who only publishes with QoS 0 would never see a dead broker otherwise. While packets are being handled nothing is read, so
+/// silence then says nothing about the broker.
+/// </remarks>
+internal sealed class KeepAlive
+{
+    private const long NotReading = -1;
+
+    private readonly TimeSpan _interval;
+    private readonly PacketOutput _output;
+    private readonly TimeProvider _timeProvider;
+
+    // The reader's; the watcher reads them.
+    private long _readingSince = NotReading;
+    private long _lastArrival;
+    private long _arrivals;
+
+    // The watcher's.
+    private bool _isPinging;
+    private long _lastPing;
+    private long _arrivalsAtPing;
+
+    public KeepAlive(TimeSpan interval, PacketOutput output, TimeProvider timeProvider)
+    {
+        _interval = interval;
+        _output = output;
+        _timeProvider = timeProvider;
+        _lastArrival = timeProvider.GetTimestamp();
+    }
+
+    private static ReadOnlySpan<byte> PingRequest => [0xC0, 0];
+
+    public void BeginRead() => Volatile.Write(ref _readingSince, _timeProvider.GetTimestamp());
+
+    public void EndRead()
+    {
+        Volatile.Write(ref _lastArrival, _timeProvider.GetTimestamp());
+        Volatile.Write(ref _arrivals, _arrivals + 1);
+        Volatile.Write(ref _readingSince, NotReading);
+    }
+
+    /// <summary>Keeps the connection alive.</summary>
+    /// <returns>Why it is dead, once it is.</returns>
+    public async Task<string> WatchAsync(CancellationToken cancellationToken)
+    {
+        while (true)
+        {
+            var pause = Check();
+            if (pause <= TimeSpan.Zero)
+                return $"The broker was silent for {_interval / 2} after a ping.";
+            await Task.Delay(pause, _timeProvider, cancellationToken).ConfigureAwait(false);
+        }
+    }
+
+    // The time until the next check; none when the connection is dead.
+    private TimeSpan Check()
+    {
+        var readingSince = Volatile.Read(ref _readingSince);
+        if (_isPinging && Volatile.Read(ref _arrivals) != _arrivalsAtPing)
+            _isPinging = false;
+        if (_isPinging && readingSince != NotReading)
+            return (_interval / 2) - _timeProvider.GetElapsedTime(Math.Max(_lastPing, readingSince));
+
+        var quietSince = readingSince == NotReading ? _output.LastWrite : Math.Min(_output.LastWrite, Volatile.Read(ref _lastArrival));
+        var pause = _interval - _timeProvider.GetElapsedTime(quietSince);
+        if (pause > TimeSpan.Zero)
+            return _isPinging && pause > _interval / 2 ? _interval / 2 : pause;
+        Ping();
+        return _interval / 2;
+    }
+
+    private void Ping()
+    {
+        _isPinging = true;
+        _lastPing = _timeProvider.GetTimestamp();
+        _arrivalsAtPing = Volatile.Read(ref _arrivals);
+        _output.Append(PingRequest);
+        _output.Flush();
+    }
+}

@@ -1,0 +1,111 @@
+using BatchKit.Mqtt.Packets;
+
+namespace BatchKit.Mqtt.Connections;
+
+/// <summary>Makes connections from the options.</summary>
+internal sealed class MqttConnector
+{
+    private readonly MqttOptions _options;
+    private readonly string _clientId;
+    private readonly uint _sessionExpiry;
+    private readonly uint? _lastSessionExpiry;
+    private readonly MqttWill? _will;
+    private readonly TimeProvider _timeProvider;
+    private readonly BrokerAddress _address;
+    private readonly ConnectFailures _failures;
+
+    /// <param name="options">The settings.</param>
+    /// <param name="clientId">The client id.</param>
+    /// <param name="sessionExpiry">In CONNECT.</param>
+    /// <param name="endsSession">True has the goodbye end the session, which nobody would take up again.</param>
+    /// <param name="will">The will; its QoS and retain are set.</param>
+    /// <param name="timeProvider">The time.</param>
+    public MqttConnector(MqttOptions options, string clientId, TimeSpan sessionExpiry, bool endsSession, MqttWill? will, TimeProvider timeProvider)
+    {
+        _options = options;
+        _clientId = clientId;
+        _sessionExpiry = (uint)Math.Ceiling(sessionExpiry.TotalSeconds);
+        _lastSessionExpiry = endsSession && _sessionExpiry > 0 ? 0 : null;
+        _will = will;
+        _timeProvider = timeProvider;
+        _address = new BrokerAddress(options.Server);
+        _failures = new ConnectFailures(_address, options);
+    }
+
+    /// <summary>The broker for a person, without secrets.</summary>
+    public string Target => _address.Target;
+
+    /// <summary>Connects, within <see cref="MqttOptions.ConnectTimeout"/>.</summary>
+    /// <exception cref="MqttConnectException">It could not be reached, or said no.</exception>
+    public async Task<MqttConnection> ConnectAsync(bool cleanStart, CancellationToken cancellationToken)
+    {
+        // 3.1.1 has one flag for both: the session is forgotten now, and again at the end (its section 3.1.2.4). So what is to last takes a second connection.
+        if (_options.Version == MqttVersion.V311 && _sessionExpiry > 0 && cleanStart)
+            await using (await ConnectOnceAsync(cleanStart: true, cancellationToken).ConfigureAwait(false))
+                cleanStart = false;
+        return await ConnectOnceAsync(cleanStart || (_options.Version == MqttVersion.V311 && _sessionExpiry == 0), cancellationToken).ConfigureAwait(false);
+    }
+
+    private async Task<MqttConnection> ConnectOnceAsync(bool cleanStart, CancellationToken cancellationToken)
+    {
+        using var limit = new CancellationTokenSource(_options.ConnectTimeout, _timeProvider);
+        using var either = CancellationTokenSource.CreateLinkedTokenSource(limit.Token, cancellationToken);
+        var attempt = new ConnectAttempt(_address, _options, _timeProvider);
+        try
+        {
+            return await ConnectAsync(attempt, cleanStart, either.Token).ConfigureAwait(false);
+        }
+        catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
+        {
+            throw _failures.Explain(exception, attempt, limit.IsCancellationRequested);
+        }
+    }
+
+    private async Task<MqttConnection> ConnectAsync(ConnectAttempt attempt, bool cleanStart, CancellationToken cancellationToken)
+    {
+        var credentials = await attempt.FindCredentialsAsync(cancellationToken).ConfigureAwait(false);
+        var connect = ConnectPacket.Write(Describe(credentials, cleanStart));
+        try
+        {
+            return await ConnectAsync(attempt, connect, cancellationToken).ConfigureAwait(false);
+        }
+        finally
+        {
+            // It holds the password.
+            Array.Clear(connect);
+        }
+    }
+
+    private async Task<MqttConnection> ConnectAsync(ConnectAttempt attempt, byte[] connect, CancellationToken cancellationToken)
+    {
+        var stream = await attempt.DialAsync(cancellationToken).ConfigureAwait(false);
+        var input = new ReadBuffer();
+        try
+        {
+            var connack = await attempt.IntroduceAsync(stream, connect, input, cancellationToken).ConfigureAwait(false);
+            if (connack.ReasonCode >= MqttReasonCode.UnspecifiedError)
+                throw _failures.Refuse(connack);
+            return new MqttConnection(stream, input, connack, _options, Target, _lastSessionExpiry, _timeProvider);
+        }
+        catch
+        {
+            stream.Dispose();
+            input.Dispose();
+            throw;
+        }
+    }
+
+    private ConnectFields Describe(MqttCredentials credentials, bool cleanStart) => new()
+    {
+        Version = _options.Version,
+        ClientId = _clientId,
+        Credentials = credentials,
+        CleanStart = cleanStart,
+        KeepAlive = (ushort)Math.Ceiling(_options.KeepAlive.TotalSeconds),
+        SessionExpiry = _sessionExpiry,
+        ReceiveMaximum = (ushort)_options.ReceiveMaximum,
+        MaxPacketBytes = (uint)_options.MaxPacketBytes,
+        TopicAliasMaximum = 0,
+        Will = _will,
+    };
+}

@@ -1,3 +1,5 @@
+using System.Reflection;
+
 namespace BatchKit.Architecture.Tests;
 
 /// <summary>The repository that these tests were built from.</summary>
@@ -10,6 +12,10 @@ internal static class Repository
     /// <summary>The names of the packages, which are those of the folders in src.</summary>
     public static IReadOnlyList<string> Packages { get; } =
         [.. Directory.GetFiles(In("src"), "*.csproj", SearchOption.AllDirectories).Select(Path.GetFileNameWithoutExtension).Order(StringComparer.Ordinal)!];
+
+    /// <summary>The packages but those that this build left out, because what they stand on can't be restored.</summary>
+    public static IReadOnlyList<string> BuiltPackages { get; } = [.. Packages.Except(
+        typeof(Repository).Assembly.GetCustomAttributes<AssemblyMetadataAttribute>().Where(entry => entry.Key == "LeftOut").Select(entry => entry.Value!), StringComparer.Ordinal)];
 
     public static string In(params ReadOnlySpan<string> parts) => Path.Combine([Root, .. parts]);
 

@@ -1,0 +1,17 @@
+using Microsoft.Extensions.Options;
+
+namespace BatchKit.MQTTnet;
+
+/// <summary>Checks the options by their attributes, in generated code that is safe to trim.</summary>
+[OptionsValidator]
+internal sealed partial class MqttClientTransportOptionsValidator : IValidateOptions<MqttClientTransportOptions>
+{
+    private static readonly MqttClientTransportOptionsValidator Shared = new();
+
+    public static void ThrowIfInvalid(MqttClientTransportOptions options)
+    {
+        var result = Shared.Validate(Options.DefaultName, options);
+        if (result.Failed)
+            throw new OptionsValidationException(Options.DefaultName, typeof(MqttClientTransportOptions), result.Failures);
+    }
+}

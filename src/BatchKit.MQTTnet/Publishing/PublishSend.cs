@@ -1,0 +1,156 @@
+using System.Collections.Immutable;
+using System.Runtime.InteropServices;
+using BatchKit.MQTTnet.Writing;
+using BatchKit.Transports;
+using MQTTnet;
+using MQTTnet.Formatter;
+using MQTTnet.Packets;
+
+namespace BatchKit.MQTTnet.Publishing;
+
+/// <summary>One send: starts its publishes in order, as many as the window has room for, and knows when all have ended and how.</summary>
+internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatch> batches)
+{
+    private readonly BatchPublish?[] _publishes = new BatchPublish?[batches.Length];
+    private readonly TaskCompletionSource _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private readonly int _connection = parts.Watch.Connection;
+
+    // Where to go on; touched by the one who starts.
+    private int _batch;
+    private int _message;
+
+    // One for the starting itself, and one for each publish that has not ended.
+    private int _open = 1;
+
+    /// <summary>Completes when every publish that was started has ended.</summary>
+    public Task Ended => _ended.Task;
+
+    /// <summary>Starts publishes until the window is full.</summary>
+    /// <returns>True when there is nothing more to start.</returns>
+    public bool StartWhileRoom()
+    {
+        // On this thread, what goes through a channel of batched writes leaves together at the end.
+        using var hold = WriteHold.Begin();
+        while (_batch < batches.Length)
+        {
+            if (!StartBatch(batches.Span[_batch]))
+                return false;
+            (_batch, _message) = (_batch + 1, 0);
+        }
+
+        EndOne();
+        return true;
+    }
+
+    /// <summary>Lets what was not started be, after a cancellation: nothing reads the batches any more.</summary>
+    public void Abandon()
+    {
+        _publishes[_batch]?.Stop();
+        _publishes[_batch]?.Release();
+        EndOne();
+    }
+
+    /// <summary>What the send means for each batch, or null when all have their acknowledgement.</summary>
+    public Exception? ToException(Exception? cancellation)
+    {
+        var outcomes = Array.ConvertAll(_publishes, static publish => publish?.Outcome ?? BatchOutcome.Unacknowledged);
+        if (Array.TrueForAll(outcomes, static outcome => outcome == BatchOutcome.Acknowledged))
+            return null;
+        var error = cancellation ?? _publishes.Select(static publish => publish?.Error).FirstOrDefault(static error => error is not null);
+        if (Array.TrueForAll(outcomes, static outcome => outcome == BatchOutcome.Unacknowledged))
+            return cancellation ?? new IOException(error is null ? "The MQTT client connected anew during the send." : $"The MQTT client could not publish: {error.Message}", error);
+        var refusal = _publishes.Select(static publish => publish?.Refusal).FirstOrDefault(static refusal => refusal is not null);
+        return new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), refusal ?? error?.Message ?? "Not every message was acknowledged.", error);
+    }
+
+    private bool StartBatch(MessageBatch batch)
+    {
+        var publish = _publishes[_batch] ??= Open(batch);
+        // Once one has failed, or the client has begun to connect again, what follows would overtake it.
+        if (MustStop())
+            publish.Stop();
+        else if (publish.Refusal is null && !StartMessages(batch, publish))
+            return false;
+        publish.Release();
+        return true;
+    }
+
+    private bool StartMessages(MessageBatch batch, BatchPublish publish)
+    {
+        for (; _message < batch.Count; _message++)
+        {
+            var message = batch[_message];
+            if (PublishSettings.IsControl(message.Header))
+                continue;
+            if (parts.FindFault(batch.Handle.Name!, message) is { } fault)
+            {
+                publish.Refuse(fault);
+                continue;
+            }
+
+            if (!parts.Window.TryEnter())
+                return false;
+            if (MustStop())
+            {
+                parts.Window.Leave();
+                publish.Stop();
+                return true;
+            }
+
+            Start(batch, publish);
+        }
+
+        return true;
+    }
+
+    private BatchPublish Open(MessageBatch batch)
+    {
+        var publish = new BatchPublish(batch);
+        if (TopicNames.FindFault(batch.Handle, parts.AllowSystemTopics) is { } fault)
+            publish.Refuse(fault);
+        return publish;
+    }
+
+    private void Start(MessageBatch batch, BatchPublish publish)
+    {
+        var start = _message == 0 ? 0 : batch.MessageEnds[_message - 1];
+        var payload = publish.Payload[start..batch.MessageEnds[_message]];
+        // Versions before 5 have no properties, and the client throws where one is set.
+        var header = parts.Client.Options?.ProtocolVersion == MqttProtocolVersion.V500 && batch.HasHeaders ? batch.Headers[_message] : null;
+        var properties = PublishSettings.HasProperties(header) ? parts.Lists.Rent() : null;
+        publish.Hold();
+        Interlocked.Increment(ref _open);
+        _ = PublishAsync(publish, parts.Settings.Make(batch.Handle.Name!, payload, header, properties), properties);
+    }
+
+    // Owned by the count of those open, which the send awaits. Never cancelled: a cancelled write may stop inside a packet, and a late acknowledgement
+    // ends the connection of clients before 5.2.
+    private async Task PublishAsync(BatchPublish publish, MqttApplicationMessage message, List<MqttUserProperty>? properties)
+    {
+        try
+        {
+            publish.Settle(await parts.Client.PublishAsync(message, CancellationToken.None).ConfigureAwait(false));
+        }
+        catch (Exception exception)
+        {
+            publish.Fail(exception);
+            Volatile.Write(ref _hasFailed, true);
+        }
+
+        if (properties is not null)
+            parts.Lists.Return(properties);
+        publish.Release();
+        parts.Window.Leave();
+        EndOne();
+    }
+
+    private bool _hasFailed;
+
+    private bool MustStop() => Volatile.Read(ref _hasFailed) || parts.Watch.Connection != _connection;
+
+    private void EndOne()
+    {
+        if (Interlocked.Decrement(ref _open) == 0)
+            _ended.SetResult();
+    }
+}

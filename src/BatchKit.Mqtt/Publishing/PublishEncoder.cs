@@ -1,14 +1,12 @@
-using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt.Publishing;
 
 /// <summary>Writes PUBLISH packets for one connection, within its broker's limits.</summary>
-internal sealed class PublishEncoder(MqttConnection connection, MqttOptions options)
+internal sealed class PublishEncoder(ConnackPacket limits, MqttVersion version, string target, MqttOptions options)
 {
-    private readonly ConnackPacket _limits = connection.Limits;
-    private readonly long _maxPacketBytes = Math.Min(connection.Limits.MaxPacketBytes, options.MaxPacketBytes);
-    private readonly TopicAliases _aliases = new(Math.Min(connection.Limits.TopicAliasMaximum, options.MaxTopicAliases));
+    private readonly long _maxPacketBytes = Math.Min(limits.MaxPacketBytes, options.MaxPacketBytes);
+    private readonly TopicAliases _aliases = new(Math.Min(limits.TopicAliasMaximum, options.MaxTopicAliases));
 
     /// <summary>Why this broker does not take the message; a plain success when it may.</summary>
     /// <param name="fields">The message.</param>
@@ -16,24 +14,17 @@ internal sealed class PublishEncoder(MqttConnection connection, MqttOptions opti
     public MqttPublishResult Check(in PublishFields fields, out int bytes)
     {
         bytes = 0;
-        if (fields.QualityOfService > _limits.MaximumQualityOfService)
-            return new MqttPublishResult(MqttReasonCode.QoSNotSupported, $"{connection.Target} takes QoS {(int)_limits.MaximumQualityOfService} at most.");
-        if (fields.Retain && !_limits.IsRetainAvailable)
-            return new MqttPublishResult(MqttReasonCode.RetainNotSupported, $"{connection.Target} keeps no retained messages.");
+        if (fields.QualityOfService > limits.MaximumQualityOfService)
+            return new MqttPublishResult(MqttReasonCode.QoSNotSupported, $"{target} takes QoS {(int)limits.MaximumQualityOfService} at most.");
+        if (fields.Retain && !limits.IsRetainAvailable)
+            return new MqttPublishResult(MqttReasonCode.RetainNotSupported, $"{target} keeps no retained messages.");
+        if (PublishPacket.FindFault(fields, version) is { } fault)
+            return new MqttPublishResult(MqttReasonCode.MalformedPacket, fault);
         var (alias, isKnown) = _aliases.Find(fields.Topic);
-        long packetBytes;
-        try
-        {
-            packetBytes = PublishPacket.Measure(fields, connection.Version, alias, isKnown);
-        }
-        catch (MqttProtocolException exception)
-        {
-            return new MqttPublishResult(exception.ReasonCode, exception.Message);
-        }
-
+        var packetBytes = PublishPacket.Measure(fields, version, alias, isKnown);
         if (packetBytes > _maxPacketBytes)
         {
-            var limit = _limits.MaxPacketBytes < options.MaxPacketBytes ? $"{connection.Target} takes" : $"{nameof(MqttOptions.MaxPacketBytes)} allows";
+            var limit = limits.MaxPacketBytes < options.MaxPacketBytes ? $"{target} takes" : $"{nameof(MqttOptions.MaxPacketBytes)} allows";
             return new MqttPublishResult(
                 MqttReasonCode.PacketTooLarge, $"A message for {MqttTopics.Show(fields.Topic)} needs a packet of {packetBytes} bytes, and {limit} {_maxPacketBytes} at most.");
         }
@@ -46,7 +37,7 @@ internal sealed class PublishEncoder(MqttConnection connection, MqttOptions opti
     public void Write(Span<byte> room, in PublishFields fields, ushort packetId, bool isDuplicate)
     {
         var (alias, isKnown) = _aliases.Find(fields.Topic);
-        PublishPacket.Write(room, fields, connection.Version, packetId, isDuplicate, alias, isKnown);
+        PublishPacket.Write(room, fields, version, packetId, isDuplicate, alias, isKnown);
         if (alias > 0 && !isKnown)
             _aliases.Learn(fields.Topic, alias);
     }

@@ -106,9 +106,7 @@ internal sealed class PublishQueue : IConnectionUser, IPacketSource, IPacketHand
 
     public async Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken)
     {
-        lock (_gate)
-            _session.Connect(connection);
-
+        Connect(connection.Limits, connection.Version, connection.Target);
         var reason = "It ended with an error.";
         try
         {
@@ -121,6 +119,21 @@ internal sealed class PublishQueue : IConnectionUser, IPacketSource, IPacketHand
         {
             _output = null;
             Disconnect(reason);
+        }
+    }
+
+    public void Connect(ConnackPacket limits, MqttVersion version, string target)
+    {
+        lock (_gate)
+            _session.Connect(limits, version, target);
+    }
+
+    public void Disconnect(string reason)
+    {
+        lock (_gate)
+        {
+            _session.Disconnect();
+            _whyNotConnected = $"The connection to {_target} was lost: {reason}";
         }
     }
 
@@ -164,15 +177,6 @@ internal sealed class PublishQueue : IConnectionUser, IPacketSource, IPacketHand
     {
         send.Watch(_cancel, cancellationToken);
         _output?.Flush();
-    }
-
-    private void Disconnect(string reason)
-    {
-        lock (_gate)
-        {
-            _session.Disconnect();
-            _whyNotConnected = $"The connection to {_target} was lost: {reason}";
-        }
     }
 
     private void Cancel(object? state, CancellationToken cancellationToken)

@@ -23,11 +23,11 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
 
     public void Accept(int messages) => _counters.Accepted += messages;
 
-    public void Connect(MqttConnection connection)
+    public void Connect(ConnackPacket limits, MqttVersion version, string target)
     {
-        _encoder = new PublishEncoder(connection, options);
-        (_version, _target) = (connection.Version, connection.Target);
-        _window.Restart(Math.Min(options.PublishWindow, connection.Limits.ReceiveMaximum));
+        _encoder = new PublishEncoder(limits, version, target, options);
+        (_version, _target) = (version, target);
+        _window.Restart(Math.Min(options.PublishWindow, limits.ReceiveMaximum));
         _counters.Connects++;
     }
 

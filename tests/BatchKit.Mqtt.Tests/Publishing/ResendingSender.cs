@@ -1,0 +1,80 @@
+using System.Globalization;
+using BatchKit.Mqtt.Publishing;
+using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Mqtt.Tests.Publishing;
+
+/// <summary>Sends like dispatch: one send at a time, and what a cancelled one left goes again, unchanged, before anything newer.</summary>
+internal sealed class ResendingSender(PublishQueue queue, Random random, int topics)
+{
+    private readonly ProducerId _producer = Some.Producer();
+    private MessageBatch[] _batches = [];
+    private Task? _sending;
+    private CancellationTokenSource _cancellation = new();
+    private long _number;
+
+    public int Written { get; private set; }
+
+    public async Task StepAsync()
+    {
+        if (_sending is null)
+        {
+            if (_batches.Length == 0)
+                _batches = [.. Enumerable.Range(0, random.Next(1, 5)).Select(_ => MakeBatch())];
+            Send();
+        }
+        else if (random.Next(60) == 0)
+        {
+            await _cancellation.CancelAsync();
+        }
+
+        if (_sending!.IsCompleted)
+            await SettleAsync();
+    }
+
+    public async Task FinishAsync(Action serve)
+    {
+        while (_batches.Length > 0)
+        {
+            if (_sending is null)
+                Send();
+            serve();
+            if (_sending!.IsCompleted)
+                await SettleAsync();
+        }
+    }
+
+    private MessageBatch MakeBatch()
+    {
+        var topic = OutputHandle.Named($"topic/{random.Next(topics)}");
+        var texts = Enumerable.Range(0, random.Next(1, 20)).Select(_ => (Written++).ToString(CultureInfo.InvariantCulture)).ToArray();
+        return Some.Batch(topic, _producer, ++_number, texts);
+    }
+
+    private void Send()
+    {
+        _cancellation.Dispose();
+        _cancellation = new CancellationTokenSource();
+        _sending = queue.SendAsync(_batches, _cancellation.Token).AsTask();
+    }
+
+    private async Task SettleAsync()
+    {
+        try
+        {
+            await _sending!;
+            _batches = [];
+        }
+        catch (BatchSendException partial)
+        {
+            _batches = [.. _batches.Where((_, index) => partial.Outcomes[index] == BatchOutcome.Unacknowledged)];
+        }
+        catch (Exception exception) when (exception is OperationCanceledException or IOException)
+        {
+            // Nothing was acknowledged: all of it goes again.
+        }
+
+        _sending = null;
+    }
+}

@@ -68,6 +68,14 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
         while (_window.HasResends)
         {
             var (group, index, packetId) = _window.NextResend;
+            if (group.Owner is null)
+            {
+                // Its send was given up before this connection came to it.
+                _window.RemoveResend();
+                group.SendAgain(index);
+                continue;
+            }
+
             var fields = default(PublishFields);
             var result = Check(encoder, group, index, ref fields, out var bytes);
             if (!result.IsSuccess)

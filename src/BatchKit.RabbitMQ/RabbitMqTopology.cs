@@ -1,4 +1,5 @@
 using System.Globalization;
+using BatchKit.Transports;
 using RabbitMQ.Client;
 
 namespace BatchKit.RabbitMQ;
@@ -6,11 +7,13 @@ namespace BatchKit.RabbitMQ;
 /// <summary>Names and declares what frames travel through: one direct exchange, and for each node a queue bound to its number and to all.</summary>
 internal sealed class RabbitMqTopology(RabbitMqOptions options)
 {
-    /// <summary>The routing key that reaches every node.</summary>
-    public const string AllNodesKey = "all";
+    // The routing key that reaches every node.
+    private const string AllNodesKey = "all";
 
     // One exchange for both, because the broker promises order only among messages that took the same channel and exchange.
     public string Exchange { get; } = $"{options.Prefix}.direct";
+
+    public static string RoutingKey(FrameDestination destination) => destination.IsAll ? AllNodesKey : NodeKey(destination.Node);
 
     public static string NodeKey(int node) => node.ToString(CultureInfo.InvariantCulture);
 

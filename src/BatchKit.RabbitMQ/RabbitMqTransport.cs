@@ -52,19 +52,16 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     {
         cancellationToken.ThrowIfCancellationRequested();
         var open = await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
-        var frames = FramePlan.Make(batches, _options);
-        var publishes = new Task<PublishResult>[frames.Count];
+        var frames = FramePlan.Make(batches, _options.MaxFrameBytes, _options.DestinationNode);
+        var publishes = new Task<FrameResult>[frames.Count];
         for (var index = 0; index < publishes.Length; index++)
-            publishes[index] = PublishAsync(open.Channel, frames[index]);
+            publishes[index] = PublishAsync(open, frames[index]);
         var results = await WaitAsync(publishes, open, cancellationToken).ConfigureAwait(false);
-        if (Array.TrueForAll(results, static result => result.Outcome == PublishOutcome.Confirmed))
+        if (Array.TrueForAll(results, static result => result.Outcome == FrameOutcome.Acknowledged))
             return;
-
-        var report = new SendReport(_connection.Target, frames, results);
-        if (report.IsConnectionLost)
+        if (Array.Exists(results, static result => result.Outcome == FrameOutcome.Unknown))
             _connection.Discard(open);
-        var mayComeBack = _timeProvider.GetElapsedTime(open.OpenedTimestamp) < _options.UnroutableGrace;
-        throw report.ToException(batches.Length, mayComeBack);
+        throw FrameReport.ToException(_connection.Target, frames, results, batches.Length);
     }
 
     /// <summary>Closes the connection. Dispose the buffer first: what is being sent fails.</summary>
@@ -86,31 +83,38 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     }
 
     // Reads the batches before its first await only, so that a send that was given up does not touch memory that is used again.
-    private async Task<PublishResult> PublishAsync(IChannel channel, PlannedFrame frame)
+    private async Task<FrameResult> PublishAsync(OpenChannel open, PlannedFrame frame)
     {
         using var encoded = PooledFrame.Encode(frame.Batches);
         if (encoded.Bytes.Length > _options.MaxFrameBytes)
-            return new PublishResult(PublishOutcome.TooLarge);
+            return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} does not fit {nameof(RabbitMqOptions.MaxFrameBytes)}.");
         var properties = new BasicProperties { Persistent = _options.Durable };
         try
         {
             // Never cancelled by a token: that can corrupt the client's tracking of confirms (rabbitmq-dotnet-client, issue 1900).
-            await channel.BasicPublishAsync(_topology.Exchange, frame.Destination.RoutingKey, mandatory: !frame.Destination.IsAll, properties,
-                encoded.Bytes, CancellationToken.None).ConfigureAwait(false);
-            return new PublishResult(PublishOutcome.Confirmed);
+            await open.Channel.BasicPublishAsync(_topology.Exchange, RabbitMqTopology.RoutingKey(frame.Destination), mandatory: !frame.Destination.IsAll,
+                properties, encoded.Bytes, CancellationToken.None).ConfigureAwait(false);
+            return new FrameResult(FrameOutcome.Acknowledged);
         }
-        catch (PublishException exception)
+        catch (PublishException exception) when (exception.IsReturn)
         {
-            return new PublishResult(exception.IsReturn ? PublishOutcome.Returned : PublishOutcome.Nacked);
+            // Shortly after connecting, a node without a queue may yet bring it.
+            var mayComeBack = _timeProvider.GetElapsedTime(open.OpenedTimestamp) < _options.UnroutableGrace;
+            return new FrameResult(mayComeBack ? FrameOutcome.NotTaken : FrameOutcome.Refused, $"{frame.Destination} has no queue: nobody receives there.");
+        }
+        catch (PublishException)
+        {
+            // As when a queue is at a limit that its operator set.
+            return new FrameResult(FrameOutcome.NotTaken, $"The broker could not take a frame for {frame.Destination}.");
         }
         catch (Exception exception)
         {
             // Whatever it is, the broker said neither yes nor no; the send reports it.
-            return new PublishResult(PublishOutcome.Unknown, exception);
+            return new FrameResult(FrameOutcome.Unknown, exception.Message, exception);
         }
     }
 
-    private async ValueTask<PublishResult[]> WaitAsync(Task<PublishResult>[] publishes, OpenChannel open, CancellationToken cancellationToken)
+    private async ValueTask<FrameResult[]> WaitAsync(Task<FrameResult>[] publishes, OpenChannel open, CancellationToken cancellationToken)
     {
         Task all = publishes.Length == 1 ? publishes[0] : Task.WhenAll(publishes);
         try
@@ -127,13 +131,17 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             throw;
         }
 
-        var results = new PublishResult[publishes.Length];
+        var results = new FrameResult[publishes.Length];
         for (var index = 0; index < results.Length; index++)
             results[index] = publishes[index].IsCompleted ? await publishes[index].ConfigureAwait(false) : Late();
         return results;
     }
 
-    private PublishResult Late() => new(PublishOutcome.Unknown, new TimeoutException(_connection.BlockedReason is { } reason
-        ? $"It takes no messages now: {reason}."
-        : $"It did not confirm within {_options.PublishTimeout} ({nameof(RabbitMqOptions.PublishTimeout)})."));
+    private FrameResult Late()
+    {
+        var late = new TimeoutException(_connection.BlockedReason is { } reason
+            ? $"It takes no messages now: {reason}."
+            : $"It did not confirm within {_options.PublishTimeout} ({nameof(RabbitMqOptions.PublishTimeout)}).");
+        return new FrameResult(FrameOutcome.Unknown, late.Message, late);
+    }
 }

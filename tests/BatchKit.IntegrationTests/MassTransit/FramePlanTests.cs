@@ -1,6 +1,7 @@
 using BatchKit.MassTransit;
 using BatchKit.Transports;
 using BatchKit.TransportSpecification.Support;
+using FramePlan = BatchKit.MassTransit.FramePlan;
 
 namespace BatchKit.IntegrationTests.MassTransit;
 

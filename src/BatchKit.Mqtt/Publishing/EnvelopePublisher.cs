@@ -1,0 +1,81 @@
+using BatchKit.Transports;
+
+namespace BatchKit.Mqtt.Publishing;
+
+/// <summary>Publishes a send as frames, each the payload of one QoS 1 message for a node's topic or that of all.</summary>
+/// <param name="publisher">Publishes them in order, and again after a lost connection; receivers drop what comes twice.</param>
+/// <param name="options">The settings.</param>
+/// <param name="target">The broker for a person, without secrets.</param>
+/// <param name="brokersMaxPacketBytes">The broker's limit as far as it is known by now.</param>
+internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions options, string target, Func<uint> brokersMaxPacketBytes)
+{
+    // What a PUBLISH has beside topic and payload: header, topic length, packet id, an empty list of properties.
+    private const int PacketOverheadBytes = 16;
+
+    private readonly string _prefix = options.EnvelopePrefix!;
+
+    public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    {
+        cancellationToken.ThrowIfCancellationRequested();
+        var frames = FramePlan.Make(batches, FindMaxFrameBytes(), options.DestinationNode);
+        var messages = new MqttMessage[frames.Count];
+        var encoded = new PooledFrame[frames.Count];
+        var count = 0;
+        try
+        {
+            for (; count < encoded.Length; count++)
+            {
+                encoded[count] = PooledFrame.Encode(frames[count].Batches);
+                messages[count] = ToMessage(frames[count], encoded[count]);
+            }
+
+            var report = await publisher.PublishManyAsync(messages, cancellationToken).ConfigureAwait(false);
+            if (!report.IsSuccess)
+                throw FrameReport.ToException(target, frames, ToResults(frames, report), batches.Length);
+        }
+        finally
+        {
+            foreach (var frame in encoded.AsSpan(0, count))
+                frame.Dispose();
+        }
+    }
+
+    /// <summary>The most bytes of a frame for which there is a packet.</summary>
+    public static int MaxFrameBytes(long maxPacketBytes, string prefix) =>
+        (int)Math.Max(1, Math.Min(maxPacketBytes, int.MaxValue) - PacketOverheadBytes - MaxTopicBytes(prefix));
+
+    private static int MaxTopicBytes(string prefix) => System.Text.Encoding.UTF8.GetByteCount(EnvelopeTopics.Node(prefix, OutputHandle.MaxNode));
+
+    private int FindMaxFrameBytes() => MaxFrameBytes(Math.Min(options.MaxPacketBytes, brokersMaxPacketBytes()), _prefix);
+
+    // Said here, so that a topic rule made for other messages can't retain a frame or send it with QoS 0.
+    private MqttMessage ToMessage(PlannedFrame frame, PooledFrame encoded) => new(EnvelopeTopics.Of(_prefix, frame.Destination), encoded.Bytes)
+    {
+        QualityOfService = MqttQualityOfService.AtLeastOnce,
+        Retain = false,
+    };
+
+    private static FrameResult[] ToResults(IReadOnlyList<PlannedFrame> frames, MqttPublishReport report)
+    {
+        var results = new FrameResult[frames.Count];
+        for (var index = 0; index < results.Length; index++)
+            results[index] = ToResult(frames[index], report[index]);
+        return results;
+    }
+
+    private static FrameResult ToResult(PlannedFrame frame, MqttPublishResult result)
+    {
+        if (result.IsSuccess)
+            return new FrameResult(FrameOutcome.Acknowledged);
+        var reason = result.Reason ?? $"It answered {result.ReasonCode} to a frame for {frame.Destination}.";
+        return new FrameResult(IsFinal(frame, result.ReasonCode) ? FrameOutcome.Refused : FrameOutcome.NotTaken, reason);
+    }
+
+    private static bool IsFinal(PlannedFrame frame, MqttReasonCode reasonCode) => reasonCode switch
+    {
+        // Until the first connect the broker's limit is not known; several batches find smaller frames when they are sent again.
+        MqttReasonCode.PacketTooLarge => frame.Batches.Length == 1,
+        MqttReasonCode.NotAuthorized or MqttReasonCode.TopicNameInvalid or MqttReasonCode.PayloadFormatInvalid or MqttReasonCode.QoSNotSupported => true,
+        _ => false,
+    };
+}

@@ -1,0 +1,14 @@
+namespace BatchKit.Mqtt.Tests.Publishing;
+
+/// <summary>Keeps what it is given and answers as told.</summary>
+internal sealed class ScriptedPublisher(params MqttPublishResult[] results) : IMqttPublisher
+{
+    public List<(string Topic, byte[] Payload, MqttQualityOfService? QualityOfService, bool? Retain)> Published { get; } = [];
+
+    public ValueTask<MqttPublishReport> PublishManyAsync(ReadOnlyMemory<MqttMessage> messages, CancellationToken cancellationToken = default)
+    {
+        foreach (var message in messages.Span)
+            Published.Add((message.Topic, message.Payload.ToArray(), message.QualityOfService, message.Retain));
+        return ValueTask.FromResult(new MqttPublishReport(messages.Length, results.Length == 0 ? null : results));
+    }
+}

@@ -1,0 +1,114 @@
+using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Tests.Transports;
+
+public sealed class FramePlanTests
+{
+    private const int NoLimit = int.MaxValue;
+
+    private readonly ProducerId _producer = Some.Producer();
+
+    [Fact]
+    public void A_send_for_one_node_is_one_frame()
+    {
+        var frames = FramePlan.Make(new[] { To(1, 1), To(1, 2) }, NoLimit, destinationNode: null);
+
+        var frame = Assert.Single(frames);
+        Assert.Equal((false, 1), (frame.Destination.IsAll, frame.Destination.Node));
+        Assert.Equal([1, 2], Numbers(frame));
+    }
+
+    [Fact]
+    public void Each_node_has_one_frame_and_a_frame_to_all_parts_them()
+    {
+        var frames = FramePlan.Make(new[] { To(1, 1), To(2, 2), To(1, 3), ToAll(4), ToAll(5), To(1, 6) }, NoLimit, destinationNode: null);
+
+        Assert.Equal(["node 1", "node 2", "all nodes", "node 1"], frames.Select(frame => frame.Destination.ToString()));
+        Assert.Equal([[1, 3], [2], [4, 5], [6]], frames.Select(Numbers));
+    }
+
+    [Fact]
+    public void With_a_destination_node_everything_goes_there()
+    {
+        var frames = FramePlan.Make(new[] { To(1, 1), ToAll(2) }, NoLimit, destinationNode: 7);
+
+        var frame = Assert.Single(frames);
+        Assert.Equal(7, frame.Destination.Node);
+        Assert.Equal([1, 2], Numbers(frame));
+    }
+
+    [Fact]
+    public void A_frame_ends_before_it_passes_the_limit()
+    {
+        var one = FrameWriter.Measure([To(1, 1)]);
+
+        var frames = FramePlan.Make(new[] { To(1, 1), To(1, 2), To(1, 3) }, 2 * one, destinationNode: null);
+
+        Assert.Equal([[1, 2], [3]], frames.Select(Numbers));
+    }
+
+    [Fact]
+    public void Two_producers_do_not_share_a_frame()
+    {
+        var other = Some.Batch(Some.Connection(1), Some.Producer(), 1, "x");
+
+        var frames = FramePlan.Make(new[] { To(1, 1), other }, NoLimit, destinationNode: null);
+
+        Assert.Equal(2, frames.Count);
+    }
+
+    [Fact]
+    public void An_acknowledged_frame_and_a_refused_one_are_reported_at_the_places_of_their_batches()
+    {
+        var report = Report([To(1, 1), To(2, 2), To(1, 3)], new FrameResult(FrameOutcome.Acknowledged), new FrameResult(FrameOutcome.Refused, "Gone."));
+
+        var exception = Assert.IsType<BatchSendException>(report);
+        Assert.Equal([BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Acknowledged], exception.Outcomes);
+        Assert.Equal("The broker did not take everything. Gone.", exception.Message);
+    }
+
+    [Fact]
+    public void A_frame_that_was_not_taken_is_sent_again()
+    {
+        var report = Report([To(1, 1), To(2, 2)], new FrameResult(FrameOutcome.NotTaken, "Full."), new FrameResult(FrameOutcome.Acknowledged));
+
+        Assert.Equal([BatchOutcome.Unacknowledged, BatchOutcome.Acknowledged], Assert.IsType<BatchSendException>(report).Outcomes);
+    }
+
+    [Fact]
+    public void A_frame_that_was_not_taken_and_overtaken_is_refused_because_it_would_look_like_a_repeat()
+    {
+        var report = Report([To(1, 1), ToAll(2)], new FrameResult(FrameOutcome.NotTaken, "Full."), new FrameResult(FrameOutcome.Acknowledged));
+
+        Assert.Equal([BatchOutcome.Refused, BatchOutcome.Acknowledged], Assert.IsType<BatchSendException>(report).Outcomes);
+    }
+
+    [Fact]
+    public void A_frame_without_an_answer_is_sent_again_although_a_later_one_was_acknowledged()
+    {
+        var report = Report([To(1, 1), ToAll(2)], new FrameResult(FrameOutcome.Unknown, "Late."), new FrameResult(FrameOutcome.Acknowledged));
+
+        Assert.Equal([BatchOutcome.Unacknowledged, BatchOutcome.Acknowledged], Assert.IsType<BatchSendException>(report).Outcomes);
+    }
+
+    [Fact]
+    public void Nothing_acknowledged_and_nothing_refused_is_an_IOException_with_its_cause()
+    {
+        var cause = new TimeoutException("Late.");
+
+        var report = Report([To(1, 1), To(2, 2)], new FrameResult(FrameOutcome.Unknown, "Late.", cause), new FrameResult(FrameOutcome.NotTaken, "Late."));
+
+        Assert.Equal("The broker did not take everything. Late.", Assert.IsType<IOException>(report).Message);
+        Assert.Same(cause, report.InnerException);
+    }
+
+    private static Exception Report(MessageBatch[] batches, params FrameResult[] results) =>
+        FrameReport.ToException("The broker", FramePlan.Make(batches, NoLimit, destinationNode: null), results, batches.Length);
+
+    private static long[] Numbers(PlannedFrame frame) => [.. frame.Batches.ToArray().Select(batch => batch.Number)];
+
+    private MessageBatch To(int node, long number) => Some.Batch(Some.Connection(node), _producer, number, "x");
+
+    private MessageBatch ToAll(long number) => Some.Batch(Some.Group(), _producer, number, "x");
+}

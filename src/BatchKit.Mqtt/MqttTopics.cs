@@ -1,5 +1,6 @@
 using System.Globalization;
 using System.Text;
+using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt;
 
@@ -90,17 +91,6 @@ internal static class MqttTopics
     {
         if (text.Length == 0)
             return "A topic must not be empty.";
-        if (text.Length > OutputHandle.MaxNameBytes / 3 && Encoding.UTF8.GetByteCount(text) > OutputHandle.MaxNameBytes)
-            return $"The topic {Show(text)} has more than {OutputHandle.MaxNameBytes} bytes in UTF-8.";
-        foreach (var rune in text.EnumerateRunes())
-        {
-            if (Rune.IsControl(rune))
-                return $"The topic {Show(text)} holds a control character.";
-            // What is not UTF-16 shows as U+FFFD here; the encoder would write that, and another topic would get the message.
-            if (rune == Rune.ReplacementChar && !text.Contains('\uFFFD', StringComparison.Ordinal))
-                return $"The topic {Show(text)} holds half a surrogate pair.";
-        }
-
-        return null;
+        return PacketText.FindFault(text) is { } fault ? $"The topic {Show(text)} {fault}." : null;
     }
 }

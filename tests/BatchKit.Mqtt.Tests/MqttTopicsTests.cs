@@ -20,9 +20,29 @@ public sealed class MqttTopicsTests
     public void A_bad_name_is_refused_with_the_reason(string topic, string reason) =>
         Assert.Contains(reason, MqttTopics.FindFaultInName(topic, allowSystemTopics: false), StringComparison.Ordinal);
 
+    // Not inline data: attributes are stored as UTF-8, which has no half pairs.
     [Fact]
-    public void Half_a_surrogate_pair_is_refused() =>
-        Assert.Contains("surrogate", MqttTopics.FindFaultInName("a\uD800b", allowSystemTopics: false), StringComparison.Ordinal);
+    public void Half_a_surrogate_pair_is_refused() => Assert.All(["a\uD800b", "a\uDC00b", "\uDC00\uD800", "a\uD800", "\uFFFD beside \uD800"], static topic =>
+    {
+        var fault = MqttTopics.FindFaultInName(topic, allowSystemTopics: false);
+
+        Assert.Contains("surrogate", fault, StringComparison.Ordinal);
+        Assert.Contains(@"\u{FFFD}", fault, StringComparison.Ordinal);
+        Assert.DoesNotContain(fault!, char.IsSurrogate);
+    });
+
+    [Theory]
+    [InlineData("\uFFFD")]
+    [InlineData("smile/\uD83D\uDE00")]
+    public void What_only_looks_like_half_a_surrogate_pair_is_taken(string topic) => Assert.Null(MqttTopics.FindFaultInName(topic, allowSystemTopics: false));
+
+    [Theory]
+    [InlineData("a\uFFFE")]
+    [InlineData("a\uFFFF")]
+    [InlineData("a\uFDD0")]
+    [InlineData("a\uD83F\uDFFF")]
+    public void A_code_point_that_is_no_character_is_refused(string topic) =>
+        Assert.Contains("no character", MqttTopics.FindFaultInName(topic, allowSystemTopics: false), StringComparison.Ordinal);
 
     [Fact]
     public void A_system_topic_is_taken_when_allowed() => Assert.Null(MqttTopics.FindFaultInName("$SYS/broker", allowSystemTopics: true));

@@ -1,4 +1,6 @@
+using System.Buffers;
 using System.Text;
+using System.Text.Unicode;
 
 namespace BatchKit.Mqtt.Packets;
 
@@ -12,31 +14,35 @@ internal static class PacketText
     public static readonly Encoding Strict = new UTF8Encoding(encoderShouldEmitUTF8Identifier: false, throwOnInvalidBytes: true);
 
     /// <summary>What is wrong with a text that is to be written, as the end of a sentence; null when nothing is.</summary>
+    /// <remarks>
+    /// Control characters and non-characters are refused too: the protocol lets a broker close the connection for them, Mosquitto does, and a message of QoS 1 that is sent
+    /// again would have it closed for ever.
+    /// </remarks>
     public static string? FindFault(string? text)
     {
         if (text is null)
             return "is missing";
-        if (text.Contains('\0', StringComparison.Ordinal))
-            return "holds a NUL";
-        if (text.AsSpan().ContainsAnyInRange('\uD800', '\uDFFF') && HasHalfPair(text))
-            return "holds half a surrogate pair";
+        if (text.AsSpan().ContainsAnyExceptInRange(' ', '~') && FindFaultBeyondAscii(text) is { } fault)
+            return fault;
         return text.Length > MaxBytes / 3 && Encoding.UTF8.GetByteCount(text) > MaxBytes ? $"has more than {MaxBytes} bytes in UTF-8" : null;
     }
 
     /// <summary>True when bytes that were received are a text.</summary>
-    public static bool IsValid(ReadOnlySpan<byte> utf8) => System.Text.Unicode.Utf8.IsValid(utf8) && !utf8.Contains((byte)0);
+    public static bool IsValid(ReadOnlySpan<byte> utf8) => Utf8.IsValid(utf8) && !utf8.Contains((byte)0);
 
-    private static bool HasHalfPair(string text)
+    private static string? FindFaultBeyondAscii(ReadOnlySpan<char> text)
     {
-        for (var index = 0; index < text.Length; index++)
+        while (!text.IsEmpty)
         {
-            if (!char.IsSurrogate(text[index]))
-                continue;
-            if (index + 1 == text.Length || !char.IsSurrogatePair(text[index], text[index + 1]))
-                return true;
-            index++;
+            if (Rune.DecodeFromUtf16(text, out var rune, out var characters) != OperationStatus.Done)
+                return "holds half a surrogate pair";
+            if (Rune.IsControl(rune))
+                return "holds a control character";
+            if ((rune.Value & 0xFFFE) == 0xFFFE || rune.Value is >= 0xFDD0 and <= 0xFDEF)
+                return "holds a code point that is no character";
+            text = text[characters..];
         }
 
-        return false;
+        return null;
     }
 }

@@ -39,6 +39,10 @@ internal ref struct PropertyReader(ReadOnlySpan<byte> properties, ulong allowed)
                 or PropertyId.ResponseInformation or PropertyId.ServerReference or PropertyId.Reason:
                 property.Value = _reader.ReadText();
                 break;
+            case PropertyId.PayloadFormat:
+                // Not checked further: brokers pass on what its publisher wrote, and to close the connection would have it sent again, for ever.
+                property.Number = _reader.ReadByte();
+                break;
             default:
                 property.Number = ReadBit();
                 break;

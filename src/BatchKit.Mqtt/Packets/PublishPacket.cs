@@ -6,8 +6,8 @@ internal static class PublishPacket
     private const int TopicAliasBytes = 1 + sizeof(ushort);
 
     /// <summary>
-    /// What is wrong with the properties, for a person; null when they may be sent. To be asked before <see cref="Measure"/>: a text with a NUL or half a surrogate pair can't
-    /// be sent as it is and is never sent as another one, and a broker would close the connection for the NUL. The topic is checked by <see cref="MqttTopics"/>.
+    /// What is wrong with the properties, for a person; null when they may be sent. To be asked before <see cref="Measure"/>: a text that is not UTF-16 is never sent as another
+    /// one, and a broker would close the connection for a control character. The topic is checked by <see cref="MqttTopics"/>.
     /// </summary>
     /// <param name="fields">What the packet says.</param>
     /// <param name="version">The connection's version; 3.1.1 leaves the properties out, so there nothing can be wrong with them.</param>
@@ -112,8 +112,8 @@ internal static class PublishPacket
                     publish.ContentType = property.Value;
                     break;
                 case PropertyId.ResponseTopic:
+                    // Not checked further: brokers pass on what its publisher wrote, and to close the connection would have it sent again, for ever.
                     publish.ResponseTopic = property.Value;
-                    CheckTopic(property.Value);
                     break;
                 case PropertyId.CorrelationData:
                     publish.CorrelationData = property.Value;
@@ -127,7 +127,7 @@ internal static class PublishPacket
         }
     }
 
-    // Sections 3.3.2.1 and 3.3.2.3.5.
+    // MQTT-3.3.2-2.
     private static void CheckTopic(ReadOnlySpan<byte> topic)
     {
         if (topic.ContainsAny((byte)'+', (byte)'#'))

@@ -1,3 +1,4 @@
+using System.Diagnostics;
 using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Tests.Schedules;
@@ -6,7 +7,7 @@ namespace BatchKit.Tests.Schedules;
 /// after each the buffer's counters must agree with the ledger.</summary>
 internal sealed class Explorer
 {
-    private const int MaxSettlingRounds = 2000;
+    private const int QuickRounds = 500;
 
     private readonly World _world;
     private readonly Schedule _schedule;
@@ -190,6 +191,7 @@ internal sealed class Explorer
     // Only a stop's end and the callers of a flush continue on the pool, which touch nothing here: they are given time.
     private void RunUntil(Func<bool> isDone, string goal)
     {
+        var startedAt = Stopwatch.GetTimestamp();
         for (var round = 0; !IsBroken; round++)
         {
             while (_world.Scheduler.Waiting > 0 && !IsBroken)
@@ -201,11 +203,11 @@ internal sealed class Explorer
             _world.EndCalls();
             if (isDone())
                 return;
-            if (round < MaxSettlingRounds / 4)
+            if (round < QuickRounds)
                 Thread.Yield();
             else
                 SpinWait.SpinUntil(isDone, millisecondsTimeout: 5);
-            if (round == MaxSettlingRounds)
+            if (Stopwatch.GetElapsedTime(startedAt) > Deadline.Time)
                 _world.Journal.Broken($"it never comes about that {goal}: {_world.Buffer.GetStatistics()}, calls: {string.Join(", ", _world.Calls.Select(call => call.Name))}");
             Advance(1);
         }

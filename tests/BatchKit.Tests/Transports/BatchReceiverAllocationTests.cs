@@ -1,10 +1,12 @@
 using System.Diagnostics;
 using System.Reflection;
+using BatchKit.Tests.Buffering;
 using BatchKit.Transports;
 using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Tests.Transports;
 
+[Collection(nameof(MeasuresMemory))]
 public sealed class BatchReceiverAllocationTests
 {
     // An unoptimised build makes an object of each async method's state: two a frame. The build that is packed has none.

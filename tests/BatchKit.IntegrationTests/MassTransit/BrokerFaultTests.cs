@@ -103,11 +103,11 @@ public sealed class BrokerFaultTests
             using var isBroken = new CancellationTokenSource();
             var writing = WriteUntilAsync(node.Output, handle, written, isBroken.Token);
             await node.Received.WaitForMessagesAsync(written + 20);
+            var connections = proxy.AcceptedConnections;
             if (round % 2 == 0)
                 proxy.ResetAll();
             else
                 proxy.CutAfter(777);
-            var connections = proxy.AcceptedConnections;
             await WaitUntilAsync(() => proxy.AcceptedConnections > connections);
             await isBroken.CancelAsync();
             written = await writing;

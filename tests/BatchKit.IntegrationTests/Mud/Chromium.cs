@@ -9,6 +9,7 @@ namespace BatchKit.IntegrationTests.Mud;
 public sealed class Chromium : IAsyncLifetime
 {
     private const string Program = "chromium";
+    private const float StartMilliseconds = 120_000;
 
     private readonly Lock _gate = new();
     private Task<IBrowser>? _browser;
@@ -35,6 +36,6 @@ public sealed class Chromium : IAsyncLifetime
         _playwright = await Playwright.CreateAsync();
 
         // Chromium's sandbox refuses root, and a container's kernel may refuse the sandbox.
-        return await _playwright.Chromium.LaunchAsync(new() { ExecutablePath = path, Args = ["--no-sandbox"] });
+        return await _playwright.Chromium.LaunchAsync(new() { ExecutablePath = path, Args = ["--no-sandbox"], Timeout = StartMilliseconds });
     }
 }

@@ -7,6 +7,9 @@ namespace BatchKit.IntegrationTests.Mud;
 /// <summary>The MUD's web page in a browser, as its user sees it.</summary>
 internal sealed class GamePage : IAsyncDisposable
 {
+    // Playwright's own is 5 s: too short for a browser that shares its cores with brokers being killed.
+    private const float ExpectMilliseconds = 30_000;
+
     private readonly IBrowserContext _context;
     private readonly IPage _page;
     private readonly ConcurrentQueue<string> _errors = new();
@@ -34,6 +37,7 @@ internal sealed class GamePage : IAsyncDisposable
 
     public static async Task<GamePage> OpenAsync(IBrowser browser, Uri address, int width = 1280, int height = 800, bool isPhone = false)
     {
+        Assertions.SetDefaultExpectTimeout(ExpectMilliseconds);
         var context = await browser.NewContextAsync(new() { ViewportSize = new() { Width = width, Height = height }, IsMobile = isPhone, HasTouch = isPhone });
         var page = await context.NewPageAsync();
         var game = new GamePage(context, page);

@@ -137,7 +137,7 @@ public sealed class WebPageTests(Chromium chromium, RabbitMqFixture broker)
         mud.Dispose();
         using var next = await MudProcess.StartAsync("--port", "0", "--http-port", port);
 
-        await Expect(page.Connection).ToHaveTextAsync("Connected", new() { Timeout = 30_000 });
+        await Expect(page.Connection).ToHaveTextAsync("Connected");
         await page.WaitForLineAsync("Welcome, Ana.", count: 2);
     }
 

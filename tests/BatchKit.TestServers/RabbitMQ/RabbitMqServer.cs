@@ -12,7 +12,7 @@ public sealed class RabbitMqServer : IAsyncDisposable
     /// <summary>The environment variable with the address of a running broker, as an AMQP URI.</summary>
     public const string AddressVariable = "BATCHKIT_TEST_RABBITMQ";
 
-    private static readonly TimeSpan StopLimit = TimeSpan.FromSeconds(30);
+    private static readonly TimeSpan StopLimit = TimeSpan.FromSeconds(90);
 
     private readonly RabbitMqServerOptions _options;
     private readonly RabbitMqFolder? _folder;

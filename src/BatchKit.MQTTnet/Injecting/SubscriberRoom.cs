@@ -57,7 +57,7 @@ internal sealed class SubscriberRoom(MqttServer server, MqttServerTransportOptio
         return true;
     }
 
-    private long RoomOf(MqttSessionStatus session) => _target - session.PendingApplicationMessagesCount;
+    private int RoomOf(MqttSessionStatus session) => _target - (int)session.PendingApplicationMessagesCount;
 
     private bool IsGivenUp(MqttSessionStatus session)
     {

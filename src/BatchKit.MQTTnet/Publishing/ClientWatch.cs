@@ -43,8 +43,9 @@ internal sealed class ClientWatch : IDisposable
 
     private Task OnConnectedAsync(MqttClientConnectedEventArgs occurrence)
     {
-        var (receiveMaximum, maxPacketBytes) = (occurrence.ConnectResult.ReceiveMaximum, occurrence.ConnectResult.MaximumPacketSize);
-        Volatile.Write(ref _maxPacketBytes, maxPacketBytes is > 0 ? maxPacketBytes.Value : uint.MaxValue);
+        // Zero is what MQTTnet makes of a limit that the broker did not give.
+        int? receiveMaximum = occurrence.ConnectResult.ReceiveMaximum is > 0 and var limit ? limit : null;
+        Volatile.Write(ref _maxPacketBytes, occurrence.ConnectResult.MaximumPacketSize is > 0 and var bytes ? bytes : uint.MaxValue);
         _window.Limit(receiveMaximum);
         if (receiveMaximum < _setting)
             Log.WindowLimited(_logger, receiveMaximum.Value, _setting);

@@ -1,0 +1,156 @@
+using System.Collections.Immutable;
+using System.Net.Sockets;
+using BatchKit.MQTTnet.Tests.Support;
+using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
+using MQTTnet.Protocol;
+using MQTTnet.Server;
+
+namespace BatchKit.MQTTnet.Tests;
+
+public sealed class MqttServerTransportTests : IAsyncLifetime
+{
+    private const int Burst = 20_000;
+
+    private readonly ProducerId _producer = Some.Producer();
+    private TestServer _server = null!;
+
+    // Its defaults: 1000 pending messages a client, and the oldest is dropped in silence.
+    public async ValueTask InitializeAsync() => _server = await TestServer.StartAsync();
+
+    public ValueTask DisposeAsync() => _server.DisposeAsync();
+
+    [Theory]
+    [InlineData(MqttQualityOfServiceLevel.AtMostOnce)]
+    [InlineData(MqttQualityOfServiceLevel.AtLeastOnce)]
+    public async Task A_burst_far_above_what_the_server_keeps_loses_nothing_to_subscribers_that_read(MqttQualityOfServiceLevel qualityOfService)
+    {
+        using var transport = Make(patience: Deadline.Time);
+        Subscriber[] subscribers = [await Subscriber.StartAsync(_server, "#", qualityOfService), await Subscriber.StartAsync(_server, "topic/+", qualityOfService)];
+
+        await SendAsync(transport, MakeBurst());
+        foreach (var subscriber in subscribers)
+            await subscriber.WaitForMessagesAsync(Burst);
+
+        Assert.All(subscribers, subscriber => Assert.Equal(Enumerable.Range(0, Burst).Select(number => $"{number}"), subscriber.Texts));
+        Assert.Equal(new MqttServerTransportStatistics(Burst, DroppedMessages: 0, SlowSubscribers: 0), transport.GetStatistics());
+    }
+
+    [Theory]
+    [InlineData(MqttPendingMessagesOverflowStrategy.DropOldestQueuedMessage)]
+    [InlineData(MqttPendingMessagesOverflowStrategy.DropNewMessage)]
+    public async Task A_subscriber_that_does_not_read_loses_messages_counted_and_the_others_none(MqttPendingMessagesOverflowStrategy strategy)
+    {
+        await using var server = await TestServer.StartAsync(options => options.WithPendingMessagesOverflowStrategy(strategy));
+        using var transport = new MqttServerTransport(server.Server, new MqttServerTransportOptions { SlowSubscriberTimeout = TimeSpan.FromMilliseconds(200) });
+        var reader = await Subscriber.StartAsync(server);
+        using var stuck = await StuckSubscriber.StartAsync(server);
+        // More than what two socket buffers take.
+        var text = new string('x', 2000);
+        var batches = Enumerable.Range(1, Burst / 100).Select(number => MessageBatch.Create(OutputHandle.Named("topic"), _producer, number,
+            [.. Enumerable.Repeat(Some.Message(text), 100)])).ToArray();
+
+        await SendAsync(transport, batches);
+        await reader.WaitForMessagesAsync(Burst);
+
+        var statistics = transport.GetStatistics();
+        Assert.Equal((Burst, 1), (statistics.InjectedMessages, statistics.SlowSubscribers));
+        Assert.InRange(statistics.DroppedMessages, 1, Burst);
+    }
+
+    [Fact]
+    public async Task A_slow_subscriber_that_reads_again_is_waited_for_again()
+    {
+        using var transport = Make(patience: TimeSpan.FromMilliseconds(200));
+        using var stuck = await StuckSubscriber.StartAsync(_server);
+        var text = new string('x', 2000);
+        await SendAsync(transport, [.. Enumerable.Range(1, 100).Select(number => MessageBatch.Create(OutputHandle.Named("topic"), _producer, number, [.. Enumerable.Repeat(Some.Message(text), 100)]))]);
+        var before = transport.GetStatistics().SlowSubscribers;
+
+        await stuck.ReadUntilQuietAsync(_server);
+        await SendAsync(transport, Some.Batch(OutputHandle.Named("topic"), _producer, 1000, "x"));
+
+        Assert.Equal((1, 0), (before, transport.GetStatistics().SlowSubscribers));
+    }
+
+    [Fact]
+    public async Task A_session_whose_client_is_away_is_not_waited_for()
+    {
+        await using var server = await TestServer.StartAsync(options => options.WithPersistentSessions());
+        using var transport = new MqttServerTransport(server.Server, new MqttServerTransportOptions { SlowSubscriberTimeout = TimeSpan.FromMinutes(5) });
+        var away = server.MakeClient();
+        await server.ConnectAsync(away, configure: options => options.WithCleanStart(false).WithSessionExpiryInterval(1000));
+        await new Subscriber(away).SubscribeAsync("#");
+        await away.DisconnectAsync(new global::MQTTnet.MqttClientDisconnectOptions()).WithinDeadline();
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        while ((await server.Server.GetClientsAsync()).Count > 0)
+            await Task.Delay(1, deadline.Token);
+
+        await SendAsync(transport, [.. MakeBurst().Take(100)]);
+
+        Assert.InRange(transport.GetStatistics().DroppedMessages, 1, Burst);
+    }
+
+    [Fact]
+    public async Task A_bad_topic_is_refused_and_its_neighbours_arrive()
+    {
+        using var transport = Make(patience: Deadline.Time);
+        var subscriber = await Subscriber.StartAsync(_server);
+
+        var exception = await Assert.ThrowsAsync<BatchSendException>(() => SendAsync(transport,
+            Some.Batch(Some.Group(), _producer, 1, "one"), Some.Batch(OutputHandle.Named("a/+"), _producer, 2, "x"), Some.Batch(Some.Connection(), _producer, 3, "x"), Some.Batch(Some.Group(), _producer, 4, "four")));
+        await subscriber.WaitForMessagesAsync(2);
+
+        ImmutableArray<BatchOutcome> expected = [BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Refused, BatchOutcome.Acknowledged];
+        Assert.Equal(expected, exception.Outcomes);
+        Assert.Equal(["one", "four"], subscriber.Texts);
+    }
+
+    [Fact]
+    public async Task A_server_that_is_not_started_fails_the_send_as_a_whole()
+    {
+        await using var server = TestServer.Make();
+        using var transport = new MqttServerTransport(server.Server);
+
+        await Assert.ThrowsAsync<IOException>(() => SendAsync(transport, Some.Batch(Some.Group(), _producer, 1, "x")));
+    }
+
+    [Fact]
+    public async Task A_send_cancelled_while_it_waits_for_room_acknowledges_what_is_in()
+    {
+        using var transport = Make(patience: TimeSpan.FromMinutes(5));
+        using var stuck = await StuckSubscriber.StartAsync(_server);
+        using var cancellation = new CancellationTokenSource();
+        var text = new string('x', 10_000);
+        MessageBatch[] batches = [.. Enumerable.Range(1, 100).Select(number => MessageBatch.Create(OutputHandle.Named("topic"), _producer, number, [.. Enumerable.Repeat(Some.Message(text), 100)]))];
+
+        var sending = transport.SendAsync(batches, cancellation.Token).AsTask();
+        await stuck.WaitUntilFullAsync(_server);
+        await cancellation.CancelAsync();
+        var exception = await Assert.ThrowsAsync<BatchSendException>(() => sending.WithinDeadline());
+
+        Assert.Equal(0, transport.GetStatistics().DroppedMessages);
+        var acknowledged = exception.Outcomes.TakeWhile(outcome => outcome == BatchOutcome.Acknowledged).Count();
+        Assert.Equal(transport.GetStatistics().InjectedMessages / 100, acknowledged);
+        Assert.All(exception.Outcomes.Skip(acknowledged), outcome => Assert.Equal(BatchOutcome.Unacknowledged, outcome));
+    }
+
+    [Fact]
+    public async Task Retained_messages_wait_for_later_subscribers()
+    {
+        using var transport = new MqttServerTransport(_server.Server, new MqttServerTransportOptions { Retain = true });
+        await SendAsync(transport, Some.Batch(OutputHandle.Named("kept/1"), _producer, 1, "old", "new"), Some.Batch(OutputHandle.Named("kept/2"), _producer, 2, "only"));
+
+        var subscriber = await Subscriber.StartAsync(_server);
+        await subscriber.WaitForMessagesAsync(2);
+
+        Assert.Equal(["new", "only"], subscriber.Texts.Order());
+    }
+
+    private static Task SendAsync(MqttServerTransport transport, params MessageBatch[] batches) => transport.SendAsync(batches, CancellationToken.None).WithinDeadline();
+
+    private MqttServerTransport Make(TimeSpan patience) => new(_server.Server, new MqttServerTransportOptions { SlowSubscriberTimeout = patience });
+
+    private MessageBatch[] MakeBurst() =>
+        [.. Enumerable.Range(0, Burst / 50).Select(batch => Some.Batch(OutputHandle.Named($"topic/{batch % 20}"), _producer, batch + 1, [.. Enumerable.Range(batch * 50, 50).Select(number => $"{number}")]))];
+}

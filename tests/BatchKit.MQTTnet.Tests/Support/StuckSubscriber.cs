@@ -1,0 +1,59 @@
+using System.Net.Sockets;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.MQTTnet.Tests.Support;
+
+/// <summary>A client that subscribes to everything and then does not read, until it is told to.</summary>
+internal sealed class StuckSubscriber : IDisposable
+{
+    // CONNECT of MQTT 3.1.1 with a clean session, no keep-alive and the client id "stuck"; SUBSCRIBE to # at QoS 0.
+    private static readonly byte[] Connect = [0x10, 17, 0, 4, .. "MQTT"u8, 4, 2, 0, 0, 0, 5, .. "stuck"u8];
+    private static readonly byte[] Subscribe = [0x82, 6, 0, 1, 0, 1, (byte)'#', 0];
+
+    private readonly Socket _socket = new(SocketType.Stream, ProtocolType.Tcp) { ReceiveBufferSize = 4096 };
+
+    public static async Task<StuckSubscriber> StartAsync(TestServer server)
+    {
+        var subscriber = new StuckSubscriber();
+        await subscriber._socket.ConnectAsync(server.EndPoint);
+        await subscriber._socket.SendAsync(Connect);
+        await subscriber.ReadAsync(4);
+        await subscriber._socket.SendAsync(Subscribe);
+        await subscriber.ReadAsync(5);
+        return subscriber;
+    }
+
+    /// <summary>Waits until three quarters of the server's default queue are taken, where a transport waits for it.</summary>
+    public async Task WaitUntilFullAsync(TestServer server)
+    {
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        while (await PendingAsync(server) < 700)
+            await Task.Delay(1, deadline.Token);
+    }
+
+    /// <summary>Reads until nothing waits for it.</summary>
+    public async Task ReadUntilQuietAsync(TestServer server)
+    {
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        var buffer = new byte[64 * 1024];
+        while (await PendingAsync(server) > 0)
+        {
+            if (_socket.Available > 0)
+                await _socket.ReceiveAsync(buffer, deadline.Token);
+            else
+                await Task.Delay(1, deadline.Token);
+        }
+    }
+
+    public void Dispose() => _socket.Dispose();
+
+    private static async Task<long> PendingAsync(TestServer server) => (await server.Server.GetClientsAsync()).Single(client => client.Id == "stuck").Session.PendingApplicationMessagesCount;
+
+    private async Task ReadAsync(int count)
+    {
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        var buffer = new byte[count];
+        for (var read = 0; read < count;)
+            read += await _socket.ReceiveAsync(buffer.AsMemory(read), deadline.Token);
+    }
+}

@@ -1,0 +1,73 @@
+using System.Buffers;
+using System.Text;
+using BatchKit.TransportSpecification.Support;
+using MQTTnet;
+using MQTTnet.Protocol;
+
+namespace BatchKit.MQTTnet.Tests.Support;
+
+/// <summary>A client that keeps what it gets.</summary>
+internal sealed class Subscriber
+{
+    // Guards the fields below.
+    private readonly Lock _lock = new();
+    private readonly List<ReceivedMessage> _messages = [];
+    private TaskCompletionSource? _enough;
+    private int _wanted;
+
+    public Subscriber(IMqttClient client)
+    {
+        Client = client;
+        client.ApplicationMessageReceivedAsync += OnReceivedAsync;
+    }
+
+    public IMqttClient Client { get; }
+
+    public IReadOnlyList<ReceivedMessage> Messages
+    {
+        get
+        {
+            lock (_lock)
+                return [.. _messages];
+        }
+    }
+
+    public string[] Texts => [.. Messages.Select(message => message.Text)];
+
+    public static async Task<Subscriber> StartAsync(TestServer server, string filter = "#", MqttQualityOfServiceLevel qualityOfService = MqttQualityOfServiceLevel.AtLeastOnce)
+    {
+        var subscriber = new Subscriber(await server.ConnectAsync());
+        await subscriber.SubscribeAsync(filter, qualityOfService);
+        return subscriber;
+    }
+
+    public Task SubscribeAsync(string filter, MqttQualityOfServiceLevel qualityOfService = MqttQualityOfServiceLevel.AtLeastOnce) =>
+        Client.SubscribeAsync(filter, qualityOfService).WithinDeadline();
+
+    public Task WaitForMessagesAsync(int count)
+    {
+        lock (_lock)
+        {
+            if (_messages.Count >= count)
+                return Task.CompletedTask;
+            (_wanted, _enough) = (count, new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously));
+            return _enough.Task.WithinDeadline();
+        }
+    }
+
+    private Task OnReceivedAsync(MqttApplicationMessageReceivedEventArgs occurrence)
+    {
+        var message = occurrence.ApplicationMessage;
+        // A property's text is "name = value" in every version.
+        var received = new ReceivedMessage(message.Topic, Encoding.UTF8.GetString(message.Payload.ToArray()), [.. (message.UserProperties ?? []).Select(property => property.ToString())],
+            message.ContentType, message.Retain, message.MessageExpiryInterval);
+        lock (_lock)
+        {
+            _messages.Add(received);
+            if (_messages.Count >= _wanted)
+                _enough?.TrySetResult();
+        }
+
+        return Task.CompletedTask;
+    }
+}

@@ -4,20 +4,22 @@ namespace BatchKit.Mqtt;
 /// <remarks>A value that needs no memory when every message has simply succeeded.</remarks>
 public readonly struct MqttPublishReport
 {
-    // Null when each is a plain success.
-    private readonly MqttPublishResult[]? _results;
+    // Null when each is a plain success. A byte each, because a broker without subscribers says so for every message.
+    private readonly byte[]? _reasonCodes;
+    private readonly Dictionary<int, string>? _reasons;
 
-    internal MqttPublishReport(int count, MqttPublishResult[]? results)
+    internal MqttPublishReport(int count, byte[]? reasonCodes, Dictionary<int, string>? reasons)
     {
         Count = count;
-        _results = results;
+        _reasonCodes = reasonCodes;
+        _reasons = reasons;
     }
 
     /// <summary>How many messages there were.</summary>
     public int Count { get; }
 
     /// <summary>True when every message succeeded.</summary>
-    public bool IsSuccess => _results is null || Array.TrueForAll(_results, static result => result.IsSuccess);
+    public bool IsSuccess => _reasonCodes is null || !_reasonCodes.AsSpan().ContainsAnyInRange((byte)MqttReasonCode.UnspecifiedError, byte.MaxValue);
 
     /// <summary>One message's result.</summary>
     /// <param name="index">The message's place, from 0.</param>
@@ -28,7 +30,7 @@ public readonly struct MqttPublishReport
         {
             ArgumentOutOfRangeException.ThrowIfNegative(index);
             ArgumentOutOfRangeException.ThrowIfGreaterThanOrEqual(index, Count);
-            return _results is null ? default : _results[index];
+            return _reasonCodes is null ? default : new MqttPublishResult((MqttReasonCode)_reasonCodes[index], _reasons?.GetValueOrDefault(index));
         }
     }
 }

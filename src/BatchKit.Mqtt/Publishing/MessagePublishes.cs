@@ -6,13 +6,16 @@ namespace BatchKit.Mqtt.Publishing;
 internal sealed class MessagePublishes(TopicPolicy policy) : PublishGroup
 {
     private ReadOnlyMemory<MqttMessage> _messages;
-    private MqttPublishResult[]? _results;
+
+    // Made with the first that is no plain success, and then the caller's.
+    private byte[]? _reasonCodes;
+    private Dictionary<int, string>? _reasons;
 
     // Most calls name few topics, one after the other.
     private string? _lastTopic;
     private PublishSettings _lastSettings;
 
-    public MqttPublishReport Report => new(_messages.Length, _results);
+    public MqttPublishReport Report => new(_messages.Length, _reasonCodes, _reasons);
 
     public void Begin(PublishSend owner, ReadOnlyMemory<MqttMessage> messages)
     {
@@ -24,7 +27,7 @@ internal sealed class MessagePublishes(TopicPolicy policy) : PublishGroup
     {
         base.Leave();
         _messages = default;
-        _results = null;
+        (_reasonCodes, _reasons) = (null, null);
         _lastTopic = null;
     }
 
@@ -55,8 +58,10 @@ internal sealed class MessagePublishes(TopicPolicy policy) : PublishGroup
         // Nobody waits for it any more, or it is what every message has that no result is kept of.
         if (Owner is null || result == default)
             return;
-        _results ??= new MqttPublishResult[_messages.Length];
-        _results[index] = result;
+        _reasonCodes ??= new byte[_messages.Length];
+        _reasonCodes[index] = (byte)result.ReasonCode;
+        if (result.Reason is { } reason)
+            (_reasons ??= []).Add(index, reason);
     }
 
     private PublishSettings Find(string? topic)

@@ -33,4 +33,20 @@ public readonly struct MqttPublishReport
             return _reasonCodes is null ? default : new MqttPublishResult((MqttReasonCode)_reasonCodes[index], _reasons?.GetValueOrDefault(index));
         }
     }
+
+    /// <summary>Makes a report of these results, for publishers of your own.</summary>
+    /// <param name="results">One for each message.</param>
+    public static MqttPublishReport Create(params ReadOnlySpan<MqttPublishResult> results)
+    {
+        var reasonCodes = new byte[results.Length];
+        var reasons = new Dictionary<int, string>();
+        for (var index = 0; index < results.Length; index++)
+        {
+            reasonCodes[index] = (byte)results[index].ReasonCode;
+            if (results[index].Reason is { } reason)
+                reasons.Add(index, reason);
+        }
+
+        return new MqttPublishReport(results.Length, reasonCodes, reasons);
+    }
 }

@@ -9,6 +9,6 @@ internal sealed class ScriptedPublisher(params MqttPublishResult[] results) : IM
     {
         foreach (var message in messages.Span)
             Published.Add((message.Topic, message.Payload.ToArray(), message.QualityOfService, message.Retain));
-        return ValueTask.FromResult(new MqttPublishReport(messages.Length, results.Length == 0 ? null : results));
+        return ValueTask.FromResult(MqttPublishReport.Create(results.Length == 0 ? new MqttPublishResult[messages.Length] : results));
     }
 }

@@ -20,6 +20,9 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     private readonly PublishQueue _queue;
     private readonly MqttLink _link;
 
+    // Null unless frames are to be published.
+    private readonly EnvelopePublisher? _envelope;
+
     private volatile bool _isDisposed;
     private volatile bool _isStarted;
 
@@ -39,6 +42,8 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
         var sessionExpiry = options.ClientId is null && options.Version == MqttVersion.V311 ? TimeSpan.Zero : options.SessionExpiry;
         var clientId = options.ClientId ?? $"batchkit-{Guid.NewGuid():N}";
         _link = new MqttLink(options, "transport", clientId, sessionExpiry, _queue, timeProvider, logger ?? NullLogger<MqttTransport>.Instance);
+        if (options.EnvelopePrefix is not null)
+            _envelope = new EnvelopePublisher(_queue, options, _link.Target, _queue.FindMaxPacketBytes);
     }
 
     /// <summary>Why it has no connection, for a person and without secrets; null while it has one, or needs none yet.</summary>
@@ -52,6 +57,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
 
     /// <summary>Publishes every message of the batches, and completes when the broker has acknowledged those of QoS 1 and those of QoS 0 are written.</summary>
     /// <remarks>
+    /// In envelope mode (<see cref="MqttOptions.EnvelopePrefix"/>) it publishes frames instead, a message for each destination.
     /// It waits for the connection as long as its token lets it. Given up by its token it goes on where it was left when the same batches are sent again, as dispatch does.
     /// A message that the broker or this side refuses (a bad topic, too large, not allowed) makes its batch count as refused; its neighbours are published.
     /// </remarks>
@@ -62,7 +68,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     {
         cancellationToken.ThrowIfCancellationRequested();
         Start();
-        return _queue.SendAsync(batches, cancellationToken);
+        return _envelope is null ? _queue.SendAsync(batches, cancellationToken) : _envelope.SendAsync(batches, cancellationToken);
     }
 
     /// <inheritdoc/>

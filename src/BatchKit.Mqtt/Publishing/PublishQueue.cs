@@ -5,7 +5,7 @@ using BatchKit.Transports;
 namespace BatchKit.Mqtt.Publishing;
 
 /// <summary>Everything that is to be published, in order: writes it to the connection as the window allows, takes the acknowledgements, and after a lost connection sends again what has none.</summary>
-internal sealed class PublishQueue : IConnectionUser, IPacketSource, IPacketHandler, IDisposable
+internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSource, IPacketHandler, IDisposable
 {
     private readonly MqttOptions _options;
     private readonly string _target;
@@ -67,6 +67,13 @@ internal sealed class PublishQueue : IConnectionUser, IPacketSource, IPacketHand
 
         Start(send, cancellationToken);
         return new ValueTask<MqttPublishReport>(send, send.Version);
+    }
+
+    /// <summary>The largest packet that the broker of the last connection takes.</summary>
+    public uint FindMaxPacketBytes()
+    {
+        lock (_gate)
+            return _session.MaxPacketBytes;
     }
 
     public MqttTransportStatistics GetStatistics()

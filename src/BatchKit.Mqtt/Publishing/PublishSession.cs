@@ -19,6 +19,8 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
 
     public bool IsConnected => _encoder is not null;
 
+    public uint MaxPacketBytes { get; private set; } = uint.MaxValue;
+
     public MqttTransportStatistics Statistics => _counters.With(_window);
 
     public void Accept(int messages) => _counters.Accepted += messages;
@@ -26,7 +28,7 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
     public void Connect(ConnackPacket limits, MqttVersion version, string target)
     {
         _encoder = new PublishEncoder(limits, version, target, options);
-        (_version, _target) = (version, target);
+        (_version, _target, MaxPacketBytes) = (version, target, limits.MaxPacketBytes);
         _window.Restart(Math.Min(options.PublishWindow, limits.ReceiveMaximum));
         _counters.Connects++;
     }

@@ -53,7 +53,7 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         return new ValueTask(send, send.Version);
     }
 
-    public ValueTask<MqttPublishReport> PublishManyAsync(ReadOnlyMemory<MqttMessage> messages, CancellationToken cancellationToken)
+    public ValueTask<MqttPublishReport> PublishManyAsync(ReadOnlyMemory<MqttMessage> messages, CancellationToken cancellationToken = default)
     {
         MessageSend send;
         lock (_gate)

@@ -13,9 +13,6 @@ namespace BatchKit.Mqtt;
 /// </remarks>
 public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDisposable
 {
-    // A topic of the longest kind, and what a packet has beside topic, header and payload.
-    private const int PacketOverheadBytes = OutputHandle.MaxNameBytes + 64;
-
     private readonly MqttOptions _options;
     private readonly PublishQueue _queue;
     private readonly MqttLink _link;
@@ -53,7 +50,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     public bool SendsWithoutBlocking => true;
 
     /// <inheritdoc/>
-    public int MaxMessageBytes => _options.MaxPacketBytes - PacketOverheadBytes;
+    public int MaxMessageBytes => _options.MaxPacketBytes - PacketLimits.OverheadBytes;
 
     /// <summary>Publishes every message of the batches, and completes when the broker has acknowledged those of QoS 1 and those of QoS 0 are written.</summary>
     /// <remarks>

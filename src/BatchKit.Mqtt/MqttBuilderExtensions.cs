@@ -1,0 +1,110 @@
+using BatchKit;
+using BatchKit.Mqtt;
+using BatchKit.Mqtt.Publishing;
+using BatchKit.Transports;
+using Microsoft.Extensions.DependencyInjection.Extensions;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Hosting;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Options;
+
+namespace Microsoft.Extensions.DependencyInjection;
+
+/// <summary>Sends a buffer's output over MQTT, and receives from there.</summary>
+/// <remarks>
+/// Both directions of one buffer share its options, which are named like the buffer and can be bound to configuration too, and one health check:
+/// <c>batchkit-mqtt</c>, or <c>batchkit-mqtt-name</c>.
+/// </remarks>
+public static class MqttBuilderExtensions
+{
+    private const string HealthCheckName = "batchkit-mqtt";
+    private const int DefaultMaxBatchMessages = 1000;
+
+    private static readonly TimeSpan DefaultLinger = TimeSpan.FromMilliseconds(8);
+
+    /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output for other nodes, and for topics, leaves over MQTT.</summary>
+    /// <remarks>
+    /// It changes two defaults of the buffer, for writes outside scopes: <see cref="OutputBufferOptions.Linger"/> is 8 ms here and
+    /// <see cref="OutputBufferOptions.MaxBatchMessages"/> 1000. What you set yourself holds, zero too. The transport is an <see cref="IMqttPublisher"/> as well, keyed by
+    /// the buffer's name, and without a key for the unnamed buffer.
+    /// </remarks>
+    /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
+    /// <param name="configure">Sets the options.</param>
+    /// <param name="partitions">Ordered lanes; see <see cref="OutputRoute"/>. All share one connection.</param>
+    public static BatchKitBuilder UseMqtt(this BatchKitBuilder builder, Action<MqttOptions>? configure = null, int partitions = 1)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        AddShared(builder, configure);
+        var (name, services) = (builder.Name, builder.Services);
+        // First of all, so that whatever else configures this buffer, before or after, comes later.
+        services.Insert(0, ServiceDescriptor.Singleton<IConfigureOptions<OutputBufferOptions>>(new ConfigureNamedOptions<OutputBufferOptions>(name, SetDefaults)));
+        services.AddKeyedSingleton(name, static (provider, key) => MakeTransport(provider, (string)key!));
+        services.AddKeyedSingleton<IMqttPublisher>(name, static (provider, key) => provider.GetRequiredKeyedService<MqttTransport>(key));
+        if (name.Length == 0)
+            services.TryAddSingleton<IMqttPublisher>(static provider => provider.GetRequiredKeyedService<MqttTransport>(Options.Options.DefaultName));
+        return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<MqttTransport>(name), partitions);
+    }
+
+    /// <summary>Takes messages off MQTT, from the host's start to its stop: those of <see cref="MqttOptions.Subscriptions"/>, or in envelope mode the frames for this node
+    /// (<see cref="OutputBufferOptions.Node"/>).</summary>
+    /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
+    /// <param name="next">Finds the transport that gets the batches: the one to this node's connections, or your own.</param>
+    /// <param name="configure">Sets the options.</param>
+    public static BatchKitBuilder ReceiveFromMqtt(
+        this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, Action<MqttOptions>? configure = null)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        ArgumentNullException.ThrowIfNull(next);
+        AddShared(builder, configure);
+        builder.Services.AddKeyedSingleton(builder.Name, (services, _) => MakeReceiver(services, builder, next));
+        builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<MqttReceiver>(builder.Name));
+        return builder;
+    }
+
+    private static void SetDefaults(OutputBufferOptions options)
+    {
+        options.Linger = DefaultLinger;
+        options.MaxBatchMessages = DefaultMaxBatchMessages;
+    }
+
+    private static void AddShared(BatchKitBuilder builder, Action<MqttOptions>? configure)
+    {
+        var (name, services) = (builder.Name, builder.Services);
+        if (configure is not null)
+            services.Configure(name, configure);
+        if (services.Any(service => service.IsKeyedService && service.ServiceType == typeof(MqttHealthCheck) && Equals(service.ServiceKey, name)))
+            return;
+        services.TryAddEnumerable(ServiceDescriptor.Singleton<IValidateOptions<MqttOptions>, MqttOptionsValidator>());
+        services.AddOptions<MqttOptions>(name).ValidateOnStart();
+        services.AddKeyedSingleton(name, static (provider, key) =>
+            new MqttHealthCheck(provider.GetKeyedService<MqttTransport>(key), provider.GetKeyedService<MqttReceiver>(key)));
+        services.AddHealthChecks().Add(new HealthCheckRegistration(
+            name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
+            provider => provider.GetRequiredKeyedService<MqttHealthCheck>(name), failureStatus: null, tags: ["batchkit"]));
+    }
+
+    private static MqttTransport MakeTransport(IServiceProvider services, string name)
+    {
+        var options = services.GetRequiredService<IOptionsMonitor<MqttOptions>>().Get(name);
+        var buffer = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(name);
+        PacketLimits.ThrowIfTooSmall(name, options, buffer);
+        return new MqttTransport(options, services.GetService<TimeProvider>(), services.GetService<ILogger<MqttTransport>>());
+    }
+
+    private static MqttReceiver MakeReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
+    {
+        var options = services.GetRequiredService<IOptionsMonitor<MqttOptions>>().Get(builder.Name);
+        var node = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node;
+        var timeProvider = services.GetService<TimeProvider>();
+        var isEnvelope = options.EnvelopePrefix is not null;
+        // Messages of any topics are numbered by the receiver itself: there nothing repeats, and everything seems to come from this node.
+        var receiverOptions = new BatchReceiverOptions
+        {
+            Node = node,
+            FilterDuplicates = isEnvelope,
+            DropOwnGroups = isEnvelope && builder.HasRoute(LocalFirstRouter.LocalRoute),
+        };
+        var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>());
+        return new MqttReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
+    }
+}

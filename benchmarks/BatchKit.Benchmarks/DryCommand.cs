@@ -5,6 +5,7 @@ using BatchKit.Benchmarks.Echo;
 using BatchKit.Benchmarks.Fanout;
 using BatchKit.Benchmarks.Gates;
 using BatchKit.Benchmarks.Measuring;
+using BatchKit.Benchmarks.Publish;
 using BatchKit.TestServers.RabbitMQ;
 using BenchmarkDotNet.Running;
 
@@ -28,8 +29,9 @@ internal static class DryCommand
 
     private static int RunSuite(string name, GateSuite suite) => suite.Classes switch
     {
-        [nameof(BroadcastBenchmarks)] => RunOnce(name, new BroadcastBenchmarks { Sizes = [100] }),
-        [nameof(PlayhouseBenchmarks)] => RunOnce(name, new PlayhouseBenchmarks { LongRunDuration = TimeSpan.FromSeconds(1) }),
+        [nameof(BroadcastBenchmarks)] => RunOnce(name, new BroadcastBenchmarks { Sizes = [100] }, Machine.WhyUnfit),
+        [nameof(PlayhouseBenchmarks)] => RunOnce(name, new PlayhouseBenchmarks { LongRunDuration = TimeSpan.FromSeconds(1) }, Machine.WhyUnfit),
+        [nameof(MqttBenchmarks)] => RunOnce(name, new MqttBenchmarks { IsShort = true }, MqttBenchmarks.WhyUnfit),
         _ => RunClasses(suite.Classes),
     };
 
@@ -46,9 +48,9 @@ internal static class DryCommand
         return failed;
     }
 
-    private static int RunOnce(string name, ISuiteRunner suite)
+    private static int RunOnce(string name, ISuiteRunner suite, string? whyUnfit)
     {
-        if (Machine.WhyUnfit is { } reason)
+        if (whyUnfit is { } reason)
         {
             Console.WriteLine($"left out {name}: {reason}");
             return 0;

@@ -5,6 +5,8 @@ using BatchKit.Benchmarks.Configuration;
 using BatchKit.Benchmarks.EchoLoad;
 using BatchKit.Benchmarks.EchoServers;
 using BatchKit.Benchmarks.FanoutServers;
+using BatchKit.Benchmarks.MqttSink;
+using BatchKit.Benchmarks.Publishers;
 using BatchKit.Benchmarks.Sink;
 using BenchmarkDotNet.Running;
 
@@ -24,6 +26,10 @@ try
             return EchoLoadCommand.Run(int.Parse(port, CultureInfo.InvariantCulture), int.Parse(connections, CultureInfo.InvariantCulture));
         case ["echo", var kind]:
             return await EchoServerCommand.RunAsync(Enum.Parse<EchoServerKind>(kind));
+        case ["subscribe", var port, var quality]:
+            return MqttSinkCommand.Run(int.Parse(port, CultureInfo.InvariantCulture), int.Parse(quality, CultureInfo.InvariantCulture));
+        case ["publish", var way]:
+            return await PublishCommand.RunAsync(Enum.Parse<PublishWay>(way));
         default:
             BenchmarkSwitcher.FromTypes(Catalog.Classes).Run(args, RunConfiguration.ForArguments());
             return 0;

@@ -1,6 +1,7 @@
 using BatchKit.Benchmarks.Echo;
 using BatchKit.Benchmarks.Fanout;
 using BatchKit.Benchmarks.Gates;
+using BatchKit.Benchmarks.Publish;
 
 namespace BatchKit.Benchmarks;
 
@@ -11,6 +12,7 @@ internal static class SuiteRunners
     {
         [nameof(BroadcastBenchmarks)] => new BroadcastBenchmarks(),
         [nameof(PlayhouseBenchmarks)] => new PlayhouseBenchmarks(),
+        [nameof(MqttBenchmarks)] => new MqttBenchmarks(),
         _ => new BenchmarkDotNetRunner(),
     };
 }

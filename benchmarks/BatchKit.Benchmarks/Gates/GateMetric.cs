@@ -26,4 +26,13 @@ internal enum GateMetric
 
     /// <summary>The memory in use at a run's end as a multiple of that after a quarter of it.</summary>
     Growth = 7,
+
+    /// <summary>Milliseconds from when a message was due until it was there, for half of all messages.</summary>
+    Median = 8,
+
+    /// <summary>The same for 99 of 100.</summary>
+    NinetyNine = 9,
+
+    /// <summary>Messages that did not come.</summary>
+    Lost = 10,
 }

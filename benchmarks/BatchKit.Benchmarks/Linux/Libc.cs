@@ -8,6 +8,8 @@ internal static unsafe partial class Libc
     public const int TryAgain = 11;
 
     private const int DontWait = 0x40;
+    private const int TcpLevel = 6;
+    private const int QuickAcknowledge = 12;
     private const int NoSignal = 0x4000;
 
     /// <returns>How much came; zero when nothing is there.</returns>
@@ -38,6 +40,13 @@ internal static unsafe partial class Libc
         throw new IOException($"A connection ended: {Marshal.GetLastPInvokeErrorMessage()}.");
     }
 
+    /// <summary>Has the kernel acknowledge what came at once (TCP_QUICKACK), until it thinks otherwise.</summary>
+    public static void AcknowledgeAtOnce(int socket)
+    {
+        var isOn = 1;
+        _ = SetOption(socket, TcpLevel, QuickAcknowledge, &isOn, sizeof(int));
+    }
+
     [LibraryImport("libc", EntryPoint = "epoll_create1", SetLastError = true)]
     [DefaultDllImportSearchPaths(DllImportSearchPath.SafeDirectories)]
     public static partial int EpollCreate(int flags);
@@ -53,6 +62,10 @@ internal static unsafe partial class Libc
     [LibraryImport("libc", EntryPoint = "close")]
     [DefaultDllImportSearchPaths(DllImportSearchPath.SafeDirectories)]
     public static partial int Close(int file);
+
+    [LibraryImport("libc", EntryPoint = "setsockopt", SetLastError = true)]
+    [DefaultDllImportSearchPaths(DllImportSearchPath.SafeDirectories)]
+    private static partial int SetOption(int socket, int level, int option, int* value, uint length);
 
     [LibraryImport("libc", EntryPoint = "recv", SetLastError = true)]
     [DefaultDllImportSearchPaths(DllImportSearchPath.SafeDirectories)]

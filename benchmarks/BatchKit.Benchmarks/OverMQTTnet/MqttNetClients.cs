@@ -1,0 +1,28 @@
+using BatchKit.Benchmarks.RawMqtt;
+using BatchKit.MQTTnet;
+using MQTTnet;
+using MQTTnet.Formatter;
+using MQTTnet.Packets;
+using MQTTnet.Protocol;
+
+namespace BatchKit.Benchmarks.OverMQTTnet;
+
+/// <summary>Makes MQTTnet's clients and messages as an application would.</summary>
+internal static class MqttNetClients
+{
+    public static IMqttClient Make(bool isBatched) =>
+        isBatched ? new MqttClientFactory().CreateMqttClient(new BatchedWriteClientAdapterFactory()) : new MqttClientFactory().CreateMqttClient();
+
+    public static void Connect(IMqttClient client, int port) => client
+        .ConnectAsync(new MqttClientOptionsBuilder().WithTcpServer("127.0.0.1", port).WithProtocolVersion(MqttProtocolVersion.V500).Build())
+        .GetAwaiter().GetResult();
+
+    public static MqttApplicationMessage MakeMessage(PublishShape shape, string topic, byte[] payload, bool isRetained = false) => new()
+    {
+        Topic = topic,
+        PayloadSegment = payload,
+        QualityOfServiceLevel = (MqttQualityOfServiceLevel)shape.Quality,
+        Retain = isRetained,
+        UserProperties = shape.Properties == 0 ? null : [.. shape.PropertyPairs.Select(pair => UserProperty.Make(pair.Key, pair.Value))],
+    };
+}

@@ -1,0 +1,133 @@
+using BatchKit.Benchmarks.Gates;
+using BatchKit.Benchmarks.Measuring;
+using BatchKit.Benchmarks.Publishers;
+using BatchKit.Benchmarks.RawMqtt;
+using BatchKit.TestServers.Mosquitto;
+
+namespace BatchKit.Benchmarks.Publish;
+
+/// <summary>How many messages of 100 bytes a second come over a Mosquitto, by the way they are published, and how late are 20,000 a second?</summary>
+/// <remarks>Its own loop and not BenchmarkDotNet's: publisher, broker and subscriber are processes of their own, so that what each costs can be told.</remarks>
+internal sealed class MqttBenchmarks : ISuiteRunner
+{
+    private static readonly string[] Cells = ["messages/s", "of the floor", "CPU, ns a message", "allocated, B a message", "lost"];
+
+    private readonly List<MqttRow> _rows = [];
+    private readonly List<PacedRow> _paced = [];
+    private SettingsTables? _settings;
+    private ServerTable? _servers;
+
+    /// <summary>Why nothing of it can run here; null when it can.</summary>
+    public static string? WhyUnfit => Machine.WhyUnfit ?? MosquittoServer.WhyNotInstalled;
+
+    /// <summary>Only one of the brokers and shapes, to see that everything works.</summary>
+    public bool IsShort { get; init; }
+
+    public SuiteReadings Measure(GateSuite suite, bool everything)
+    {
+        if (WhyUnfit is { } reason)
+            throw new InvalidOperationException(reason);
+        var readings = new SuiteReadings(WriteTables);
+        RefuseUnknown(suite);
+        var ways = Enum.GetValues<PublishWay>().ToDictionary(way => way, WhyMissing);
+        foreach (var (way, whyMissing) in ways.Where(way => way.Value is not null))
+        {
+            Console.Error.WriteLine($"left out {way}: {whyMissing}");
+            Leave(readings, way, whyMissing!);
+        }
+
+        using var cast = new PublisherCast(ways.Where(way => way.Value is null).Select(way => way.Key));
+        var duration = TimeSpan.FromMilliseconds(suite.IterationMilliseconds);
+        MeasureRates(suite, cast, duration, readings);
+        MeasurePaced(suite, cast, duration, readings);
+        if (!everything)
+            return readings;
+        _servers = ServerTable.Measure(cast, Math.Min(suite.Rounds, 3), suite.Iterations * duration);
+        _settings = IsShort ? null : SettingsTables.Measure(cast, Math.Min(suite.Rounds, 3), suite.Iterations * duration);
+        return readings;
+    }
+
+    private static IEnumerable<PublishWay> PacedWays => [PublishWay.Floor, PublishWay.Scope, PublishWay.MqttNetPipelined];
+
+    private (string Name, MosquittoServerOptions Options)[] Brokers => IsShort
+        ? [("default", new MosquittoServerOptions { Persistence = false })]
+        : [("default", new MosquittoServerOptions { Persistence = false }), ("nodelay", new MosquittoServerOptions { Persistence = false, NoDelay = true })];
+
+    private PublishShape[] Shapes => IsShort ? [new(0, 0), new(1, 5)] : [new(0, 0), new(0, 5), new(1, 0), new(1, 5)];
+
+    private static string? WhyMissing(PublishWay way) => way == PublishWay.MosquittoPub ? MosquittoPub.WhyMissing : PublishWays.WhyMissing(way);
+
+    private void MeasureRates(GateSuite suite, PublisherCast cast, TimeSpan duration, SuiteReadings readings)
+    {
+        var stages = new List<MqttStage>();
+        try
+        {
+            foreach (var (name, options) in Brokers)
+                stages.Add(new MqttStage(name, options));
+            _rows.AddRange(from stage in stages from shape in Shapes from way in cast.Ways where way < PublishWay.MqttNetInjectLoop select new MqttRow(way, stage, shape, cast[way]));
+            Console.Error.WriteLine("warming up");
+            foreach (var row in _rows)
+                row.WarmUp(suite.WarmupIterations * duration);
+            RunInTurn(suite, _rows, row => readings.Add(row.Name, row.Measure(suite.Iterations * duration)));
+        }
+        finally
+        {
+            stages.ForEach(stage => stage.Dispose());
+        }
+    }
+
+    private void MeasurePaced(GateSuite suite, PublisherCast cast, TimeSpan duration, SuiteReadings readings)
+    {
+        Console.Error.WriteLine("20,000 messages a second");
+        using var stage = new MqttStage(Brokers[0].Name, Brokers[0].Options);
+        stage.Subscribe(quality: 1);
+        _paced.AddRange(PacedWays.Where(cast.Ways.Contains).Select(way => new PacedRow(way, stage, (PublisherChild)cast[way])));
+        foreach (var row in _paced)
+            row.WarmUp(suite.WarmupIterations * duration);
+
+        // A longer look than at a rate: one in a hundred messages is the figure.
+        RunInTurn(suite, _paced, row => readings.Add(row.Name, row.Measure(4 * suite.Iterations * duration)));
+    }
+
+    /// <summary>All rows work in turn, so that a noisy moment hits all of them, and the first of a round is another one each time.</summary>
+    private static void RunInTurn<TRow>(GateSuite suite, List<TRow> rows, Action<TRow> measure)
+    {
+        for (var round = 1; round <= suite.Rounds; round++)
+        {
+            Console.Error.WriteLine($"round {round} of {suite.Rounds}");
+            for (var turn = 0; turn < rows.Count; turn++)
+                measure(rows[(round + turn) % rows.Count]);
+        }
+    }
+
+    private IEnumerable<string> NamesOf(PublishWay way) =>
+        (from broker in Brokers from shape in Shapes select MqttRow.NameOf(way, broker.Name, shape)).Append(PacedRow.NameOf(way));
+
+    private void Leave(SuiteReadings readings, PublishWay way, string reason)
+    {
+        foreach (var name in NamesOf(way))
+            readings.Leave(name, reason);
+    }
+
+    private void RefuseUnknown(GateSuite suite)
+    {
+        var known = Enum.GetValues<PublishWay>().SelectMany(NamesOf).ToHashSet(StringComparer.Ordinal);
+        if (suite.Benchmarks.FirstOrDefault(name => !known.Contains(name)) is { } unknown)
+            throw new InvalidOperationException($"gates.json names a benchmark that does not exist: {unknown}.");
+    }
+
+    private void WriteTables(TextWriter writer)
+    {
+        MarkdownTable.WriteMachine(writer);
+        foreach (var group in _rows.GroupBy(row => (row.Stage.Name, row.Shape)))
+        {
+            var floor = group.Single(row => row.Way == PublishWay.Floor);
+            var title = $"Mosquitto {group.Key.Name}, QoS {group.Key.Shape.Quality}, {group.Key.Shape.Properties} user properties";
+            MarkdownTable.Write(writer, title, ["", .. Cells], group.Select(row => row.Describe(floor).Prepend($"{row.Way}")));
+        }
+
+        MarkdownTable.Write(writer, "20,000 messages a second: 160 each 8 ms, QoS 1, 5 user properties, Mosquitto default", PacedRow.Columns, _paced.Select(row => row.Describe()));
+        _servers?.Write(writer);
+        _settings?.Write(writer);
+    }
+}

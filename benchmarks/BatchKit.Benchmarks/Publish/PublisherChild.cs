@@ -1,0 +1,24 @@
+using BatchKit.Benchmarks.Children;
+using BatchKit.Benchmarks.Publishers;
+
+namespace BatchKit.Benchmarks.Publish;
+
+/// <summary>A way to publish that is a part of this program.</summary>
+internal sealed class PublisherChild(PublishWay way) : IPublisher
+{
+    private readonly ChildProcess _process = Start(way);
+
+    public PublishUsage Run(PublishTarget target, int messages) => PublishUsage.From(_process.Ask($"run {messages} {target.Words}"));
+
+    /// <summary>Publishes as a game's loop does, in so many ticks.</summary>
+    public PublishUsage RunPaced(PublishTarget target, int ticks) => PublishUsage.From(_process.Ask($"paced {ticks} {target.Words}"));
+
+    public void Dispose() => _process.Dispose();
+
+    private static ChildProcess Start(PublishWay way)
+    {
+        var process = ChildProcess.Start("publish", $"{way}");
+        process.Read();
+        return process;
+    }
+}

@@ -1,0 +1,76 @@
+using BatchKit.Mqtt;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Hosting;
+using Microsoft.Extensions.Logging;
+using SensorHub.Measuring;
+using SensorHub.Publishing;
+using SensorHub.View;
+using SensorHub.World;
+
+namespace SensorHub.Hosting;
+
+/// <summary>Puts the hub together.</summary>
+internal static class HubApplication
+{
+    /// <summary>Room for about half a minute without the broker.</summary>
+    public const long MaxBufferedBytes = 256L * 1024 * 1024;
+
+    public static IHost Build(HubOptions options)
+    {
+        var builder = Host.CreateEmptyApplicationBuilder(new HostApplicationBuilderSettings());
+        var events = new HubEventLog();
+        builder.Logging.AddProvider(events).AddFilter("Microsoft", LogLevel.Warning);
+        builder.Services.AddSingleton(events);
+        builder.Services.AddSingleton(options);
+        AddBuffer(builder.Services, options);
+        AddHub(builder.Services, options);
+        return builder.Build();
+    }
+
+    /// <summary>The whole way of a change: buffer, MQTT, broker, MQTT, meter.</summary>
+    private static void AddBuffer(IServiceCollection services, HubOptions options)
+    {
+        services.AddBatchKit(output =>
+            {
+                // When there is no more room the oldest values go: they are worth least.
+                output.MaxBufferedBytes = MaxBufferedBytes;
+                output.Overflow = OverflowPolicy.DropOldest;
+            })
+            .UseMqtt(mqtt => Set(mqtt, options))
+            .ReceiveFromMqtt(provider => provider.GetRequiredService<ArrivalMeter>());
+    }
+
+    private static void Set(MqttOptions mqtt, HubOptions options)
+    {
+        mqtt.Server = options.Server;
+        mqtt.UserName = options.UserName;
+        mqtt.Password = options.Password;
+        mqtt.Version = options.Version;
+        mqtt.QualityOfService = options.QualityOfService;
+        mqtt.ClientId = options.ClientId;
+        mqtt.CleanStart = true;
+        mqtt.SessionExpiry = TimeSpan.FromMinutes(1);
+        mqtt.MaxReconnectDelay = TimeSpan.FromSeconds(1);
+        mqtt.Subscriptions.Add(new MqttSubscription { Filter = $"{GameWorld.TopicRoot}/#", QualityOfService = options.QualityOfService });
+    }
+
+    private static void AddHub(IServiceCollection services, HubOptions options)
+    {
+        services.AddSingleton<HubClock>();
+        services.AddSingleton(provider => new GameWorld(options.Topics, provider.GetRequiredService<HubClock>()));
+        services.AddSingleton<ArrivalMeter>();
+        services.AddSingleton<HubMeter>();
+        services.AddSingleton<HubConnections>();
+        services.AddSingleton<HubPanel>();
+        services.AddSingleton<TickLoop>();
+        services.AddSingleton<HubRun>();
+        if (options.IsBaseline)
+            services.AddSingleton<IChangePublisher, BaselinePublisher>();
+        else
+            services.AddSingleton<IChangePublisher, ScopePublisher>();
+        if (options.IsPlain || Console.IsOutputRedirected)
+            services.AddSingleton<IHubView, PlainView>();
+        else
+            services.AddSingleton<IHubView, LiveView>();
+    }
+}

@@ -1,0 +1,50 @@
+using BatchKit.Transports;
+using SensorHub.World;
+
+namespace SensorHub.Measuring;
+
+/// <summary>The far end: gets what the subscriber receives, counts it, and measures how long it took.</summary>
+internal sealed class ArrivalMeter(GameWorld world, HubClock clock) : IBatchTransport
+{
+    private readonly Dictionary<OutputHandle, SeenNumbers> _topics = world.Properties.ToDictionary(property => property.Handle, _ => new SeenNumbers());
+    private readonly LatencyHistogram _latencies = new();
+
+    private long _arrived;
+    private long _doubled;
+
+    /// <summary>Changes that arrived, each counted once.</summary>
+    public long Arrived => Volatile.Read(ref _arrived);
+
+    /// <summary>How often one arrived again.</summary>
+    public long Doubled => Volatile.Read(ref _doubled);
+
+    public long[] CopyLatencies() => _latencies.Copy();
+
+    public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    {
+        var now = clock.Microseconds;
+        foreach (var batch in batches.Span)
+        {
+            if (!_topics.TryGetValue(batch.Handle, out var seen))
+                continue;
+            foreach (var message in batch)
+                Take(message.Payload.Span, seen, now);
+        }
+
+        return default;
+    }
+
+    private void Take(ReadOnlySpan<byte> payload, SeenNumbers seen, long now)
+    {
+        if (!ChangeMark.TryRead(payload, out var mark) || mark.Run != world.Run)
+            return;
+        if (!seen.Add(mark.Number))
+        {
+            Volatile.Write(ref _doubled, _doubled + 1);
+            return;
+        }
+
+        _latencies.Record(now - mark.At);
+        Volatile.Write(ref _arrived, _arrived + 1);
+    }
+}

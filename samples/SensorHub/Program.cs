@@ -1,0 +1,3 @@
+using SensorHub.Hosting;
+
+return await HubProgram.RunAsync(args);

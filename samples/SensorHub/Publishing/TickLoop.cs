@@ -1,0 +1,51 @@
+using SensorHub.Hosting;
+using SensorHub.World;
+
+namespace SensorHub.Publishing;
+
+/// <summary>The game's loop: every 8 ms it publishes as many changes as are due, which is 160 at 20,000 a second.</summary>
+internal sealed class TickLoop(IChangePublisher publisher, HubOptions options, HubClock clock)
+{
+    private static readonly TimeSpan Tick = TimeSpan.FromMilliseconds(8);
+
+    // A loop that is further behind lets the rest go, as a game does: a world that hurries after its clock helps nobody.
+    private static readonly TimeSpan LongestBehind = TimeSpan.FromMilliseconds(250);
+
+    private long _skipped;
+
+    /// <summary>Changes that were due and never made, because the loop did not get that far; read from any thread.</summary>
+    public long Skipped => Volatile.Read(ref _skipped);
+
+    /// <summary>Runs until the token is cancelled or the time is over.</summary>
+    public async Task RunAsync(CancellationToken cancellationToken)
+    {
+        using var timer = new PeriodicTimer(Tick);
+        var most = Math.Max(1, (long)(options.Rate * LongestBehind.TotalSeconds));
+        var (began, done) = (clock.Now, 0L);
+        while (await WaitAsync(timer, cancellationToken))
+        {
+            var elapsed = clock.Now - began;
+            var due = (long)(options.Rate * Min(elapsed, options.Duration).TotalSeconds) - done;
+            var now = Math.Min(due, most);
+            await publisher.PublishAsync((int)now, cancellationToken);
+            Volatile.Write(ref _skipped, _skipped + due - now);
+            done += due;
+            if (elapsed >= options.Duration)
+                return;
+        }
+    }
+
+    private static TimeSpan Min(TimeSpan elapsed, TimeSpan? duration) => elapsed < duration || duration is null ? elapsed : duration.Value;
+
+    private static async ValueTask<bool> WaitAsync(PeriodicTimer timer, CancellationToken cancellationToken)
+    {
+        try
+        {
+            return await timer.WaitForNextTickAsync(cancellationToken);
+        }
+        catch (OperationCanceledException)
+        {
+            return false;
+        }
+    }
+}

@@ -1,0 +1,43 @@
+using SensorHub.Hosting;
+using SensorHub.Measuring;
+using Spectre.Console;
+using Spectre.Console.Rendering;
+
+namespace SensorHub.View;
+
+/// <summary>A screen that changes in place, four times a second.</summary>
+internal sealed class LiveView(HubMeter meter, HubEventLog events, HubPanel panel) : IHubView
+{
+    private const int LooksPerSecond = 4;
+    private const int ShownEvents = 6;
+
+    private readonly Queue<HubSnapshot> _lastSecond = [];
+    private readonly Queue<HubEvent> _lastEvents = [];
+    private long _position;
+
+    public Task ShowAsync(CancellationToken ended) =>
+        AnsiConsole.Live(Look()).Overflow(VerticalOverflow.Crop).Cropping(VerticalOverflowCropping.Bottom).StartAsync(async live =>
+        {
+            while (!ended.IsCancellationRequested)
+            {
+                await Task.Delay(TimeSpan.FromSeconds(1.0 / LooksPerSecond), ended).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+                live.UpdateTarget(Look());
+            }
+        });
+
+    private Rows Look()
+    {
+        _lastSecond.Enqueue(meter.Take());
+        if (_lastSecond.Count > LooksPerSecond + 1)
+            _lastSecond.Dequeue();
+        foreach (var happened in events.ReadFrom(ref _position))
+            _lastEvents.Enqueue(happened);
+        while (_lastEvents.Count > ShownEvents)
+            _lastEvents.Dequeue();
+        var reading = new HubReading(_lastSecond.Peek(), _lastSecond.Last());
+        return new Rows(panel.Show(reading), new Rows(_lastEvents.Select(Show)));
+    }
+
+    private static IRenderable Show(HubEvent happened) =>
+        new Text($"  {happened.At:HH:mm:ss}  {happened.Text}", happened.IsTrouble ? Color.Yellow : Color.Grey).Overflow(Overflow.Ellipsis);
+}

@@ -5,7 +5,7 @@ namespace BatchKit.Mqtt.Tests.Packets;
 
 public sealed class WritingAllocationTests
 {
-    private const int Rounds = 10_000;
+    private const int Rounds = 1000;
 
     private static readonly KeyValuePair<string, string>[] Pairs = [.. Enumerable.Range(1, 5).Select(static number => new KeyValuePair<string, string>($"property-{number}", $"wert ä {number}"))];
     private static readonly MqttMessage Message = new("world/räume/17/temperature", Some.RandomBytes(100))
@@ -23,15 +23,7 @@ public sealed class WritingAllocationTests
     [Theory]
     [InlineData(MqttVersion.V5)]
     [InlineData(MqttVersion.V311)]
-    public void Writing_a_PUBLISH_or_a_PUBACK_allocates_nothing(MqttVersion version)
-    {
-        WriteMany(version);
-
-        var before = GC.GetAllocatedBytesForCurrentThread();
-        WriteMany(version);
-
-        Assert.Equal(0, GC.GetAllocatedBytesForCurrentThread() - before);
-    }
+    public void Writing_a_PUBLISH_or_a_PUBACK_allocates_nothing(MqttVersion version) => Assert.Equal(0, LeastBytes(() => WriteMany(version)));
 
     [Theory]
     [InlineData(MqttVersion.V5)]
@@ -40,12 +32,22 @@ public sealed class WritingAllocationTests
     {
         var fields = SomeMessages.Fields(Message);
         var length = PublishPacket.Write(_target, fields, version, packetId: 1, isDuplicate: false);
-        ReadMany(version, length);
 
-        var before = GC.GetAllocatedBytesForCurrentThread();
-        ReadMany(version, length);
+        Assert.Equal(0, LeastBytes(() => ReadMany(version, length)));
+    }
 
-        Assert.Equal(0, GC.GetAllocatedBytesForCurrentThread() - before);
+    // The runtime's own search in texts boxes characters until it is compiled anew, which waits as long as other tests keep the compiler busy.
+    private static long LeastBytes(Action rounds)
+    {
+        var bytes = long.MaxValue;
+        for (var until = Environment.TickCount64 + 20_000; bytes != 0 && Environment.TickCount64 < until;)
+        {
+            var before = GC.GetAllocatedBytesForCurrentThread();
+            rounds();
+            bytes = GC.GetAllocatedBytesForCurrentThread() - before;
+        }
+
+        return bytes;
     }
 
     private void WriteMany(MqttVersion version)

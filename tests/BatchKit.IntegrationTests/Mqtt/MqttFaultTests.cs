@@ -1,0 +1,217 @@
+using System.Globalization;
+using BatchKit.Mqtt;
+using BatchKit.TestServers.Mosquitto;
+using BatchKit.TestServers.Network;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.IntegrationTests.Mqtt;
+
+/// <summary>What holds while the broker is stopped, killed and frozen, and its connections are reset and cut.</summary>
+public sealed class MqttFaultTests(ITestOutputHelper report)
+{
+    /// <summary>How often the broker is stopped and started again: 10 times unless this environment variable says otherwise.</summary>
+    private const string RestartsVariable = "BATCHKIT_TEST_MQTT_RESTARTS";
+
+    private const int Messages = 200_000;
+    private const int Handles = 4;
+
+    // Mosquitto's default: it has so many under way to a subscriber at once, and tells MQTT 5 publishers the same.
+    private const int BrokersWindow = 20;
+
+    private static int Restarts => int.Parse(Environment.GetEnvironmentVariable(RestartsVariable) ?? "10", CultureInfo.InvariantCulture);
+
+    [Theory]
+    [InlineData(MqttVersion.V5, null)]
+    [InlineData(MqttVersion.V311, null)]
+    [InlineData(MqttVersion.V5, "frames")]
+    [InlineData(MqttVersion.V311, "frames")]
+    public async Task A_broker_that_is_stopped_and_started_again_loses_nothing_and_doubles_only_what_was_unacknowledged(MqttVersion version, string? envelopePrefix)
+    {
+        await using var server = await StartServerAsync();
+        var options = MqttWay.Options(server.Port, version, envelopePrefix);
+        await using var way = await MqttWay.StartAsync(options, options);
+
+        var written = await WriteWhileAsync(way, async () =>
+        {
+            for (var restart = 0; restart < Restarts; restart++)
+            {
+                await way.Arrived.WaitForCountAsync(way.Arrived.Count + (Messages / (Restarts + 1)));
+                await server.StopAsync();
+                await way.WaitForLossAsync();
+                await server.StartAsync();
+            }
+
+            await way.Arrived.WaitForCountAsync(Math.Max(Messages, way.Arrived.Count + (Messages / (Restarts + 1))));
+        });
+
+        report.WriteLine($"{written} messages, {way.Arrived.Repeats} doubled over {Restarts} restarts.");
+        AssertArrivedInOrder(way, written);
+        AssertDoubledOnlyUnacknowledged(way, envelopePrefix, times: Restarts);
+    }
+
+    [Theory]
+    [InlineData(MqttVersion.V5)]
+    [InlineData(MqttVersion.V311)]
+    public async Task A_broker_that_is_killed_loses_only_what_it_had_acknowledged_and_not_delivered(MqttVersion version)
+    {
+        await using var server = await StartServerAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        await using var way = await MqttWay.StartAsync(MqttWay.Options(proxy.Port, version), MqttWay.Options(server.Port, version));
+        var handle = MqttWay.Topic(0);
+        using var stop = new CancellationTokenSource();
+        var writer = way.WriteUntilAsync(handle, stop.Token);
+        var acknowledged = new List<long>();
+
+        for (var kill = 0; kill < 3; kill++)
+        {
+            await way.Arrived.WaitForCountAsync(way.Arrived.Count + 5000);
+            var stalled = way.NextHop.Stall();
+            await stalled.EnteredAsync();
+            await WaitForAcknowledgedAsync(way, way.Transport.GetStatistics().AcknowledgedMessages + 2000);
+            await server.KillAsync();
+            stalled.Release();
+            await way.WaitForLossAsync();
+            acknowledged.Add(way.Transport.GetStatistics().AcknowledgedMessages);
+
+            // The broker has forgotten who subscribed: what is sent to it before the receiver is back reaches nobody.
+            proxy.Stall();
+            await server.StartAsync();
+            await way.WaitUntilReceivingAsync();
+            proxy.Resume();
+        }
+
+        await way.Arrived.WaitForCountAsync(way.Arrived.Count + 5000);
+        await stop.CancelAsync();
+        var written = await writer.WithinDeadline();
+        await way.Arrived.WaitForCountAsync(written - way.Arrived.Gaps.Sum(gap => gap.Count));
+        var gaps = way.Arrived.Gaps;
+        report.WriteLine($"{written} messages, {gaps.Sum(gap => gap.Count)} lost that Mosquitto had acknowledged, {way.Arrived.Repeats} doubled.");
+        way.AssertAllAcknowledged();
+        Assert.Equal(written, way.Arrived.NextOf(handle));
+        Assert.InRange(gaps.Count, 1, acknowledged.Count);
+        Assert.All(gaps, gap => Assert.Contains(acknowledged, before => gap.End <= before));
+    }
+
+    [Theory]
+    [InlineData(MqttVersion.V5, null)]
+    [InlineData(MqttVersion.V311, null)]
+    [InlineData(MqttVersion.V5, "frames")]
+    public async Task A_broker_that_is_frozen_loses_nothing(MqttVersion version, string? envelopePrefix)
+    {
+        await using var server = await StartServerAsync();
+        var options = MqttWay.Options(server.Port, version, envelopePrefix);
+        options.KeepAlive = TimeSpan.FromSeconds(1);
+        await using var way = await MqttWay.StartAsync(options, options);
+
+        var written = await WriteWhileAsync(way, async () =>
+        {
+            for (var freeze = 0; freeze < 2; freeze++)
+            {
+                await way.Arrived.WaitForCountAsync(way.Arrived.Count + 5000);
+                server.Freeze();
+                try
+                {
+                    await way.WaitForLossAsync();
+                }
+                finally
+                {
+                    server.Thaw();
+                }
+            }
+
+            await way.Arrived.WaitForCountAsync(way.Arrived.Count + 5000);
+        });
+
+        report.WriteLine($"{written} messages, {way.Arrived.Repeats} doubled.");
+        AssertArrivedInOrder(way, written);
+        AssertDoubledOnlyUnacknowledged(way, envelopePrefix, times: (int)way.Transport.GetStatistics().Connects);
+    }
+
+    [Theory]
+    [InlineData(MqttVersion.V5, null, "reset")]
+    [InlineData(MqttVersion.V311, null, "reset")]
+    [InlineData(MqttVersion.V5, null, "cut in mid-packet")]
+    [InlineData(MqttVersion.V311, null, "cut in mid-packet")]
+    [InlineData(MqttVersion.V5, "frames", "reset")]
+    [InlineData(MqttVersion.V311, "frames", "cut in mid-packet")]
+    public async Task Broken_connections_neither_lose_nor_reorder(MqttVersion version, string? envelopePrefix, string how)
+    {
+        const int rounds = 20;
+        await using var server = await StartServerAsync();
+        await using var sendingProxy = TcpProxy.Start(server.Host, server.Port);
+        await using var receivingProxy = TcpProxy.Start(server.Host, server.Port);
+        await using var way = await MqttWay.StartAsync(
+            MqttWay.Options(sendingProxy.Port, version, envelopePrefix), MqttWay.Options(receivingProxy.Port, version, envelopePrefix));
+        var random = new Random(20);
+
+        var written = await WriteWhileAsync(way, async () =>
+        {
+            for (var round = 0; round < rounds; round++)
+            {
+                await way.Arrived.WaitForCountAsync(way.Arrived.Count + 1000);
+                if (how == "reset")
+                    sendingProxy.ResetAll();
+                else
+                    sendingProxy.CutAfter(random.Next(1, 2000));
+                if (round % 2 == 0)
+                    receivingProxy.ResetAll();
+            }
+
+            await way.Arrived.WaitForCountAsync(way.Arrived.Count + 1000);
+        });
+
+        report.WriteLine($"{written} messages, {way.Arrived.Repeats} doubled over {rounds} rounds.");
+        AssertArrivedInOrder(way, written);
+        AssertDoubledOnlyUnacknowledged(way, envelopePrefix, times: 2 * rounds);
+        Assert.True(sendingProxy.AcceptedConnections > rounds / 2, $"Only {sendingProxy.AcceptedConnections} connections were made.");
+    }
+
+    // Without a limit on what it keeps for a client: above its default, 1,000, Mosquitto drops in silence.
+    private static Task<MosquittoServer> StartServerAsync()
+    {
+        RequiredServer.SkipWhen(MosquittoServer.WhyNotInstalled);
+        return MosquittoServer.StartOwnAsync(new MosquittoServerOptions { MaxQueued = 0 });
+    }
+
+    /// <summary>Writes to several handles while something is done to the broker, and then waits until all has arrived.</summary>
+    private static async Task<long> WriteWhileAsync(MqttWay way, Func<Task> actAsync)
+    {
+        using var stop = new CancellationTokenSource();
+        var writers = Enumerable.Range(0, Handles).Select(number => way.WriteUntilAsync(MqttWay.Topic(number), stop.Token)).ToArray();
+        try
+        {
+            await actAsync();
+        }
+        finally
+        {
+            await stop.CancelAsync();
+        }
+
+        var written = await Task.WhenAll(writers).WithinDeadline();
+        await way.Arrived.WaitForCountAsync(written.Sum());
+        await way.Receiver.StopAsync(CancellationToken.None).WithinDeadline();
+        return written.Sum();
+    }
+
+    private static async Task WaitForAcknowledgedAsync(MqttWay way, long count)
+    {
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        while (way.Transport.GetStatistics().AcknowledgedMessages < count)
+            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
+    }
+
+    private static void AssertArrivedInOrder(MqttWay way, long written)
+    {
+        way.AssertAllAcknowledged();
+        Assert.Empty(way.Arrived.Gaps);
+        Assert.Equal(written, way.Arrived.Count);
+    }
+
+    // What was unacknowledged on a lost connection: at most the window of each side of the broker, and those are the newest.
+    private static void AssertDoubledOnlyUnacknowledged(MqttWay way, string? envelopePrefix, int times)
+    {
+        var unacknowledged = way.Transport.GetStatistics().Window + BrokersWindow;
+        Assert.InRange(way.Arrived.Repeats, 0, envelopePrefix is null ? times * unacknowledged : 0);
+        Assert.InRange(way.Arrived.OldestRepeat, 0, unacknowledged);
+    }
+}

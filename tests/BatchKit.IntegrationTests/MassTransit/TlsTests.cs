@@ -1,6 +1,5 @@
-using System.Net;
-using System.Security.Cryptography;
 using System.Security.Cryptography.X509Certificates;
+using BatchKit.TestServers.Certificates;
 using BatchKit.TestServers.RabbitMQ;
 using BatchKit.TransportSpecification.Support;
 
@@ -12,7 +11,7 @@ public sealed class TlsTests
     public async Task A_self_signed_broker_is_refused_unless_a_check_of_the_users_own_accepts_it()
     {
         RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
-        using var certificate = MakeCertificate();
+        using var certificate = TestAuthority.MakeSelfSigned();
         await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate });
         var prefix = Some.Name("mt");
         var thumbprint = certificate.Thumbprint;
@@ -31,16 +30,5 @@ public sealed class TlsTests
         await trusting.Received.WaitForMessagesAsync(1);
         Assert.Equal(["in secret"], trusting.Received.Texts);
         Assert.IsNotType<TimeoutException>(failure);
-    }
-
-    private static X509Certificate2 MakeCertificate()
-    {
-        using var key = RSA.Create(2048);
-        var request = new CertificateRequest("CN=127.0.0.1", key, HashAlgorithmName.SHA256, RSASignaturePadding.Pkcs1);
-        var names = new SubjectAlternativeNameBuilder();
-        names.AddIpAddress(IPAddress.Loopback);
-        request.CertificateExtensions.Add(names.Build());
-        var now = TimeProvider.System.GetUtcNow();
-        return request.CreateSelfSigned(now.AddDays(-1), now.AddDays(30));
     }
 }

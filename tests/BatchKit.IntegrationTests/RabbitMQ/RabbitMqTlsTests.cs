@@ -1,7 +1,6 @@
-using System.Net;
-using System.Security.Cryptography;
 using System.Security.Cryptography.X509Certificates;
 using BatchKit.RabbitMQ;
+using BatchKit.TestServers.Certificates;
 using BatchKit.TestServers.RabbitMQ;
 using BatchKit.TransportSpecification.Support;
 
@@ -13,7 +12,7 @@ public sealed class RabbitMqTlsTests
     public async Task A_self_signed_broker_is_refused_unless_a_check_of_the_users_own_accepts_it()
     {
         RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
-        using var certificate = MakeCertificate();
+        using var certificate = TestAuthority.MakeSelfSigned();
         await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate });
         var options = RabbitMqSome.Options(server, server.TlsPort, options => options.UseTls = true);
         await using var untrusting = new RabbitMqTransport(options);
@@ -33,15 +32,4 @@ public sealed class RabbitMqTlsTests
 
     private static async Task SendAsync(RabbitMqTransport transport) =>
         await transport.SendAsync(new[] { Some.Batch(Some.Group(), Some.Producer(), 1, "a") }, CancellationToken.None);
-
-    private static X509Certificate2 MakeCertificate()
-    {
-        using var key = RSA.Create(2048);
-        var request = new CertificateRequest("CN=127.0.0.1", key, HashAlgorithmName.SHA256, RSASignaturePadding.Pkcs1);
-        var names = new SubjectAlternativeNameBuilder();
-        names.AddIpAddress(IPAddress.Loopback);
-        request.CertificateExtensions.Add(names.Build());
-        var now = TimeProvider.System.GetUtcNow();
-        return request.CreateSelfSigned(now.AddDays(-1), now.AddDays(30));
-    }
 }

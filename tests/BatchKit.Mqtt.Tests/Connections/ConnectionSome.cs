@@ -1,0 +1,46 @@
+using BatchKit.Mqtt.Connections;
+using BatchKit.Mqtt.Packets;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Mqtt.Tests.Connections;
+
+/// <summary>Makers of test values.</summary>
+internal static class ConnectionSome
+{
+    public static byte[] Connack => [0x20, 3, 0, 0, 0];
+
+    public static byte[] Connack311 => [0x20, 2, 0, 0];
+
+    public static byte[] PingRequest => [0xC0, 0];
+
+    public static byte[] PingResponse => [0xD0, 0];
+
+    public static byte[] Goodbye => [0xE0, 2, 0, 0];
+
+    public static MqttOptions Options(FakeBroker broker, MqttVersion version = MqttVersion.V5) => new() { Server = broker.Address, Version = version };
+
+    public static MqttConnector Connector(MqttOptions options, TimeProvider? time = null) =>
+        new(options, "some-client", options.SessionExpiry, endsSession: false, options.Will, time ?? TimeProvider.System);
+
+    /// <summary>A connection and the broker's end of it.</summary>
+    public static async Task<(MqttConnection Connection, FakeBrokerConnection Broker)> ConnectedAsync(
+        FakeBroker broker, TimeProvider? time = null, Action<MqttOptions>? configure = null)
+    {
+        var options = Options(broker);
+        configure?.Invoke(options);
+        var welcoming = broker.WelcomeAsync(options.Version);
+        var connection = await Connector(options, time).ConnectAsync(cleanStart: false, CancellationToken.None).WithinDeadline();
+        return (connection, await welcoming);
+    }
+
+    /// <summary>A PUBLISH of QoS 0 for topic t, with so many bytes of payload, which hold the number.</summary>
+    public static byte[] Publish(int number, int payloadBytes = 4)
+    {
+        var payload = new byte[payloadBytes];
+        payload.AsSpan().Fill((byte)number);
+        var fields = new PublishFields { Topic = "t", Payload = payload };
+        var packet = new byte[PublishPacket.Measure(fields, MqttVersion.V5)];
+        PublishPacket.Write(packet, fields, MqttVersion.V5, packetId: 0, isDuplicate: false);
+        return packet;
+    }
+}

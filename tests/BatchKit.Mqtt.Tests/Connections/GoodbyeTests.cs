@@ -1,0 +1,150 @@
+using BatchKit.Mqtt.Connections;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Mqtt.Tests.Connections;
+
+/// <summary>How a connection that is told to stop ends.</summary>
+public sealed class GoodbyeTests : IDisposable
+{
+    private readonly FakeBroker _broker = new();
+    private readonly CancellationTokenSource _stop = new();
+
+    public void Dispose()
+    {
+        _broker.Dispose();
+        _stop.Dispose();
+    }
+
+    [Fact]
+    public async Task What_is_queued_goes_out_before_the_goodbye()
+    {
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        using var end = broker;
+        var output = connection.Open(source: null);
+        var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
+
+        output.Append([0x40, 2, 0, 1]);
+        await _stop.CancelAsync();
+        var rest = await broker.ReadToEndAsync();
+        broker.Dispose();
+        await running.WithinDeadline();
+
+        Assert.Equal([0x40, 2, 0, 1, .. ConnectionSome.Goodbye], rest);
+    }
+
+    [Fact]
+    public async Task It_waits_for_what_the_handler_has_in_hand_and_takes_its_acknowledgement_along()
+    {
+        var release = new TaskCompletionSource();
+        var handler = new RecordingHandler { Release = release.Task };
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        using var end = broker;
+        var output = connection.Open(source: null);
+        var running = connection.RunAsync(handler, _stop.Token);
+        await broker.WriteAsync(ConnectionSome.Publish(1));
+        await handler.Busy.WithinDeadline();
+
+        await _stop.CancelAsync();
+        output.Append([0x40, 2, 0, 1]);
+        release.SetResult();
+        var rest = await broker.ReadToEndAsync();
+        broker.Dispose();
+        await running.WithinDeadline();
+
+        Assert.Equal([0x40, 2, 0, 1, .. ConnectionSome.Goodbye], rest);
+    }
+
+    [Fact]
+    public async Task What_arrives_after_the_goodbye_is_read_for_nobody()
+    {
+        var handler = new RecordingHandler();
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        using var end = broker;
+        var running = connection.RunAsync(handler, _stop.Token);
+
+        await _stop.CancelAsync();
+        await broker.ReadToEndAsync();
+        for (var number = 0; number < 10; number++)
+            await broker.WriteAsync(ConnectionSome.Publish(number, payloadBytes: 20_000));
+        broker.Dispose();
+        var reason = await running.WithinDeadline();
+
+        Assert.Equal(0, handler.Count);
+        Assert.Equal("It was stopped.", reason);
+    }
+
+    [Fact]
+    public async Task A_broker_that_does_not_read_is_not_waited_for_past_the_stop_timeout()
+    {
+        var time = new ManualTimeProvider();
+        var source = new EndlessSource();
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker, time, static options => options.StopTimeout = TimeSpan.FromSeconds(3));
+        using var end = broker;
+        var output = connection.Open(source);
+        var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
+        output.Flush();
+        await source.WaitUntilStuckAsync();
+
+        await _stop.CancelAsync();
+        await WaitForDueAsync(time, TimeSpan.FromSeconds(3));
+        time.Advance(TimeSpan.FromSeconds(3));
+        await running.WithinDeadline();
+        var fills = source.Fills;
+        output.Flush();
+
+        Assert.Equal(fills, source.Fills);
+    }
+
+    [Fact]
+    public async Task A_broker_that_does_not_close_is_not_waited_for()
+    {
+        var time = new ManualTimeProvider();
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker, time);
+        using var end = broker;
+        var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
+
+        await _stop.CancelAsync();
+        await broker.ReadToEndAsync();
+        await WaitForDueAsync(time, TimeSpan.FromSeconds(1));
+        time.Advance(TimeSpan.FromSeconds(1));
+
+        Assert.Equal("It was stopped.", await running.WithinDeadline());
+    }
+
+    [Fact]
+    public async Task A_connection_that_was_never_run_is_closed_when_it_is_disposed()
+    {
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        using var end = broker;
+        connection.Open(source: null);
+
+        await connection.DisposeAsync();
+
+        Assert.Empty(await broker.ReadToEndAsync());
+    }
+
+    [Fact]
+    public async Task A_session_that_nobody_takes_up_again_ends_with_the_goodbye()
+    {
+        var options = ConnectionSome.Options(_broker);
+        var welcoming = _broker.WelcomeAsync();
+        var connector = new MqttConnector(options, "some-client", TimeSpan.FromMinutes(5), endsSession: true, will: null, TimeProvider.System);
+        await using var connection = await connector.ConnectAsync(cleanStart: false, CancellationToken.None).WithinDeadline();
+        using var broker = await welcoming;
+        var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
+
+        await _stop.CancelAsync();
+        var rest = await broker.ReadToEndAsync();
+        broker.Dispose();
+        await running.WithinDeadline();
+
+        Assert.Equal([0xE0, 7, 0, 5, 0x11, 0, 0, 0, 0], rest);
+    }
+
+    private static async Task WaitForDueAsync(ManualTimeProvider time, TimeSpan due)
+    {
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        while (time.NextDue != due)
+            await Task.Delay(1, deadline.Token);
+    }
+}

@@ -1,0 +1,137 @@
+using BatchKit.Mqtt.Connections;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Mqtt.Tests.Connections;
+
+public sealed class KeepAliveTests : IDisposable
+{
+    private static readonly TimeSpan Interval = TimeSpan.FromSeconds(10);
+
+    private readonly FakeBroker _broker = new();
+    private readonly ManualTimeProvider _time = new();
+    private readonly CancellationTokenSource _stop = new();
+
+    public void Dispose()
+    {
+        _broker.Dispose();
+        _stop.Dispose();
+    }
+
+    [Fact]
+    public async Task It_pings_after_the_interval_and_again_after_the_answer()
+    {
+        var handler = new RecordingHandler();
+        var (connection, broker) = await ConnectAsync();
+        using var end = broker;
+        var running = connection.RunAsync(handler, _stop.Token);
+
+        for (var round = 0; round < 3; round++)
+        {
+            await AdvanceAsync(Interval / 2);
+            await AdvanceAsync(Interval / 2);
+            Assert.Equal(ConnectionSome.PingRequest, await broker.ReadAsync());
+            await broker.WriteAsync([.. ConnectionSome.PingResponse, .. ConnectionSome.Publish(round)]);
+            await handler.NextAsync();
+        }
+
+        Assert.False(running.IsCompleted);
+        await StopAsync(running, broker);
+    }
+
+    [Fact]
+    public async Task A_broker_that_does_not_answer_a_ping_is_dead_after_half_the_interval()
+    {
+        var (connection, broker) = await ConnectAsync();
+        using var end = broker;
+        var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
+
+        await AdvanceAsync(Interval);
+        await broker.ReadAsync();
+        await AdvanceAsync(Interval / 2);
+        var reason = await running.WithinDeadline();
+
+        Assert.Equal("The broker was silent for 00:00:05 after a ping.", reason);
+    }
+
+    [Fact]
+    public async Task The_brokers_own_interval_wins()
+    {
+        var connecting = ConnectionSome.Connector(Options(), _time).ConnectAsync(cleanStart: false, CancellationToken.None);
+        using var broker = await _broker.AcceptAsync();
+        await broker.ReadAsync();
+        await broker.WriteAsync(0x20, 6, 0, 0, 3, 0x13, 0, 2);
+        await using var connection = await connecting.WithinDeadline();
+        var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
+
+        await AdvanceAsync(TimeSpan.FromSeconds(2));
+        var packet = await broker.ReadAsync();
+        await AdvanceAsync(TimeSpan.FromSeconds(1));
+
+        Assert.Equal(ConnectionSome.PingRequest, packet);
+        Assert.Contains("silent", await running.WithinDeadline(), StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_client_that_only_sends_pings_too_and_finds_a_frozen_broker()
+    {
+        var source = new EndlessSource();
+        var (connection, broker) = await ConnectAsync();
+        using var end = broker;
+        var output = connection.Open(source);
+        var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
+        output.Flush();
+        await source.WaitUntilStuckAsync();
+
+        await AdvanceAsync(Interval);
+        await AdvanceAsync(Interval / 2);
+
+        Assert.Contains("silent", await running.WithinDeadline(), StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task While_the_handler_is_busy_it_pings_and_takes_no_silence_for_death()
+    {
+        var release = new TaskCompletionSource();
+        var handler = new RecordingHandler { Release = release.Task };
+        var (connection, broker) = await ConnectAsync();
+        using var end = broker;
+        var running = connection.RunAsync(handler, _stop.Token);
+        await broker.WriteAsync(ConnectionSome.Publish(1));
+        await handler.Busy.WithinDeadline();
+
+        for (var ping = 0; ping < 3; ping++)
+        {
+            await AdvanceAsync(Interval / 2);
+            await AdvanceAsync(Interval / 2);
+            Assert.Equal(ConnectionSome.PingRequest, await broker.ReadAsync());
+        }
+
+        var wasAlive = !running.IsCompleted;
+        release.SetResult();
+        await StopAsync(running, broker);
+
+        Assert.True(wasAlive);
+    }
+
+    private static MqttOptions Options(FakeBroker broker) => new() { Server = broker.Address, KeepAlive = Interval };
+
+    private MqttOptions Options() => Options(_broker);
+
+    private Task<(MqttConnection Connection, FakeBrokerConnection Broker)> ConnectAsync() =>
+        ConnectionSome.ConnectedAsync(_broker, _time, static options => options.KeepAlive = Interval);
+
+    // The watcher sleeps on the clock again before the clock moves on.
+    private async Task AdvanceAsync(TimeSpan time)
+    {
+        await _time.WaitForTimersAsync();
+        _time.Advance(time);
+    }
+
+    private async Task StopAsync(Task<string> running, FakeBrokerConnection broker)
+    {
+        await _stop.CancelAsync();
+        await broker.ReadToEndAsync();
+        broker.Dispose();
+        await running.WithinDeadline();
+    }
+}

@@ -1,0 +1,186 @@
+using BatchKit.Mqtt.Connections;
+using BatchKit.Mqtt.Packets;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Mqtt.Tests.Connections;
+
+/// <summary>What a connection reads, and how it ends.</summary>
+public sealed class MqttConnectionTests : IDisposable
+{
+    private readonly FakeBroker _broker = new();
+    private readonly RecordingHandler _handler = new();
+    private readonly CancellationTokenSource _stop = new();
+
+    public void Dispose()
+    {
+        _broker.Dispose();
+        _stop.Dispose();
+    }
+
+    [Fact]
+    public async Task Packets_that_arrive_byte_by_byte_are_read_whole()
+    {
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        using var end = broker;
+        var running = connection.RunAsync(_handler, _stop.Token);
+        byte[][] packets = [ConnectionSome.Publish(1), ConnectionSome.Publish(2, payloadBytes: 200), [0x40, 2, 0, 7], ConnectionSome.PingResponse, ConnectionSome.Publish(3)];
+
+        await broker.WriteBytesOneByOneAsync([.. packets.SelectMany(static packet => packet)]);
+
+        Assert.Equal(packets[0][2..], (await _handler.NextAsync())[1..]);
+        Assert.Equal(packets[1][3..], (await _handler.NextAsync())[1..]);
+        Assert.Equal([0x40, 0, 7], await _handler.NextAsync());
+        Assert.Equal(packets[4][2..], (await _handler.NextAsync())[1..]);
+        await StopAsync(running);
+    }
+
+    [Fact]
+    public async Task Large_and_small_packets_in_turn_are_read_whole()
+    {
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        using var end = broker;
+        var running = connection.RunAsync(_handler, _stop.Token);
+        int[] sizes = [10, 300_000, 10, 20_000, 1_500_000, 16_384, 1];
+
+        for (var number = 0; number < sizes.Length; number++)
+            await broker.WriteAsync(ConnectionSome.Publish(number, sizes[number]));
+
+        for (var number = 0; number < sizes.Length; number++)
+        {
+            var packet = await _handler.NextAsync();
+            Assert.Equal(1 + 4 + sizes[number], packet.Length);
+            Assert.All(packet[5..], value => Assert.Equal(number, value));
+        }
+
+        await StopAsync(running);
+    }
+
+    [Fact]
+    public async Task What_came_in_one_write_with_the_connack_is_handled()
+    {
+        var connecting = ConnectionSome.Connector(ConnectionSome.Options(_broker)).ConnectAsync(cleanStart: false, CancellationToken.None);
+        using var broker = await _broker.AcceptAsync();
+        await broker.ReadAsync();
+        await broker.WriteAsync([.. ConnectionSome.Connack, .. ConnectionSome.Publish(1)]);
+        await using var connection = await connecting.WithinDeadline();
+
+        var running = connection.RunAsync(_handler, _stop.Token);
+
+        Assert.Equal(0x30, (await _handler.NextAsync())[0]);
+        await StopAsync(running);
+    }
+
+    [Theory]
+    [InlineData(0x8E, "taken over by another connection with the same client id")]
+    [InlineData(0x8B, "ServerShuttingDown (0x8B)")]
+    public async Task A_disconnect_ends_it_with_its_reason(byte code, string words)
+    {
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        using var end = broker;
+        var running = connection.RunAsync(_handler, _stop.Token);
+
+        await broker.WriteAsync([.. ConnectionSome.Publish(1), 0xE0, 7, code, 5, 0x1F, 0, 2, (byte)'h', (byte)'o']);
+        var reason = await running.WithinDeadline();
+
+        Assert.Contains(words, reason, StringComparison.Ordinal);
+        Assert.Contains("'ho'", reason, StringComparison.Ordinal);
+        Assert.Equal((MqttReasonCode)code, connection.Notice);
+        Assert.Equal(1, _handler.Count);
+        Assert.Empty(await broker.ReadToEndAsync());
+    }
+
+    [Fact]
+    public async Task A_closed_connection_ends_it()
+    {
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        var running = connection.RunAsync(_handler, _stop.Token);
+
+        broker.Dispose();
+
+        Assert.Contains("closed the connection", await running.WithinDeadline(), StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_reset_ends_it()
+    {
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        var running = connection.RunAsync(_handler, _stop.Token);
+
+        broker.Reset();
+
+        Assert.Contains("broke", await running.WithinDeadline(), StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData(new byte[] { 0x20, 3, 0, 0, 0 }, 0x82)]
+    [InlineData(new byte[] { 0x00, 0 }, 0x81)]
+    [InlineData(new byte[] { 0x36, 2, 0, 0 }, 0x81)]
+    [InlineData(new byte[] { 0x30, 0xFF, 0xFF, 0xFF, 0xFF }, 0x81)]
+    [InlineData(new byte[] { 0x30, 0xFF, 0xFF, 0xFF, 0x7F }, 0x95)]
+    [InlineData(new byte[] { 0xC0, 0 }, 0x82)]
+    public async Task What_the_protocol_forbids_is_answered_with_its_reason_code(byte[] forbidden, byte code)
+    {
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        using var end = broker;
+        var running = connection.RunAsync(_handler, _stop.Token);
+
+        await broker.WriteAsync(forbidden);
+        var answer = await broker.ReadAsync();
+        broker.Dispose();
+        var reason = await running.WithinDeadline();
+
+        Assert.Equal([0xE0, 2, code, 0], answer);
+        Assert.Contains("broke the protocol", reason, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task What_the_handler_finds_forbidden_is_answered_with_its_reason_code()
+    {
+        var handler = new RecordingHandler { Failure = new MqttProtocolException(MqttReasonCode.TopicAliasInvalid, "No such alias.") };
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        using var end = broker;
+        var running = connection.RunAsync(handler, _stop.Token);
+
+        await broker.WriteAsync(ConnectionSome.Publish(1));
+        var answer = await broker.ReadAsync();
+        broker.Dispose();
+
+        Assert.Equal([0xE0, 2, 0x94, 0], answer);
+        Assert.Contains("No such alias.", await running.WithinDeadline(), StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task MQTT_3_closes_without_a_goodbye_at_what_the_protocol_forbids()
+    {
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker, configure: static options => options.Version = MqttVersion.V311);
+        using var end = broker;
+        var running = connection.RunAsync(_handler, _stop.Token);
+
+        await broker.WriteAsync(0xE0, 0);
+        var rest = await broker.ReadToEndAsync();
+        broker.Dispose();
+
+        Assert.Empty(rest);
+        Assert.Contains("broke the protocol", await running.WithinDeadline(), StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_handler_that_throws_what_it_must_not_closes_the_connection()
+    {
+        var handler = new RecordingHandler { Failure = new InvalidOperationException("defect") };
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        using var end = broker;
+        var running = connection.RunAsync(handler, _stop.Token);
+
+        await broker.WriteAsync(ConnectionSome.Publish(1));
+
+        await Assert.ThrowsAsync<InvalidOperationException>(() => running.WithinDeadline());
+        Assert.Empty(await broker.ReadToEndAsync());
+    }
+
+    private async Task StopAsync(Task<string> running)
+    {
+        await _stop.CancelAsync();
+        await running.WithinDeadline();
+    }
+}

@@ -1,0 +1,48 @@
+using System.Threading.Channels;
+using BatchKit.Mqtt.Connections;
+using BatchKit.Mqtt.Packets;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Mqtt.Tests.Connections;
+
+/// <summary>Keeps the packets that it is given, and may be slow or refuse them.</summary>
+internal sealed class RecordingHandler : IPacketHandler
+{
+    private readonly Channel<byte[]> _packets = Channel.CreateUnbounded<byte[]>();
+    private readonly TaskCompletionSource _busy = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private int _finished;
+
+    /// <summary>Thrown at the next packet.</summary>
+    public Exception? Failure { get; init; }
+
+    /// <summary>What finishing a read waits for, without looking at its token.</summary>
+    public Task Release { get; init; } = Task.CompletedTask;
+
+    /// <summary>Completes when a read with packets is being finished.</summary>
+    public Task Busy => _busy.Task;
+
+    public int FinishedReads => Volatile.Read(ref _finished);
+
+    public void Handle(PacketHeader header, ReadOnlySpan<byte> body)
+    {
+        if (Failure is not null)
+            throw Failure;
+        _packets.Writer.TryWrite([(byte)((int)header.Type << 4 | header.Flags), .. body]);
+    }
+
+    public async ValueTask FinishReadAsync(CancellationToken cancellationToken)
+    {
+        if (_packets.Reader.Count > 0)
+        {
+            _busy.TrySetResult();
+            await Release;
+        }
+
+        Interlocked.Increment(ref _finished);
+    }
+
+    /// <summary>The next packet: its first byte and its body.</summary>
+    public Task<byte[]> NextAsync() => _packets.Reader.ReadAsync().WithinDeadline();
+
+    public int Count => _packets.Reader.Count;
+}

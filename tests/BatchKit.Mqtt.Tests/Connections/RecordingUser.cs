@@ -1,0 +1,34 @@
+using System.Threading.Channels;
+using BatchKit.Mqtt.Connections;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Mqtt.Tests.Connections;
+
+/// <summary>Uses each connection until it ends, and keeps what failed.</summary>
+internal sealed class RecordingUser : IConnectionUser
+{
+    private readonly Channel<MqttConnectException> _failures = Channel.CreateUnbounded<MqttConnectException>();
+    private int _served;
+
+    /// <summary>Thrown in place of serving.</summary>
+    public Exception? Defect { get; set; }
+
+    public int Served => Volatile.Read(ref _served);
+
+    public async Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken)
+    {
+        Interlocked.Increment(ref _served);
+        if (Defect is { } defect)
+        {
+            Defect = null;
+            throw defect;
+        }
+
+        connection.Open(source: null);
+        return await connection.RunAsync(new RecordingHandler(), cancellationToken);
+    }
+
+    public void ConnectFailed(MqttConnectException failure) => _failures.Writer.TryWrite(failure);
+
+    public Task<MqttConnectException> NextFailureAsync() => _failures.Reader.ReadAsync().WithinDeadline();
+}

@@ -20,6 +20,10 @@ internal static partial class Log
     [LoggerMessage(2404, LogLevel.Error, "The {Purpose} failed in a way that it must not; its connection was closed, and another follows.")]
     public static partial void ServingFailed(ILogger logger, Exception exception, string purpose);
 
+    [LoggerMessage(2405, LogLevel.Error,
+        "The {Purpose}'s connections to {Target} were closed {Count} times in a row, soon after they were accepted and without a reason: mostly another connection has the same client id.")]
+    public static partial void EndedAgain(ILogger logger, string purpose, string target, int count);
+
     [LoggerMessage(2440, LogLevel.Information, "Receiving by {Count} subscriptions from {Target}.")]
     public static partial void Receiving(ILogger logger, int count, string target);
 

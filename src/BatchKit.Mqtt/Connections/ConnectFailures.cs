@@ -27,7 +27,7 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
                 $"No connection to {address.Target}: {nameof(MqttOptions.CredentialsProvider)} failed with {exception.GetType().Name}.", reasonCode: null, exception),
             ConnectStage.Network => new MqttConnectException(DescribeNetwork(exception), reasonCode: null, exception),
             ConnectStage.WebSocket => new MqttConnectException(
-                $"The broker at {address.Target} took no WebSocket for MQTT: {StreamFaults.Describe(exception)}", reasonCode: null, exception),
+                $"The broker at {address.Target} took no WebSocket: it may serve none at this path, or want TLS (wss://). {StreamFaults.Describe(exception)}", reasonCode: null, exception),
             _ => address.UsesTls ? ExplainTls(exception, attempt.Stage) : ExplainSilence(exception),
         };
     }

@@ -8,6 +8,7 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
 {
     // Held while packets are handled; who ends the connection takes it for good.
     private readonly SemaphoreSlim _handling = new(1, 1);
+    private bool _isAtEnd;
 
     /// <summary>Reads until the connection ends. What was read with the CONNACK comes first.</summary>
     /// <exception cref="IOException">Or another of a broken stream, or what the handler threw.</exception>
@@ -34,7 +35,11 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
             keepAlive.BeginRead();
             var bytes = await stream.Stream.ReadAsync(input.MakeRoom(), CancellationToken.None).ConfigureAwait(false);
             if (bytes == 0)
-                return new ConnectionEnd(DescribeClosing());
+            {
+                _isAtEnd = true;
+                return new ConnectionEnd("The broker closed the connection and named no reason: perhaps another connection has the same client id.", IsUnexplained: true);
+            }
+
             if (acknowledgesAtOnce)
                 stream.AcknowledgeAtOnce();
             keepAlive.EndRead();
@@ -50,9 +55,11 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
     /// <summary>Reads what still comes, for nobody, to its end: bytes left unread would turn the closing into a reset that may overtake the goodbye.</summary>
     public async Task DiscardAsync()
     {
-        do
+        while (!_isAtEnd)
+        {
             input.Consume(input.Unread.Length);
-        while (await stream.Stream.ReadAsync(input.MakeRoom(), CancellationToken.None).ConfigureAwait(false) > 0);
+            _isAtEnd = await stream.Stream.ReadAsync(input.MakeRoom(), CancellationToken.None).ConfigureAwait(false) == 0;
+        }
     }
 
     public void Dispose() => _handling.Dispose();
@@ -88,9 +95,4 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
             ? new ConnectionEnd($"The session was taken over by another connection with the same client id.{says}", Notice: code)
             : new ConnectionEnd($"The broker ended the connection: {code} (0x{(int)code:X2}).{says}", Notice: code);
     }
-
-    private string DescribeClosing() =>
-        version == MqttVersion.V5
-            ? "The broker closed the connection without a reason."
-            : "The broker closed the connection. MQTT 3.1.1 names no reason: perhaps another connection has the same client id.";
 }

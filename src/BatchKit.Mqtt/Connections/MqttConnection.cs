@@ -44,8 +44,8 @@ internal sealed class MqttConnection : IAsyncDisposable
     /// <summary>The broker for a person, without secrets.</summary>
     public string Target { get; }
 
-    /// <summary>What the broker said in a DISCONNECT; null while it said nothing.</summary>
-    public MqttReasonCode? Notice { get; private set; }
+    /// <summary>How it ended; null before.</summary>
+    public ConnectionEnd? End { get; private set; }
 
     /// <summary>Starts writing; once.</summary>
     /// <param name="source">What has packets to write beside those that are appended; may be null.</param>
@@ -68,7 +68,7 @@ internal sealed class MqttConnection : IAsyncDisposable
         {
             await Task.WhenAny(reading, watching, output.Failed).ConfigureAwait(false);
             var end = await FindEndAsync(reading, watching, output.Failed, cancellationToken).ConfigureAwait(false);
-            Notice = end.Notice;
+            End = end;
             await ending.CancelAsync().ConfigureAwait(false);
             if (end.Goodbye is { } code)
                 rest = await SayGoodbyeAsync(reader, reading, output, code).ConfigureAwait(false);

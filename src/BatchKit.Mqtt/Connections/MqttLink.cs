@@ -28,6 +28,7 @@ internal sealed class MqttLink : IAsyncDisposable
     // The loop's.
     private bool _cleanStart;
     private int _failures;
+    private int _unexplainedEnds;
 
     /// <summary>Makes a link that is not started.</summary>
     /// <param name="options">Its settings.</param>
@@ -45,7 +46,8 @@ internal sealed class MqttLink : IAsyncDisposable
         _purpose = purpose;
         _user = user;
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
-        _settledAfter = options.MaxReconnectDelay;
+        // Two that take a session from each other each live as long as the other's pause: that must not count as having lasted, or they would do so at the highest rate for ever.
+        _settledAfter = 2 * options.MaxReconnectDelay;
         _timeProvider = timeProvider;
         _logger = logger;
         _cleanStart = options.CleanStart;
@@ -106,15 +108,21 @@ internal sealed class MqttLink : IAsyncDisposable
             if (cancellationToken.IsCancellationRequested)
                 return;
             _fault = $"The connection to {Target} was lost. {reason}";
-            if (connection.Notice == MqttReasonCode.SessionTakenOver)
-                Log.SessionTakenOver(_logger, _purpose, Target);
-            else
-                Log.ConnectionLost(_logger, _purpose, Target, reason);
+            if (_timeProvider.GetElapsedTime(start) >= _settledAfter)
+                (_failures, _unexplainedEnds) = (0, 0);
+            LogEnd(connection.End, reason);
         }
+    }
 
-        // A connection that does not last counts as a failure, or two that take a session from each other would do so at the highest rate for ever.
-        if (_timeProvider.GetElapsedTime(start) >= _settledAfter)
-            _failures = 0;
+    private void LogEnd(ConnectionEnd? end, string reason)
+    {
+        _unexplainedEnds = end is { IsUnexplained: true } ? _unexplainedEnds + 1 : 0;
+        if (end is { Notice: MqttReasonCode.SessionTakenOver })
+            Log.SessionTakenOver(_logger, _purpose, Target);
+        else if (_unexplainedEnds > 1)
+            Log.EndedAgain(_logger, _purpose, Target, _unexplainedEnds);
+        else
+            Log.ConnectionLost(_logger, _purpose, Target, reason);
     }
 
     private async Task<MqttConnection?> TryConnectAsync(CancellationToken cancellationToken)
@@ -132,6 +140,8 @@ internal sealed class MqttLink : IAsyncDisposable
             if (_fault != exception.Message)
                 Log.ConnectFailed(_logger, _purpose, exception.Message);
             _fault = exception.Message;
+            // It is the broker that goes up and down, then, and not somebody else who takes the session.
+            _unexplainedEnds = 0;
             _user.ConnectFailed(exception);
             return null;
         }

@@ -84,7 +84,7 @@ public sealed class MqttConnectionTests : IDisposable
 
         Assert.Contains(words, reason, StringComparison.Ordinal);
         Assert.Contains("'ho'", reason, StringComparison.Ordinal);
-        Assert.Equal((MqttReasonCode)code, connection.Notice);
+        Assert.Equal((MqttReasonCode)code, connection.End?.Notice);
         Assert.Equal(1, _handler.Count);
         Assert.Empty(await broker.ReadToEndAsync());
     }
@@ -97,7 +97,8 @@ public sealed class MqttConnectionTests : IDisposable
 
         broker.Dispose();
 
-        Assert.Contains("closed the connection", await running.WithinDeadline(), StringComparison.Ordinal);
+        Assert.Contains("closed the connection and named no reason", await running.WithinDeadline(), StringComparison.Ordinal);
+        Assert.True(connection.End?.IsUnexplained);
     }
 
     [Fact]

@@ -25,6 +25,7 @@ internal sealed class MosquittoFolder
         Port = ports[0];
         WebSocketPort = ports[1];
         TlsPort = ports[2];
+        SecureWebSocketPort = ports[3];
     }
 
     public int Port { get; }
@@ -32,6 +33,8 @@ internal sealed class MosquittoFolder
     public int WebSocketPort { get; }
 
     public int TlsPort { get; }
+
+    public int SecureWebSocketPort { get; }
 
     private string ConfigurationFile => Path.Combine(_path, "mosquitto.conf");
 
@@ -42,7 +45,7 @@ internal sealed class MosquittoFolder
     {
         var program = FindProgram() ?? throw new ServerStartException("Mosquitto is not installed.");
         var path = Directory.CreateTempSubdirectory("batchkit-mosquitto-").FullName;
-        var folder = new MosquittoFolder(program, path, FreePort.Take(3));
+        var folder = new MosquittoFolder(program, path, FreePort.Take(4));
         File.WriteAllLines(folder.ConfigurationFile, [.. folder.GeneralLines(options), .. folder.ListenerLines(options)]);
         return folder;
     }
@@ -85,9 +88,18 @@ internal sealed class MosquittoFolder
         yield return "protocol websockets";
         if (options.Certificate is not { } certificate)
             yield break;
+        string[] identity =
+        [
+            $"certfile {Write("certificate.pem", certificate.ExportCertificatePem())}",
+            $"keyfile {Write("key.pem", ExportKey(certificate))}",
+        ];
+        yield return $"listener {Text(SecureWebSocketPort)} 127.0.0.1";
+        yield return "protocol websockets";
+        foreach (var line in identity)
+            yield return line;
         yield return $"listener {Text(TlsPort)} 127.0.0.1";
-        yield return $"certfile {Write("certificate.pem", certificate.ExportCertificatePem())}";
-        yield return $"keyfile {Write("key.pem", ExportKey(certificate))}";
+        foreach (var line in identity)
+            yield return line;
         if (options.ClientAuthority is not { } authority)
             yield break;
         yield return $"cafile {Write("authority.pem", authority.ExportCertificatePem())}";

@@ -40,6 +40,9 @@ public sealed class MosquittoServer : IAsyncDisposable
     /// <summary>The port for TLS; zero without a certificate.</summary>
     public int TlsPort => _options.Certificate is null ? 0 : _folder?.TlsPort ?? 0;
 
+    /// <summary>The port for WebSockets over TLS, which asks for no client certificate; zero without a certificate.</summary>
+    public int SecureWebSocketPort => _options.Certificate is null ? 0 : _folder?.SecureWebSocketPort ?? 0;
+
     /// <summary>True when it is a child process, which may be killed and frozen; false for one from the environment.</summary>
     public bool IsOwned => _folder is not null;
 
@@ -92,7 +95,7 @@ public sealed class MosquittoServer : IAsyncDisposable
     {
         var process = _process = Owned().Start();
         using var deadline = new CancellationTokenSource(_options.StartLimit);
-        while (!await ListensAsync())
+        while (!await ListensAsync(Port) || !await ListensAsync(WebSocketPort) || (_options.Certificate is not null && !await ListensAsync(TlsPort)))
         {
             if (process.HasExited || deadline.IsCancellationRequested)
                 throw new ServerStartException($"Mosquitto did not start within {_options.StartLimit}.{Environment.NewLine}{process.Output}");
@@ -133,12 +136,12 @@ public sealed class MosquittoServer : IAsyncDisposable
         _process = null;
     }
 
-    private async Task<bool> ListensAsync()
+    private async Task<bool> ListensAsync(int port)
     {
         using var client = new TcpClient();
         try
         {
-            await client.ConnectAsync(Host, Port);
+            await client.ConnectAsync(Host, port);
             return true;
         }
         catch (SocketException)

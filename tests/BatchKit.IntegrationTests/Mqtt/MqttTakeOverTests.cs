@@ -1,0 +1,69 @@
+using BatchKit.Mqtt;
+using BatchKit.TransportSpecification.Support;
+using Microsoft.Extensions.Logging;
+
+namespace BatchKit.IntegrationTests.Mqtt;
+
+/// <summary>Two clients with the same id, which take the session from each other.</summary>
+public sealed class MqttTakeOverTests(MosquittoFixture fixture) : IDisposable
+{
+    private const int ConnectionLost = 2402;
+    private const int SessionTakenOver = 2403;
+    private const int EndedAgain = 2405;
+
+    // Longer than any pause, which tells the pause's timer from those of connecting and of the keep-alive.
+    private static readonly TimeSpan Long = TimeSpan.FromMinutes(1);
+
+    private readonly LogCollector _log = new();
+    private readonly ManualTimeProvider _time = new();
+    private readonly ManualTimeProvider _otherTime = new();
+
+    public void Dispose() => _log.Dispose();
+
+    [Theory]
+    [InlineData(MqttVersion.V5)]
+    [InlineData(MqttVersion.V311)]
+    public async Task It_is_said_clearly_and_each_reconnects_once_a_step_of_a_pause_that_grows(MqttVersion version)
+    {
+        var server = await fixture.GetAsync();
+        var options = new MqttOptions { Server = server.Address, Version = version, ClientId = Some.Name("twin"), ConnectTimeout = Long, KeepAlive = Long };
+        await using var transport = new MqttTransport(options, _time, new Logger<MqttTransport>(_log));
+        await using var other = new MqttTransport(options, _otherTime);
+        await PublishAsync(transport);
+        await PublishAsync(other);
+
+        var pauses = new List<TimeSpan>();
+        for (var round = 1; round <= 5; round++)
+        {
+            pauses.Add(await FindPauseAsync(_time));
+            Assert.Equal(round, transport.GetStatistics().Connects);
+            _time.Advance(pauses[^1]);
+            _otherTime.Advance(await FindPauseAsync(_otherTime));
+        }
+
+        int[] most = [200, 400, 800, 1600, 3200];
+        Assert.All(pauses.Zip(most), pair => Assert.InRange(pair.First.TotalMilliseconds, pair.Second / 2, pair.Second));
+        // A broker may name the reason or, as Mosquitto 2.0.11, not.
+        Assert.Contains(_log.Entries, static entry => entry is { Id: SessionTakenOver or EndedAgain, Level: LogLevel.Error });
+        Assert.All(_log.Entries.Where(static entry => entry.Id is ConnectionLost or SessionTakenOver or EndedAgain),
+            static entry => Assert.Contains("the same client id", entry.Text, StringComparison.Ordinal));
+    }
+
+    private static async Task PublishAsync(MqttTransport transport)
+    {
+        var report = await transport.PublishManyAsync(new[] { new MqttMessage("twins", Some.Bytes("here")) }).WithinDeadline();
+        Assert.True(report.IsSuccess);
+    }
+
+    // The pause that follows a lost connection: no other timer is as short.
+    private static async Task<TimeSpan> FindPauseAsync(ManualTimeProvider time)
+    {
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        while (true)
+        {
+            if (time.NextDue is { } due && due <= TimeSpan.FromSeconds(5))
+                return due;
+            await Task.Delay(1, deadline.Token);
+        }
+    }
+}

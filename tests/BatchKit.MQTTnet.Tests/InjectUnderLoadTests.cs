@@ -38,7 +38,8 @@ public sealed class InjectUnderLoadTests
     private static IHost MakeHost(TestServer server)
     {
         var builder = Host.CreateEmptyApplicationBuilder(null);
-        builder.Services.AddBatchKit().UseMqttServer(_ => server.Server, options => options.SlowSubscriberTimeout = TimeSpan.FromSeconds(5));
+        builder.Services.AddBatchKit(options => options.SendTimeout = TimeSpan.FromMinutes(2))
+            .UseMqttServer(_ => server.Server, options => options.SlowSubscriberTimeout = TimeSpan.FromMinutes(1));
         builder.Services.AddSingleton(services => services.GetRequiredKeyedService<MqttServerTransport>(""));
         return builder.Build();
     }

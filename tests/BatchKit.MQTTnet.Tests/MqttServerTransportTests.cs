@@ -1,5 +1,4 @@
 using System.Collections.Immutable;
-using System.Net.Sockets;
 using BatchKit.MQTTnet.Tests.Support;
 using BatchKit.Transports;
 using BatchKit.TransportSpecification.Support;
@@ -41,16 +40,13 @@ public sealed class MqttServerTransportTests : IAsyncLifetime
     [InlineData(MqttPendingMessagesOverflowStrategy.DropNewMessage)]
     public async Task A_subscriber_that_does_not_read_loses_messages_counted_and_the_others_none(MqttPendingMessagesOverflowStrategy strategy)
     {
+        var time = new ManualTimeProvider();
         await using var server = await TestServer.StartAsync(options => options.WithPendingMessagesOverflowStrategy(strategy));
-        using var transport = new MqttServerTransport(server.Server, new MqttServerTransportOptions { SlowSubscriberTimeout = TimeSpan.FromMilliseconds(200) });
+        using var transport = new MqttServerTransport(server.Server, timeProvider: time);
         var reader = await Subscriber.StartAsync(server);
         using var stuck = await StuckSubscriber.StartAsync(server);
-        // More than what two socket buffers take.
-        var text = new string('x', 2000);
-        var batches = Enumerable.Range(1, Burst / 100).Select(number => MessageBatch.Create(OutputHandle.Named("topic"), _producer, number,
-            [.. Enumerable.Repeat(Some.Message(text), 100)])).ToArray();
 
-        await SendAsync(transport, batches);
+        await DriveAsync(SendAsync(transport, MakeLargeBatches(Burst / 100)), time, server);
         await reader.WaitForMessagesAsync(Burst);
 
         var statistics = transport.GetStatistics();
@@ -61,10 +57,10 @@ public sealed class MqttServerTransportTests : IAsyncLifetime
     [Fact]
     public async Task A_slow_subscriber_that_reads_again_is_waited_for_again()
     {
-        using var transport = Make(patience: TimeSpan.FromMilliseconds(200));
+        var time = new ManualTimeProvider();
+        using var transport = new MqttServerTransport(_server.Server, timeProvider: time);
         using var stuck = await StuckSubscriber.StartAsync(_server);
-        var text = new string('x', 2000);
-        await SendAsync(transport, [.. Enumerable.Range(1, 100).Select(number => MessageBatch.Create(OutputHandle.Named("topic"), _producer, number, [.. Enumerable.Repeat(Some.Message(text), 100)]))]);
+        await DriveAsync(SendAsync(transport, MakeLargeBatches(100)), time, _server);
         var before = transport.GetStatistics().SlowSubscribers;
 
         await stuck.ReadUntilQuietAsync(_server);
@@ -121,8 +117,7 @@ public sealed class MqttServerTransportTests : IAsyncLifetime
         using var transport = Make(patience: TimeSpan.FromMinutes(5));
         using var stuck = await StuckSubscriber.StartAsync(_server);
         using var cancellation = new CancellationTokenSource();
-        var text = new string('x', 10_000);
-        MessageBatch[] batches = [.. Enumerable.Range(1, 100).Select(number => MessageBatch.Create(OutputHandle.Named("topic"), _producer, number, [.. Enumerable.Repeat(Some.Message(text), 100)]))];
+        var batches = MakeLargeBatches(500);
 
         var sending = transport.SendAsync(batches, cancellation.Token).AsTask();
         await stuck.WaitUntilFullAsync(_server);
@@ -150,6 +145,22 @@ public sealed class MqttServerTransportTests : IAsyncLifetime
     private static Task SendAsync(MqttServerTransport transport, params MessageBatch[] batches) => transport.SendAsync(batches, CancellationToken.None).WithinDeadline();
 
     private MqttServerTransport Make(TimeSpan patience) => new(_server.Server, new MqttServerTransportOptions { SlowSubscriberTimeout = patience });
+
+    // Time passes only while every subscriber but the stuck one has read all, so that a slow machine makes none of them a slow subscriber.
+    private static async Task DriveAsync(Task sending, ManualTimeProvider time, TestServer server)
+    {
+        for (; !sending.IsCompleted; await Task.Delay(1))
+        {
+            if ((await server.Server.GetClientsAsync()).All(client => client.Id == "stuck" || client.Session.PendingApplicationMessagesCount == 0))
+                time.Advance(TimeSpan.FromMilliseconds(100));
+        }
+
+        await sending;
+    }
+
+    // A hundred messages each, all together more than two socket buffers take.
+    private MessageBatch[] MakeLargeBatches(int count) => [.. Enumerable.Range(1, count)
+        .Select(number => MessageBatch.Create(OutputHandle.Named("topic"), _producer, number, [.. Enumerable.Repeat(Some.Message(new string('x', 2000)), 100)]))];
 
     private MessageBatch[] MakeBurst() =>
         [.. Enumerable.Range(0, Burst / 50).Select(batch => Some.Batch(OutputHandle.Named($"topic/{batch % 20}"), _producer, batch + 1, [.. Enumerable.Range(batch * 50, 50).Select(number => $"{number}")]))];

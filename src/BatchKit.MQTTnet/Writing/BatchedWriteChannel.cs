@@ -6,12 +6,15 @@ using MQTTnet.Exceptions;
 
 namespace BatchKit.MQTTnet.Writing;
 
-/// <summary>Wraps one of MQTTnet's channels: a write copies its bytes and is done, and one writer at a time takes all that waits in one write.</summary>
+/// <summary>Wraps one of MQTTnet's channels: a write copies its bytes and is done, one writer at a time takes all that waits in one write, and reads are gathered too.</summary>
 internal sealed partial class BatchedWriteChannel : IMqttChannel, IThreadPoolWorkItem
 {
     // What a hold may gather before it is written anyway, and what may wait before a write has to.
     private const int MaxHeldBytes = 256 * 1024;
     private const int MaxKeptBytes = 1024 * 1024;
+
+    // A thousand PUBACKs and more; MQTTnet reads each in two bytes and two again.
+    private const int ReadBytes = 8 * 1024;
 
     // Long for a live peer's socket to take what waits, short for whoever disconnects from a dead one.
     private static readonly TimeSpan FlushTimeout = TimeSpan.FromSeconds(1);
@@ -31,6 +34,11 @@ internal sealed partial class BatchedWriteChannel : IMqttChannel, IThreadPoolWor
     // The writer's own.
     private ArrayBufferWriter<byte> _leaving = new();
 
+    // The reader's own.
+    private readonly byte[] _read = new byte[ReadBytes];
+    private int _readStart;
+    private int _readEnd;
+
     public BatchedWriteChannel(IMqttChannel inner, int maxPendingBytes, TimeProvider timeProvider)
     {
         _inner = inner;
@@ -46,7 +54,12 @@ internal sealed partial class BatchedWriteChannel : IMqttChannel, IThreadPoolWor
 
     public Task ConnectAsync(CancellationToken cancellationToken) => _inner.ConnectAsync(cancellationToken);
 
-    public Task<int> ReadAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken) => _inner.ReadAsync(buffer, offset, count, cancellationToken);
+    public Task<int> ReadAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken)
+    {
+        if (_readStart < _readEnd)
+            return Task.FromResult(TakeRead(buffer.AsSpan(offset, count)));
+        return count >= ReadBytes ? _inner.ReadAsync(buffer, offset, count, cancellationToken) : ReadSlowAsync(buffer.AsMemory(offset, count), cancellationToken);
+    }
 
     public Task WriteAsync(ReadOnlySequence<byte> buffer, bool isEndOfPacket, CancellationToken cancellationToken)
     {
@@ -108,6 +121,21 @@ internal sealed partial class BatchedWriteChannel : IMqttChannel, IThreadPoolWor
     {
         Fail(new ObjectDisposedException(nameof(BatchedWriteChannel)));
         _inner.Dispose();
+    }
+
+    private async Task<int> ReadSlowAsync(Memory<byte> buffer, CancellationToken cancellationToken)
+    {
+        _readStart = _readEnd = 0;
+        _readEnd = await _inner.ReadAsync(_read, 0, ReadBytes, cancellationToken).ConfigureAwait(false);
+        return TakeRead(buffer.Span);
+    }
+
+    private int TakeRead(Span<byte> buffer)
+    {
+        var count = Math.Min(buffer.Length, _readEnd - _readStart);
+        _read.AsSpan(_readStart, count).CopyTo(buffer);
+        _readStart += count;
+        return count;
     }
 
     private async Task WriteAllAsync()

@@ -1,0 +1,132 @@
+using System.Security.Cryptography;
+using System.Security.Cryptography.X509Certificates;
+using BatchKit.IntegrationTests;
+using BatchKit.MQTTnet.Tests.Support;
+using BatchKit.TestServers.Mosquitto;
+using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
+using MQTTnet;
+using MQTTnet.Formatter;
+
+namespace BatchKit.MQTTnet.Tests;
+
+/// <summary>MQTTnet's client, with the stock channel and with batched writes, at a broker that is not MQTTnet's.</summary>
+public sealed class MosquittoTests : IAsyncLifetime
+{
+    private const int Messages = 5000;
+
+    private readonly ProducerId _producer = Some.Producer();
+    private readonly X509Certificate2 _certificate = MakeCertificate();
+    private readonly List<IMqttClient> _clients = [];
+    private MosquittoServer _server = null!;
+
+    public async ValueTask InitializeAsync()
+    {
+        RequiredServer.SkipWhen(MosquittoServer.WhyNotInstalled);
+        _server = await MosquittoServer.StartOwnAsync(new MosquittoServerOptions { Certificate = _certificate, MaxQueued = 100_000, Lines = ["max_packet_size 2000"] });
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        foreach (var client in _clients)
+            client.Dispose();
+        _certificate.Dispose();
+        if (_server is not null)
+            await _server.DisposeAsync();
+    }
+
+    [Theory]
+    [InlineData("tcp", false)]
+    [InlineData("tcp", true)]
+    [InlineData("tls", true)]
+    [InlineData("websocket", true)]
+    public async Task Everything_arrives_in_order(string way, bool isBatched)
+    {
+        var subscriber = new Subscriber(MakeClient(isBatched: false));
+        await ConnectAsync(subscriber.Client, "tcp");
+        await subscriber.SubscribeAsync("#");
+        var client = MakeClient(isBatched);
+        using var transport = new MqttClientTransport(client);
+        await ConnectAsync(client, way);
+
+        await SendAsync(transport, [.. Enumerable.Range(0, Messages / 50).Select(batch => Some.Batch(OutputHandle.Named("topic"), _producer, batch + 1, Some.Lines(50, batch * 50)))]);
+        await subscriber.WaitForMessagesAsync(Messages);
+
+        Assert.Equal(Some.Lines(Messages), subscriber.Texts);
+    }
+
+    [Fact]
+    public async Task The_brokers_receive_maximum_limits_the_window()
+    {
+        var client = MakeClient(isBatched: true);
+        using var transport = new MqttClientTransport(client);
+        var before = transport.Window;
+
+        await ConnectAsync(client, "tcp");
+
+        Assert.Equal((1000, 20), (before, transport.Window));
+    }
+
+    [Fact]
+    public async Task A_message_above_the_brokers_packet_size_is_refused_and_its_neighbours_arrive()
+    {
+        var client = MakeClient(isBatched: true);
+        using var transport = new MqttClientTransport(client);
+        await ConnectAsync(client, "tcp");
+
+        var exception = await Assert.ThrowsAsync<BatchSendException>(() => SendAsync(transport,
+            Some.Batch(Some.Group(), _producer, 1, "x"), Some.Batch(Some.Group(), _producer, 2, new string('x', 2001)), Some.Batch(Some.Group(), _producer, 3, "x")));
+
+        Assert.Equal([BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Acknowledged], exception.Outcomes);
+        Assert.Contains("2000", exception.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_killed_broker_fails_the_send_and_what_was_unacknowledged_can_be_sent_again()
+    {
+        var client = MakeClient(isBatched: true);
+        using var transport = new MqttClientTransport(client);
+        await ConnectAsync(client, "tcp");
+        var batches = Enumerable.Range(1, 20_000).Select(number => Some.Batch(OutputHandle.Named($"t/{number}"), _producer, number, "x")).ToArray();
+
+        var sending = SendAsync(transport, batches);
+        await _server.KillAsync();
+        var exception = await Record.ExceptionAsync(() => sending);
+        await _server.StartAsync();
+        await ConnectAsync(client, "tcp");
+        var rest = exception is BatchSendException partly ? batches.Where((_, index) => partly.Outcomes[index] != BatchOutcome.Acknowledged).ToArray() : batches;
+        await SendAsync(transport, rest);
+
+        Assert.True(exception is BatchSendException or IOException, $"{exception}");
+        Assert.Equal(0, transport.InFlightMessages);
+    }
+
+    private static Task SendAsync(MqttClientTransport transport, params MessageBatch[] batches) => transport.SendAsync(batches, CancellationToken.None).WithinDeadline();
+
+    private static X509Certificate2 MakeCertificate()
+    {
+        using var key = RSA.Create(2048);
+        var request = new CertificateRequest("CN=localhost", key, HashAlgorithmName.SHA256, RSASignaturePadding.Pkcs1);
+        return request.CreateSelfSigned(DateTimeOffset.UtcNow.AddDays(-1), DateTimeOffset.UtcNow.AddDays(1));
+    }
+
+    private IMqttClient MakeClient(bool isBatched)
+    {
+        var client = isBatched ? new MqttClientFactory().CreateMqttClient(new BatchedWriteClientAdapterFactory()) : new MqttClientFactory().CreateMqttClient();
+        _clients.Add(client);
+        return client;
+    }
+
+    private Task<MqttClientConnectResult> ConnectAsync(IMqttClient client, string way)
+    {
+        var options = new MqttClientOptionsBuilder().WithProtocolVersion(MqttProtocolVersion.V500).WithClientId(Some.Name("client"));
+        options = way switch
+        {
+            "websocket" => options.WithWebSocketServer(socket => socket.WithUri($"ws://{_server.Host}:{_server.WebSocketPort}/mqtt")),
+            "tls" => options.WithTcpServer(_server.Host, _server.TlsPort)
+                .WithTlsOptions(tls => tls.UseTls().WithCertificateValidationHandler(shown => shown.Certificate.GetCertHashString() == _certificate.GetCertHashString())),
+            _ => options.WithTcpServer(_server.Host, _server.Port),
+        };
+        return client.ConnectAsync(options.Build()).WithinDeadline();
+    }
+}

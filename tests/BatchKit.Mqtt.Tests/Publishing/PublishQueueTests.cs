@@ -144,93 +144,7 @@ public sealed class PublishQueueTests : IDisposable
     }
 
     [Fact]
-    public async Task A_bad_topic_is_refused_and_its_neighbours_are_published()
-    {
-        _broker.Connect();
-
-        var sending = Send(Some.Batch(Topic("a"), _producer, 1, "1"), Some.Batch(Topic("a/#"), _producer, 2, "2"), Some.Batch(Some.Connection(), _producer, 3, "3"), Some.Batch(Topic("b"), _producer, 4, "4"));
-        _broker.Take();
-        _broker.AcknowledgeAll();
-        var failure = await Assert.ThrowsAsync<BatchSendException>(() => sending.WithinDeadline());
-
-        ImmutableArray<BatchOutcome> expected = [BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Refused, BatchOutcome.Acknowledged];
-        Assert.Equal(expected, failure.Outcomes);
-        Assert.Contains("'a/#' holds a wildcard", failure.Message, StringComparison.Ordinal);
-        Assert.Contains(nameof(MqttOptions.EnvelopePrefix), failure.Message, StringComparison.Ordinal);
-        Assert.Equal(["1", "4"], _broker.Texts);
-    }
-
-    [Fact]
-    public async Task Each_message_of_a_call_has_its_result()
-    {
-        MqttMessage[] messages =
-        [
-            new("a", Some.Bytes("good")),
-            new("a", Some.Bytes("nobody listens")),
-            new("a", Some.Bytes("not allowed")),
-            new("b\nc", Some.Bytes("bad topic")),
-            new("a", Some.Bytes("twice")) { QualityOfService = MqttQualityOfService.ExactlyOnce },
-            new("a", new byte[2000]),
-            new("a", Some.Bytes("half")) { ContentType = "\uD800" },
-        ];
-        _broker.Connect(new ConnackPacket { MaxPacketBytes = 1000 });
-
-        var publishing = _queue.PublishManyAsync(messages, CancellationToken.None).AsTask();
-        _broker.Take();
-        _broker.Acknowledge();
-        _broker.Acknowledge(0, MqttReasonCode.NoMatchingSubscribers);
-        _broker.Acknowledge(0, MqttReasonCode.NotAuthorized);
-        var report = await publishing.WithinDeadline();
-
-        Assert.False(report.IsSuccess);
-        Assert.Equal(
-            [MqttReasonCode.Success, MqttReasonCode.NoMatchingSubscribers, MqttReasonCode.NotAuthorized, MqttReasonCode.TopicNameInvalid, MqttReasonCode.QoSNotSupported, MqttReasonCode.PacketTooLarge, MqttReasonCode.MalformedPacket],
-            Enumerable.Range(0, report.Count).Select(index => report[index].ReasonCode));
-        Assert.Equal([true, true, false, false, false, false, false], Enumerable.Range(0, report.Count).Select(index => report[index].IsSuccess));
-        Assert.Contains("1000", report[5].Reason, StringComparison.Ordinal);
-        Assert.Equal(["good", "nobody listens", "not allowed"], _broker.Texts);
-    }
-
-    [Fact]
     public async Task A_call_without_messages_completes() => Assert.Equal(0, (await _queue.PublishManyAsync(default, CancellationToken.None)).Count);
-
-    [Fact]
-    public async Task A_refused_connection_fails_what_waits()
-    {
-        var sending = Send(Some.Batch(Topic("a"), _producer, 1, "1"));
-
-        _queue.ConnectFailed(new MqttConnectException("It said no.", MqttReasonCode.NotAuthorized) { IsRefusal = true });
-
-        Assert.Equal("It said no.", (await Assert.ThrowsAsync<MqttConnectException>(() => sending.WithinDeadline())).Message);
-    }
-
-    [Fact]
-    public async Task A_broker_that_is_down_is_waited_for_and_named_when_the_time_is_over()
-    {
-        var publishing = _queue.PublishManyAsync(new MqttMessage[] { new("a", default) }, CancellationToken.None).AsTask();
-
-        _queue.ConnectFailed(new MqttConnectException("Nobody is there."));
-        _time.Advance(_options.PublishTimeout - TimeSpan.FromSeconds(1));
-        var failedEarly = publishing.IsCompleted;
-        _time.Advance(TimeSpan.FromSeconds(1));
-
-        Assert.False(failedEarly);
-        Assert.Equal("Nobody is there.", (await Assert.ThrowsAsync<IOException>(() => publishing.WithinDeadline())).Message);
-    }
-
-    [Fact]
-    public async Task A_broker_that_does_not_acknowledge_is_named_when_the_time_is_over()
-    {
-        _broker.Connect();
-        var publishing = _queue.PublishManyAsync(new MqttMessage[] { new("a", default) }, CancellationToken.None).AsTask();
-        _broker.Take();
-
-        _time.Advance(_options.PublishTimeout);
-
-        var failure = await Assert.ThrowsAsync<TimeoutException>(() => publishing.WithinDeadline());
-        Assert.Contains(nameof(MqttOptions.PublishTimeout), failure.Message, StringComparison.Ordinal);
-        _broker.AcknowledgeAll();
-    }
 
     [Fact]
     public async Task Qos_0_that_was_being_written_when_the_connection_was_lost_is_counted_and_not_sent_again()
@@ -275,17 +189,6 @@ public sealed class PublishQueueTests : IDisposable
         await sending.WithinDeadline();
 
         Assert.Equal(["a", "", "b"], _broker.Arrived.Select(publish => publish.Topic));
-    }
-
-    [Fact]
-    public async Task A_closed_queue_fails_what_waits_and_what_comes()
-    {
-        var sending = Send(Some.Batch(Topic("a"), _producer, 1, "1"));
-
-        _queue.Dispose();
-
-        await Assert.ThrowsAsync<ObjectDisposedException>(() => sending.WithinDeadline());
-        await Assert.ThrowsAsync<ObjectDisposedException>(() => Send(Some.Batch(Topic("a"), _producer, 2, "2")));
     }
 
     private static OutputHandle Topic(string name) => OutputHandle.Named(name);

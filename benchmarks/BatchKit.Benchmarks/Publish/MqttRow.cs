@@ -11,6 +11,9 @@ internal sealed class MqttRow(PublishWay way, MqttStage stage, PublishShape shap
     private const int FirstMessages = 1000;
     private const int MaxTries = 5;
 
+    // A run's own task and report; without it a short run would show it as parts of a byte a message.
+    private const int OwnBytes = 1024;
+
     private readonly List<MqttSample> _samples = [];
     private double _rate;
     private long _lost;
@@ -43,7 +46,7 @@ internal sealed class MqttRow(PublishWay way, MqttStage stage, PublishShape shap
         return new GateReading
         {
             [GateMetric.Rate] = sample.Rate,
-            [GateMetric.Allocated] = sample.AllocatedBytes,
+            [GateMetric.Allocated] = Math.Max(0, sample.Usage.AllocatedBytes - OwnBytes) / (double)sample.Messages,
             [GateMetric.Processor] = sample.ProcessorNanoseconds,
         };
     }

@@ -12,8 +12,10 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
     {
         if (attempt.CertificateComplaint is { } complaint)
             return Refusal($"The broker at {address.Target} is not trusted: its certificate {complaint}.", exception);
+        if (exception is MqttConnectException { ReasonCode: not null } refused)
+            return refused;
         if (exception is MqttConnectException known)
-            return new MqttConnectException($"The broker at {address.Target} can't be spoken to. {known.Message}", known.ReasonCode, known) { IsRefusal = known.IsRefusal };
+            return new MqttConnectException($"The broker at {address.Target} can't be spoken to. {known.Message}", reasonCode: null, known) { IsRefusal = known.IsRefusal };
         if (isTimeout)
             return new MqttConnectException(DescribeTimeout(attempt.Stage), reasonCode: null, exception);
         if (exception is MqttProtocolException own && attempt.Stage == ConnectStage.Credentials)
@@ -97,7 +99,7 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
         if (stage == ConnectStage.Answer)
         {
             return new MqttConnectException(
-                $"The broker at {address.Target} closed the connection behind the TLS handshake: it may want a client certificate ({nameof(MqttOptions.ClientCertificates)}).",
+                $"The broker at {address.Target} closed the connection right after the TLS handshake: it may want a client certificate ({nameof(MqttOptions.ClientCertificates)}).",
                 reasonCode: null, exception);
         }
 

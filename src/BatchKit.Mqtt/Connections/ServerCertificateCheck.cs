@@ -32,10 +32,10 @@ internal sealed class ServerCertificateCheck(MqttOptions options, string serverN
         var statuses = chain?.ChainStatus.Aggregate(X509ChainStatusFlags.NoError, static (all, status) => all | status.Status) ?? X509ChainStatusFlags.NoError;
         var untrusted = statuses & (X509ChainStatusFlags.UntrustedRoot | X509ChainStatusFlags.PartialChain);
         if (untrusted != X509ChainStatusFlags.NoError)
-            complaints.Add(certificate.Subject == certificate.Issuer ? "is self-signed, and so is not trusted" : "is not trusted: its issuer is not known to this system");
+            complaints.Add(certificate.Subject == certificate.Issuer ? "is self-signed" : "comes from an issuer that this system does not trust");
         var others = statuses & ~untrusted & ~X509ChainStatusFlags.NotTimeValid;
         if (others != X509ChainStatusFlags.NoError || (complaints.Count == 0 && statuses != X509ChainStatusFlags.NoError))
-            complaints.Add($"is not trusted: {statuses}");
+            complaints.Add($"failed the check of its chain: {statuses}");
         return complaints.Count > 0 ? string.Join(", ", complaints) : $"was refused by {nameof(MqttOptions.ValidateServerCertificate)}";
     }
 }

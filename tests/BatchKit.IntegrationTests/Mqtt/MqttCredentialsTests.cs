@@ -19,8 +19,8 @@ public sealed class MqttCredentialsTests
 
         var failure = await client.RefuseAsync();
 
-        Assert.Contains("NotAuthorized (0x87)", failure.Message, StringComparison.Ordinal);
-        Assert.Contains(nameof(MqttOptions.Password), failure.Message, StringComparison.Ordinal);
+        Assert.Equal(
+            $"The broker at mqtt://127.0.0.1:{server.Port} refused the connection: NotAuthorized (0x87). Check UserName and Password, or CredentialsProvider.", failure.Message);
         Assert.DoesNotContain(Secret, $"{failure}{client.Log.Text}{client.Transport.Fault}", StringComparison.Ordinal);
     }
 

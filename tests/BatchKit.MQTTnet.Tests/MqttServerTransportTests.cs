@@ -114,13 +114,14 @@ public sealed class MqttServerTransportTests : IAsyncLifetime
     [Fact]
     public async Task A_send_cancelled_while_it_waits_for_room_acknowledges_what_is_in()
     {
-        using var transport = Make(patience: TimeSpan.FromMinutes(5));
+        var time = new ManualTimeProvider();
+        using var transport = new MqttServerTransport(_server.Server, timeProvider: time);
         using var stuck = await StuckSubscriber.StartAsync(_server);
         using var cancellation = new CancellationTokenSource();
         var batches = MakeLargeBatches(500);
 
         var sending = transport.SendAsync(batches, cancellation.Token).AsTask();
-        await stuck.WaitUntilFullAsync(_server);
+        await time.WaitForTimersAsync();
         await cancellation.CancelAsync();
         var exception = await Assert.ThrowsAsync<BatchSendException>(() => sending.WithinDeadline());
 

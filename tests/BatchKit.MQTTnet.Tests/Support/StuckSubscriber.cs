@@ -23,14 +23,6 @@ internal sealed class StuckSubscriber : IDisposable
         return subscriber;
     }
 
-    /// <summary>Waits until three quarters of the server's default queue are taken, where a transport waits for it.</summary>
-    public async Task WaitUntilFullAsync(TestServer server)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (await PendingAsync(server) < 700)
-            await Task.Delay(1, deadline.Token);
-    }
-
     /// <summary>Reads until nothing waits for it.</summary>
     public async Task ReadUntilQuietAsync(TestServer server)
     {

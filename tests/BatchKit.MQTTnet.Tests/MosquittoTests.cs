@@ -1,4 +1,3 @@
-using System.Security.Cryptography;
 using System.Security.Cryptography.X509Certificates;
 using BatchKit.IntegrationTests;
 using BatchKit.MQTTnet.Tests.Support;
@@ -16,7 +15,7 @@ public sealed class MosquittoTests : IAsyncLifetime
     private const int Messages = 5000;
 
     private readonly ProducerId _producer = Some.Producer();
-    private readonly X509Certificate2 _certificate = MakeCertificate();
+    private readonly X509Certificate2 _certificate = Certificate.Make();
     private readonly List<IMqttClient> _clients = [];
     private MosquittoServer _server = null!;
 
@@ -102,13 +101,6 @@ public sealed class MosquittoTests : IAsyncLifetime
     }
 
     private static Task SendAsync(MqttClientTransport transport, params MessageBatch[] batches) => transport.SendAsync(batches, CancellationToken.None).WithinDeadline();
-
-    private static X509Certificate2 MakeCertificate()
-    {
-        using var key = RSA.Create(2048);
-        var request = new CertificateRequest("CN=localhost", key, HashAlgorithmName.SHA256, RSASignaturePadding.Pkcs1);
-        return request.CreateSelfSigned(DateTimeOffset.UtcNow.AddDays(-1), DateTimeOffset.UtcNow.AddDays(1));
-    }
 
     private IMqttClient MakeClient(bool isBatched)
     {

@@ -23,20 +23,21 @@ internal sealed class TestServer : IAsyncDisposable
 
     public MqttServer Server { get; }
 
-    public static async Task<TestServer> StartAsync(Action<MqttServerOptionsBuilder>? configure = null)
+    public static async Task<TestServer> StartAsync(Action<MqttServerOptionsBuilder>? configure = null, IMqttServerAdapter? adapter = null)
     {
-        var made = Make(configure);
+        var made = Make(configure, adapter);
         await made.Server.StartAsync().WithinDeadline();
         return made;
     }
 
-    public static TestServer Make(Action<MqttServerOptionsBuilder>? configure = null)
+    public static TestServer Make(Action<MqttServerOptionsBuilder>? configure = null, IMqttServerAdapter? adapter = null)
     {
         var port = FreePort.Take(1)[0];
         var builder = new MqttServerOptionsBuilder().WithDefaultEndpoint().WithDefaultEndpointPort(port)
             .WithDefaultEndpointBoundIPAddress(IPAddress.Loopback).WithDefaultEndpointBoundIPV6Address(IPAddress.None);
         configure?.Invoke(builder);
-        return new TestServer(new MqttServerFactory().CreateMqttServer(builder.Build()), port);
+        var factory = new MqttServerFactory();
+        return new TestServer(adapter is null ? factory.CreateMqttServer(builder.Build()) : factory.CreateMqttServer(builder.Build(), [adapter]), port);
     }
 
     public IMqttClient MakeClient(IMqttClientAdapterFactory? factory = null)

@@ -19,7 +19,7 @@ internal static class HubApplication
     {
         var builder = Host.CreateEmptyApplicationBuilder(new HostApplicationBuilderSettings());
         var events = new HubEventLog();
-        builder.Logging.AddProvider(events).AddFilter("Microsoft", LogLevel.Warning);
+        builder.Logging.AddProvider(events).AddFilter("Microsoft", LogLevel.None);
         builder.Services.AddSingleton(events);
         builder.Services.AddSingleton(options);
         AddBuffer(builder.Services, options);
@@ -35,6 +35,9 @@ internal static class HubApplication
                 // When there is no more room the oldest values go: they are worth least.
                 output.MaxBufferedBytes = MaxBufferedBytes;
                 output.Overflow = OverflowPolicy.DropOldest;
+
+                // The run itself flushes before it stops, while the subscriber still counts.
+                output.DrainTimeout = TimeSpan.Zero;
             })
             .UseMqtt(mqtt => Set(mqtt, options))
             .ReceiveFromMqtt(provider => provider.GetRequiredService<ArrivalMeter>());
@@ -48,7 +51,6 @@ internal static class HubApplication
         mqtt.Version = options.Version;
         mqtt.QualityOfService = options.QualityOfService;
         mqtt.ClientId = options.ClientId;
-        mqtt.CleanStart = true;
         mqtt.SessionExpiry = TimeSpan.FromMinutes(1);
         mqtt.MaxReconnectDelay = TimeSpan.FromSeconds(1);
         mqtt.Subscriptions.Add(new MqttSubscription { Filter = $"{GameWorld.TopicRoot}/#", QualityOfService = options.QualityOfService });
@@ -61,6 +63,8 @@ internal static class HubApplication
         services.AddSingleton<ArrivalMeter>();
         services.AddSingleton<HubMeter>();
         services.AddSingleton<HubConnections>();
+        services.AddSingleton<HubHealth>();
+        services.AddHostedService(provider => provider.GetRequiredService<HubHealth>());
         services.AddSingleton<HubPanel>();
         services.AddSingleton<TickLoop>();
         services.AddSingleton<HubRun>();

@@ -3,15 +3,18 @@ using Microsoft.Extensions.DependencyInjection;
 
 namespace SensorHub.Hosting;
 
-/// <summary>How the two connections and the buffer are, for the views. Transport and receiver are keyed by their buffer's name, which is empty here.</summary>
-internal sealed class HubConnections([FromKeyedServices("")] MqttTransport transport, [FromKeyedServices("")] MqttReceiver receiver, OutputBuffer output)
+/// <summary>How the two connections are. Transport and receiver are keyed by their buffer's name, which is empty here.</summary>
+internal sealed class HubConnections([FromKeyedServices("")] MqttTransport transport, [FromKeyedServices("")] MqttReceiver receiver)
 {
-    /// <summary>Why the publisher has no connection; null while it has one, or needs none yet.</summary>
-    public string? PublisherFault => transport.Fault;
-
     /// <summary>Why the subscriber receives nothing; null while it does.</summary>
     public string? SubscriberFault => receiver.Fault;
 
-    /// <summary>How the buffer is, as its health check says.</summary>
-    public OutputHealth Health => output.GetHealth();
+    /// <summary>What is wrong with either, in one sentence; null when all is well. A publisher that has nothing to send yet has no fault.</summary>
+    public string? Fault => (transport.Fault, receiver.Fault) switch
+    {
+        (null, null) => null,
+        ({ } publisher, null) => $"Publisher: {publisher}",
+        (null, { } subscriber) => $"Subscriber: {subscriber}",
+        ({ } both, _) => both,
+    };
 }

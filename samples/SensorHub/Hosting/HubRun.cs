@@ -15,9 +15,8 @@ internal sealed class HubRun(
     private static readonly TimeSpan ArrivalLimit = TimeSpan.FromSeconds(2);
     private static readonly TimeSpan LookAgain = TimeSpan.FromMilliseconds(50);
 
-    /// <returns>The counters at the beginning of the writing and at the end.</returns>
     /// <exception cref="HubStartException">The broker was not there in time.</exception>
-    public async Task<HubReading> RunAsync()
+    public async Task<HubSummary> RunAsync()
     {
         using var ended = new CancellationTokenSource();
         var showing = view.ShowAsync(ended.Token);
@@ -27,9 +26,10 @@ internal sealed class HubRun(
             await WaitForBrokerAsync(stopping);
             var began = meter.Take();
             await loop.RunAsync(stopping);
+            var wrote = meter.Take();
             await FlushAsync();
             await WaitForArrivalsAsync();
-            return new HubReading(began, meter.Take());
+            return new HubSummary(new HubReading(began, wrote), new HubReading(began, meter.Take()));
         }
         finally
         {

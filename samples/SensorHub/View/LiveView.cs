@@ -1,7 +1,6 @@
 using SensorHub.Hosting;
 using SensorHub.Measuring;
 using Spectre.Console;
-using Spectre.Console.Rendering;
 
 namespace SensorHub.View;
 
@@ -35,9 +34,11 @@ internal sealed class LiveView(HubMeter meter, HubEventLog events, HubPanel pane
         while (_lastEvents.Count > ShownEvents)
             _lastEvents.Dequeue();
         var reading = new HubReading(_lastSecond.Peek(), _lastSecond.Last());
-        return new Rows(panel.Show(reading), new Rows(_lastEvents.Select(Show)));
+        // The terminal echoes Ctrl-C as two characters: in a full line they would push the screen up.
+        var width = Math.Max(20, AnsiConsole.Profile.Width - 3);
+        return new Rows([panel.Show(reading, width), .. _lastEvents.Select(happened => Show(happened, width))]);
     }
 
-    private static IRenderable Show(HubEvent happened) =>
-        new Text($"  {happened.At:HH:mm:ss}  {happened.Text}", happened.IsTrouble ? Color.Yellow : Color.Grey).Overflow(Overflow.Ellipsis);
+    private static Text Show(HubEvent happened, int width) =>
+        new(Shown.Cut($"  {happened.At:HH:mm:ss}  {happened.Text}", width), happened.IsTrouble ? Color.Yellow : Color.Grey);
 }

@@ -28,12 +28,12 @@ internal sealed class PlainView(HubOptions options, HubMeter meter, HubConnectio
     private string Line(HubReading reading)
     {
         var totals = reading.Totals;
-        if (totals.Written == 0)
-            return $"waiting for the broker: {Shown.Connection(connections)}";
+        if (totals.Written == 0 && connections.Fault is not null)
+            return $"waiting for the broker: {connections.Fault}";
         var batches = options.IsBaseline ? "" : $"  {Shown.Ratio(reading.MessagesPerSend)} a send  {Shown.Count(totals.Output.PendingMessages)} pending";
         return $"{Shown.Clock(totals.At)}  written {Shown.Count(reading.WrittenPerSecond)}/s  arrived {Shown.Count(reading.ArrivedPerSecond)}/s  "
-            + $"p50 {Shown.Milliseconds(reading.Latency.Median)}  p99 {Shown.Milliseconds(reading.Latency.P99)}{batches}  "
+            + $"p50 {Shown.Time(reading.Latency.Median)}  p99 {Shown.Time(reading.Latency.P99)}{batches}  "
             + $"{totals.Mqtt.InFlightMessages} of {totals.Mqtt.Window} in flight  resent {Shown.Count(totals.Mqtt.ResentMessages)}  "
-            + $"dropped {Shown.Count(totals.Dropped)}  {Shown.Connection(connections)}";
+            + $"dropped {Shown.Count(totals.Dropped)}  {connections.Fault ?? "connected"}";
     }
 }

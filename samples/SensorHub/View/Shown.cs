@@ -1,6 +1,5 @@
 using BatchKit.Mqtt;
 using SensorHub.Hosting;
-using SensorHub.Measuring;
 
 namespace SensorHub.View;
 
@@ -11,11 +10,19 @@ internal static class Shown
 
     public static string Ratio(double? number) => number is { } value ? value.ToString("N1") : "-";
 
-    public static string Milliseconds(TimeSpan? time) => time is { } value ? $"{value.TotalMilliseconds:N1} ms" : "-";
+    public static string Time(TimeSpan? time) => time switch
+    {
+        null => "-",
+        { TotalSeconds: >= 1 } value => $"{value.TotalSeconds:N1} s",
+        { } value => $"{value.TotalMilliseconds:N1} ms",
+    };
 
     public static string Megabytes(long bytes) => $"{bytes / (1024.0 * 1024):N1} MB";
 
     public static string Clock(TimeSpan time) => time.ToString(@"hh\:mm\:ss");
+
+    /// <summary>As much of a text as fits into a line.</summary>
+    public static string Cut(string text, int width) => text.Length <= width ? text : text[..Math.Max(0, width - 1)] + "…";
 
     /// <summary>What the hub was asked to do.</summary>
     public static string Task(HubOptions options)
@@ -24,15 +31,6 @@ internal static class Shown
         var how = options.IsBaseline ? "one await at a time" : "in buffering scopes";
         return $"{Count(options.Rate)} changes/s to {Count(options.Topics)} topics, {how}, MQTT {version}, QoS {(int)options.QualityOfService}, {Address(options.Server)}";
     }
-
-    /// <summary>Both connections in a few words.</summary>
-    public static string Connection(HubConnections connections) => (connections.PublisherFault, connections.SubscriberFault) switch
-    {
-        (null, null) => "connected",
-        ({ } fault, null) => $"publisher: {fault}",
-        (null, { } fault) => $"subscriber: {fault}",
-        (_, { } fault) => fault,
-    };
 
     private static string Address(Uri server) => server.IsDefaultPort ? $"{server.Scheme}://{server.Host}" : $"{server.Scheme}://{server.Authority}";
 }

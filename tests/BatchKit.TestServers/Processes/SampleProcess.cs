@@ -1,0 +1,59 @@
+namespace BatchKit.TestServers.Processes;
+
+/// <summary>One of the samples as a child process, with just the arguments given. Dispose it: that kills what has not ended.</summary>
+public abstract class SampleProcess : IDisposable
+{
+    private static readonly TimeSpan Limit = TimeSpan.FromSeconds(60);
+
+    private readonly string _name;
+    private readonly ServerProcess _process;
+
+    /// <summary>Starts it, and does not wait.</summary>
+    /// <remarks>A shell without job control starts what runs in its background with Ctrl-C ignored, which children inherit and .NET respects: it is set back.</remarks>
+    /// <param name="name">The sample's name, which is its assembly's too.</param>
+    /// <param name="arguments">Its arguments.</param>
+    private protected SampleProcess(string name, IEnumerable<string> arguments)
+    {
+        _name = name;
+        string[] command = ["--default-signal=INT", "dotnet", Path.Combine(AppContext.BaseDirectory, $"{name}.dll")];
+        _process = ServerProcess.Start("env", [.. command, .. arguments], new Dictionary<string, string>(StringComparer.Ordinal));
+    }
+
+    /// <summary>The last few kilobytes that it has written, to either stream.</summary>
+    public string Output => _process.Output;
+
+    /// <summary>Asks it to end, as a service manager does (SIGTERM).</summary>
+    public void Terminate() => Signal.Send(_process.Id, Signal.Terminate);
+
+    /// <summary>Ends it at once, as a crash does (SIGKILL).</summary>
+    public void Kill() => Signal.Send(_process.Id, Signal.Kill);
+
+    /// <summary>Asks it to end, as Ctrl-C does (SIGINT).</summary>
+    public void Interrupt() => Signal.Send(_process.Id, Signal.Interrupt);
+
+    /// <summary>Waits until it has written a text.</summary>
+    /// <exception cref="ServerStartException">It ended without, or took too long.</exception>
+    public async Task WaitForOutputAsync(string text)
+    {
+        using var deadline = new CancellationTokenSource(Limit);
+        while (!Output.Contains(text, StringComparison.Ordinal))
+        {
+            if (_process.HasExited || deadline.IsCancellationRequested)
+                throw new ServerStartException($"{_name} did not write \"{text}\".{Environment.NewLine}{Output}");
+            await Task.Delay(TimeSpan.FromMilliseconds(20));
+        }
+    }
+
+    /// <summary>Waits until it has ended, and returns its exit code.</summary>
+    /// <exception cref="TimeoutException">It goes on.</exception>
+    public async Task<int> WaitForExitAsync() => await _process.WaitForExitAsync(Limit)
+        ? _process.ExitCode
+        : throw new TimeoutException($"{_name} did not end within {Limit}.{Environment.NewLine}{Output}");
+
+    /// <inheritdoc/>
+    public void Dispose()
+    {
+        _process.Dispose();
+        GC.SuppressFinalize(this);
+    }
+}

@@ -5,8 +5,8 @@ namespace BatchKit.Mqtt.Receiving;
 /// <summary>The handles of topics that were met lately, so that a topic that comes again allocates nothing. One caller at a time.</summary>
 internal sealed class TopicHandles
 {
-    // 4,096 topics of at most 256 bytes: under 4 MB whatever arrives.
-    private const int Slots = 4096;
+    // 2,048 topics of at most 256 bytes: under 2 MB whatever arrives.
+    private const int Slots = 2048;
     private const int MaxKeptTopicBytes = 256;
 
     private readonly (byte[]? Topic, OutputHandle Handle)[] _slots = new (byte[]?, OutputHandle)[Slots];

@@ -5,6 +5,7 @@ using BatchKit.TestServers.Mosquitto;
 namespace BatchKit.IntegrationTests.Mqtt;
 
 /// <summary>The broker that all tests share who do not break it; started by the first that asks.</summary>
+/// <remarks>It queues without limit: by default it drops past a thousand messages for one client, in silence.</remarks>
 public sealed class MosquittoFixture : IAsyncLifetime
 {
     private readonly Lock _gate = new();
@@ -16,7 +17,7 @@ public sealed class MosquittoFixture : IAsyncLifetime
     {
         RequiredServer.SkipWhen(MosquittoServer.WhyMissing);
         lock (_gate)
-            return _server ??= MosquittoServer.ConnectOrStartAsync();
+            return _server ??= MosquittoServer.ConnectOrStartAsync(new MosquittoServerOptions { MaxQueued = 0 });
     }
 
     public async ValueTask DisposeAsync()

@@ -1,0 +1,17 @@
+using BatchKit.Mqtt;
+using BatchKit.Transports;
+using BatchKit.TransportSpecification;
+
+namespace BatchKit.IntegrationTests.Mqtt;
+
+/// <summary>Envelope mode keeps the rules of a transport, on the real broker.</summary>
+public abstract class MqttEnvelopeSpecification(MosquittoFixture fixture, MqttVersion version) : TransportSpecification.TransportSpecification
+{
+    protected override TransportPromises Promises => TransportPromises.Ordered | TransportPromises.Once;
+
+    protected override async ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop)
+    {
+        var options = MqttSome.Envelope(await fixture.GetAsync(), options => options.Version = version);
+        return new MqttHarness(new MqttTransport(options), await MqttEnds.StartAsync(options, nextHop, ReceiverNode));
+    }
+}

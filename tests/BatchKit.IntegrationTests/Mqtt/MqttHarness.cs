@@ -1,0 +1,19 @@
+using BatchKit.Mqtt;
+using BatchKit.Transports;
+using BatchKit.TransportSpecification;
+
+namespace BatchKit.IntegrationTests.Mqtt;
+
+/// <summary>A transport and its receiver over one broker.</summary>
+internal sealed class MqttHarness(MqttTransport transport, MqttReceiver receiver) : TransportHarness
+{
+    public override IBatchTransport Transport => transport;
+
+    public override ValueTask DisposeTransportAsync() => transport.DisposeAsync();
+
+    public override async ValueTask DisposeAsync()
+    {
+        await transport.DisposeAsync();
+        await receiver.DisposeAsync();
+    }
+}

@@ -1,0 +1,157 @@
+using BatchKit.Mqtt.Connections;
+using BatchKit.Mqtt.Packets;
+using BatchKit.Mqtt.Receiving;
+using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Mqtt.Tests.Receiving;
+
+/// <summary>What a connection does with the packets of a read, without a network.</summary>
+public sealed class SubscribedConnectionTests : IDisposable
+{
+    private readonly CollectingTransport _arrived = new();
+    private readonly ScriptedTransport _nextHop;
+    private readonly MemoryStream _written = new();
+    private readonly PacketOutput _output;
+    private readonly CancellationTokenSource _abandon = new();
+    private readonly SubscribedConnection _connection;
+
+    public SubscribedConnectionTests()
+    {
+        _nextHop = new ScriptedTransport(_arrived);
+        _output = new PacketOutput(_written, source: null);
+        _connection = new SubscribedConnection(new TopicArrivals(node: 1), new BatchReceiver(_nextHop), _output, MqttVersion.V5, _abandon.Token);
+    }
+
+    [Fact]
+    public async Task All_messages_of_a_read_are_acknowledged_in_order_and_in_one_write_once_the_next_hop_has_them()
+    {
+        var stalled = _nextHop.Stall();
+        for (ushort packetId = 1; packetId <= 300; packetId++)
+            Give(new PublishFields { Topic = "a", Payload = Some.Bytes($"{packetId}") }, MqttQualityOfService.AtLeastOnce, packetId);
+
+        var finishing = _connection.FinishReadAsync(CancellationToken.None);
+        await stalled.EnteredAsync();
+        var writtenBefore = _written.Length;
+        stalled.Release();
+        await finishing.AsTask().WithinDeadline();
+
+        Assert.Equal(0, writtenBefore);
+        Assert.Equal(Enumerable.Range(1, 300).SelectMany(id => new byte[] { 0x40, 2, (byte)(id >> 8), (byte)id }), _written.ToArray());
+        Assert.Equal(300, Assert.Single(_arrived.Batches).Messages.Count);
+    }
+
+    [Fact]
+    public async Task Messages_with_QoS_0_are_not_acknowledged()
+    {
+        Give(new PublishFields { Topic = "a", Payload = [1] }, MqttQualityOfService.AtMostOnce, packetId: 0);
+
+        await _connection.FinishReadAsync(CancellationToken.None);
+
+        Assert.Equal(1, _arrived.MessageCount);
+        Assert.Equal(0, _written.Length);
+    }
+
+    [Fact]
+    public async Task A_read_that_was_abandoned_is_not_acknowledged_nor_is_it_with_a_later_one()
+    {
+        var stalled = _nextHop.Stall();
+        Give(new PublishFields { Topic = "a" }, MqttQualityOfService.AtLeastOnce, packetId: 1);
+        var finishing = _connection.FinishReadAsync(CancellationToken.None);
+        await stalled.EnteredAsync();
+
+        await _abandon.CancelAsync();
+        await finishing.AsTask().WithinDeadline();
+        await _connection.FinishReadAsync(CancellationToken.None);
+
+        Assert.Equal(0, _written.Length);
+    }
+
+    [Fact]
+    public async Task The_end_of_the_connection_does_not_give_up_what_is_in_hand()
+    {
+        var stalled = _nextHop.Stall();
+        Give(new PublishFields { Topic = "a" }, MqttQualityOfService.AtLeastOnce, packetId: 1);
+
+        var finishing = _connection.FinishReadAsync(new CancellationToken(canceled: true));
+        await stalled.EnteredAsync();
+        stalled.Release();
+        await finishing.AsTask().WithinDeadline();
+
+        Assert.Equal(1, _arrived.MessageCount);
+    }
+
+    [Fact]
+    public async Task Messages_of_changing_topics_are_batches_in_their_order_with_rising_numbers()
+    {
+        foreach (var topic in (string[])["a", "a", "b", "a"])
+            Give(new PublishFields { Topic = topic, Payload = Some.Bytes(topic) }, MqttQualityOfService.AtMostOnce, packetId: 0);
+        await _connection.FinishReadAsync(CancellationToken.None);
+        Give(new PublishFields { Topic = "a" }, MqttQualityOfService.AtMostOnce, packetId: 0);
+        await _connection.FinishReadAsync(CancellationToken.None);
+
+        Assert.Equal([("a", 2, 1L), ("b", 1, 2L), ("a", 1, 3L), ("a", 1, 4L)], _arrived.Batches.Select(batch => (batch.Handle.Name!, batch.Messages.Count, batch.Number)));
+        Assert.Single(_arrived.Batches.Select(batch => batch.Producer).Distinct());
+    }
+
+    [Fact]
+    public async Task A_read_of_more_topics_than_a_frame_holds_arrives_whole()
+    {
+        const int count = 70_000;
+        for (var number = 0; number < count; number++)
+            Give(new PublishFields { Topic = $"{number % 2}", Payload = Some.Bytes($"{number}") }, MqttQualityOfService.AtMostOnce, packetId: 0);
+
+        await _connection.FinishReadAsync(CancellationToken.None);
+
+        Assert.Equal(Enumerable.Range(0, count).Select(number => $"{number}"), _arrived.Texts);
+    }
+
+    [Fact]
+    public void A_topic_alias_breaks_the_protocol_because_none_was_allowed()
+    {
+        var exception = Assert.Throws<MqttProtocolException>(() => Give(new PublishFields { Topic = "a" }, MqttQualityOfService.AtLeastOnce, packetId: 1, topicAlias: 3));
+
+        Assert.Equal(MqttReasonCode.TopicAliasInvalid, exception.ReasonCode);
+    }
+
+    [Fact]
+    public void QoS_2_breaks_the_protocol_because_no_subscription_asked_for_it()
+    {
+        var exception = Assert.Throws<MqttProtocolException>(() => Give(new PublishFields { Topic = "a" }, MqttQualityOfService.ExactlyOnce, packetId: 1));
+
+        Assert.Equal(MqttReasonCode.QoSNotSupported, exception.ReasonCode);
+    }
+
+    [Fact]
+    public void A_packet_for_a_publisher_breaks_the_protocol()
+    {
+        var exception = Assert.Throws<MqttProtocolException>(() => _connection.Handle(new PacketHeader(PacketType.Puback, 0, 2), [0, 1]));
+
+        Assert.Equal(MqttReasonCode.ProtocolError, exception.ReasonCode);
+    }
+
+    [Fact]
+    public async Task The_answer_to_the_subscriptions_is_given_out()
+    {
+        _connection.Handle(new PacketHeader(PacketType.Suback, 0, 5), [0, 1, 0, 1, 0x87]);
+
+        var suback = await _connection.Subscribed.WithinDeadline();
+        Assert.Equal([MqttReasonCode.GrantedQoS1, MqttReasonCode.NotAuthorized], suback.ReasonCodes);
+    }
+
+    public void Dispose()
+    {
+        _output.Dispose();
+        _written.Dispose();
+        _abandon.Dispose();
+    }
+
+    private void Give(PublishFields fields, MqttQualityOfService qualityOfService, ushort packetId, ushort topicAlias = 0)
+    {
+        fields.QualityOfService = qualityOfService;
+        var packet = new byte[PublishPacket.Measure(fields, MqttVersion.V5, topicAlias)];
+        PublishPacket.Write(packet, fields, MqttVersion.V5, packetId, isDuplicate: false, topicAlias);
+        Assert.True(PacketHeader.TryRead(packet, packet.Length, out var header, out var headerBytes));
+        _connection.Handle(header, packet.AsSpan(headerBytes));
+    }
+}

@@ -1,4 +1,3 @@
-using BatchKit.IntegrationTests.RabbitMQ;
 using BatchKit.Mqtt;
 using BatchKit.TestServers.Mosquitto;
 using BatchKit.Transports;

@@ -125,7 +125,7 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         finally
         {
             _output = null;
-            Disconnect(reason);
+            Disconnect(reason, connection.End?.Notice);
         }
     }
 
@@ -135,11 +135,11 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
             _session.Connect(limits, version, target);
     }
 
-    public void Disconnect(string reason)
+    public void Disconnect(string reason, MqttReasonCode? notice)
     {
         lock (_gate)
         {
-            _session.Disconnect();
+            _session.Disconnect(notice);
             _whyNotConnected = $"The connection to {_target} was lost: {reason}";
         }
     }

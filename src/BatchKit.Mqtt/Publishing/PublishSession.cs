@@ -33,9 +33,12 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
         _counters.Connects++;
     }
 
-    public void Disconnect()
+    /// <param name="notice">What the broker said in a DISCONNECT; null when it said nothing.</param>
+    public void Disconnect(MqttReasonCode? notice)
     {
         _encoder = null;
+        if (notice is { } reasonCode && BlamesMessage(reasonCode))
+            FindBlamed(reasonCode);
         // At most once: sent again it might arrive twice.
         _counters.Lost += _beingWritten.Count;
         CompleteWrite();
@@ -62,6 +65,18 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
             result = new MqttPublishResult(reasonCode, $"{_target} refused it: {reasonCode} (0x{(int)reasonCode:X2}){(reason is null ? "." : $", {MqttTopics.Show(reason)}.")}");
         if (_window.TryRemove(packetId, out var group, out var index))
             Settle(group, index, result);
+    }
+
+    private static bool BlamesMessage(MqttReasonCode reasonCode) => reasonCode is MqttReasonCode.MalformedPacket or MqttReasonCode.ProtocolError or MqttReasonCode.TopicNameInvalid
+        or MqttReasonCode.PacketTooLarge or MqttReasonCode.PayloadFormatInvalid or MqttReasonCode.RetainNotSupported or MqttReasonCode.QoSNotSupported;
+
+    // Sent again it would end every connection. Which it is shows when each is under way alone (Mosquitto ends the connection for a topic of more than 200 levels).
+    private void FindBlamed(MqttReasonCode reasonCode)
+    {
+        if (_window.IsIsolating && _window.TryRemoveOnly(out var group, out var index))
+            Settle(group, index, new MqttPublishResult(reasonCode, $"{_target} ended the connection for it: {reasonCode} (0x{(int)reasonCode:X2})."));
+        else
+            _window.Isolate();
     }
 
     // False when there is no room for all of it.

@@ -20,12 +20,18 @@ internal sealed class PublishWindow
     private long _resend;
     private long _resendEnd;
 
+    // What is before it is sent one by one.
+    private long _isolatedEnd;
+
     /// <summary>How many are unacknowledged on this connection.</summary>
     public int Unacknowledged { get; private set; }
 
     public int Quota { get; private set; }
 
-    public bool HasQuota => Unacknowledged < Quota;
+    public bool HasQuota => Unacknowledged < (IsIsolating ? 1 : Quota);
+
+    /// <summary>True while what was under way at <see cref="Isolate"/> is sent one by one.</summary>
+    public bool IsIsolating => _first < _isolatedEnd;
 
     /// <summary>True when one more may be added.</summary>
     public bool HasRoom => HasQuota && _end - _first < MaxPlaces;
@@ -92,6 +98,28 @@ internal sealed class PublishWindow
 
         (_resend, _resendEnd) = (_first, _end);
         SkipSettled();
+    }
+
+    /// <summary>From now on everything that is in the window is sent one by one, until it is out of it: to find the one that the broker takes amiss.</summary>
+    public void Isolate() => _isolatedEnd = _end;
+
+    /// <summary>Takes out the only one that is under way.</summary>
+    /// <returns>False when there is none, or more.</returns>
+    public bool TryRemoveOnly(out PublishGroup group, out int index)
+    {
+        (group, index) = (null!, 0);
+        for (var place = _first; place < _end && Unacknowledged == 1; place++)
+        {
+            var isUnderWay = place < _resend || place >= _resendEnd;
+            if (isUnderWay && Place(place).Group is { } found)
+            {
+                (group, index) = (found, Place(place).Index);
+                Remove(place);
+                return true;
+            }
+        }
+
+        return false;
     }
 
     private void Remove(long place)

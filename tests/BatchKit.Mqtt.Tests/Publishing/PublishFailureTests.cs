@@ -120,6 +120,49 @@ public sealed class PublishFailureTests : IDisposable
         Assert.Equal(["good", "nobody listens", "not allowed"], _broker.Texts);
     }
 
+    [Fact]
+    public async Task A_message_for_which_the_broker_ends_the_connection_is_found_and_refused()
+    {
+        var sending = Send(Some.Batch(Topic("a"), _producer, 1, "1", "2"), Some.Batch(Topic("bad"), _producer, 2, "bad"), Some.Batch(Topic("b"), _producer, 3, "3", "4"));
+        var connects = 0;
+
+        for (; _queue.GetStatistics() is var done && done.AcknowledgedMessages + done.RefusedMessages < 5 && connects < 10; connects++)
+        {
+            _broker.Connect();
+            while (_broker.Take() && !_broker.Arrived.Exists(publish => publish.Topic == "bad" && _broker.Unacknowledged.Contains(publish.PacketId)))
+                _broker.AcknowledgeAll();
+            _broker.Disconnect(_broker.Unacknowledged.Count > 0 ? MqttReasonCode.ProtocolError : null);
+        }
+
+        var failure = await Assert.ThrowsAsync<BatchSendException>(() => sending.WithinDeadline());
+        ImmutableArray<BatchOutcome> expected = [BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Acknowledged];
+        Assert.Equal(expected, failure.Outcomes);
+        Assert.Contains("ended the connection for it: ProtocolError (0x82)", failure.Message, StringComparison.Ordinal);
+        Assert.Equal(3, connects);
+    }
+
+    [Theory]
+    [InlineData(null)]
+    [InlineData(MqttReasonCode.ServerShuttingDown)]
+    [InlineData(MqttReasonCode.SessionTakenOver)]
+    public async Task A_connection_that_ends_for_another_reason_blames_no_message(MqttReasonCode? notice)
+    {
+        var sending = Send(Some.Batch(Topic("a"), _producer, 1, "1", "2"));
+
+        for (var connects = 0; connects < 10; connects++)
+        {
+            _broker.Connect();
+            _broker.Take();
+            _broker.Disconnect(notice);
+        }
+
+        _broker.Connect();
+        _broker.Take();
+        Assert.Equal(2, _broker.Unacknowledged.Count);
+        _broker.AcknowledgeAll();
+        await sending.WithinDeadline();
+    }
+
     private static OutputHandle Topic(string name) => OutputHandle.Named(name);
 
     private Task Send(params MessageBatch[] batches) => _queue.SendAsync(batches, CancellationToken.None).AsTask();

@@ -23,7 +23,7 @@ internal sealed class SimulatedBroker(PublishQueue queue, MqttVersion version = 
         queue.Connect(limits ?? new ConnackPacket(), version, "mqtt://simulated");
     }
 
-    public void Disconnect() => queue.Disconnect("The test ended it.");
+    public void Disconnect(MqttReasonCode? notice = null) => queue.Disconnect("The test ended it.", notice);
 
     /// <summary>Takes what the queue has to write now.</summary>
     /// <param name="completes">False: the connection is lost in that write.</param>

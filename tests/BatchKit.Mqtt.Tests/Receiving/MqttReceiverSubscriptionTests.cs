@@ -1,0 +1,138 @@
+using BatchKit.Mqtt.Tests.Connections;
+using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
+using Microsoft.Extensions.Logging;
+
+namespace BatchKit.Mqtt.Tests.Receiving;
+
+/// <summary>What a receiver makes of a broker's answers to its subscriptions.</summary>
+public sealed class MqttReceiverSubscriptionTests : IDisposable
+{
+    private const int Receiving = 2440;
+    private const int SubscriptionRefused = 2441;
+    private const int SubscriptionLowered = 2442;
+
+    private readonly FakeBroker _broker = new();
+    private readonly LogCollector _log = new();
+
+    public void Dispose()
+    {
+        _broker.Dispose();
+        _log.Dispose();
+    }
+
+    [Fact]
+    public async Task It_subscribes_to_everything_in_one_packet_and_has_no_fault_once_all_is_granted()
+    {
+        await using var receiver = Make("a/#", "b");
+        var starting = receiver.StartAsync(CancellationToken.None);
+        using var broker = await _broker.WelcomeAsync();
+
+        var subscribe = await broker.ReadAsync();
+        var faultBefore = receiver.Fault;
+        await broker.WriteAsync(0x90, 5, 0, 1, 0, 1, 1);
+        await starting.WithinDeadline();
+
+        Assert.Equal([0x82, 13, 0, 1, 0, 0, 3, (byte)'a', (byte)'/', (byte)'#', 1, 0, 1, (byte)'b', 1], subscribe);
+        Assert.Contains("has not answered", faultBefore, StringComparison.Ordinal);
+        Assert.Null(receiver.Fault);
+        Assert.Equal(1, _log.Count(Receiving));
+    }
+
+    [Fact]
+    public async Task A_refused_subscription_is_a_fault_that_names_it_and_the_others_go_on()
+    {
+        await using var receiver = Make("secret/#", "b");
+        var starting = receiver.StartAsync(CancellationToken.None);
+        using var broker = await _broker.WelcomeAsync();
+        await broker.ReadAsync();
+
+        await broker.WriteAsync(0x90, 5, 0, 1, 0, 0x87, 1);
+        await starting.WithinDeadline();
+        await broker.WriteAsync(ConnectionSome.Publish(1));
+
+        Assert.Contains("'secret/#'", receiver.Fault, StringComparison.Ordinal);
+        Assert.Contains("NotAuthorized (0x87)", receiver.Fault, StringComparison.Ordinal);
+        Assert.Equal((1, 0), (_log.Count(SubscriptionRefused), _log.Count(Receiving)));
+        await WaitAsync(() => receiver.GetStatistics().DeliveredMessages == 1);
+    }
+
+    [Fact]
+    public async Task A_subscription_that_is_granted_QoS_0_is_a_warning_and_no_fault()
+    {
+        await using var receiver = Make("a");
+        var starting = receiver.StartAsync(CancellationToken.None);
+        using var broker = await _broker.WelcomeAsync();
+        await broker.ReadAsync();
+
+        await broker.WriteAsync(0x90, 4, 0, 1, 0, 0);
+        await starting.WithinDeadline();
+
+        Assert.Null(receiver.Fault);
+        Assert.Equal(1, _log.Count(SubscriptionLowered));
+    }
+
+    [Fact]
+    public async Task A_broker_that_does_not_answer_the_subscriptions_is_connected_to_again()
+    {
+        await using var receiver = Make(options => options.ConnectTimeout = TimeSpan.FromMilliseconds(200), "a");
+        var starting = receiver.StartAsync(CancellationToken.None);
+        using var broker = await _broker.WelcomeAsync();
+        await broker.ReadAsync();
+
+        using var again = await _broker.WelcomeAsync();
+        await again.ReadAsync();
+        await again.WriteAsync(0x90, 4, 0, 1, 0, 1);
+        await starting.WithinDeadline();
+
+        await WaitAsync(() => receiver.Fault is null);
+        Assert.Contains("did not answer the subscriptions", _log.Text, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_broker_without_shared_subscriptions_is_not_asked_for_one()
+    {
+        await using var receiver = Make("$share/workers/a");
+        var starting = receiver.StartAsync(CancellationToken.None);
+        using var broker = await _broker.AcceptAsync();
+        await broker.ReadAsync();
+
+        await broker.WriteAsync(0x20, 5, 0, 0, 2, 0x2A, 0);
+        await starting.WithinDeadline();
+
+        await WaitAsync(() => receiver.Fault?.Contains("no shared subscriptions", StringComparison.Ordinal) == true);
+        Assert.Empty(await broker.ReadToEndAsync());
+    }
+
+    [Fact]
+    public async Task A_start_ends_with_a_stop()
+    {
+        await using var receiver = Make("a");
+        var starting = receiver.StartAsync(CancellationToken.None);
+        using var broker = await _broker.AcceptAsync();
+
+        await receiver.StopAsync(CancellationToken.None).WithinDeadline();
+
+        await starting.WithinDeadline();
+        Assert.Equal("The receiver has stopped.", receiver.Fault);
+    }
+
+    private static async Task WaitAsync(Func<bool> condition)
+    {
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        while (!condition())
+            await Task.Delay(TimeSpan.FromMilliseconds(10), deadline.Token);
+    }
+
+    private MqttReceiver Make(params string[] filters) => Make(static _ => { }, filters);
+
+    private MqttReceiver Make(Action<MqttOptions> configure, params string[] filters)
+    {
+        var options = ConnectionSome.Options(_broker);
+        options.ReconnectDelay = TimeSpan.FromMilliseconds(10);
+        foreach (var filter in filters)
+            options.Subscriptions.Add(new MqttSubscription { Filter = filter });
+        configure(options);
+        return new MqttReceiver(options, node: 1, new BatchReceiver(new CollectingTransport()), timeProvider: null, new Logger<MqttReceiver>(_log));
+    }
+}

@@ -50,7 +50,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     public bool SendsWithoutBlocking => true;
 
     /// <inheritdoc/>
-    public int MaxMessageBytes => _options.MaxPacketBytes - PacketLimits.OverheadBytes;
+    public int MaxMessageBytes => _options.MaxPacketBytes - PacketLimits.FindOverheadBytes(_options.MaxPacketBytes);
 
     /// <summary>Publishes every message of the batches, and completes when the broker has acknowledged those of QoS 1 and those of QoS 0 are written.</summary>
     /// <remarks>

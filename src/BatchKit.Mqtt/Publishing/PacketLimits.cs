@@ -5,14 +5,19 @@ namespace BatchKit.Mqtt.Publishing;
 /// <summary>What a packet must hold for a buffer: a message with its topic, and in envelope mode a batch.</summary>
 internal static class PacketLimits
 {
-    /// <summary>A topic of the longest kind, and what a packet has beside topic, header and payload.</summary>
-    public const int OverheadBytes = OutputHandle.MaxNameBytes + 64;
+    // What a packet has beside topic, header and payload.
+    private const int FixedBytes = 64;
+
+    /// <summary>What to leave for all but the message: a topic of the longest kind too, unless that would take most of the packet. Then a long one's packet may turn out too large when it is sent.</summary>
+    public static int FindOverheadBytes(int maxPacketBytes) =>
+        maxPacketBytes / 2 < OutputHandle.MaxNameBytes ? FixedBytes : OutputHandle.MaxNameBytes + FixedBytes;
 
     public static void ThrowIfTooSmall(string name, MqttOptions options, OutputBufferOptions buffer)
     {
-        if (options.MaxPacketBytes < (long)buffer.MaxMessageBytes + OverheadBytes)
+        var overheadBytes = FindOverheadBytes(options.MaxPacketBytes);
+        if (options.MaxPacketBytes < (long)buffer.MaxMessageBytes + overheadBytes)
         {
-            throw Broken(name, options, $"{OverheadBytes} bytes, which a topic may take, above {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.MaxMessageBytes)} "
+            throw Broken(name, options, $"{overheadBytes} bytes, which a packet takes beside its message, above {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.MaxMessageBytes)} "
                 + $"({buffer.MaxMessageBytes})");
         }
 

@@ -1,0 +1,105 @@
+using System.Globalization;
+using BatchKit.Mqtt;
+using BatchKit.TestServers.Mosquitto;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.IntegrationTests.Mqtt;
+
+/// <summary>A broker's limits, and a message that can't be sent among others that can.</summary>
+public sealed class MqttLimitTests
+{
+    private const int MaxPacketBytes = 2000;
+
+    // A packet id each, less zero and the one that is to come.
+    private const int LargestWindow = 65_534;
+
+    [Theory]
+    [InlineData(MqttVersion.V5, 1, 1, 1500)]
+    [InlineData(MqttVersion.V5, 20, 20, 30_000)]
+    [InlineData(MqttVersion.V5, 65_535, LargestWindow, 100_000)]
+    [InlineData(MqttVersion.V311, 1, LargestWindow, 100_000)]
+    public async Task The_window_is_the_brokers_receive_maximum_which_3_1_1_has_not(MqttVersion version, int maxInflight, int window, int messages)
+    {
+        await using var server = await StartServerAsync(new MosquittoServerOptions { MaxInflight = maxInflight, MaxQueued = 0 });
+        var options = MqttWay.Options(server.Port, version);
+        options.PublishWindow = LargestWindow;
+        options.PublishTimeout = TimeSpan.FromMinutes(5);
+        await using var way = await MqttWay.StartAsync(options, options);
+
+        var report = await way.Transport.PublishManyAsync(Array.ConvertAll([.. Enumerable.Range(0, messages)], number => Message("way/0", number)));
+
+        await way.Arrived.WaitForCountAsync(messages);
+        var statistics = way.Transport.GetStatistics();
+        Assert.True(report.IsSuccess);
+        Assert.Equal((window, 0, messages), (statistics.Window, statistics.InFlightMessages, statistics.AcknowledgedMessages));
+        Assert.Equal((1, 0), (statistics.Connects, statistics.ResentMessages));
+        Assert.Empty(way.Arrived.Gaps);
+        Assert.Equal(0, way.Arrived.Repeats);
+    }
+
+    [Theory]
+    [InlineData(MqttVersion.V5)]
+    [InlineData(MqttVersion.V311)]
+    public async Task A_message_above_the_largest_packet_is_refused_and_its_neighbours_arrive(MqttVersion version)
+    {
+        await using var server = await StartServerAsync(new MosquittoServerOptions { Lines = [$"max_packet_size {MaxPacketBytes}"] });
+        var options = MqttWay.Options(server.Port, version);
+
+        // A 3.1.1 broker has no way to tell its own.
+        if (version == MqttVersion.V311)
+            options.MaxPacketBytes = MaxPacketBytes;
+        await using var way = await MqttWay.StartAsync(options, MqttWay.Options(server.Port, version));
+
+        var report = await way.Transport.PublishManyAsync(
+            new[] { Message("way/0", 0), new MqttMessage("way/0", new byte[MaxPacketBytes]), Message("way/0", 1) });
+        var longTopic = OutputHandle.Named($"way/{new string('x', 100)}");
+        var scope = way.Output.BeginBufferingScope();
+        way.Output.Write(MqttWay.Topic(1), "0"u8);
+        way.Output.Write(longTopic, new byte[Math.Min(MaxPacketBytes, way.Transport.MaxMessageBytes)]);
+        way.Output.Write(MqttWay.Topic(3), "0"u8);
+        var failure = await Assert.ThrowsAsync<OutputDeliveryException>(() => scope.DisposeAsync().WithinDeadline());
+
+        await way.Arrived.WaitForCountAsync(4);
+        Assert.Equal([MqttReasonCode.Success, MqttReasonCode.PacketTooLarge, MqttReasonCode.Success], Enumerable.Range(0, 3).Select(index => report[index].ReasonCode));
+        Assert.Contains($"{MaxPacketBytes}", report[1].Reason, StringComparison.Ordinal);
+        Assert.Equal(1, failure.LostMessages);
+        Assert.Empty(way.Arrived.Gaps);
+        Assert.Equal(1, way.Transport.GetStatistics().Connects);
+    }
+
+    [Theory]
+    [InlineData(MqttVersion.V5)]
+    [InlineData(MqttVersion.V311)]
+    public async Task One_bad_topic_among_a_thousand_messages_is_reported_and_the_others_arrive(MqttVersion version)
+    {
+        await using var server = await StartServerAsync(new MosquittoServerOptions { MaxQueued = 0 });
+        var options = MqttWay.Options(server.Port, version);
+        await using var way = await MqttWay.StartAsync(options, options);
+        var topics = Enumerable.Range(0, 1000).Select(number => number == 500 ? "way/+/bad" : $"way/{number}").ToArray();
+
+        var report = await way.Transport.PublishManyAsync(Array.ConvertAll(topics, topic => Message(topic, 0)));
+        await way.Arrived.WaitForCountAsync(999);
+        var scope = way.Output.BeginBufferingScope();
+        foreach (var topic in topics)
+            way.Output.Write(OutputHandle.Named(topic), "1"u8);
+        var failure = await Assert.ThrowsAsync<OutputDeliveryException>(() => scope.DisposeAsync().WithinDeadline());
+        await way.Arrived.WaitForCountAsync(2 * 999);
+
+        Assert.Equal([500], Enumerable.Range(0, 1000).Where(index => !report[index].IsSuccess));
+        Assert.Equal(MqttReasonCode.TopicNameInvalid, report[500].ReasonCode);
+        Assert.Contains("way/+/bad", report[500].Reason, StringComparison.Ordinal);
+        Assert.Equal(1, failure.LostMessages);
+        var statistics = way.Output.GetStatistics();
+        Assert.Equal((999, 1), (statistics.AcknowledgedMessages, statistics.FailedMessages));
+        Assert.Empty(way.Arrived.Gaps);
+        Assert.Equal(0, way.Arrived.Repeats);
+    }
+
+    private static Task<MosquittoServer> StartServerAsync(MosquittoServerOptions options)
+    {
+        RequiredServer.SkipWhen(MosquittoServer.WhyNotInstalled);
+        return MosquittoServer.StartOwnAsync(options);
+    }
+
+    private static MqttMessage Message(string topic, int number) => new(topic, Some.Bytes(number.ToString(CultureInfo.InvariantCulture)));
+}

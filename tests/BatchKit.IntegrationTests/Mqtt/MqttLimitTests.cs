@@ -17,7 +17,7 @@ public sealed class MqttLimitTests
     [InlineData(MqttVersion.V5, 1, 1, 1500)]
     [InlineData(MqttVersion.V5, 20, 20, 30_000)]
     [InlineData(MqttVersion.V5, 65_535, LargestWindow, 100_000)]
-    [InlineData(MqttVersion.V311, 1, LargestWindow, 100_000)]
+    [InlineData(MqttVersion.V311, 20, LargestWindow, 100_000)]
     public async Task The_window_is_the_brokers_receive_maximum_which_3_1_1_has_not(MqttVersion version, int maxInflight, int window, int messages)
     {
         await using var server = await StartServerAsync(new MosquittoServerOptions { MaxInflight = maxInflight, MaxQueued = 0 });

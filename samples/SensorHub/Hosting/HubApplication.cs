@@ -35,9 +35,7 @@ internal static class HubApplication
                 // When there is no more room the oldest values go: they are worth least.
                 output.MaxBufferedBytes = MaxBufferedBytes;
                 output.Overflow = OverflowPolicy.DropOldest;
-
-                // The run itself flushes before it stops, while the subscriber still counts.
-                output.DrainTimeout = TimeSpan.Zero;
+                output.DrainTimeout = TimeSpan.FromSeconds(10);
             })
             .UseMqtt(mqtt => Set(mqtt, options))
             .ReceiveFromMqtt(provider => provider.GetRequiredService<ArrivalMeter>());
@@ -52,6 +50,7 @@ internal static class HubApplication
         mqtt.QualityOfService = options.QualityOfService;
         mqtt.ClientId = options.ClientId;
         mqtt.SessionExpiry = TimeSpan.FromMinutes(1);
+        mqtt.PublishTimeout = TimeSpan.FromSeconds(10);
         mqtt.MaxReconnectDelay = TimeSpan.FromSeconds(1);
         mqtt.Subscriptions.Add(new MqttSubscription { Filter = $"{GameWorld.TopicRoot}/#", QualityOfService = options.QualityOfService });
     }

@@ -8,10 +8,9 @@ namespace SensorHub.Hosting;
 
 /// <summary>One run from end to end: waits for the broker, writes, delivers what is left, and waits for the last arrivals.</summary>
 internal sealed class HubRun(
-    HubOptions options, HubConnections connections, TickLoop loop, IOutputBuffer output, HubMeter meter, HubEventLog events, IHubView view,
+    HubOptions options, HubConnections connections, TickLoop loop, OutputBuffer output, HubMeter meter, HubEventLog events, IHubView view,
     IHostApplicationLifetime lifetime)
 {
-    private static readonly TimeSpan FlushLimit = TimeSpan.FromSeconds(10);
     private static readonly TimeSpan ArrivalLimit = TimeSpan.FromSeconds(2);
     private static readonly TimeSpan LookAgain = TimeSpan.FromMilliseconds(50);
 
@@ -27,7 +26,7 @@ internal sealed class HubRun(
             var began = meter.Take();
             await loop.RunAsync(stopping);
             var wrote = meter.Take();
-            await FlushAsync();
+            await DrainAsync();
             await WaitForArrivalsAsync();
             return new HubSummary(new HubReading(began, wrote), new HubReading(began, meter.Take()));
         }
@@ -50,22 +49,11 @@ internal sealed class HubRun(
         }
     }
 
-    private async Task FlushAsync()
+    // Stopping the buffer sends what it holds, within its DrainTimeout. The host would stop the subscriber first, which has yet to count that.
+    private async Task DrainAsync()
     {
         events.Add("Stopping: what was written is delivered first.");
-        using var limit = new CancellationTokenSource(FlushLimit);
-        try
-        {
-            await output.FlushAsync(limit.Token);
-        }
-        catch (OperationCanceledException)
-        {
-            events.Add($"The broker did not take everything within {FlushLimit.TotalSeconds} s.", isTrouble: true);
-        }
-        catch (OutputDeliveryException exception)
-        {
-            events.Add(exception.Message, isTrouble: true);
-        }
+        await output.StopAsync(CancellationToken.None);
     }
 
     // The broker may have acknowledged what it has yet to deliver; it is lost when nothing more comes for a while.

@@ -5,7 +5,7 @@ namespace SensorHub.Publishing;
 /// <summary>Publishes a tick's changes in one buffering scope: they leave in one send, as many packets in one write as fit.</summary>
 internal sealed class ScopePublisher(GameWorld world, IOutputBuffer output) : IChangePublisher
 {
-    public ValueTask PublishAsync(int changes, CancellationToken cancellationToken)
+    public ValueTask<int> PublishAsync(int changes, CancellationToken cancellationToken)
     {
         // Closing the scope queues what was written. It does not wait for the broker, so the game's loop goes on whatever happens there.
         using (output.BeginBufferingScope())
@@ -17,6 +17,6 @@ internal sealed class ScopePublisher(GameWorld world, IOutputBuffer output) : IC
             }
         }
 
-        return default;
+        return new(changes);
     }
 }

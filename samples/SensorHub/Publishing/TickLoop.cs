@@ -20,15 +20,17 @@ internal sealed class TickLoop(IChangePublisher publisher, HubOptions options, H
     public async Task RunAsync(CancellationToken cancellationToken)
     {
         using var timer = new PeriodicTimer(Tick);
+        using var ending = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
+        if (options.Duration is { } duration)
+            ending.CancelAfter(duration);
         var most = Math.Max(1, (long)(options.Rate * LongestBehind.TotalSeconds));
         var (began, done) = (clock.Now, 0L);
         while (await WaitAsync(timer, cancellationToken))
         {
             var elapsed = clock.Now - began;
             var due = (long)(options.Rate * Min(elapsed, options.Duration).TotalSeconds) - done;
-            var now = Math.Min(due, most);
-            await publisher.PublishAsync((int)now, cancellationToken);
-            Volatile.Write(ref _skipped, _skipped + due - now);
+            var made = await publisher.PublishAsync((int)Math.Min(due, most), ending.Token);
+            Volatile.Write(ref _skipped, _skipped + due - made);
             done += due;
             if (elapsed >= options.Duration)
                 return;

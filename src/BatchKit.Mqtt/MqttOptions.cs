@@ -44,7 +44,10 @@ public sealed class MqttOptions : IValidatableObject
     /// <summary>Certificates to show a broker that asks for one; none by default.</summary>
     public X509CertificateCollection? ClientCertificates { get; set; }
 
-    /// <summary>True forgets the broker's session at the first connect of this process; false by default. Later connects always take it up again.</summary>
+    /// <summary>
+    /// True forgets the broker's session at the first connect of this process; false by default. Later connects always take it up again. Mosquitto (2.0.11) saves no session that was
+    /// started clean, whatever its expiry: a restart of the broker then loses what waited in it.
+    /// </summary>
     public bool CleanStart { get; set; }
 
     /// <summary>

@@ -12,7 +12,4 @@ public sealed class MqttSubscription
     /// <summary>The most QoS to receive with, 0 or 1; 1 by default.</summary>
     [EnumDataType(typeof(MqttQualityOfService))]
     public MqttQualityOfService QualityOfService { get; set; } = MqttQualityOfService.AtLeastOnce;
-
-    /// <summary>True leaves out what this receiver's own connection published; false by default. MQTT 5 only, and not for shared ones.</summary>
-    public bool NoLocal { get; set; }
 }

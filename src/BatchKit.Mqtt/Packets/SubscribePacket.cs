@@ -4,7 +4,6 @@ namespace BatchKit.Mqtt.Packets;
 internal static class SubscribePacket
 {
     private const int Flags = 0b0010;
-    private const int NoLocal = 0b0100;
 
     /// <summary>Writes the packet, in an array of its exact size.</summary>
     /// <exception cref="ArgumentException">A filter holds half a surrogate pair.</exception>
@@ -23,16 +22,9 @@ internal static class SubscribePacket
         foreach (var subscription in subscriptions)
         {
             writer.WriteText(subscription.Filter);
-            writer.WriteByte(OptionsOf(subscription, version));
+            writer.WriteByte((byte)subscription.QualityOfService);
         }
 
         return packet;
-    }
-
-    // No Local on a shared subscription is a protocol error (MQTT-3.8.3-4); 3.1.1 has no such bit.
-    private static byte OptionsOf(MqttSubscription subscription, MqttVersion version)
-    {
-        var hasNoLocal = subscription.NoLocal && version == MqttVersion.V5 && !subscription.Filter.StartsWith("$share/", StringComparison.Ordinal);
-        return (byte)((int)subscription.QualityOfService | (hasNoLocal ? NoLocal : 0));
     }
 }

@@ -93,23 +93,13 @@ public sealed class ControlWritingTests
     {
         var filters = Enumerable.Range(0, 500).Select(static number => $"räume/{number}/#").ToArray();
         var subscriptions = filters.Select(static (filter, index) =>
-            new MqttSubscription { Filter = filter, QualityOfService = (MqttQualityOfService)(index % 2), NoLocal = index % 3 == 0 });
-        var expected = filters.Select((filter, index) => (filter, (index % 2) + (index % 3 == 0 && version == MqttVersion.V5 ? 4 : 0)));
+            new MqttSubscription { Filter = filter, QualityOfService = (MqttQualityOfService)(index % 2) });
+        var expected = filters.Select((filter, index) => (filter, index % 2));
 
         var packet = PlainDecoder.Decode(SubscribePacket.Write(0x1234, [.. subscriptions], version), version, isFromBroker: false);
 
         Assert.Equal(0x1234, packet?.PacketId);
         Assert.Equal(expected, packet!.Filters);
-    }
-
-    [Fact]
-    public void A_shared_subscription_never_asks_to_leave_out_its_own_messages()
-    {
-        var shared = new MqttSubscription { Filter = "$share/group/a", NoLocal = true };
-
-        var packet = PlainDecoder.Decode(SubscribePacket.Write(1, [shared], MqttVersion.V5), MqttVersion.V5, isFromBroker: false);
-
-        Assert.Equal([("$share/group/a", 1)], packet!.Filters);
     }
 
     [Theory]

@@ -22,10 +22,18 @@ public sealed class DroppedOutputTests(ITestOutputHelper output)
         var scene = new TelnetScene(limits: new(options.MaxQueuedBytes, options.MaxQueuedMessages, policy), wire: wire);
         transport.Connections.Add(scene.Connection);
         scene.Read("FF FD C9");
+        var hold = new TaskCompletionSource();
+        wire.HeldUntil = hold.Task;
 
         var number = 0;
         for (var send = 0; send < 300; send++)
+        {
+            // However fast the pool is, the queue was full once by then.
+            if (send == 100)
+                hold.SetResult();
             await transport.SendAsync(Deliveries.To(scene.Connection.Handle, [.. Enumerable.Range(0, random.Next(1, 80)).Select(_ => Message(number++))]));
+        }
+
         scene.Connection.Close();
         await scene.Queue.Ended.WithinDeadline();
 

@@ -14,11 +14,15 @@ internal sealed class FitfulWire(Random random) : IWire
 
     public bool IsFinished { get; private set; }
 
+    /// <summary>Until this has completed it takes nothing.</summary>
+    public Task HeldUntil { get; set; } = Task.CompletedTask;
+
     public int TryWrite(ReadOnlySpan<byte> bytes)
     {
         Enter();
         var taken = random.Next(3) switch
         {
+            _ when !HeldUntil.IsCompleted => 0,
             0 => 0,
             1 => random.Next(bytes.Length + 1),
             _ => bytes.Length,
@@ -31,6 +35,7 @@ internal sealed class FitfulWire(Random random) : IWire
     public async ValueTask WriteAsync(ReadOnlyMemory<byte> bytes)
     {
         Enter();
+        await HeldUntil;
         while (!bytes.IsEmpty)
         {
             var taken = random.Next(bytes.Length) + 1;

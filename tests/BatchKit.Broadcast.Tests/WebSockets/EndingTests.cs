@@ -119,7 +119,7 @@ public sealed class EndingTests
         bool isDirect, Func<ClientConnection, IOutputBuffer, EchoHandler>? handlers = null, string? goodbye = null) =>
         WebSocketHost.StartAsync(new WebSocketHostSetup
         {
-            Options = new BroadcastOptions { MaxQueuedBytes = 64 * 1024 * 1024, GoodbyeMessage = goodbye },
+            Options = new BroadcastOptions { MaxQueuedBytes = 64 * 1024 * 1024, MaxQueuedMessages = 10_000_000, GoodbyeMessage = goodbye },
             Endpoint = { WritesDirectly = isDirect },
             Handlers = handlers ?? ((connection, output) => new EchoHandler(connection, output)),
         });

@@ -26,8 +26,22 @@ internal static class MqttOptionsRules
             yield return Broken("QoS 2 is not supported: use QoS 1, and envelope mode where each batch must arrive once.", nameof(options.QualityOfService));
         }
 
+        if (options.Will is { } will && FindFaultInWill(will, options) is { } willFault)
+            yield return Broken($"{nameof(options.Will)}: {willFault}", nameof(options.Will));
         foreach (var result in FindBrokenTopics(options))
             yield return result;
+    }
+
+    // It is part of CONNECT, so a broker would refuse every connection for it.
+    private static string? FindFaultInWill(MqttWill will, MqttOptions options)
+    {
+        if (MqttTopics.FindFaultInName(will.Message.Topic ?? "", options.AllowSystemTopics) is { } fault)
+            return fault;
+        if (will.Message.QualityOfService == MqttQualityOfService.ExactlyOnce)
+            return "QoS 2 is not supported.";
+        if (will.Delay < TimeSpan.Zero)
+            return $"Its {nameof(will.Delay)} ({will.Delay}) is below zero.";
+        return will.Message.Payload.Length > ushort.MaxValue ? $"Its payload has {will.Message.Payload.Length} bytes; a will has {ushort.MaxValue} at most (MQTT 5, section 3.1.3.4)." : null;
     }
 
     private static IEnumerable<ValidationResult> FindBrokenTopics(MqttOptions options)

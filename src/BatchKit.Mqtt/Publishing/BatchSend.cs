@@ -1,5 +1,4 @@
 using System.Collections.Immutable;
-using System.Runtime.ExceptionServices;
 using System.Threading.Tasks.Sources;
 using BatchKit.Transports;
 
@@ -41,10 +40,14 @@ internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : Publ
 
     public void GetResult(short token)
     {
-        var failure = End(token);
-        queue.Return(this);
-        if (failure is not null)
-            ExceptionDispatchInfo.Throw(failure);
+        try
+        {
+            End(token);
+        }
+        finally
+        {
+            queue.Return(this);
+        }
     }
 
     protected override Exception? Finish(Exception? cause)

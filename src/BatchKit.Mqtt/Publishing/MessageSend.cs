@@ -1,4 +1,3 @@
-using System.Runtime.ExceptionServices;
 using System.Threading.Tasks.Sources;
 
 namespace BatchKit.Mqtt.Publishing;
@@ -39,13 +38,17 @@ internal sealed class MessageSend : PublishSend, IValueTaskSource<MqttPublishRep
 
     public MqttPublishReport GetResult(short token)
     {
-        var failure = End(token);
         var report = _report;
         _report = default;
-        _queue.Return(this);
-        if (failure is not null)
-            ExceptionDispatchInfo.Throw(failure);
-        return report;
+        try
+        {
+            End(token);
+            return report;
+        }
+        finally
+        {
+            _queue.Return(this);
+        }
     }
 
     public void Dispose() => _timer.Dispose();

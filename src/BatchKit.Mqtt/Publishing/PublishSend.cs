@@ -8,11 +8,11 @@ internal abstract class PublishSend
     // Continuations run elsewhere: on the reader's thread a caller that blocks would keep the very acknowledgement from being read that it waits for.
     private ManualResetValueTaskSourceCore<bool> _completion = new() { RunContinuationsAsynchronously = true };
     private CancellationTokenRegistration _registration;
-    private Exception? _failure;
     private int _unsettledGroups;
 
     public short Version => _completion.Version;
 
+    /// <summary>True from its end to its next call.</summary>
     public bool IsComplete { get; private set; }
 
     /// <summary>The first group with something to send; null when there is none.</summary>
@@ -42,6 +42,7 @@ internal abstract class PublishSend
 
     protected void Begin(int unsettledGroups)
     {
+        IsComplete = false;
         _unsettledGroups = unsettledGroups;
         if (unsettledGroups == 0)
             Complete(cause: null);
@@ -52,25 +53,30 @@ internal abstract class PublishSend
     /// <returns>What the caller is to be thrown; null for nothing.</returns>
     protected abstract Exception? Finish(Exception? cause);
 
-    /// <summary>Makes it fit for another call.</summary>
-    /// <returns>What the caller is to be thrown; null for nothing.</returns>
-    protected Exception? End(short token)
+    /// <summary>Ends the wait, throws what it failed with, and makes it fit for another call.</summary>
+    protected void End(short token)
     {
-        _completion.GetResult(token);
-        // Waits for a call-back under way, which must not meet the next call.
-        _registration.Dispose();
-        _registration = default;
-        var failure = _failure;
-        _failure = null;
-        IsComplete = false;
-        _completion.Reset();
-        return failure;
+        try
+        {
+            _completion.GetResult(token);
+        }
+        finally
+        {
+            // Waits for a call-back under way, which must not meet the next call.
+            _registration.Dispose();
+            _registration = default;
+            _completion.Reset();
+        }
     }
 
     private void Complete(Exception? cause)
     {
-        _failure = Finish(cause);
+        var failure = Finish(cause);
         IsComplete = true;
-        _completion.SetResult(true);
+        // Who sees that it has succeeded expects its result not to throw.
+        if (failure is null)
+            _completion.SetResult(true);
+        else
+            _completion.SetException(failure);
     }
 }

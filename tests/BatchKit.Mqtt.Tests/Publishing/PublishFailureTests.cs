@@ -76,6 +76,18 @@ public sealed class PublishFailureTests : PublishQueueTest
     }
 
     [Fact]
+    public async Task A_send_that_has_failed_says_so_before_it_is_awaited()
+    {
+        Broker.Connect();
+
+        var sending = Queue.SendAsync(new[] { Some.Batch(Topic("a/#"), Producer, 1, "1") }, CancellationToken.None);
+        Broker.Take();
+
+        Assert.True(sending.IsFaulted);
+        await Assert.ThrowsAsync<BatchSendException>(async () => await sending);
+    }
+
+    [Fact]
     public async Task Each_message_of_a_call_has_its_result()
     {
         MqttMessage[] messages =

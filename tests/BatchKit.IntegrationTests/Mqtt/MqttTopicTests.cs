@@ -46,7 +46,7 @@ public sealed class MqttTopicTests(MosquittoFixture fixture)
     }
 
     [Fact]
-    public async Task Consecutive_messages_of_one_topic_arrive_as_a_batch()
+    public async Task A_thousand_messages_of_one_topic_arrive_in_order()
     {
         await using var way = await OpenAsync(MqttVersion.V5);
 
@@ -54,7 +54,6 @@ public sealed class MqttTopicTests(MosquittoFixture fixture)
         await _arrived.WaitForMessagesAsync(1000);
 
         Assert.Equal(Some.Lines(1000), _arrived.TextsFor(Topic("a")));
-        Assert.InRange(_arrived.Batches.Count, 1, 250);
     }
 
     [Fact]

@@ -110,8 +110,7 @@ internal sealed class PublishWindow
         (group, index) = (null!, 0);
         for (var place = _first; place < _end && Unacknowledged == 1; place++)
         {
-            var isUnderWay = place < _resend || place >= _resendEnd;
-            if (isUnderWay && Place(place).Group is { } found)
+            if (IsUnderWay(place) && Place(place).Group is { } found)
             {
                 (group, index) = (found, Place(place).Index);
                 Remove(place);
@@ -124,12 +123,14 @@ internal sealed class PublishWindow
 
     private void Remove(long place)
     {
-        var isUnderWay = place < _resend || place >= _resendEnd;
-        Place(place).Group = null;
-        if (isUnderWay)
+        if (IsUnderWay(place))
             Unacknowledged--;
+        Place(place).Group = null;
         SkipSettled();
     }
+
+    // Sent over this connection: not one of those that earlier ones left and that are still to be sent again.
+    private bool IsUnderWay(long place) => place < _resend || place >= _resendEnd;
 
     private void SkipSettled()
     {

@@ -1,0 +1,28 @@
+using BatchKit.Postgres.Schema;
+using Npgsql;
+
+namespace BatchKit.Postgres;
+
+/// <summary>Creates and migrates the tables of queues and outboxes.</summary>
+/// <remarks>Transports, receivers and outboxes do it themselves unless <see cref="PostgresOptions.CreateSchema"/> is false. Safe from any thread and any number of processes at once.</remarks>
+public static class PostgresSchema
+{
+    /// <summary>The version that this package needs.</summary>
+    public static int Version => throw new NotSupportedException();
+
+    /// <summary>Creates what is missing, under an advisory lock, in one transaction; does nothing when the schema is up to date.</summary>
+    /// <param name="dataSource">The database; the caller's to dispose.</param>
+    /// <param name="schema">The schema's name: 1 to 63 UTF-8 bytes.</param>
+    /// <param name="cancellationToken">Ends it; nothing is changed then.</param>
+    /// <exception cref="ArgumentException">The name is not possible.</exception>
+    /// <exception cref="InvalidOperationException">The schema was made by a later version of this package.</exception>
+    /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
+    public static Task EnsureSchemaAsync(NpgsqlDataSource dataSource, string schema = "batchkit", CancellationToken cancellationToken = default) => throw new NotSupportedException();
+
+    /// <summary>The statements that bring a schema from a version to <see cref="Version"/>, for those who run their own migrations.</summary>
+    /// <param name="schema">The schema's name: 1 to 63 UTF-8 bytes.</param>
+    /// <param name="fromVersion">The version that is there; 0, the default, when there is none.</param>
+    /// <exception cref="ArgumentException">The name is not possible.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">There is no such version.</exception>
+    public static string GetScript(string schema = "batchkit", int fromVersion = 0) => throw new NotSupportedException();
+}

@@ -1,11 +1,13 @@
-namespace BatchKit.IntegrationTests;
+namespace BatchKit.TransportSpecification.Support;
 
 /// <summary>Decides what a missing server means: a skip that says why, or a failure where servers are required.</summary>
-internal static class RequiredServer
+public static class RequiredServer
 {
     /// <summary>With 1, a missing server fails its tests.</summary>
     public const string Variable = "BATCHKIT_TEST_REQUIRE_BROKERS";
 
+    /// <summary>Does nothing when there is no reason; else skips or fails the test.</summary>
+    /// <param name="whyMissing">Why the server can't be had; null when it can.</param>
     public static void SkipWhen(string? whyMissing)
     {
         if (whyMissing is null)

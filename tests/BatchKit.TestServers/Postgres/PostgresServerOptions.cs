@@ -1,0 +1,17 @@
+namespace BatchKit.TestServers.Postgres;
+
+/// <summary>What a started PostgreSQL should be like. What is not set here is as PostgreSQL has it.</summary>
+public sealed class PostgresServerOptions
+{
+    /// <summary><c>max_connections</c>; 200 by default.</summary>
+    public int MaxConnections { get; init; } = 200;
+
+    /// <summary>More lines for <c>postgresql.conf</c>, behind our own, so that they win; none by default.</summary>
+    public IReadOnlyList<string> Lines { get; init; } = [];
+
+    /// <summary>Environment variables of the server, such as <c>LD_PRELOAD</c>; none by default.</summary>
+    public IReadOnlyDictionary<string, string> Environment { get; init; } = new Dictionary<string, string>();
+
+    /// <summary>How long it may take to start; 60 s by default, because continuous integration shares its cores, and a killed server reads its log first.</summary>
+    public TimeSpan StartLimit { get; init; } = TimeSpan.FromSeconds(60);
+}

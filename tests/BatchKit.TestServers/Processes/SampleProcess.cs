@@ -1,6 +1,6 @@
 namespace BatchKit.TestServers.Processes;
 
-/// <summary>One of the samples as a child process, with just the arguments given. Dispose it: that kills what has not ended.</summary>
+/// <summary>One of the samples, or a program of the tests, as a child process with just the arguments given. Dispose it: that kills what has not ended.</summary>
 public abstract class SampleProcess : IDisposable
 {
     private static readonly TimeSpan Limit = TimeSpan.FromSeconds(60);
@@ -10,7 +10,7 @@ public abstract class SampleProcess : IDisposable
 
     /// <summary>Starts it, and does not wait.</summary>
     /// <remarks>A shell without job control starts what runs in its background with Ctrl-C ignored, which children inherit and .NET respects: it is set back.</remarks>
-    /// <param name="name">The sample's name, which is its assembly's too.</param>
+    /// <param name="name">The program's name, which is its assembly's too.</param>
     /// <param name="arguments">Its arguments.</param>
     private protected SampleProcess(string name, IEnumerable<string> arguments)
     {
@@ -18,6 +18,9 @@ public abstract class SampleProcess : IDisposable
         string[] command = ["--default-signal=INT", "dotnet", Path.Combine(AppContext.BaseDirectory, $"{name}.dll")];
         _process = ServerProcess.Start("env", [.. command, .. arguments], new Dictionary<string, string>(StringComparer.Ordinal));
     }
+
+    /// <summary>Its number in the system.</summary>
+    public int Id => _process.Id;
 
     /// <summary>The last few kilobytes that it has written, to either stream.</summary>
     public string Output => _process.Output;
@@ -27,6 +30,12 @@ public abstract class SampleProcess : IDisposable
 
     /// <summary>Ends it at once, as a crash does (SIGKILL).</summary>
     public void Kill() => Signal.Send(_process.Id, Signal.Kill);
+
+    /// <summary>Freezes it (SIGSTOP), as a stalled virtual machine is: its connections stay open.</summary>
+    public void Freeze() => Signal.Send(_process.Id, Signal.Stop);
+
+    /// <summary>Lets it go on after <see cref="Freeze"/> (SIGCONT).</summary>
+    public void Thaw() => Signal.Send(_process.Id, Signal.Continue);
 
     /// <summary>Asks it to end, as Ctrl-C does (SIGINT).</summary>
     public void Interrupt() => Signal.Send(_process.Id, Signal.Interrupt);

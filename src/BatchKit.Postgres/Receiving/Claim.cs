@@ -10,4 +10,7 @@ internal sealed class Claim(long token, int shard, QueueBatch batch)
     public int Shard { get; } = shard;
 
     public QueueBatch Batch { get; } = batch;
+
+    /// <summary>True when there seems to be more for another worker to claim.</summary>
+    public bool HasMore { get; init; }
 }

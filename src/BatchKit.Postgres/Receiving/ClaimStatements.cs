@@ -1,0 +1,139 @@
+using BatchKit.Postgres.Schema;
+
+namespace BatchKit.Postgres.Receiving;
+
+/// <summary>The statements of claims of queues without order. A claim moves rows: it deletes them from <c>messages</c>, and keeps them as arrays in one row of <c>claims</c> until they are settled.</summary>
+internal sealed class ClaimStatements
+{
+    /// <summary>
+    /// Plans for the transaction: a plan that was cached while the table was empty may be a scan of all of it, for ever. Set in each transaction, so that a pooler that
+    /// hands the session to others leaks nothing.
+    /// </summary>
+    public const string Plan =
+        "select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)";
+
+    private const string NewClaim = "(queue, until, worker, attempts, ids, ranks, enqueued_at, unique_keys, headers, payloads)";
+
+    // Arrays in which all elements would be null are not stored.
+    private const string Arrays = """
+        min(attempts), array_agg(id), array_agg(rank), array_agg(enqueued_at), case when count(unique_key) > 0 then array_agg(unique_key) end,
+            case when count(header) > 0 then array_agg(header) end, array_agg(payload)
+        """;
+
+    private readonly Tables _tables;
+
+    public ClaimStatements(Tables tables, int batchSize)
+    {
+        _tables = tables;
+        var noRetry = $"case when exists (select from retry) then 0 else {batchSize} end";
+        FreshFirst = One($"{Fresh($"{batchSize}")}, {Retry("case when exists (select from fresh) then 0 else 1 end")}");
+        RetriesFirst = One($"{Retry("1")}, {Fresh(noRetry)}");
+        SeveralFreshFirst = Several(batchSize, $"{Fresh($"$7 * {batchSize}")}, {Retry("case when exists (select from fresh) then 0 else $7 end")}");
+        SeveralRetriesFirst = Several(batchSize, $"{Retry("$7")}, {Fresh($"case when exists (select from retry) then 0 else $7 * {batchSize} end")}");
+        Done = $"""
+            with gone as (
+                delete from {tables.Claims} where token = any($1) returning token, queue, unique_keys
+            ), freed as (
+                delete from {tables.UniqueKeys} as u using gone, unnest(gone.unique_keys) as k(key) where u.queue = gone.queue and u.key = k.key
+            )
+            select token from gone
+            """;
+        Mixed = Settle();
+        Renew = $"update {tables.Claims} set until = now() + $2 where token = any($1) returning token";
+    }
+
+    /// <summary>Parameters: queue, time limit, worker, most bytes, lowest rank, lowest id.</summary>
+    public string FreshFirst { get; }
+
+    /// <inheritdoc cref="FreshFirst"/>
+    public string RetriesFirst { get; }
+
+    /// <summary>As <see cref="FreshFirst"/>, and how many claims.</summary>
+    public string SeveralFreshFirst { get; }
+
+    /// <inheritdoc cref="SeveralFreshFirst"/>
+    public string SeveralRetriesFirst { get; }
+
+    /// <summary>Parameter: tokens.</summary>
+    public string Done { get; }
+
+    /// <summary>Parameters: token, ids, outcomes, errors, delays.</summary>
+    public string Mixed { get; }
+
+    /// <summary>Parameters: tokens, time limit.</summary>
+    public string Renew { get; }
+
+    // MATERIALIZED: inlined into a join, the LIMIT could be exceeded, because the sub-select may run again with other rows locked.
+    private string Fresh(string limit) => $"""
+        fresh as materialized (
+            select ctid, rank, id, octet_length(payload) as size from {_tables.Messages}
+            where queue = $1 and due_at is null and shard is null and (rank, id) >= ($5, $6)
+            order by rank, id limit ({limit}) for update skip locked
+        )
+        """;
+
+    private string Retry(string limit) => $"""
+        retry as materialized (
+            select ctid, id from {_tables.Messages} where queue = $1 and attempts > 0 and shard is null and due_at <= now()
+            order by due_at limit ({limit}) for update skip locked
+        )
+        """;
+
+    private string One(string picks) => $"""
+        with {picks}, picked as (
+            select ctid from retry
+            union all
+            select ctid from (select ctid, size, sum(size) over (order by rank, id rows unbounded preceding) as upto from fresh) as measured where upto <= $4 or upto = size
+        ), taken as (
+            delete from {_tables.Messages} as m using picked where m.ctid = picked.ctid
+            returning m.id, m.rank, m.enqueued_at, m.attempts, m.unique_key, m.header, m.payload
+        )
+        insert into {_tables.Claims} {NewClaim}
+        select $1, now() + $2, $3, {Arrays}
+        from taken having count(*) > 0
+        returning token, attempts, ids, ranks, enqueued_at, headers, payloads, (select count(*) from fresh)
+        """;
+
+    // A message above half of the limit gets a claim of its own; the others are cut at each half of it, so that none of their claims has more than the limit.
+    private string Several(int batchSize, string picks) => $"""
+        with {picks}, measured as (
+            select ctid, case when size > $4 / 2 then id end as lone, (row_number() over (order by rank, id) - 1) / {batchSize} as turn,
+                sum(case when size > $4 / 2 then 0 else size end) over (order by rank, id rows unbounded preceding) * 2 / $4 as part
+            from fresh
+        ), picked as (
+            select ctid, id as lone, 0 as turn, 0 as part from retry
+            union all
+            select ctid, lone, turn, case when lone is null then part else 0 end from measured
+        ), taken as (
+            delete from {_tables.Messages} as m using picked where m.ctid = picked.ctid
+            returning m.id, m.rank, m.enqueued_at, m.attempts, m.unique_key, m.header, m.payload, picked.lone, picked.turn, picked.part
+        )
+        insert into {_tables.Claims} {NewClaim}
+        select $1, now() + $2, $3, {Arrays}
+        from taken group by lone, turn, part
+        returning token, attempts, ids, ranks, enqueued_at, headers, payloads, (select count(*) from fresh)
+        """;
+
+    // What has failed before waits with a due time, so that it is claimed alone, also when it was given back.
+    private string Settle() => $"""
+        with gone as (
+            delete from {_tables.Claims} where token = $1 returning queue, attempts, ids, ranks, enqueued_at, unique_keys, headers, payloads
+        ), judged as materialized (
+            select gone.queue, gone.attempts, m.*, o.outcome, o.error, o.delay
+            from gone, unnest(gone.ids, gone.ranks, gone.enqueued_at, gone.unique_keys, gone.headers, gone.payloads) as m(id, rank, enqueued_at, unique_key, header, payload)
+            join unnest($2, $3, $4, $5) as o(id, outcome, error, delay) on o.id = m.id
+        ), back as (
+            insert into {_tables.Messages} (id, enqueued_at, due_at, queue, rank, attempts, unique_key, error, header, payload) overriding system value
+            select id, enqueued_at, case when outcome = {(int)MessageOutcome.Retry} then now() + delay when attempts > 0 then now() end, queue, rank,
+                attempts + case when outcome = {(int)MessageOutcome.Retry} then 1 else 0 end, unique_key, error, header, payload
+            from judged where outcome in ({(int)MessageOutcome.Retry}, {(int)MessageOutcome.Released})
+        ), buried as (
+            insert into {_tables.Dead} (id, queue, enqueued_at, rank, attempts, unique_key, error, header, payload)
+            select id, queue, enqueued_at, rank, attempts + 1, unique_key, error, header, payload from judged where outcome = {(int)MessageOutcome.Dead}
+        ), freed as (
+            delete from {_tables.UniqueKeys} as u using judged where judged.outcome in ({(int)MessageOutcome.Done}, {(int)MessageOutcome.Dead})
+                and u.queue = judged.queue and u.key = judged.unique_key
+        )
+        select count(*) from gone
+        """;
+}

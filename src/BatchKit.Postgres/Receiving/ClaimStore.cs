@@ -1,0 +1,120 @@
+using BatchKit.Postgres.Schema;
+using Npgsql;
+
+namespace BatchKit.Postgres.Receiving;
+
+/// <summary>The claims of a queue without order.</summary>
+internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueReceiverOptions options, string worker) : IClaimStore
+{
+    private readonly ClaimStatements _statements = new(tables, options.BatchSize);
+    private readonly string _upkeep = UpkeepStatement.Of(tables);
+    private readonly OutcomePolicy _policy = new(options);
+    private readonly int _timeoutSeconds = (int)Math.Ceiling(options.CommandTimeout.TotalSeconds);
+
+    public async ValueTask<ClaimExchange> ExchangeAsync(NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, CancellationToken cancellationToken)
+    {
+        var settlement = new ClaimSettlement(settled);
+        var batch = Begin(connection);
+        await using (batch.ConfigureAwait(false))
+        {
+            settlement.AddTo(batch, _statements, _policy);
+            if (request.Claims > 0)
+                batch.BatchCommands.Add(Claim(request));
+            await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
+            var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
+            await using (reader.ConfigureAwait(false))
+            {
+                var refused = await settlement.ReadRefusedAsync(reader, cancellationToken).ConfigureAwait(false);
+                IReadOnlyList<Claim> taken = [];
+                if (request.Claims > 0)
+                {
+                    await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+                    taken = await ClaimReading.ReadAsync(reader, queue.Name, request.Claims * options.BatchSize, cancellationToken).ConfigureAwait(false);
+                }
+
+                // What fails at the commit is reported behind the last row.
+                await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+                return new ClaimExchange(taken, refused);
+            }
+        }
+    }
+
+    public async Task<IReadOnlyList<Claim>> RenewAsync(NpgsqlConnection connection, IReadOnlyList<Claim> held, CancellationToken cancellationToken)
+    {
+        var batch = Begin(connection);
+        await using (batch.ConfigureAwait(false))
+        {
+            batch.BatchCommands.Add(new NpgsqlBatchCommand(_statements.Renew)
+            {
+                Parameters =
+                {
+                    new NpgsqlParameter<long[]> { TypedValue = ClaimSettlement.TokensOf(held) },
+                    new NpgsqlParameter<TimeSpan> { TypedValue = options.ClaimTimeLimit },
+                },
+            });
+            await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
+            var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
+            await using (reader.ConfigureAwait(false))
+            {
+                await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+                var ended = await ClaimSettlement.ReadMissingAsync(reader, held, cancellationToken).ConfigureAwait(false);
+                await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+                return ended;
+            }
+        }
+    }
+
+    public async Task<UpkeepReport> UpkeepAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
+    {
+        var batch = Begin(connection);
+        await using (batch.ConfigureAwait(false))
+        {
+            batch.BatchCommands.Add(Upkeep());
+            await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
+            var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
+            await using (reader.ConfigureAwait(false))
+            {
+                await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+                await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
+                TimeSpan? nextDue = await reader.IsDBNullAsync(3, cancellationToken).ConfigureAwait(false) ? null : reader.GetTimeSpan(3);
+                var report = new UpkeepReport(reader.GetBoolean(0), reader.GetInt32(1), reader.GetInt32(2), nextDue);
+                await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+                return report;
+            }
+        }
+    }
+
+    private NpgsqlBatch Begin(NpgsqlConnection connection) =>
+        new(connection) { Timeout = _timeoutSeconds, BatchCommands = { new NpgsqlBatchCommand(ClaimStatements.Plan) } };
+
+    private NpgsqlBatchCommand Claim(ClaimRequest request)
+    {
+        var command = new NpgsqlBatchCommand((request.Claims > 1, request.RetriesFirst) switch
+        {
+            (false, false) => _statements.FreshFirst,
+            (false, true) => _statements.RetriesFirst,
+            (true, false) => _statements.SeveralFreshFirst,
+            (true, true) => _statements.SeveralRetriesFirst,
+        });
+        command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = queue.Id });
+        command.Parameters.Add(new NpgsqlParameter<TimeSpan> { TypedValue = options.ClaimTimeLimit });
+        command.Parameters.Add(new NpgsqlParameter<string> { TypedValue = worker });
+        command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = options.MaxBatchBytes });
+        command.Parameters.Add(new NpgsqlParameter<short> { TypedValue = short.MinValue });
+        command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = 0 });
+        if (request.Claims > 1)
+            command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = request.Claims });
+        return command;
+    }
+
+    private NpgsqlBatchCommand Upkeep() => new(_upkeep)
+    {
+        Parameters =
+        {
+            new NpgsqlParameter<int> { TypedValue = queue.Id },
+            new NpgsqlParameter<int> { TypedValue = options.MaxAttempts },
+            new NpgsqlParameter { NpgsqlDbType = NpgsqlTypes.NpgsqlDbType.Interval, Value = (object?)options.DeadRetention ?? DBNull.Value },
+            new NpgsqlParameter<string> { TypedValue = options.ClaimTimeLimit.ToString("c") },
+        },
+    };
+}

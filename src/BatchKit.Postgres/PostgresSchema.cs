@@ -8,21 +8,44 @@ namespace BatchKit.Postgres;
 public static class PostgresSchema
 {
     /// <summary>The version that this package needs.</summary>
-    public static int Version => throw new NotSupportedException();
+    public static int Version => SchemaSteps.Published.Version;
 
     /// <summary>Creates what is missing, under an advisory lock, in one transaction; does nothing when the schema is up to date.</summary>
     /// <param name="dataSource">The database; the caller's to dispose.</param>
     /// <param name="schema">The schema's name: 1 to 63 UTF-8 bytes.</param>
     /// <param name="cancellationToken">Ends it; nothing is changed then.</param>
     /// <exception cref="ArgumentException">The name is not possible.</exception>
-    /// <exception cref="InvalidOperationException">The schema was made by a later version of this package.</exception>
+    /// <exception cref="InvalidOperationException">The schema was made by a later version of this package, or the user lacks a right that is needed.</exception>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
-    public static Task EnsureSchemaAsync(NpgsqlDataSource dataSource, string schema = "batchkit", CancellationToken cancellationToken = default) => throw new NotSupportedException();
+    public static async Task EnsureSchemaAsync(NpgsqlDataSource dataSource, string schema = "batchkit", CancellationToken cancellationToken = default)
+    {
+        ArgumentNullException.ThrowIfNull(dataSource);
+        ThrowIfImpossible(schema);
+        await new SchemaGate(dataSource, schema, mayCreate: true).PassAsync(cancellationToken).ConfigureAwait(false);
+    }
 
-    /// <summary>The statements that bring a schema from a version to <see cref="Version"/>, for those who run their own migrations.</summary>
+    /// <summary>The statements that bring a schema from a version to <see cref="Version"/>, for those who run their own migrations; run them in one transaction.</summary>
     /// <param name="schema">The schema's name: 1 to 63 UTF-8 bytes.</param>
     /// <param name="fromVersion">The version that is there; 0, the default, when there is none.</param>
+    /// <returns>The statements; nothing when the version is there already.</returns>
     /// <exception cref="ArgumentException">The name is not possible.</exception>
     /// <exception cref="ArgumentOutOfRangeException">There is no such version.</exception>
-    public static string GetScript(string schema = "batchkit", int fromVersion = 0) => throw new NotSupportedException();
+    public static string GetScript(string schema = "batchkit", int fromVersion = 0)
+    {
+        ThrowIfImpossible(schema);
+        ArgumentOutOfRangeException.ThrowIfNegative(fromVersion);
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(fromVersion, Version);
+        if (fromVersion == Version)
+            return string.Empty;
+        var tables = new Tables(schema);
+        var create = fromVersion == 0 ? $"create schema if not exists {tables.Quoted};\n\n" : string.Empty;
+        return create + SchemaSteps.Published.After(fromVersion, tables);
+    }
+
+    private static void ThrowIfImpossible(string schema)
+    {
+        ArgumentNullException.ThrowIfNull(schema);
+        if (QueueLimits.RefuseSchema(schema) is { } reason)
+            throw new ArgumentException($"The schema's name {reason}", nameof(schema));
+    }
 }

@@ -1,12 +1,66 @@
+using System.Collections.Concurrent;
 using Npgsql;
+using NpgsqlTypes;
 
 namespace BatchKit.Postgres.Schema;
 
 /// <summary>Finds queues by name, and creates them, with their shards, where there are none. Remembers what it found, up to a bound. Any thread.</summary>
 internal sealed class QueueDirectory(Tables tables)
 {
-    /// <summary>Finds a queue, or creates it with so many shards.</summary>
+    // Names have up to 1 kB: a few megabytes at most.
+    private const int MaxRemembered = 4096;
+
+    private readonly string _find = $"select id, shards from {tables.Queues} where name = $1";
+
+    private readonly string _create =
+        $"""
+        with made as (insert into {tables.Queues} (name, shards) values ($1, $2) on conflict (name) do nothing returning id, shards),
+            slots as (insert into {tables.Shards} (queue, shard) select made.id, slot from made, generate_series(0, made.shards - 1) as slot)
+        select id, shards from made
+        """;
+
+    private readonly ConcurrentDictionary<string, QueueEntry> _remembered = new(StringComparer.Ordinal);
+
+    /// <summary>What is remembered of a queue; null when that is nothing.</summary>
+    public QueueEntry? TryFind(string name) => _remembered.GetValueOrDefault(name);
+
+    /// <summary>Finds a queue, or creates it with so many shards. Not inside a transaction: what that creates and rolls back would be remembered.</summary>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
     public ValueTask<QueueEntry> FindOrCreateAsync(NpgsqlConnection connection, string name, int shards, CancellationToken cancellationToken) =>
-        throw new NotSupportedException($"{tables.Queues} {connection.Host} {name} {shards} {cancellationToken.CanBeCanceled}");
+        TryFind(name) is { } entry ? ValueTask.FromResult(entry) : new ValueTask<QueueEntry>(FindOrCreateSlowAsync(connection, name, shards, cancellationToken));
+
+    /// <summary>Forgets all: what was there has gone.</summary>
+    public void Clear() => _remembered.Clear();
+
+    private async Task<QueueEntry> FindOrCreateSlowAsync(NpgsqlConnection connection, string name, int shards, CancellationToken cancellationToken)
+    {
+        // Who finds none and creates none was overtaken by another's creation, which the next look sees.
+        QueueEntry? entry;
+        do
+        {
+            entry = await AskAsync(connection, _find, name, shards: null, cancellationToken).ConfigureAwait(false)
+                ?? await AskAsync(connection, _create, name, shards, cancellationToken).ConfigureAwait(false);
+        }
+        while (entry is null);
+
+        if (_remembered.Count >= MaxRemembered)
+            _remembered.Clear();
+        return _remembered[name] = entry;
+    }
+
+    private static async Task<QueueEntry?> AskAsync(NpgsqlConnection connection, string statement, string name, int? shards, CancellationToken cancellationToken)
+    {
+        var command = new NpgsqlCommand(statement, connection);
+        await using (command.ConfigureAwait(false))
+        {
+            command.Parameters.Add(new NpgsqlParameter<string> { TypedValue = name });
+            if (shards is { } count)
+                command.Parameters.Add(new NpgsqlParameter<short> { TypedValue = (short)count, NpgsqlDbType = NpgsqlDbType.Smallint });
+            var reader = await command.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
+            await using (reader.ConfigureAwait(false))
+            {
+                return await reader.ReadAsync(cancellationToken).ConfigureAwait(false) ? new QueueEntry(reader.GetInt32(0), name, reader.GetInt16(1)) : null;
+            }
+        }
+    }
 }

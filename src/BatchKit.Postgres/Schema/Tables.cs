@@ -14,6 +14,8 @@ internal sealed class Tables
 
     public string Quoted { get; }
 
+    public string Version => $"{Quoted}.version";
+
     public string Queues => $"{Quoted}.queues";
 
     public string Producers => $"{Quoted}.producers";

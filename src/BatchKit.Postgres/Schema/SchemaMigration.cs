@@ -1,0 +1,100 @@
+using System.Buffers.Binary;
+using System.Security.Cryptography;
+using System.Text;
+using Npgsql;
+
+namespace BatchKit.Postgres.Schema;
+
+/// <summary>Looks which version a schema has, and brings it to ours: one transaction, under an advisory lock of the schema's own.</summary>
+internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
+{
+    /// <summary>Creates what is missing.</summary>
+    /// <exception cref="InvalidOperationException">It is of a later version, or the user lacks a right.</exception>
+    public async Task RunAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
+    {
+        try
+        {
+            // Without the lock first: mostly it is up to date, and then this works on a read-only server and for users without rights to create.
+            if (await ReadVersionAsync(connection, cancellationToken).ConfigureAwait(false) == steps.Version)
+                return;
+            var transaction = await connection.BeginTransactionAsync(cancellationToken).ConfigureAwait(false);
+            await using (transaction.ConfigureAwait(false))
+            {
+                await LockAsync(connection, cancellationToken).ConfigureAwait(false);
+                var version = await ReadVersionAsync(connection, cancellationToken).ConfigureAwait(false);
+                if (version < steps.Version)
+                    await MigrateAsync(connection, version, cancellationToken).ConfigureAwait(false);
+                await transaction.CommitAsync(cancellationToken).ConfigureAwait(false);
+            }
+        }
+        catch (PostgresException exception) when (exception.SqlState == PostgresErrorCodes.InsufficientPrivilege)
+        {
+            throw new InvalidOperationException(
+                $"The database's user may not create or read the schema {tables.Quoted} ({exception.MessageText}). Grant that, or run what {nameof(PostgresSchema)}.{nameof(PostgresSchema.GetScript)} "
+                + $"gives as a user who may, and set {nameof(PostgresOptions.CreateSchema)} to false.", exception);
+        }
+    }
+
+    /// <summary>Makes sure that it has our version, and changes nothing.</summary>
+    /// <exception cref="InvalidOperationException">It has not.</exception>
+    public async Task CheckAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
+    {
+        var version = await ReadVersionAsync(connection, cancellationToken).ConfigureAwait(false);
+        if (version == steps.Version)
+            return;
+        var found = version == 0 ? "does not have this package's tables" : $"has version {version} of the tables, and this package needs version {steps.Version}";
+        throw new InvalidOperationException(
+            $"The schema {tables.Quoted} {found}. Run what {nameof(PostgresSchema)}.{nameof(PostgresSchema.GetScript)} gives, or set {nameof(PostgresOptions.CreateSchema)} to true.");
+    }
+
+    private async Task<int> ReadVersionAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
+    {
+        if (!await ExistsAsync(connection, "version", cancellationToken).ConfigureAwait(false))
+            return 0;
+        var command = new NpgsqlCommand($"select number from {tables.Version}", connection);
+        await using (command.ConfigureAwait(false))
+        {
+            var version = await command.ExecuteScalarAsync(cancellationToken).ConfigureAwait(false) is int number ? number : 0;
+            return version <= steps.Version
+                ? version
+                : throw new InvalidOperationException(
+                    $"The schema {tables.Quoted} has version {version} of the tables, made by a later version of this package, which knows version {steps.Version}. Update the package.");
+        }
+    }
+
+    private async Task MigrateAsync(NpgsqlConnection connection, int version, CancellationToken cancellationToken)
+    {
+        // "if not exists" would ask for the right to create schemas even where there is one.
+        var create = await ExistsAsync(connection, table: null, cancellationToken).ConfigureAwait(false) ? string.Empty : $"create schema {tables.Quoted};\n";
+        var command = new NpgsqlCommand(create + steps.After(version, tables), connection);
+        await using (command.ConfigureAwait(false))
+            await command.ExecuteNonQueryAsync(cancellationToken).ConfigureAwait(false);
+    }
+
+    private async Task<bool> ExistsAsync(NpgsqlConnection connection, string? table, CancellationToken cancellationToken)
+    {
+        const string Statement =
+            """
+            select count(*) from pg_catalog.pg_namespace as n left join pg_catalog.pg_class as c on c.relnamespace = n.oid and c.relname = $2
+            where n.nspname = $1 and ($2 is null or c.oid is not null)
+            """;
+        var command = new NpgsqlCommand(Statement, connection);
+        await using (command.ConfigureAwait(false))
+        {
+            command.Parameters.Add(new NpgsqlParameter<string> { TypedValue = tables.Schema });
+            command.Parameters.Add(new NpgsqlParameter<string?> { TypedValue = table, NpgsqlDbType = NpgsqlTypes.NpgsqlDbType.Text });
+            return await command.ExecuteScalarAsync(cancellationToken).ConfigureAwait(false) is > 0L;
+        }
+    }
+
+    private async Task LockAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
+    {
+        var hash = SHA256.HashData(Encoding.UTF8.GetBytes($"batchkit schema {tables.Schema}"));
+        var command = new NpgsqlCommand("select pg_catalog.pg_advisory_xact_lock($1)", connection);
+        await using (command.ConfigureAwait(false))
+        {
+            command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = BinaryPrimitives.ReadInt64LittleEndian(hash) });
+            await command.ExecuteNonQueryAsync(cancellationToken).ConfigureAwait(false);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+using BatchKit.Postgres.Schema;
+using BatchKit.TestServers.Postgres;
+
+namespace BatchKit.Postgres.Tests.Schema;
+
+/// <summary>A schema goes from version to version, each step once, whatever is in it.</summary>
+public sealed class SchemaMigrationTests(PostgresFixture postgres)
+{
+    private static readonly SchemaSteps One = new(FirstVersion.Script);
+    private static readonly SchemaSteps Two = new(FirstVersion.Script, static tables => $"alter table {tables.Queues} add column note text not null default 'new';");
+
+    [Fact]
+    public async Task A_further_step_keeps_what_is_there()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        await MigrateAsync(schema, One);
+        await schema.ExecuteAsync("insert into {s}.queues (name) values ('kept')");
+
+        await MigrateAsync(schema, Two);
+        await MigrateAsync(schema, Two);
+
+        Assert.Equal(["kept new"], await schema.ColumnAsync<string>("select name || ' ' || note from {s}.queues"));
+        Assert.Equal([2], await schema.ColumnAsync<int>("select number from {s}.version"));
+    }
+
+    [Fact]
+    public async Task A_step_that_fails_changes_nothing()
+    {
+        var broken = new SchemaSteps(FirstVersion.Script, static tables => $"alter table {tables.Queues} add column note text; select no_such_function();");
+        await using var schema = await postgres.NewSchemaAsync();
+        await MigrateAsync(schema, One);
+
+        await Assert.ThrowsAsync<Npgsql.PostgresException>(() => MigrateAsync(schema, broken));
+
+        Assert.Equal([1], await schema.ColumnAsync<int>("select number from {s}.version"));
+        await MigrateAsync(schema, Two);
+    }
+
+    [Fact]
+    public async Task Many_at_once_take_each_step_once()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        await MigrateAsync(schema, One);
+
+        await Task.WhenAll(Enumerable.Range(0, 10).Select(_ => MigrateAsync(schema, Two)));
+
+        Assert.Equal([2], await schema.ColumnAsync<int>("select number from {s}.version"));
+    }
+
+    [Fact]
+    public async Task An_older_version_of_the_package_leaves_a_later_schema_alone()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        await MigrateAsync(schema, Two);
+
+        var error = await Assert.ThrowsAsync<InvalidOperationException>(() => MigrateAsync(schema, One));
+
+        Assert.Contains("version 2", error.Message, StringComparison.Ordinal);
+        Assert.Contains("version 1", error.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Without_leave_to_create_a_missing_schema_is_an_error_that_says_what_to_run()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        var gate = new SchemaGate(schema.DataSource, schema.Name, mayCreate: false);
+
+        var error = await Assert.ThrowsAsync<InvalidOperationException>(async () => await gate.PassAsync(TestContext.Current.CancellationToken));
+
+        Assert.Contains("GetScript", error.Message, StringComparison.Ordinal);
+        await schema.ExecuteAsync(PostgresSchema.GetScript(schema.Name));
+        await gate.PassAsync(TestContext.Current.CancellationToken);
+    }
+
+    private static async Task MigrateAsync(TestSchema schema, SchemaSteps steps)
+    {
+        await using var connection = await schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
+        await new SchemaMigration(new Tables(schema.Name), steps).RunAsync(connection, TestContext.Current.CancellationToken);
+    }
+}

@@ -1,0 +1,31 @@
+namespace WorldTicks.Hosting;
+
+/// <summary>What <c>--help</c> shows.</summary>
+internal static class TicksHelp
+{
+    public static string Text => $"""
+        WorldTicks: a game world puts the tasks of its NPCs and its weather into a queue in PostgreSQL each tick,
+        workers in as many processes as you like run them, and the terminal shows that none is lost.
+
+          dotnet run --configuration Release --project samples/WorldTicks                world and worker in one process
+          dotnet run --configuration Release --project samples/WorldTicks -- world       the world
+          dotnet run --configuration Release --project samples/WorldTicks -- worker      a worker; start several
+
+        {Describe(TicksRole.Both)}
+          --help                   See this.
+
+        The world, too:
+        {Describe(TicksRole.World)}
+
+        A worker, too:
+        {Describe(TicksRole.Worker)}
+
+        Each can also stand in the environment (--connection as WORLDTICKS_CONNECTION, --plain as WORLDTICKS_PLAIN=on);
+        the command line wins. Ctrl-C ends it: the world waits for what is open and prints its account, a worker gives
+        back what it has not begun.
+
+        """;
+
+    private static string Describe(TicksRole role) =>
+        string.Join(Environment.NewLine, TicksSettings.All.Where(setting => setting.Role == role).Select(setting => $"  {setting.Argument + " " + setting.Values,-24} {setting.Summary}"));
+}

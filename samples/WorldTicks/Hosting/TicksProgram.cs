@@ -1,0 +1,42 @@
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Hosting;
+using Microsoft.Extensions.Options;
+
+namespace WorldTicks.Hosting;
+
+/// <summary>The program: reads the options, runs until it is told to stop, and says what went wrong.</summary>
+internal static class TicksProgram
+{
+    /// <summary>Tasks were lost. That has not been seen.</summary>
+    public const int Lost = 3;
+
+    private const int StartFailed = 1;
+    private const int UsageError = 2;
+
+    public static async Task<int> RunAsync(string[] arguments)
+    {
+        if (arguments.Any(argument => argument is "--help" or "-h" or "-?"))
+        {
+            await Console.Out.WriteAsync(TicksHelp.Text);
+            return 0;
+        }
+
+        try
+        {
+            using var host = TicksApplication.Build(TicksOptionsReader.Read(arguments, Environment.GetEnvironmentVariable));
+            await host.Services.GetRequiredService<TicksServer>().PrepareAsync(CancellationToken.None);
+            await host.StartAsync();
+            return await host.Services.GetRequiredService<ITicksRun>().RunAsync(host);
+        }
+        catch (Exception exception) when (exception is TicksUsageException or OptionsValidationException)
+        {
+            await Console.Error.WriteLineAsync($"{exception.Message}\nSee --help.");
+            return UsageError;
+        }
+        catch (TicksStartException exception)
+        {
+            await Console.Error.WriteLineAsync(exception.Message);
+            return StartFailed;
+        }
+    }
+}

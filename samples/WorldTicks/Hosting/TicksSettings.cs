@@ -1,0 +1,74 @@
+using System.Globalization;
+using System.Text;
+using Npgsql;
+
+namespace WorldTicks.Hosting;
+
+/// <summary>All settings, in the order of the help.</summary>
+internal static class TicksSettings
+{
+    private const string On = "on";
+
+    // PostgreSQL's limit for identifiers.
+    private const int MaxSchemaBytes = 63;
+
+    public static IReadOnlyList<TicksSetting> All { get; } =
+    [
+        new("connection", TicksRole.Both, "<string>", "Where PostgreSQL is; \"Host=localhost;Username=postgres\" by default. A password is better in the environment.",
+            (options, value) => options.Connection = Connection(value)),
+        new("schema", TicksRole.Both, "<name>", "The schema for all tables, which is created; worldticks by default.", (options, value) => options.Schema = Schema(value)),
+        new("wait", TicksRole.Both, "<seconds>", "How long to wait for the server at the start; 0 by default.", (options, value) => options.Patience = Seconds(value, 0)),
+        new("plain", TicksRole.Both, "", "A line a second instead of the live view; so too when the output is no terminal.", (options, value) => options.IsPlain = Switch(value)),
+        new("tick", TicksRole.World, "<ms>", "The time between two ticks; 250 by default.", (options, value) => options.Tick = Milliseconds(value, 10)),
+        new("npcs", TicksRole.World, "<number>", "NPCs, each with a task a tick; 200 by default.", (options, value) => options.Npcs = Number(value, 0, 100_000)),
+        new("regions", TicksRole.World, "<number>", "Regions, each with a step of its weather a tick; 12 by default.", (options, value) => options.Regions = Number(value, 0, 10_000)),
+        new("poison", TicksRole.World, "<number>", "One in so many NPC tasks always fails, and ends dead; 2000 by default, 0 for none.",
+            (options, value) => options.PoisonedOneIn = Number(value, 0, 1_000_000_000)),
+        new("seconds", TicksRole.World, "<number>", "Ends by itself after so many seconds of ticks.", (options, value) => options.Duration = Seconds(value, 1)),
+        new("finish", TicksRole.World, "<seconds>", "How long to wait at the end for the tasks that are open; 10 by default.", (options, value) => options.FinishLimit = Seconds(value, 0)),
+        new("concurrency", TicksRole.Worker, "<number>", "How many batches of a queue a worker runs at once; 4 by default.", (options, value) => options.Concurrency = Number(value, 1, 100)),
+        new("batch", TicksRole.Worker, "<number>", "The most tasks in a batch; 20 by default.", (options, value) => options.BatchSize = Number(value, 1, 10_000)),
+        new("handler-time", TicksRole.Worker, "<ms>", "How long a task takes; 2 by default.", (options, value) => options.HandlerTime = Milliseconds(value, 0)),
+        new("claim-limit", TicksRole.Worker, "<seconds>", "After how long others take what a dead worker held; 5 by default.",
+            (options, value) => options.ClaimTimeLimit = Seconds(value, 1)),
+        new("name", TicksRole.Worker, "<name>", "What the world calls this worker; machine and process number by default.", (options, value) => options.WorkerName = Text(value)),
+    ];
+
+    /// <summary>What a switch on the command line stands for.</summary>
+    public static string SwitchedOn => On;
+
+    private static NpgsqlConnectionStringBuilder Connection(string value)
+    {
+        try
+        {
+            var connection = new NpgsqlConnectionStringBuilder(value);
+            return connection.Host is null ? throw new FormatException("needs a host") : connection;
+        }
+        catch (Exception exception) when (exception is ArgumentException or FormatException)
+        {
+            throw new FormatException("takes a connection string such as \"Host=localhost;Username=postgres;Database=game\"", exception);
+        }
+    }
+
+    private static string Schema(string value) =>
+        value.Length > 0 && Encoding.UTF8.GetByteCount(value) <= MaxSchemaBytes ? value : throw new FormatException($"takes a name of 1 to {MaxSchemaBytes} bytes");
+
+    private static bool Switch(string value) => value switch
+    {
+        On => true,
+        "off" => false,
+        _ => throw new FormatException("takes on or off"),
+    };
+
+    private static int Number(string value, int least, int most) =>
+        int.TryParse(value, NumberStyles.None, CultureInfo.InvariantCulture, out var number) && number >= least && number <= most
+            ? number
+            : throw new FormatException($"takes a number from {least} to {most}");
+
+    private static TimeSpan Seconds(string value, int least) => TimeSpan.FromSeconds(Number(value, least, 86_400));
+
+    private static TimeSpan Milliseconds(string value, int least) => TimeSpan.FromMilliseconds(Number(value, least, 60_000));
+
+    private static string Text(string value) =>
+        string.IsNullOrWhiteSpace(value) ? throw new FormatException("takes a text that is not empty") : value;
+}

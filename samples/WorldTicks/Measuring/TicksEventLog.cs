@@ -1,0 +1,49 @@
+using Microsoft.Extensions.Logging;
+
+namespace WorldTicks.Measuring;
+
+/// <summary>Keeps the last lines that BatchKit logged, for the views: what was lost, and what came back.</summary>
+internal sealed class TicksEventLog : ILoggerProvider, ILogger
+{
+    private const int MaxKept = 1000;
+
+    private readonly Queue<TicksEvent> _events = [];
+    private long _added;
+
+    /// <summary>The events after the first so many, as far as they are kept.</summary>
+    /// <param name="position">How many the caller has seen; becomes how many there were.</param>
+    public IReadOnlyList<TicksEvent> ReadFrom(ref long position)
+    {
+        lock (_events)
+        {
+            var fresh = (int)Math.Min(_added - position, _events.Count);
+            position = _added;
+            return [.. _events.Skip(_events.Count - fresh)];
+        }
+    }
+
+    public void Add(string text, bool isTrouble = false)
+    {
+        lock (_events)
+        {
+            _added++;
+            _events.Enqueue(new TicksEvent(DateTimeOffset.Now, isTrouble, text));
+            if (_events.Count > MaxKept)
+                _events.Dequeue();
+        }
+    }
+
+    public ILogger CreateLogger(string categoryName) => this;
+
+    public bool IsEnabled(LogLevel logLevel) => true;
+
+    public IDisposable? BeginScope<TState>(TState state)
+        where TState : notnull => null;
+
+    public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) =>
+        Add(formatter(state, exception), logLevel >= LogLevel.Warning);
+
+    public void Dispose()
+    {
+    }
+}

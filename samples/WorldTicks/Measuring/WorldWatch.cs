@@ -1,0 +1,29 @@
+using Microsoft.Extensions.Hosting;
+
+namespace WorldTicks.Measuring;
+
+/// <summary>Reads all counters four times a second, for the view and for the end of the run.</summary>
+internal sealed class WorldWatch(WorldMeter meter) : BackgroundService
+{
+    private const int LooksPerSecond = 4;
+
+    private readonly Queue<WorldSnapshot> _lastSecond = [];
+
+    private volatile WorldReading _reading = new(new WorldSnapshot { At = TimeSpan.Zero }, new WorldSnapshot { At = TimeSpan.Zero });
+
+    /// <summary>The last second, as it was last looked at.</summary>
+    public WorldReading Reading => _reading;
+
+    protected override async Task ExecuteAsync(CancellationToken stoppingToken)
+    {
+        using var timer = new PeriodicTimer(TimeSpan.FromSeconds(1.0 / LooksPerSecond));
+        do
+        {
+            _lastSecond.Enqueue(await meter.TakeAsync(stoppingToken));
+            if (_lastSecond.Count > LooksPerSecond + 1)
+                _lastSecond.Dequeue();
+            _reading = new WorldReading(_lastSecond.Peek(), _lastSecond.Last());
+        }
+        while (await timer.WaitForNextTickAsync(stoppingToken));
+    }
+}

@@ -1,0 +1,3 @@
+using WorldTicks.Hosting;
+
+return await TicksProgram.RunAsync(args);

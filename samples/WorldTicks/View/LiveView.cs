@@ -1,0 +1,38 @@
+using Spectre.Console;
+using WorldTicks.Measuring;
+
+namespace WorldTicks.View;
+
+/// <summary>A screen that changes in place, four times a second.</summary>
+internal sealed class LiveView(ITicksScreen screen, TicksEventLog events) : ITicksView
+{
+    private const int LooksPerSecond = 4;
+    private const int ShownEvents = 6;
+
+    private readonly Queue<TicksEvent> _lastEvents = [];
+    private long _position;
+
+    public Task ShowAsync(CancellationToken ended) =>
+        AnsiConsole.Live(Look()).Overflow(VerticalOverflow.Crop).Cropping(VerticalOverflowCropping.Bottom).StartAsync(async live =>
+        {
+            while (!ended.IsCancellationRequested)
+            {
+                await Task.Delay(TimeSpan.FromSeconds(1.0 / LooksPerSecond), ended).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+                live.UpdateTarget(Look());
+            }
+        });
+
+    private Rows Look()
+    {
+        foreach (var happened in events.ReadFrom(ref _position))
+            _lastEvents.Enqueue(happened);
+        while (_lastEvents.Count > ShownEvents)
+            _lastEvents.Dequeue();
+        // The terminal echoes Ctrl-C as two characters: in a full line they would push the screen up.
+        var width = Math.Max(20, AnsiConsole.Profile.Width - 3);
+        return new Rows([screen.Draw(width), .. _lastEvents.Select(happened => Show(happened, width))]);
+    }
+
+    private static Text Show(TicksEvent happened, int width) =>
+        new(Shown.Cut($"  {happened.At:HH:mm:ss}  {happened.Text}", width), happened.IsTrouble ? Color.Yellow : Color.Grey);
+}

@@ -1,0 +1,33 @@
+namespace WorldTicks.View;
+
+/// <summary>How figures are written, the same in every view.</summary>
+internal static class Shown
+{
+    public const string Good = "green";
+    public const string Bad = "red";
+    public const string Notable = "yellow";
+
+    // Border, padding and the column of names.
+    public const int FrameWidth = 17;
+
+    public static string Count(double number) => number.ToString("N0");
+
+    public static string Ratio(double? number) => number is { } value ? value.ToString("N1") : "-";
+
+    public static string Time(TimeSpan? time) => time switch
+    {
+        null => "-",
+        { TotalSeconds: >= 1 } value => $"{value.TotalSeconds:N1} s",
+        { } value => $"{value.TotalMilliseconds:N1} ms",
+    };
+
+    public static string Clock(TimeSpan time) => time.ToString(@"hh\:mm\:ss");
+
+    public static string Rate(double rate) => $"[bold]{Count(rate),8}/s[/]";
+
+    /// <summary>A count that is 0 when all is well, in colour when it is not.</summary>
+    public static string Marked(long count, string colour) => count <= 0 ? "0" : $"[{colour}]{Count(count)}[/]";
+
+    /// <summary>As much of a text as fits into a line.</summary>
+    public static string Cut(string text, int width) => text.Length <= width ? text : text[..Math.Max(0, width - 1)] + "…";
+}

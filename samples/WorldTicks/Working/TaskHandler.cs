@@ -1,0 +1,64 @@
+using System.Diagnostics;
+using BatchKit.Postgres;
+using WorldTicks.Ledger;
+using WorldTicks.World;
+
+namespace WorldTicks.Working;
+
+/// <summary>Handles batches of either queue: runs task after task, and writes down every few that they are done.</summary>
+internal sealed class TaskHandler(TaskRunner runner, ReportWriter reports, WorkerMeter meter) : IQueueHandler
+{
+    // Not each by itself, which would cost a round trip a task, and not the whole batch: what a killed worker had not written down is run again.
+    private const int ReportEvery = 10;
+
+    public async ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
+    {
+        var takenAt = Stopwatch.GetTimestamp();
+        var done = new List<(QueueMessage Message, TaskReport Report)>(ReportEvery);
+        foreach (var message in batch)
+        {
+            if (!WorldTask.TryRead(message.Payload.Span, out var task))
+            {
+                message.Bury("This is not a task of a world.");
+                continue;
+            }
+
+            if (await TryRunAsync(message, task, cancellationToken))
+                done.Add((message, new TaskReport(Guid.CreateVersion7(), task, message.Attempt, message.EnqueuedAt, takenAt)));
+            if (done.Count == ReportEvery)
+                await ReportAsync(done, cancellationToken);
+        }
+
+        await ReportAsync(done, cancellationToken);
+        meter.AddBatch(batch.Count);
+    }
+
+    // What is said of a message holds for it alone: its neighbours in the batch are none the worse.
+    private async ValueTask<bool> TryRunAsync(QueueMessage message, WorldTask task, CancellationToken cancellationToken)
+    {
+        try
+        {
+            await runner.RunAsync(task, cancellationToken);
+            return true;
+        }
+        catch (PoisonedTaskException exception)
+        {
+            message.Retry(exception.Message);
+            return false;
+        }
+    }
+
+    private async ValueTask ReportAsync(List<(QueueMessage Message, TaskReport Report)> done, CancellationToken cancellationToken)
+    {
+        if (done.Count == 0)
+            return;
+        await reports.WriteAsync([.. done.Select(pair => pair.Report)], cancellationToken);
+        foreach (var (message, report) in done)
+        {
+            message.Complete();
+            meter.AddDone(report);
+        }
+
+        done.Clear();
+    }
+}

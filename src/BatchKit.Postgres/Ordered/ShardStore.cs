@@ -1,0 +1,128 @@
+using BatchKit.Postgres.Receiving;
+using BatchKit.Postgres.Schema;
+using Microsoft.Extensions.Logging;
+using Npgsql;
+
+namespace BatchKit.Postgres.Ordered;
+
+/// <summary>The claims of an ordered queue: each is the lease of a shard and a batch of its messages.</summary>
+internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueReceiverOptions options, string worker, ILogger logger) : IClaimStore
+{
+    // Between the choice of a shard and the reading of its batch, who held it before may have done its last messages.
+    private const int MaxChoices = 3;
+
+    private readonly ShardCommands _commands = new(tables, queue, options, worker);
+    private readonly OutcomePolicy _policy = new(options);
+
+    public async ValueTask<ClaimExchange> ExchangeAsync(NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, CancellationToken cancellationToken)
+    {
+        var refused = new List<Claim>();
+        var taken = new List<Claim>(1);
+        var hasChosen = await ExchangeOnceAsync(connection, settled, request.Claims > 0, refused, taken, cancellationToken).ConfigureAwait(false);
+        for (var choices = 1; hasChosen && taken.Count == 0 && choices < MaxChoices; choices++)
+            hasChosen = await ExchangeOnceAsync(connection, [], takes: true, refused, taken, cancellationToken).ConfigureAwait(false);
+        return new ClaimExchange(taken, refused);
+    }
+
+    public async Task<IReadOnlyList<Claim>> RenewAsync(NpgsqlConnection connection, IReadOnlyList<Claim> held, CancellationToken cancellationToken)
+    {
+        if (held.Count == 0)
+            return [];
+        var batch = MakeBatch(connection);
+        await using (batch.ConfigureAwait(false))
+        {
+            batch.BatchCommands.Add(_commands.Renew(held));
+            var reader = await ExecuteAsync(batch, cancellationToken).ConfigureAwait(false);
+            await using (reader.ConfigureAwait(false))
+            {
+                var renewed = new HashSet<int>();
+                while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
+                    renewed.Add(reader.GetInt16(0));
+                return [.. held.Where(claim => !renewed.Contains(claim.Shard))];
+            }
+        }
+    }
+
+    public async Task<UpkeepReport> UpkeepAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
+    {
+        var batch = MakeBatch(connection);
+        await using (batch.ConfigureAwait(false))
+        {
+            batch.BatchCommands.Add(_commands.Upkeep());
+            var reader = await ExecuteAsync(batch, cancellationToken).ConfigureAwait(false);
+            await using (reader.ConfigureAwait(false))
+            {
+                await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
+                TimeSpan? nextDue = await reader.IsDBNullAsync(3, cancellationToken).ConfigureAwait(false) ? null : reader.GetTimeSpan(3);
+                return new UpkeepReport(reader.GetBoolean(0), (int)reader.GetInt64(1), (int)reader.GetInt64(2), nextDue);
+            }
+        }
+    }
+
+    // Returns whether a shard was chosen.
+    private async ValueTask<bool> ExchangeOnceAsync(
+        NpgsqlConnection connection, IReadOnlyList<Claim> settled, bool takes, List<Claim> refused, List<Claim> taken, CancellationToken cancellationToken)
+    {
+        if (settled.Count == 0 && !takes)
+            return false;
+        var batch = MakeBatch(connection);
+        await using (batch.ConfigureAwait(false))
+        {
+            AddCommands(batch, settled, takes);
+            var reader = await ExecuteAsync(batch, cancellationToken).ConfigureAwait(false);
+            await using (reader.ConfigureAwait(false))
+            {
+                foreach (var claim in settled)
+                {
+                    await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
+                    if (reader.GetInt64(0) == 0)
+                        refused.Add(claim);
+                    await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+                }
+
+                return takes && await ReadTakenAsync(reader, taken, cancellationToken).ConfigureAwait(false);
+            }
+        }
+    }
+
+    private void AddCommands(NpgsqlBatch batch, IReadOnlyList<Claim> settled, bool takes)
+    {
+        var blocking = 0;
+        for (var index = 0; index < settled.Count; index++)
+        {
+            var settlement = ShardSettlement.Of(settled[index].Batch, _policy);
+            blocking += settlement.CountBlocking(options.MaxAttempts);
+            batch.BatchCommands.Add(_commands.Settle(settled[index], settlement));
+            if (!takes || index < settled.Count - 1)
+                batch.BatchCommands.Add(_commands.Release(settled[index]));
+        }
+
+        if (blocking > 0)
+            Log.KeysBlocked(logger, queue.Name, blocking, options.MaxAttempts, options.MaxRetryDelay);
+        if (!takes)
+            return;
+        batch.BatchCommands.Add(_commands.Choose(settled.Count > 0 ? settled[^1] : null));
+        batch.BatchCommands.Add(_commands.Take());
+    }
+
+    private async ValueTask<bool> ReadTakenAsync(NpgsqlDataReader reader, List<Claim> taken, CancellationToken cancellationToken)
+    {
+        await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
+        var hasChosen = reader.GetString(0).Length > 0;
+        await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+        if (await ShardBatchReader.ReadAsync(reader, queue.Name, cancellationToken).ConfigureAwait(false) is { } claim)
+            taken.Add(claim);
+        return hasChosen;
+    }
+
+    private NpgsqlBatch MakeBatch(NpgsqlConnection connection) =>
+        new(connection) { Timeout = (int)Math.Ceiling(options.CommandTimeout.TotalSeconds), BatchCommands = { ShardCommands.Plan() } };
+
+    private static async ValueTask<NpgsqlDataReader> ExecuteAsync(NpgsqlBatch batch, CancellationToken cancellationToken)
+    {
+        await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
+        var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
+        await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+        return reader;
+    }
+}

@@ -8,7 +8,7 @@ namespace BatchKit.Postgres.Ordered;
 internal static class ShardBatchReader
 {
     /// <summary>Reads a batch; null when there are no rows.</summary>
-    public static async ValueTask<Claim?> ReadAsync(NpgsqlDataReader reader, string queue, CancellationToken cancellationToken)
+    public static async ValueTask<Claim?> ReadAsync(NpgsqlDataReader reader, string queue, bool hasMore, CancellationToken cancellationToken)
     {
         var (shard, epoch) = (0, 0L);
         var messages = new List<QueueMessage>();
@@ -18,7 +18,7 @@ internal static class ShardBatchReader
             messages.Add(ReadMessage(reader));
         }
 
-        return messages.Count == 0 ? null : new Claim(epoch, shard, new QueueBatch(queue, [.. messages]));
+        return messages.Count == 0 ? null : new Claim(epoch, shard, new QueueBatch(queue, [.. messages])) { HasMore = hasMore };
     }
 
     private static QueueMessage ReadMessage(NpgsqlDataReader reader) => new(

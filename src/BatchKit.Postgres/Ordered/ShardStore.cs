@@ -38,6 +38,7 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
                 var renewed = new HashSet<int>();
                 while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
                     renewed.Add(reader.GetInt16(0));
+                await EndAsync(reader, cancellationToken).ConfigureAwait(false);
                 return [.. held.Where(claim => !renewed.Contains(claim.Shard))];
             }
         }
@@ -54,7 +55,9 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
             {
                 await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
                 TimeSpan? nextDue = await reader.IsDBNullAsync(3, cancellationToken).ConfigureAwait(false) ? null : reader.GetTimeSpan(3);
-                return new UpkeepReport(reader.GetBoolean(0), (int)reader.GetInt64(1), (int)reader.GetInt64(2), nextDue);
+                var report = new UpkeepReport(reader.GetBoolean(0), (int)reader.GetInt64(1), (int)reader.GetInt64(2), nextDue);
+                await EndAsync(reader, cancellationToken).ConfigureAwait(false);
+                return report;
             }
         }
     }
@@ -80,7 +83,10 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
                     await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
                 }
 
-                return takes && await ReadTakenAsync(reader, taken, cancellationToken).ConfigureAwait(false);
+                // One that had nothing to settle was woken, and there may be work for more than one: the others sleep, and each shard is one worker's.
+                var hasChosen = takes && await ReadTakenAsync(reader, taken, isWoken: settled.Count == 0, cancellationToken).ConfigureAwait(false);
+                await EndAsync(reader, cancellationToken).ConfigureAwait(false);
+                return hasChosen;
             }
         }
     }
@@ -105,12 +111,12 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
         batch.BatchCommands.Add(_commands.Take());
     }
 
-    private async ValueTask<bool> ReadTakenAsync(NpgsqlDataReader reader, List<Claim> taken, CancellationToken cancellationToken)
+    private async ValueTask<bool> ReadTakenAsync(NpgsqlDataReader reader, List<Claim> taken, bool isWoken, CancellationToken cancellationToken)
     {
         await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
         var hasChosen = reader.GetString(0).Length > 0;
         await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
-        if (await ShardBatchReader.ReadAsync(reader, queue.Name, cancellationToken).ConfigureAwait(false) is { } claim)
+        if (await ShardBatchReader.ReadAsync(reader, queue.Name, isWoken, cancellationToken).ConfigureAwait(false) is { } claim)
             taken.Add(claim);
         return hasChosen;
     }
@@ -125,4 +131,7 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
         await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
         return reader;
     }
+
+    // What fails at the commit is reported behind the last row.
+    private static Task<bool> EndAsync(NpgsqlDataReader reader, CancellationToken cancellationToken) => reader.NextResultAsync(cancellationToken);
 }

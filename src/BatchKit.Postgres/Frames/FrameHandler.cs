@@ -3,7 +3,56 @@ using BatchKit.Transports;
 namespace BatchKit.Postgres.Frames;
 
 /// <summary>Hands the frames of a queue, in order, to the next transport: the way back from rows to batches.</summary>
+/// <remarks>One batch at a time, because a receiver takes a frame at a time, and the handler whose claim was lost may not have ended when the next one begins.</remarks>
 internal sealed class FrameHandler(BatchReceiver receiver) : IQueueHandler
 {
-    public ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken) => throw new NotSupportedException($"{receiver is null} {batch is null} {cancellationToken.CanBeCanceled}");
+    // Guards the task behind which the next batch waits.
+    private readonly Lock _gate = new();
+    private Task _earlier = Task.CompletedTask;
+
+    public async ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
+    {
+        var ended = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        var earlier = Join(ended.Task);
+        var next = 0;
+        try
+        {
+            await earlier.WaitAsync(cancellationToken).ConfigureAwait(false);
+            for (; next < batch.Count; next++)
+                await ReceiveAsync(batch[next], cancellationToken).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested)
+        {
+            // Whoever claims them next begins where this one stopped.
+            for (; next < batch.Count; next++)
+                batch[next].Release();
+        }
+        finally
+        {
+            ended.SetResult();
+        }
+    }
+
+    private Task Join(Task ended)
+    {
+        lock (_gate)
+        {
+            var earlier = _earlier;
+            _earlier = Task.WhenAll(earlier, ended);
+            return earlier;
+        }
+    }
+
+    private async ValueTask ReceiveAsync(QueueMessage message, CancellationToken cancellationToken)
+    {
+        try
+        {
+            await receiver.ReceiveAsync(message.Payload, cancellationToken).ConfigureAwait(false);
+            message.Complete();
+        }
+        catch (FrameFormatException exception)
+        {
+            message.Bury(exception.Message);
+        }
+    }
 }

@@ -1,0 +1,164 @@
+using BatchKit.Postgres.Receiving;
+using static BatchKit.Postgres.Tests.Ordered.OrderedQueue;
+
+namespace BatchKit.Postgres.Tests.Ordered;
+
+public sealed class ShardLeaseTests(PostgresFixture fixture)
+{
+    [Fact]
+    public async Task A_shard_is_one_workers_at_a_time()
+    {
+        await using var queue = await OpenAsync(await fixture.GetAsync(), configure: options => options.BatchSize = 1);
+        await queue.AddAsync("a:1", "b:2");
+
+        var first = await queue.TakeAsync();
+        var second = await queue.TakeAsync(queue.MakeStore("worker 2"));
+
+        Assert.Equal(["1"], Texts(first));
+        Assert.Null(second);
+    }
+
+    [Fact]
+    public async Task Several_shards_are_served_at_once()
+    {
+        await using var queue = await OpenAsync(await fixture.GetAsync(), shards: 64);
+        await queue.AddAsync("a:1", "b:2", "c:3");
+
+        Claim?[] claims = [await queue.TakeAsync(), await queue.TakeAsync(), await queue.TakeAsync(), await queue.TakeAsync()];
+
+        Assert.Equal(["1", "2", "3"], claims.SelectMany(Texts).Order());
+        Assert.Null(claims[3]);
+    }
+
+    [Fact]
+    public async Task A_worker_whose_lease_ended_is_refused_and_changes_nothing()
+    {
+        await using var queue = await OpenAsync(await fixture.GetAsync());
+        await queue.AddAsync("a:1", "a:2");
+        var zombie = (await queue.TakeAsync())!;
+        await queue.ExpireAsync();
+        await queue.UpkeepAsync();
+        var rightful = (await queue.TakeAsync(queue.MakeStore("worker 2")))!;
+
+        zombie.Batch[1].Retry("late");
+        var late = await queue.ExchangeAsync([zombie], claims: 0);
+        var done = await queue.ExchangeAsync([rightful], claims: 0);
+
+        Assert.Equal([zombie], late.Refused);
+        Assert.Empty(done.Refused);
+        Assert.Equal(["2 1"], await queue.StoredAsync());
+    }
+
+    [Fact]
+    public async Task A_settlement_that_is_made_twice_counts_an_attempt_once()
+    {
+        await using var queue = await OpenAsync(await fixture.GetAsync());
+        await queue.AddAsync("a:1", "b:2");
+        var claim = (await queue.TakeAsync())!;
+        claim.Batch[0].Retry("not yet");
+
+        await queue.ExchangeAsync([claim], claims: 0);
+        await queue.Schema.ExecuteAsync("update {s}.shards set until = now() + interval '1 min'");
+        await queue.ExchangeAsync([claim], claims: 0);
+
+        Assert.Equal(["1 1"], await queue.StoredAsync());
+    }
+
+    [Fact]
+    public async Task A_lease_that_ends_costs_what_it_held_an_attempt_and_nothing_else()
+    {
+        await using var queue = await OpenAsync(await fixture.GetAsync(), configure: options => options.BatchSize = 2);
+        await queue.AddAsync("a:1", "b:2", "c:3");
+        await queue.TakeAsync();
+        var before = await queue.UpkeepAsync();
+        await queue.ExpireAsync();
+
+        var upkeep = await queue.UpkeepAsync();
+        var next = await queue.TakeAsync();
+
+        Assert.Equal((false, 0), (before.HasWork, before.Returned));
+        Assert.Equal((true, 2, 0), (upkeep.HasWork, upkeep.Returned, upkeep.Buried));
+        Assert.Equal(["1 1", "2 1", "3 0"], await queue.StoredAsync());
+        Assert.Equal(["1"], Texts(next));
+    }
+
+    [Fact]
+    public async Task A_message_whose_last_attempt_never_ended_is_buried_with_the_workers_name()
+    {
+        await using var queue = await OpenAsync(await fixture.GetAsync(), configure: options => options.MaxAttempts = 1);
+        await queue.AddAsync("a:1");
+        await queue.TakeAsync();
+        await queue.ExpireAsync();
+
+        var upkeep = await queue.UpkeepAsync();
+
+        Assert.Equal((0, 1), (upkeep.Returned, upkeep.Buried));
+        Assert.Equal(["1 1 The claim of worker 1 ended: it was not settled, nor renewed, within 00:00:30."], await queue.DeadAsync());
+        Assert.Empty(await queue.StoredAsync());
+    }
+
+    [Fact]
+    public async Task A_renewed_lease_lasts_and_one_that_ended_is_named()
+    {
+        await using var queue = await OpenAsync(await fixture.GetAsync(), shards: 64);
+        await queue.AddAsync("a:1", "b:2");
+        Claim[] held = [(await queue.TakeAsync())!, (await queue.TakeAsync())!];
+        await queue.ExpireAsync();
+
+        var lost = await queue.RenewAsync(held[0]);
+        var upkeep = await queue.UpkeepAsync();
+        var lostLater = await queue.RenewAsync(held);
+
+        Assert.Empty(lost);
+        Assert.Equal(1, upkeep.Returned);
+        Assert.Equal([held[1]], lostLater);
+    }
+
+    [Fact]
+    public async Task What_is_given_back_costs_no_attempt_and_is_free_at_once()
+    {
+        await using var queue = await OpenAsync(await fixture.GetAsync());
+        await queue.AddAsync("a:1", "b:2");
+        var claim = (await queue.TakeAsync())!;
+
+        foreach (var message in claim.Batch)
+            message.Release();
+        await queue.ExchangeAsync([claim], claims: 0);
+        var again = await queue.TakeAsync(queue.MakeStore("worker 2"));
+
+        Assert.Equal(["1", "2"], Texts(again));
+        Assert.All(again!.Batch, message => Assert.Equal(1, message.Attempt));
+    }
+
+    [Fact]
+    public async Task A_worker_stays_with_its_shard_for_a_turn_and_then_serves_another()
+    {
+        await using var queue = await OpenAsync(await fixture.GetAsync(), shards: 64, configure: options => options.BatchSize = 1);
+        await queue.AddAsync("a:1", "a:2", "a:3", "a:4");
+        var first = (await queue.TakeAsync())!;
+        await queue.AddAsync("b:5");
+
+        var second = (await queue.SettleAndTakeAsync(first))!;
+        await queue.EndTurnsAsync();
+        var third = (await queue.SettleAndTakeAsync(second))!;
+        var fourth = (await queue.SettleAndTakeAsync(third))!;
+
+        Assert.Equal(["2"], Texts(second));
+        Assert.Equal(["5"], Texts(third));
+        Assert.Equal(["3"], Texts(fourth));
+    }
+
+    [Fact]
+    public async Task A_worker_whose_turn_ended_stays_where_no_other_shard_has_work()
+    {
+        await using var queue = await OpenAsync(await fixture.GetAsync(), shards: 64, configure: options => options.BatchSize = 1);
+        await queue.AddAsync("a:1", "a:2");
+        var first = (await queue.TakeAsync())!;
+        await queue.EndTurnsAsync();
+
+        var second = await queue.SettleAndTakeAsync(first);
+
+        Assert.Equal(["2"], Texts(second));
+        Assert.Equal(first.Token, second!.Token);
+    }
+}

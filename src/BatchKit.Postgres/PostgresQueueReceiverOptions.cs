@@ -1,5 +1,6 @@
 using System.ComponentModel.DataAnnotations;
 using BatchKit.Postgres.Schema;
+using Npgsql;
 
 namespace BatchKit.Postgres;
 
@@ -115,7 +116,22 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
                 $"{nameof(MaxReconnectDelay)} ({MaxReconnectDelay}) must not be below {nameof(ReconnectDelay)} ({ReconnectDelay}).", [nameof(MaxReconnectDelay)]);
         }
 
+        // The text itself is not repeated: it may hold a password.
+        if (ListenConnectionString is not null && !IsConnectionString(ListenConnectionString))
+            yield return new ValidationResult($"{nameof(ListenConnectionString)} is not a connection string that Npgsql understands.", [nameof(ListenConnectionString)]);
         if (Prefetch > 0 && Shards > 0)
             yield return new ValidationResult($"{nameof(Prefetch)} ({Prefetch}) must be 0 for an ordered queue ({nameof(Shards)} is {Shards}).", [nameof(Prefetch)]);
+    }
+
+    private static bool IsConnectionString(string text)
+    {
+        try
+        {
+            return new NpgsqlConnectionStringBuilder(text).Host is { Length: > 0 };
+        }
+        catch (Exception exception) when (exception is ArgumentException or FormatException)
+        {
+            return false;
+        }
     }
 }

@@ -1,12 +1,94 @@
+using System.Globalization;
 using BatchKit.Postgres.Schema;
+using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
 using Npgsql;
 
 namespace BatchKit.Postgres.Listening;
 
 /// <summary>Listens on a connection of its own for one queue's notifications; keeps it alive, replaces it, and wakes its owner after each reconnect too, because what came meanwhile is lost.</summary>
-internal sealed class QueueListener(NpgsqlDataSource dataSource, Tables tables, PostgresQueueReceiverOptions options, Action wake, TimeProvider timeProvider)
+internal sealed class QueueListener(
+    NpgsqlDataSource dataSource, Tables tables, PostgresQueueReceiverOptions options, Action wake, TimeProvider timeProvider, ILogger? logger = null)
 {
+    private readonly ILogger _logger = logger ?? NullLogger.Instance;
+    private readonly RetrySchedule _schedule = new(options.ReconnectDelay, options.MaxReconnectDelay);
+
+    // Hexadecimal digits and a colon: nothing to escape, and LISTEN takes no parameters.
+    private readonly string _listen = $"listen \"{NotificationChannel.Of(tables)}\"";
+    private int _failures;
+
     /// <summary>Listens until cancelled, whatever the server does; the owner awaits it.</summary>
-    public Task RunAsync(QueueEntry queue, CancellationToken stopping) =>
-        throw new NotSupportedException($"{dataSource is null} {tables.Quoted} {options.ListenKeepAlive} {wake is null} {timeProvider is null} {queue} {stopping.CanBeCanceled}");
+    public async Task RunAsync(QueueEntry queue, CancellationToken stopping)
+    {
+        while (!stopping.IsCancellationRequested)
+        {
+            try
+            {
+                await ListenAsync(queue, stopping).ConfigureAwait(false);
+            }
+            catch (OperationCanceledException) when (stopping.IsCancellationRequested)
+            {
+                return;
+            }
+            catch (Exception exception)
+            {
+                // Whatever it is, the way out is a new connection; until then the receiver polls. Once an outage, because the receiver says more of it.
+                if (_failures++ == 0)
+                    Log.ListeningEnded(_logger, queue.Name, exception.Message);
+            }
+
+            await Task.Delay(_schedule.DelayAfter(Math.Max(_failures, 1), Random.Shared), timeProvider, stopping).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        }
+    }
+
+    private async Task ListenAsync(QueueEntry queue, CancellationToken stopping)
+    {
+        var connection = await OpenAsync(stopping).ConfigureAwait(false);
+        await using (connection.ConfigureAwait(false))
+        {
+            var payload = queue.Id.ToString(CultureInfo.InvariantCulture);
+            connection.Notification += (_, notification) =>
+            {
+                if (string.Equals(notification.Payload, payload, StringComparison.Ordinal))
+                    wake();
+            };
+            await ExecuteAsync(connection, _listen, stopping).ConfigureAwait(false);
+            if (_failures > 0)
+                Log.ListeningAgain(_logger, queue.Name, _failures);
+            _failures = 0;
+            wake();
+            while (true)
+            {
+                // A connection that a router has forgotten is silent for ever: only a question finds out.
+                if (!await connection.WaitAsync(options.ListenKeepAlive, stopping).ConfigureAwait(false))
+                    await ExecuteAsync(connection, "select 1", stopping).ConfigureAwait(false);
+            }
+        }
+    }
+
+    private async ValueTask<NpgsqlConnection> OpenAsync(CancellationToken stopping)
+    {
+        if (options.ListenConnectionString is not { } connectionString)
+            return await dataSource.OpenConnectionAsync(stopping).ConfigureAwait(false);
+        // Not pooled: it is held for as long as the receiver runs.
+        var connection = new NpgsqlConnection(new NpgsqlConnectionStringBuilder(connectionString) { Pooling = false }.ConnectionString);
+        try
+        {
+            await connection.OpenAsync(stopping).ConfigureAwait(false);
+            return connection;
+        }
+        catch
+        {
+            await connection.DisposeAsync().ConfigureAwait(false);
+            throw;
+        }
+    }
+
+    private async Task ExecuteAsync(NpgsqlConnection connection, string sql, CancellationToken stopping)
+    {
+        var command = new NpgsqlCommand(sql, connection) { CommandTimeout = (int)Math.Ceiling(options.ListenKeepAlive.TotalSeconds) };
+        await using (command.ConfigureAwait(false))
+            await command.ExecuteNonQueryAsync(stopping).ConfigureAwait(false);
+    }
 }

@@ -8,7 +8,7 @@ public sealed class SourceFileTests
     private const int MaxFileLines = 250;
     private const int MaxMethodLines = 40;
 
-    private static readonly string[] CodeFolders = ["src", "tests", "benchmarks", "samples"];
+    private static readonly string[] CodeFolders = ["src", "tests", "benchmarks", "samples", "tools"];
     private static readonly string[] BannedFolders = ["Utils", "Helpers", "Common", "Internal", "Extensions"];
     private static readonly string[] BannedSuffixes = ["Impl", "Default", "Manager", "Base", "Data", "Info", "Helper", "Helpers", "Utils", "Utility"];
 

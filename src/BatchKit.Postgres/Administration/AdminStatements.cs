@@ -30,7 +30,7 @@ internal sealed class AdminStatements(Tables tables)
             select queue, 0, 0, 0, count(*), null from {tables.Dead} group by queue
         )
         select q.name, q.shards, coalesce(sum(n.ready), 0)::bigint, coalesce(sum(n.delayed), 0)::bigint, coalesce(sum(n.claimed), 0)::bigint, coalesce(sum(n.dead), 0)::bigint,
-               greatest(now() - min(n.oldest), interval '0')
+               case when min(n.oldest) is not null then greatest(now() - min(n.oldest), interval '0') end
         from {tables.Queues} q left join counted n on n.queue = q.id
         group by q.id order by q.name
         """;

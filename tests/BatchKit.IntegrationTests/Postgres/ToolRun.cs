@@ -1,0 +1,48 @@
+using System.Diagnostics;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.IntegrationTests.Postgres;
+
+/// <summary>One run of the program <c>batchkit</c>, without a terminal.</summary>
+/// <param name="ExitCode">What it ended with.</param>
+/// <param name="Output">What it wrote to its output.</param>
+/// <param name="Errors">What it wrote to its error stream.</param>
+internal sealed record ToolRun(int ExitCode, string Output, string Errors)
+{
+    public const string ConnectionVariable = "BATCHKIT_CONNECTION";
+
+    public static string ProgramPath => Path.Combine(AppContext.BaseDirectory, "BatchKit.Tool.dll");
+
+    /// <summary>Runs it to its end.</summary>
+    /// <param name="connection">What the environment has as connection; nothing when null.</param>
+    /// <param name="arguments">Its arguments.</param>
+    public static async Task<ToolRun> RunAsync(string? connection, params string[] arguments)
+    {
+        var start = new ProcessStartInfo("dotnet")
+        {
+            RedirectStandardInput = true,
+            RedirectStandardOutput = true,
+            RedirectStandardError = true,
+            UseShellExecute = false,
+        };
+        foreach (var argument in arguments.Prepend(ProgramPath))
+            start.ArgumentList.Add(argument);
+        start.Environment.Remove(ConnectionVariable);
+        if (connection is not null)
+            start.Environment[ConnectionVariable] = connection;
+        using var process = Process.Start(start)!;
+        try
+        {
+            process.StandardInput.Close();
+            var output = process.StandardOutput.ReadToEndAsync();
+            var errors = process.StandardError.ReadToEndAsync();
+            await process.WaitForExitAsync().WithinDeadline();
+            return new ToolRun(process.ExitCode, await output, await errors);
+        }
+        finally
+        {
+            if (!process.HasExited)
+                process.Kill(entireProcessTree: true);
+        }
+    }
+}

@@ -22,10 +22,13 @@ public sealed class PostgresOptions : IValidatableObject
 
     /// <summary>
     /// How many shards a queue gets that this transport creates: 0, the default, is a queue without order; from 1 on its messages are handled in order per <see cref="MessageHeader.Key"/>,
-    /// and at most so many workers share it. A queue that exists keeps what it has.
+    /// and at most so many workers share it. A queue that exists keeps what it has. See <see cref="QueueShards"/> for single queues.
     /// </summary>
     [Range(0, QueueLimits.MaxShards)]
     public int Shards { get; set; }
+
+    /// <summary>The shards of single queues, by name, which go before <see cref="Shards"/>: so that one scope may write to ordered queues and to others. Empty by default.</summary>
+    public IDictionary<string, int> QueueShards { get; } = new Dictionary<string, int>(StringComparer.Ordinal);
 
     /// <summary>The least time between two notifications of one queue; 2 ms by default. The first after a pause goes at once, further ones at the end of the interval.</summary>
     [TimeSpanRange("00:00:00", "00:01:00")]
@@ -46,5 +49,13 @@ public sealed class PostgresOptions : IValidatableObject
             yield return new ValidationResult($"{nameof(Schema)} {schemaReason}", [nameof(Schema)]);
         if (FrameQueue is not null && QueueLimits.RefuseQueue(FrameQueue) is { } queueReason)
             yield return new ValidationResult($"{nameof(FrameQueue)} {queueReason}", [nameof(FrameQueue)]);
+        foreach (var (queue, shards) in QueueShards)
+        {
+            if (shards is < 0 or > QueueLimits.MaxShards)
+                yield return new ValidationResult($"{nameof(QueueShards)} of '{queue}' ({shards}) must be from 0 to {QueueLimits.MaxShards}.", [nameof(QueueShards)]);
+        }
     }
+
+    /// <summary>How many shards a queue gets that is created.</summary>
+    internal int ShardsOf(string queue) => QueueShards.TryGetValue(queue, out var shards) ? shards : Shards;
 }

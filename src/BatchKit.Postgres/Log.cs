@@ -11,6 +11,36 @@ internal static partial class Log
     [LoggerMessage(2611, LogLevel.Information, "Listening for notifications of queue {Queue} again, after {Failures} attempts.")]
     public static partial void ListeningAgain(ILogger logger, string queue, int failures);
 
+    [LoggerMessage(2620, LogLevel.Information, "Receiving from queue {Queue}, {Concurrency} batches at once.")]
+    public static partial void Receiving(ILogger logger, string queue, int concurrency);
+
+    [LoggerMessage(2621, LogLevel.Warning, "Receiving from queue {Queue} failed: {Reason} It is tried again.")]
+    public static partial void ServerFailed(ILogger logger, string queue, string reason);
+
+    [LoggerMessage(2622, LogLevel.Information, "Receiving from queue {Queue} works again.")]
+    public static partial void ServerWorks(ILogger logger, string queue);
+
+    [LoggerMessage(2623, LogLevel.Error, "Nothing is received from queue {Queue}: {Reason}")]
+    public static partial void ShardsMismatched(ILogger logger, string queue, string reason);
+
+    [LoggerMessage(2624, LogLevel.Warning, "The pool has {PoolSize} connections; the receiver of queue {Queue} needs {Needed}.")]
+    public static partial void PoolTooSmall(ILogger logger, string queue, int poolSize, int needed);
+
+    [LoggerMessage(2625, LogLevel.Warning, "The handler of queue {Queue} failed with a batch of {Messages}; what it said nothing of is handled again, each message alone.")]
+    public static partial void HandlerFailed(ILogger logger, Exception exception, string queue, int messages);
+
+    [LoggerMessage(2626, LogLevel.Warning, "A claim of {Messages} messages of queue {Queue} was lost: {Reason}. Their handler was told.")]
+    public static partial void ClaimLost(ILogger logger, string queue, int messages, string reason);
+
+    [LoggerMessage(2627, LogLevel.Warning, "What became of {Messages} messages of queue {Queue} came too late: their claim had ended.")]
+    public static partial void SettlementRefused(ILogger logger, string queue, int messages);
+
+    [LoggerMessage(2628, LogLevel.Warning, "Claims on queue {Queue} ended without their workers: {Returned} messages are handled again, {Buried} had their last attempt and are dead.")]
+    public static partial void ClaimsEnded(ILogger logger, string queue, int returned, int buried);
+
+    [LoggerMessage(2629, LogLevel.Warning, "The handler of queue {Queue} went on after the stop had cancelled it; its {Messages} messages were given back.")]
+    public static partial void HandlerAbandoned(ILogger logger, string queue, int messages);
+
     [LoggerMessage(2645, LogLevel.Error, "{Messages} messages of queue {Queue} failed {MaxAttempts} times or more and hold up their keys; they are tried again every {Pause}.")]
     public static partial void KeysBlocked(ILogger logger, string queue, int messages, int maxAttempts, TimeSpan pause);
 }

@@ -1,5 +1,9 @@
+using BatchKit.Postgres.Ordered;
+using BatchKit.Postgres.Receiving;
+using BatchKit.Postgres.Schema;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
 using Npgsql;
 
 namespace BatchKit.Postgres;
@@ -11,6 +15,24 @@ namespace BatchKit.Postgres;
 /// </remarks>
 public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
 {
+    // Enough for a server that answers to take what was given back.
+    private static readonly TimeSpan ClosingTime = TimeSpan.FromSeconds(2);
+
+    private readonly NpgsqlDataSource _dataSource;
+    private readonly PostgresQueueReceiverOptions _options;
+    private readonly IQueueHandler _handler;
+    private readonly TimeProvider _timeProvider;
+    private readonly ILogger _logger;
+    private readonly Tables _tables;
+    private readonly ReceiverCounters _counters = new();
+    private readonly ReceiverHealth _health;
+    private readonly StopPhases _stop = new();
+    private readonly TaskCompletionSource _triedOnce = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+    private Task _running = Task.CompletedTask;
+    private ReceiverParts? _parts;
+    private bool _isDisposed;
+
     /// <summary>Makes a receiver; it does not connect yet.</summary>
     /// <param name="dataSource">The database; the caller's to dispose, after this. Its pool needs <see cref="PostgresQueueReceiverOptions.Concurrency"/> + 2 connections.</param>
     /// <param name="options">Its settings.</param>
@@ -19,23 +41,95 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     /// <param name="logger">Where it logs; nowhere when null.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresQueueReceiver(
-        NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IQueueHandler handler, TimeProvider? timeProvider = null, ILogger<PostgresQueueReceiver>? logger = null) =>
-        throw new NotSupportedException();
+        NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IQueueHandler handler, TimeProvider? timeProvider = null, ILogger<PostgresQueueReceiver>? logger = null)
+    {
+        ArgumentNullException.ThrowIfNull(dataSource);
+        ArgumentNullException.ThrowIfNull(options);
+        ArgumentNullException.ThrowIfNull(handler);
+        PostgresQueueReceiverOptionsValidator.ThrowIfInvalid(options);
+        _dataSource = dataSource;
+        _options = options;
+        _handler = handler;
+        _timeProvider = timeProvider ?? TimeProvider.System;
+        _logger = logger ?? NullLogger<PostgresQueueReceiver>.Instance;
+        _tables = new Tables(options.Schema);
+        _health = new ReceiverHealth(dataSource, options, _logger);
+    }
 
     /// <summary>Why it receives nothing now, for a person and without secrets; null while it receives.</summary>
-    public string? Fault => throw new NotSupportedException();
+    public string? Fault => _health.Fault;
 
     /// <summary>What it has claimed and settled, at any time and from any thread.</summary>
-    public PostgresQueueReceiverStatistics GetStatistics() => throw new NotSupportedException();
+    public PostgresQueueReceiverStatistics GetStatistics() => _counters.Read();
 
     /// <summary>Starts to receive. Completes after the first attempt to reach the queue, also when that failed: it goes on trying.</summary>
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
-    public Task StartAsync(CancellationToken cancellationToken) => throw new NotSupportedException();
+    public Task StartAsync(CancellationToken cancellationToken)
+    {
+        _running = RunAsync();
+        return _triedOnce.Task.WaitAsync(cancellationToken);
+    }
 
     /// <summary>Claims nothing more, lets handlers finish within <see cref="PostgresQueueReceiverOptions.StopTimeout"/>, and gives back what they have not handled.</summary>
     /// <param name="cancellationToken">Cancels the handlers at once.</param>
-    public Task StopAsync(CancellationToken cancellationToken) => throw new NotSupportedException();
+    public async Task StopAsync(CancellationToken cancellationToken)
+    {
+        if (_isDisposed)
+            return;
+        await _stop.StopAsync().ConfigureAwait(false);
+        if (await EndsAsync(_options.StopTimeout, cancellationToken).ConfigureAwait(false))
+            return;
+        await _stop.AbandonAsync().ConfigureAwait(false);
+        if (_parts is { } parts)
+            await parts.Held.CancelAsync().ConfigureAwait(false);
+        if (!await EndsAsync(ClosingTime, CancellationToken.None).ConfigureAwait(false))
+            await _stop.CloseAsync().ConfigureAwait(false);
+        await _running.ConfigureAwait(false);
+    }
 
     /// <summary>Stops it, if that has not been done.</summary>
-    public ValueTask DisposeAsync() => throw new NotSupportedException();
+    public async ValueTask DisposeAsync()
+    {
+        await StopAsync(CancellationToken.None).ConfigureAwait(false);
+        if (Interlocked.Exchange(ref _isDisposed, true))
+            return;
+        _stop.Dispose();
+    }
+
+    private async Task RunAsync()
+    {
+        // Starting must not wait for what comes before the first await.
+        await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
+        var finder = new QueueFinder(_dataSource, _tables, _options, _health, _timeProvider, _logger);
+        if (await finder.FindAsync(() => _triedOnce.TrySetResult(), _stop.Stopping).ConfigureAwait(false) is { } queue)
+            await ReceiveAsync(queue).ConfigureAwait(false);
+        _health.Stopped("The receiver has stopped.");
+        _triedOnce.TrySetResult();
+    }
+
+    private async Task ReceiveAsync(QueueEntry queue)
+    {
+        var worker = $"{Environment.MachineName}:{Environment.ProcessId}";
+        IClaimStore store = queue.Shards == 0 ? new ClaimStore(_tables, queue, _options, worker) : new ShardStore(_tables, queue, _options, worker, _logger);
+        using var parts = new ReceiverParts(_dataSource, _options, store, _counters, _health, _stop, _timeProvider, _logger);
+        _parts = parts;
+        _health.Started();
+        Log.Receiving(_logger, _options.Queue, _options.Concurrency);
+        WarnOfSmallPool();
+        _triedOnce.TrySetResult();
+        await new ReceiverSession(parts, _handler, _tables, queue).RunAsync().ConfigureAwait(false);
+    }
+
+    private void WarnOfSmallPool()
+    {
+        var poolSize = new NpgsqlConnectionStringBuilder(_dataSource.ConnectionString).MaxPoolSize;
+        if (poolSize < ServerFault.PoolSizeFor(_options))
+            Log.PoolTooSmall(_logger, _options.Queue, poolSize, ServerFault.PoolSizeFor(_options));
+    }
+
+    private async Task<bool> EndsAsync(TimeSpan limit, CancellationToken cancellationToken)
+    {
+        await _running.WaitAsync(limit, _timeProvider, cancellationToken).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        return _running.IsCompleted;
+    }
 }

@@ -3,21 +3,33 @@ using BatchKit.Transports;
 namespace BatchKit.Postgres.Receiving;
 
 /// <summary>Turns what a handler said of a message into what the tables do with it: the limit of attempts, the pauses, and texts that PostgreSQL stores. Any thread.</summary>
-internal sealed class OutcomePolicy(PostgresQueueReceiverOptions options)
+internal sealed class OutcomePolicy(PostgresQueueReceiverOptions options, Random? random = null)
 {
+    // A time past the end of PostgreSQL's calendar would fail the settlement of all that is settled with it, for ever.
+    private static readonly TimeSpan MaxDelay = TimeSpan.FromDays(3650);
+
     private readonly RetrySchedule _schedule = new(options.RetryDelay, options.MaxRetryDelay);
+    private readonly Random _random = random ?? Random.Shared;
 
     // A queue without order has no key to block.
     private readonly bool _blocks = options.Shards > 0 && options.Poison == PoisonPolicy.Block;
 
-    public Verdict Judge(QueueMessage message) => message.Outcome switch
+    /// <summary>Where it goes: what nothing was said of is done, and the last attempt that failed is dead.</summary>
+    public MessageOutcome OutcomeOf(QueueMessage message) => message.Outcome switch
     {
-        MessageOutcome.Retry when message.Attempt >= options.MaxAttempts && !_blocks => new Verdict(MessageOutcome.Dead, ErrorText.Of(message.Reason), TimeSpan.Zero),
-        MessageOutcome.Retry => new Verdict(MessageOutcome.Retry, ErrorText.Of(message.Reason), message.RetryDelay ?? PauseAfter(message.Attempt)),
-        MessageOutcome.Dead => new Verdict(MessageOutcome.Dead, ErrorText.Of(message.Reason), TimeSpan.Zero),
-        MessageOutcome.Released => new Verdict(MessageOutcome.Released, Error: null, TimeSpan.Zero),
-        _ => new Verdict(MessageOutcome.Done, Error: null, TimeSpan.Zero),
+        null => MessageOutcome.Done,
+        MessageOutcome.Retry when message.Attempt >= options.MaxAttempts && !_blocks => MessageOutcome.Dead,
+        { } outcome => outcome,
     };
 
-    private TimeSpan PauseAfter(int attempt) => attempt >= options.MaxAttempts ? options.MaxRetryDelay : _schedule.DelayAfter(attempt, Random.Shared);
+    public Verdict Judge(QueueMessage message)
+    {
+        var outcome = OutcomeOf(message);
+        var error = outcome is MessageOutcome.Retry or MessageOutcome.Dead ? ErrorText.Of(message.Reason) : null;
+        return new Verdict(outcome, error, outcome == MessageOutcome.Retry ? PauseOf(message) : TimeSpan.Zero);
+    }
+
+    private TimeSpan PauseOf(QueueMessage message) => message.RetryDelay is { } delay ? (delay < MaxDelay ? delay : MaxDelay) : PauseAfter(message.Attempt);
+
+    private TimeSpan PauseAfter(int attempt) => attempt >= options.MaxAttempts ? options.MaxRetryDelay : _schedule.DelayAfter(attempt, _random);
 }

@@ -1,0 +1,136 @@
+using BatchKit.Transports;
+using Npgsql;
+
+namespace BatchKit.Postgres.Receiving;
+
+/// <summary>One worker's way to the server: keeps its connection from exchange to exchange, and tries again until the server has taken what is to be settled, or its claims have ended.</summary>
+internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
+{
+    private readonly RetrySchedule _schedule = new(parts.Options.ReconnectDelay, parts.Options.MaxReconnectDelay);
+    private readonly List<Claim> _sent = [];
+    private NpgsqlConnection? _connection;
+    private int _failures;
+
+    /// <summary>Settles claims, which are this process's no longer then, and takes others unless the receiver stops.</summary>
+    public async ValueTask<IReadOnlyList<HeldClaim>> ExchangeAsync(List<HeldClaim> settled, ClaimRequest request)
+    {
+        while (true)
+        {
+            DropLost(settled);
+            if (parts.Stop.Stopping.IsCancellationRequested)
+                request = request with { Claims = 0 };
+            if (settled.Count == 0 && request.Claims == 0)
+                return [];
+            try
+            {
+                var claimedAt = parts.TimeProvider.GetTimestamp();
+                var exchange = await TryAsync(settled, request).ConfigureAwait(false);
+                _failures = 0;
+                parts.Health.Succeeded(this);
+                Count(settled, exchange.Refused);
+                return Hold(exchange.Taken, claimedAt);
+            }
+            catch (Exception exception)
+            {
+                await FailedAsync(settled, exception).ConfigureAwait(false);
+            }
+        }
+    }
+
+    /// <summary>Gives the connection back to the pool.</summary>
+    public async ValueTask ReleaseConnectionAsync()
+    {
+        if (_connection is not { } connection)
+            return;
+        _connection = null;
+        await connection.DisposeAsync().ConfigureAwait(false);
+    }
+
+    public ValueTask DisposeAsync()
+    {
+        parts.Health.Forget(this);
+        return ReleaseConnectionAsync();
+    }
+
+    private async ValueTask<ClaimExchange> TryAsync(List<HeldClaim> settled, ClaimRequest request)
+    {
+        // A claim whose answer is not waited for would be nobody's until it ends, so that not even a stop cuts an exchange short.
+        var closing = parts.Stop.Closing;
+        _connection ??= await parts.DataSource.OpenConnectionAsync(closing).ConfigureAwait(false);
+        _sent.Clear();
+        foreach (var held in settled)
+        {
+            held.IsSettling = true;
+            _sent.Add(held.Claim);
+        }
+
+        return await parts.Store.ExchangeAsync(_connection, _sent, request, closing).ConfigureAwait(false);
+    }
+
+    private async ValueTask FailedAsync(List<HeldClaim> settled, Exception exception)
+    {
+        await ReleaseConnectionAsync().ConfigureAwait(false);
+        if (parts.Stop.Abandoning.IsCancellationRequested)
+        {
+            // What could not be settled by now ends by its time limit.
+            settled.ForEach(Lose);
+            settled.Clear();
+            return;
+        }
+
+        parts.Health.Failed(this, exception);
+        var pause = _schedule.DelayAfter(++_failures, Random.Shared);
+        // With nothing to settle there is nothing to wait for at a stop.
+        var until = settled.Count == 0 ? parts.Stop.Stopping : parts.Stop.Abandoning;
+        await Task.Delay(pause, parts.TimeProvider, until).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+    }
+
+    private void DropLost(List<HeldClaim> settled)
+    {
+        for (var index = settled.Count - 1; index >= 0; index--)
+        {
+            if (!settled[index].IsLost && parts.Held.Left(settled[index]) > TimeSpan.Zero)
+                continue;
+            Lose(settled[index]);
+            settled.RemoveAt(index);
+        }
+    }
+
+    private void Lose(HeldClaim held)
+    {
+        parts.Counters.Lost(held.Claim.Batch.Count);
+        parts.Held.Remove(held);
+    }
+
+    private void Count(List<HeldClaim> settled, IReadOnlyList<Claim> refused)
+    {
+        foreach (var held in settled)
+        {
+            if (refused.Contains(held.Claim))
+            {
+                Log.SettlementRefused(parts.Logger, parts.Options.Queue, held.Claim.Batch.Count);
+                Lose(held);
+                continue;
+            }
+
+            parts.Counters.Settled(held.Claim.Batch, parts.Policy);
+            parts.Held.Remove(held);
+        }
+
+        settled.Clear();
+    }
+
+    private HeldClaim[] Hold(IReadOnlyList<Claim> taken, long claimedAt)
+    {
+        if (taken.Count == 0)
+            return [];
+        var claims = new HeldClaim[taken.Count];
+        for (var index = 0; index < claims.Length; index++)
+        {
+            parts.Counters.Claimed(taken[index].Batch.Count);
+            claims[index] = parts.Held.Add(taken[index], claimedAt);
+        }
+
+        return claims;
+    }
+}

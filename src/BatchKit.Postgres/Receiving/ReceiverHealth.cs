@@ -1,0 +1,58 @@
+using Microsoft.Extensions.Logging;
+using Npgsql;
+
+namespace BatchKit.Postgres.Receiving;
+
+/// <summary>Knows which of a receiver's tasks can't reach the server now, and logs once when the first fails, and once when all work again. Any thread.</summary>
+internal sealed class ReceiverHealth(NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, ILogger logger)
+{
+    // Guards the set.
+    private readonly Lock _lock = new();
+    private readonly HashSet<object> _failing = new(ReferenceEqualityComparer.Instance);
+    private volatile string? _fault = "The receiver has not started.";
+
+    public string? Fault => _fault;
+
+    public void Started() => _fault = null;
+
+    public void Stopped(string why) => _fault = why;
+
+    public void Failed(object task, Exception exception)
+    {
+        var reason = ServerFault.Describe(exception, options);
+        bool isFirst;
+        lock (_lock)
+        {
+            isFirst = _failing.Count == 0;
+            _failing.Add(task);
+            _fault = reason;
+        }
+
+        if (ServerFault.SpoilsPool(exception))
+            dataSource.Clear();
+        if (isFirst)
+            Log.ServerFailed(logger, options.Queue, reason);
+    }
+
+    public void Succeeded(object task)
+    {
+        // Nothing is locked in the common case.
+        if (_fault is null)
+            return;
+        lock (_lock)
+        {
+            if (!_failing.Remove(task) || _failing.Count > 0)
+                return;
+            _fault = null;
+        }
+
+        Log.ServerWorks(logger, options.Queue);
+    }
+
+    /// <summary>The task ends; whether it worked at last does not matter.</summary>
+    public void Forget(object task)
+    {
+        lock (_lock)
+            _failing.Remove(task);
+    }
+}

@@ -1,0 +1,38 @@
+using Microsoft.Extensions.Logging;
+using Npgsql;
+
+namespace BatchKit.Postgres.Receiving;
+
+/// <summary>What the tasks of one receiver share.</summary>
+internal sealed class ReceiverParts(
+    NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IClaimStore store, ReceiverCounters counters, ReceiverHealth health, StopPhases stop, TimeProvider timeProvider, ILogger logger) : IDisposable
+{
+    public NpgsqlDataSource DataSource { get; } = dataSource;
+
+    public PostgresQueueReceiverOptions Options { get; } = options;
+
+    public IClaimStore Store { get; } = store;
+
+    public ReceiverCounters Counters { get; } = counters;
+
+    public ReceiverHealth Health { get; } = health;
+
+    public StopPhases Stop { get; } = stop;
+
+    public TimeProvider TimeProvider { get; } = timeProvider;
+
+    public ILogger Logger { get; } = logger;
+
+    public OutcomePolicy Policy { get; } = new(options);
+
+    public HeldClaims Held { get; } = new(timeProvider, options.ClaimTimeLimit);
+
+    public WorkSignal Signal { get; } = new();
+
+    public Alarm UpkeepAlarm { get; } = new(timeProvider);
+
+    /// <summary>Upkeep and renewal take turns, so that they need one connection beside the workers' and the listener's.</summary>
+    public SemaphoreSlim CareConnection { get; } = new(initialCount: 1);
+
+    public void Dispose() => CareConnection.Dispose();
+}

@@ -1,0 +1,61 @@
+namespace BatchKit.Postgres.Receiving;
+
+/// <summary>Claims for itself: handles one batch at a time, and settles it in the exchange that claims the next.</summary>
+internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
+{
+    // A look for what came with a notification and can't be claimed: it is delayed, or another worker was faster. Not at once, because many wakes come to nothing.
+    private static readonly TimeSpan LookSoon = TimeSpan.FromMilliseconds(50);
+
+    private readonly List<HeldClaim> _settled = new(1);
+    private bool _isRetriesTurn;
+
+    public async Task RunAsync()
+    {
+        // Starting must not wait for the first claim.
+        await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
+        var exchanger = new ClaimExchanger(parts);
+        await using (exchanger.ConfigureAwait(false))
+        {
+            while (await parts.Signal.WaitAsync(parts.Stop.Stopping).ConfigureAwait(false))
+            {
+                await WorkAsync(exchanger).ConfigureAwait(false);
+                await exchanger.ReleaseConnectionAsync().ConfigureAwait(false);
+            }
+        }
+    }
+
+    private async ValueTask WorkAsync(ClaimExchanger exchanger)
+    {
+        var hasDone = false;
+        while (true)
+        {
+            // In turn, so that neither retries nor fresh messages starve.
+            _isRetriesTurn = !_isRetriesTurn;
+            var taken = await exchanger.ExchangeAsync(_settled, new ClaimRequest(Claims: 1, _isRetriesTurn)).ConfigureAwait(false);
+            if (taken.Count == 0)
+            {
+                if (!hasDone)
+                    parts.UpkeepAlarm.RingWithin(LookSoon);
+                return;
+            }
+
+            if (taken[0].Claim.HasMore)
+                parts.Signal.Wake();
+            await runner.RunAsync(taken[0]).ConfigureAwait(false);
+            hasDone = IsDone(taken[0].Claim.Batch);
+            _settled.Add(taken[0]);
+        }
+    }
+
+    // What was not done is due again at a time that only the server knows.
+    private bool IsDone(QueueBatch batch)
+    {
+        for (var index = 0; index < batch.Count; index++)
+        {
+            if (parts.Policy.OutcomeOf(batch[index]) is MessageOutcome.Retry or MessageOutcome.Released)
+                return false;
+        }
+
+        return true;
+    }
+}

@@ -1,0 +1,143 @@
+namespace BatchKit.Postgres.Tests.Receiving;
+
+public sealed class UpkeepTests(PostgresFixture fixture)
+{
+    [Fact]
+    public async Task Nothing_to_do_says_so()
+    {
+        await using var scene = await ClaimScene.OpenAsync(fixture);
+
+        var report = await scene.UpkeepAsync();
+
+        Assert.False(report.HasWork);
+        Assert.Null(report.NextDue);
+        Assert.Equal(0, report.Returned + report.Buried);
+    }
+
+    [Fact]
+    public async Task Ready_messages_are_work()
+    {
+        await using var scene = await ClaimScene.OpenAsync(fixture);
+        await scene.InsertAsync("a");
+
+        Assert.True((await scene.UpkeepAsync()).HasWork);
+    }
+
+    [Fact]
+    public async Task Due_retries_are_work()
+    {
+        await using var scene = await ClaimScene.OpenAsync(fixture);
+        await scene.InsertRetryAsync("a", attempts: 1);
+
+        Assert.True((await scene.UpkeepAsync()).HasWork);
+    }
+
+    [Fact]
+    public async Task A_claim_that_ended_gives_its_messages_back_with_an_attempt_behind_them()
+    {
+        await using var scene = await ClaimScene.OpenAsync(fixture);
+        await scene.InsertAsync("a", "b");
+        await scene.ClaimAsync();
+        await scene.EndClaimsAsync();
+
+        var report = await scene.UpkeepAsync();
+
+        Assert.True(report.HasWork);
+        Assert.Equal(2, report.Returned);
+        Assert.Equal("a:1~ b:1~", await scene.WaitingAsync());
+        Assert.Equal(0, await scene.CountAsync("claims"));
+        Assert.Contains("worker-1", await scene.Schema.ScalarAsync<string>("select error from {s}.messages limit 1"), StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_claim_that_lasts_is_left_alone_and_its_end_is_told()
+    {
+        await using var scene = await ClaimScene.OpenAsync(fixture, static options => options.ClaimTimeLimit = TimeSpan.FromMinutes(1));
+        await scene.InsertAsync("a");
+        await scene.ClaimAsync();
+
+        var report = await scene.UpkeepAsync();
+
+        Assert.False(report.HasWork);
+        Assert.InRange(report.NextDue!.Value, TimeSpan.FromSeconds(20), TimeSpan.FromMinutes(1));
+        Assert.Equal(1, await scene.CountAsync("claims"));
+    }
+
+    [Fact]
+    public async Task What_was_claimed_for_the_last_time_is_buried_with_the_worker_and_the_limit()
+    {
+        await using var scene = await ClaimScene.OpenAsync(fixture, static options => options.MaxAttempts = 1);
+        await scene.InsertUniqueAsync("killer", "key");
+        await scene.ClaimAsync();
+        await scene.EndClaimsAsync();
+
+        var report = await scene.UpkeepAsync();
+
+        Assert.Equal(1, report.Buried);
+        Assert.Equal("killer:1", await scene.DeadAsync());
+        var error = await scene.Schema.ScalarAsync<string>("select error from {s}.dead");
+        Assert.Equal("The claim of worker-1 ended: it was not settled, nor renewed, within 00:00:30.", error);
+        Assert.Equal(0, await scene.CountAsync("unique_keys"));
+    }
+
+    [Fact]
+    public async Task A_renewed_claim_lasts_and_an_ended_one_is_named()
+    {
+        await using var scene = await ClaimScene.OpenAsync(fixture, static options => options.BatchSize = 1);
+        await scene.InsertAsync("a", "b");
+        var (ended, held) = ((await scene.ClaimAsync())!, (await scene.ClaimAsync())!);
+        await scene.EndClaimsAsync();
+        await scene.Schema.ExecuteAsync($"delete from {{s}}.claims where token = {ended.Token}");
+
+        var lost = await scene.Store.RenewAsync(scene.Connection, [ended, held], CancellationToken.None);
+        var report = await scene.UpkeepAsync();
+
+        Assert.Equal([ended], lost);
+        Assert.Equal(0, report.Returned);
+        Assert.Equal(1, await scene.CountAsync("claims"));
+    }
+
+    [Fact]
+    public async Task Dead_rows_go_after_their_retention()
+    {
+        await using var scene = await ClaimScene.OpenAsync(fixture, static options => options.DeadRetention = TimeSpan.FromDays(2));
+        await InsertDeadAsync(scene);
+
+        await scene.UpkeepAsync();
+
+        Assert.Equal("young:1", await scene.DeadAsync());
+    }
+
+    [Fact]
+    public async Task Without_retention_dead_rows_stay()
+    {
+        await using var scene = await ClaimScene.OpenAsync(fixture, static options => options.DeadRetention = null);
+        await InsertDeadAsync(scene);
+
+        await scene.UpkeepAsync();
+
+        Assert.Equal("old:1 young:1", await scene.DeadAsync());
+    }
+
+    [Fact]
+    public async Task Other_queues_are_left_alone()
+    {
+        await using var scene = await ClaimScene.OpenAsync(fixture);
+        await scene.InsertAsync("a");
+        await scene.ClaimAsync();
+        await scene.InsertDelayedAsync("b", TimeSpan.Zero);
+        await InsertDeadAsync(scene);
+        await scene.EndClaimsAsync();
+        await scene.Schema.ExecuteAsync("update {s}.messages set queue = queue + 1; update {s}.claims set queue = queue + 1; update {s}.dead set queue = queue + 1");
+
+        var report = await scene.UpkeepAsync();
+
+        Assert.Equal(default, report);
+        Assert.Equal(1, await scene.CountAsync("claims"));
+        Assert.Equal(2, await scene.CountAsync("dead"));
+    }
+
+    private static Task InsertDeadAsync(ClaimScene scene) =>
+        scene.Schema.ExecuteAsync(
+            $"insert into {{s}}.dead (id, queue, died_at, enqueued_at, rank, attempts, error, payload) values (1, {scene.Queue.Id}, now() - interval '3 days', now(), 0, 1, 'x', 'old'), (2, {scene.Queue.Id}, now(), now(), 0, 1, 'x', 'young')");
+}

@@ -1,0 +1,25 @@
+using BatchKit.Postgres.Frames;
+using BatchKit.Transports;
+using BatchKit.TransportSpecification;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Postgres.Tests.Frames;
+
+/// <summary>Frame mode keeps the rules of a transport, on the real server.</summary>
+public sealed class PostgresFrameSpecification(PostgresFixture fixture) : TransportSpecification.TransportSpecification
+{
+    private const string Queue = "frames";
+
+    protected override TransportPromises Promises => TransportPromises.Ordered | TransportPromises.Once;
+
+    protected override async ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop)
+    {
+        var schema = await fixture.NewSchemaAsync();
+        var retries = new BatchReceiverOptions { RetryDelay = TimeSpan.FromMilliseconds(1), MaxRetryDelay = TimeSpan.FromMilliseconds(5) };
+        var options = new PostgresQueueReceiverOptions { Schema = schema.Name, Queue = Queue, Shards = 1, Concurrency = 1, Poison = PoisonPolicy.Block };
+        var receiver = new PostgresQueueReceiver(schema.DataSource, options, new FrameHandler(new BatchReceiver(nextHop, retries)));
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        Assert.Null(receiver.Fault);
+        return new PostgresHarness(schema, new PostgresQueueTransport(schema.DataSource, new PostgresOptions { Schema = schema.Name, FrameQueue = Queue }), receiver);
+    }
+}

@@ -1,0 +1,20 @@
+using BatchKit.TestServers.Postgres;
+using BatchKit.Transports;
+using BatchKit.TransportSpecification;
+
+namespace BatchKit.Postgres.Tests.Frames;
+
+/// <summary>A transport and its receiver over one schema.</summary>
+internal sealed class PostgresHarness(TestSchema schema, PostgresQueueTransport transport, PostgresQueueReceiver receiver) : TransportHarness
+{
+    public override IBatchTransport Transport => transport;
+
+    public override ValueTask DisposeTransportAsync() => transport.DisposeAsync();
+
+    public override async ValueTask DisposeAsync()
+    {
+        await transport.DisposeAsync();
+        await receiver.DisposeAsync();
+        await schema.DisposeAsync();
+    }
+}

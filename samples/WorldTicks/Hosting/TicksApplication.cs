@@ -56,7 +56,11 @@ internal static class TicksApplication
                 output.MaxRetryDelay = TimeSpan.FromSeconds(1);
                 output.DrainTimeout = TimeSpan.FromSeconds(10);
             })
-            .UsePostgres(postgres => postgres.Schema = options.Schema);
+            .UsePostgres(postgres =>
+            {
+                postgres.Schema = options.Schema;
+                postgres.QueueShards[TaskQueues.Weather] = TaskQueues.WeatherShards;
+            });
         services.AddSingleton<GameWorld>();
         services.AddSingleton<TickLoop>();
         services.AddSingleton<ITicksRun, WorldRun>();

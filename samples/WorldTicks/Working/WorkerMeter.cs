@@ -1,13 +1,16 @@
 using BatchKit.Postgres;
 using Microsoft.Extensions.DependencyInjection;
 using WorldTicks.Ledger;
+using WorldTicks.Measuring;
 using WorldTicks.World;
 
 namespace WorldTicks.Working;
 
 /// <summary>Counts what this worker does. Any thread.</summary>
-internal sealed class WorkerMeter(IServiceProvider services)
+internal sealed class WorkerMeter(IServiceProvider services, TicksEventLog events)
 {
+    private const string FirstDone = "The first task is done.";
+
     private long _done;
     private long _retaken;
     private long _batches;
@@ -15,7 +18,8 @@ internal sealed class WorkerMeter(IServiceProvider services)
 
     public void AddDone(TaskReport report)
     {
-        Interlocked.Increment(ref _done);
+        if (Interlocked.Increment(ref _done) == 1)
+            events.Add(FirstDone);
         if (report.Attempt > 1)
             Interlocked.Increment(ref _retaken);
     }

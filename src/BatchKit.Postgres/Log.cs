@@ -5,6 +5,9 @@ namespace BatchKit.Postgres;
 /// <summary>What this package logs; ids from 2600.</summary>
 internal static partial class Log
 {
+    [LoggerMessage(2600, LogLevel.Warning, "{Target} did not take a send: {Reason} The pool's connections were dropped, so that the next send finds the server that writes now.")]
+    public static partial void ConnectionsDropped(ILogger logger, string target, string reason);
+
     [LoggerMessage(2610, LogLevel.Warning, "Listening for notifications of queue {Queue} ended: {Reason} It will be tried again; until then the receiver polls.")]
     public static partial void ListeningEnded(ILogger logger, string queue, string reason);
 

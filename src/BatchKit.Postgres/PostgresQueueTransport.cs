@@ -1,5 +1,8 @@
+using BatchKit.Postgres.Schema;
+using BatchKit.Postgres.Sending;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
 using Npgsql;
 
 namespace BatchKit.Postgres;
@@ -11,29 +14,135 @@ namespace BatchKit.Postgres;
 /// </remarks>
 public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
 {
+    private readonly NpgsqlDataSource _dataSource;
+    private readonly PostgresOptions _options;
+    private readonly TimeProvider _timeProvider;
+    private readonly ILogger _logger;
+    private readonly string _target;
+    private readonly SchemaGate _gate;
+    private readonly QueueDirectory _directory;
+    private readonly SendLimits _limits;
+    private readonly SendReader _reader;
+    private readonly QueueInsert _insert;
+    private readonly QueueNotifier _notifier;
+
     /// <summary>Makes a transport; it does not connect yet.</summary>
     /// <param name="dataSource">The database; the caller's to dispose, after this.</param>
     /// <param name="options">Its settings; the defaults when null.</param>
     /// <param name="timeProvider">The time; the system's when null.</param>
     /// <param name="logger">Where it logs; nowhere when null.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
-    public PostgresQueueTransport(NpgsqlDataSource dataSource, PostgresOptions? options = null, TimeProvider? timeProvider = null, ILogger<PostgresQueueTransport>? logger = null) =>
-        throw new NotSupportedException();
+    public PostgresQueueTransport(NpgsqlDataSource dataSource, PostgresOptions? options = null, TimeProvider? timeProvider = null, ILogger<PostgresQueueTransport>? logger = null)
+    {
+        ArgumentNullException.ThrowIfNull(dataSource);
+        _options = options ?? new PostgresOptions();
+        PostgresOptionsValidator.ThrowIfInvalid(_options);
+        _dataSource = dataSource;
+        _timeProvider = timeProvider ?? TimeProvider.System;
+        _logger = logger ?? NullLogger<PostgresQueueTransport>.Instance;
+        var address = new NpgsqlConnectionStringBuilder(dataSource.ConnectionString);
+        _target = $"PostgreSQL at {address.Host}:{address.Port}";
+        var tables = new Tables(_options.Schema);
+        _gate = new SchemaGate(dataSource, _options.Schema, _options.CreateSchema);
+        _directory = new QueueDirectory(tables);
+        _limits = new SendLimits(_options);
+        _reader = new SendReader(_options, _limits, _directory);
+        _insert = new QueueInsert(tables, _options.CommandTimeout);
+        _notifier = new QueueNotifier(dataSource, tables, _options.NotifyInterval, _timeProvider);
+    }
 
     /// <summary>False: Npgsql encodes and writes on the caller's thread, which takes a millisecond for a thousand messages.</summary>
     public bool SendsWithoutBlocking => false;
 
-    /// <inheritdoc/>
-    public int MaxMessageBytes => throw new NotSupportedException();
+    /// <summary>What <see cref="PostgresOptions.MaxStatementBytes"/> leaves for one message.</summary>
+    public int MaxMessageBytes => _limits.MaxMessageBytes;
 
     /// <summary>Inserts the batches' messages, and completes when they are committed.</summary>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>
     /// <exception cref="IOException">The server can't be reached, or did not commit; the cause is the inner exception.</exception>
-    public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken) => throw new NotSupportedException();
+    public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    {
+        cancellationToken.ThrowIfCancellationRequested();
+        var report = new SendReport(batches.Length);
+        using var deadline = new CancellationTokenSource(_options.CommandTimeout, _timeProvider);
+        using var stopping = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken, deadline.Token);
+        try
+        {
+            await StoreAsync(batches, report, deadline, stopping.Token).ConfigureAwait(false);
+        }
+        catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
+        {
+            throw report.ToException(_target, Judge(exception, deadline));
+        }
+
+        if (report.HasRefusals)
+            throw report.ToException(_target, cause: null);
+    }
 
     /// <summary>Sends the notifications that are due. Dispose the buffer first: what is being sent fails.</summary>
-    public ValueTask DisposeAsync() => throw new NotSupportedException();
+    public ValueTask DisposeAsync() => _notifier.DisposeAsync();
 
     /// <summary>Why it cannot send now, or null when it can; asks the server to find out.</summary>
-    internal Task<string?> FindFaultAsync(CancellationToken cancellationToken) => throw new NotSupportedException();
+    internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
+    {
+        using var deadline = new CancellationTokenSource(_options.CommandTimeout, _timeProvider);
+        using var stopping = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken, deadline.Token);
+        try
+        {
+            await _gate.PassAsync(stopping.Token).ConfigureAwait(false);
+            return await IsReadOnlyAsync(stopping.Token).ConfigureAwait(false) ? $"{_target} is read-only: a standby, or a server that was set so." : null;
+        }
+        catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
+        {
+            return $"{_target} can't be used: {Judge(exception, deadline).Message}";
+        }
+    }
+
+    private async Task StoreAsync(ReadOnlyMemory<MessageBatch> batches, SendReport report, CancellationTokenSource deadline, CancellationToken stopping)
+    {
+        await _gate.PassAsync(stopping).ConfigureAwait(false);
+        var connection = await _dataSource.OpenConnectionAsync(stopping).ConfigureAwait(false);
+        await using (connection.ConfigureAwait(false))
+        {
+            using var rows = await _reader.ReadAsync(connection, batches, report, stopping).ConfigureAwait(false);
+            foreach (var run in _limits.Split(batches, report))
+            {
+                // Each statement has the whole limit.
+                deadline.CancelAfter(_options.CommandTimeout);
+                using var part = rows.Of(run);
+                await _insert.StoreAsync(connection, part, stopping).ConfigureAwait(false);
+                report.Acknowledge(run);
+                foreach (var queue in part.Queues)
+                    _notifier.Notify(queue);
+            }
+        }
+    }
+
+    private async Task<bool> IsReadOnlyAsync(CancellationToken stopping)
+    {
+        var command = _dataSource.CreateCommand("select pg_catalog.current_setting('transaction_read_only')::boolean");
+        await using (command.ConfigureAwait(false))
+            return await command.ExecuteScalarAsync(stopping).ConfigureAwait(false) is true;
+    }
+
+    // What a failure means for the next send, and the cause that this one reports.
+    private Exception Judge(Exception exception, CancellationTokenSource deadline)
+    {
+        switch ((exception as PostgresException)?.SqlState)
+        {
+            case PostgresErrorCodes.ReadOnlySqlTransaction or PostgresErrorCodes.AdminShutdown or PostgresErrorCodes.CrashShutdown or PostgresErrorCodes.CannotConnectNow:
+                // After a fail-over the pool still leads to the server that was.
+                Log.ConnectionsDropped(_logger, _target, exception.Message);
+                _dataSource.Clear();
+                break;
+            case PostgresErrorCodes.UndefinedTable or PostgresErrorCodes.InvalidSchemaName:
+                _gate.Close();
+                _directory.Clear();
+                break;
+        }
+
+        return exception is OperationCanceledException && deadline.IsCancellationRequested
+            ? new TimeoutException($"It did not answer within {_options.CommandTimeout} ({nameof(PostgresOptions.CommandTimeout)}).", exception)
+            : exception;
+    }
 }

@@ -32,7 +32,6 @@ internal static class FirstVersion
             epoch bigint,
             lane int,
             number bigint not null,
-            previous bigint not null,
             seen_at timestamptz not null,
             primary key (node, epoch, lane)) with ({Updated});
 

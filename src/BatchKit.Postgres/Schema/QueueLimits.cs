@@ -22,6 +22,9 @@ internal static class QueueLimits
     /// <summary>Why a queue may not have that name, or a message that uniqueness key; null when it may.</summary>
     public static string? RefuseQueue(string? name) => Refuse(name, MaxNameBytes);
 
+    /// <summary>Why a message may not have that key, as the rest of a sentence; null when it may.</summary>
+    public static string? RefuseKey(string? key) => Refuse(key, MessageHeader.MaxTextBytes);
+
     private static string? Refuse(string? name, int maxBytes)
     {
         if (string.IsNullOrEmpty(name))

@@ -4,15 +4,87 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Sending;
 
-/// <summary>Inserts the rows of one producer with one prepared statement over arrays, and advances the producer's number in the same transaction. Any thread.</summary>
+/// <summary>Inserts rows with one prepared statement over arrays, and advances the producer's number in the same transaction. Any thread.</summary>
 internal sealed class QueueInsert(Tables tables, TimeSpan commandTimeout)
 {
-    /// <summary>Inserts what has a number above the producer's, in order; what has not is stored already.</summary>
-    /// <param name="connection">An open connection; inside the caller's transaction when it has one.</param>
-    /// <param name="producer">Who numbered the rows.</param>
-    /// <param name="rows">At least one, with rising numbers; several may share one.</param>
+    private const long NothingStored = 0;
+
+    private readonly InsertStatements _statements = new(tables);
+
+    // Npgsql's own limit has whole seconds; 0 would be none.
+    private readonly int _timeoutSeconds = Math.Max(1, (int)Math.Ceiling(commandTimeout.TotalSeconds));
+
+    /// <summary>Inserts the rows as they are, for a transaction of the caller's: nothing remembers them, so nothing keeps them from being inserted twice.</summary>
+    /// <param name="connection">An open connection.</param>
+    /// <param name="rows">At least one.</param>
     /// <param name="cancellationToken">Ends it.</param>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
-    public Task InsertAsync(NpgsqlConnection connection, ProducerId producer, IReadOnlyList<QueueRow> rows, CancellationToken cancellationToken) =>
-        throw new NotSupportedException($"{tables.Messages} {commandTimeout} {connection.Host} {producer} {rows.Count} {cancellationToken.CanBeCanceled}");
+    public Task InsertAsync(NpgsqlConnection connection, ReadOnlyMemory<QueueRow> rows, CancellationToken cancellationToken) =>
+        TryInsertAsync(connection, producer: null, rows, firstNumber: 0, lastNumber: 0, cancellationToken);
+
+    /// <summary>Stores what has a number above the producer's, in order, in one transaction of its own; what has not is stored already.</summary>
+    /// <param name="connection">An open connection without a transaction.</param>
+    /// <param name="rows">The rows.</param>
+    /// <param name="cancellationToken">Ends it.</param>
+    /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
+    public async Task StoreAsync(NpgsqlConnection connection, IProducerRows rows, CancellationToken cancellationToken)
+    {
+        var stored = NothingStored;
+        while (stored < rows.LastNumber)
+        {
+            var missing = rows.Above(stored, out var firstNumber);
+            if (await TryInsertAsync(connection, rows.Producer, missing, firstNumber, rows.LastNumber, cancellationToken).ConfigureAwait(false))
+                return;
+            // Mostly it was unknown, and is known now; else a commit that was lost to view had stored some.
+            stored = await FindNumberAsync(connection, rows.Producer, cancellationToken).ConfigureAwait(false);
+        }
+    }
+
+    // True when the producer was advanced, and the rows were stored with it.
+    private async Task<bool> TryInsertAsync(
+        NpgsqlConnection connection, ProducerId? producer, ReadOnlyMemory<QueueRow> rows, long firstNumber, long lastNumber, CancellationToken cancellationToken)
+    {
+        var columns = InsertColumns.Rent(rows.Span);
+        var command = new NpgsqlCommand(StatementFor(columns, isAlone: producer is null), connection) { CommandTimeout = _timeoutSeconds };
+        await using (command.ConfigureAwait(false))
+        {
+            columns.AddTo(command.Parameters);
+            if (producer is { } known)
+            {
+                AddProducer(command.Parameters, known);
+                command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = firstNumber });
+                command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = lastNumber });
+            }
+
+            await command.PrepareAsync(cancellationToken).ConfigureAwait(false);
+            var advanced = await command.ExecuteScalarAsync(cancellationToken).ConfigureAwait(false);
+            // Not when it failed: what was given up may still be written.
+            columns.Return();
+            return advanced is > 0L;
+        }
+    }
+
+    private async Task<long> FindNumberAsync(NpgsqlConnection connection, ProducerId producer, CancellationToken cancellationToken)
+    {
+        var command = new NpgsqlCommand(_statements.FindNumber, connection) { CommandTimeout = _timeoutSeconds };
+        await using (command.ConfigureAwait(false))
+        {
+            AddProducer(command.Parameters, producer);
+            return await command.ExecuteScalarAsync(cancellationToken).ConfigureAwait(false) is long number ? number : NothingStored;
+        }
+    }
+
+    private static void AddProducer(NpgsqlParameterCollection parameters, ProducerId producer)
+    {
+        parameters.Add(new NpgsqlParameter<int> { TypedValue = producer.Node });
+        parameters.Add(new NpgsqlParameter<long> { TypedValue = producer.Epoch });
+        parameters.Add(new NpgsqlParameter<int> { TypedValue = producer.Lane });
+    }
+
+    private string StatementFor(InsertColumns columns, bool isAlone) => (columns.ArePlain, columns.HaveUniqueKeys) switch
+    {
+        (true, _) => isAlone ? _statements.PlainAlone : _statements.Plain,
+        (_, true) => isAlone ? _statements.UniqueAlone : _statements.Unique,
+        _ => isAlone ? _statements.FullAlone : _statements.Full,
+    };
 }

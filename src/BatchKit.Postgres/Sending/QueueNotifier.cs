@@ -7,9 +7,114 @@ namespace BatchKit.Postgres.Sending;
 /// <remarks>A notification that fails is logged by nobody and lost: receivers poll as well.</remarks>
 internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, TimeSpan interval, TimeProvider timeProvider) : IAsyncDisposable
 {
+    private const string Statement = "select pg_catalog.pg_notify($1, queue::text) from unnest($2) as queue";
+    private const int TimeoutSeconds = 5;
+    private static readonly TimeSpan StopLimit = TimeSpan.FromSeconds(2);
+
+    private readonly string _channel = NotificationChannel.Of(tables);
+    private readonly CancellationTokenSource _hurrying = new();
+    private readonly CancellationTokenSource _stopping = new();
+
+    // Guards everything below.
+    private readonly Lock _gate = new();
+    private readonly HashSet<int> _pending = [];
+    private readonly Dictionary<int, long> _sentAt = [];
+    private Task _running = Task.CompletedTask;
+    private bool _isRunning;
+    private bool _isDisposed;
+
     /// <summary>Says that a queue has new messages; returns at once. Any thread.</summary>
-    public void Notify(QueueEntry queue) => throw new NotSupportedException($"{dataSource is null} {tables.Quoted} {interval} {timeProvider is null} {queue}");
+    public void Notify(QueueEntry queue)
+    {
+        lock (_gate)
+        {
+            if (_isDisposed || !_pending.Add(queue.Id) || _isRunning)
+                return;
+            _isRunning = true;
+            _running = Task.Run(RunAsync);
+        }
+    }
 
     /// <summary>Sends what is due, and ends.</summary>
-    public ValueTask DisposeAsync() => throw new NotSupportedException();
+    public async ValueTask DisposeAsync()
+    {
+        Task running;
+        lock (_gate)
+        {
+            if (_isDisposed)
+                return;
+            _isDisposed = true;
+            running = _running;
+        }
+
+        await _hurrying.CancelAsync().ConfigureAwait(false);
+        try
+        {
+            await running.WaitAsync(StopLimit, timeProvider).ConfigureAwait(false);
+        }
+        catch (TimeoutException)
+        {
+            await _stopping.CancelAsync().ConfigureAwait(false);
+            await running.ConfigureAwait(false);
+        }
+
+        _hurrying.Dispose();
+        _stopping.Dispose();
+    }
+
+    private async Task RunAsync()
+    {
+        while (TakeDue(out var due, out var wait))
+        {
+            try
+            {
+                if (due.Length == 0)
+                    await Task.Delay(wait, timeProvider, _hurrying.Token).ConfigureAwait(false);
+                else
+                    await SendAsync(due).ConfigureAwait(false);
+            }
+            catch (Exception exception) when (exception is NpgsqlException or ObjectDisposedException or OperationCanceledException or TimeoutException)
+            {
+                // Receivers find the rows by polling, and the next send notifies again.
+            }
+        }
+    }
+
+    // False when nothing waits: the next notification starts the task again. What was sent an interval ago is forgotten, so that nothing grows with the queues.
+    private bool TakeDue(out int[] due, out TimeSpan wait)
+    {
+        lock (_gate)
+        {
+            var now = timeProvider.GetTimestamp();
+            foreach (var (queue, sentAt) in _sentAt)
+            {
+                if (timeProvider.GetElapsedTime(sentAt, now) >= interval)
+                    _sentAt.Remove(queue);
+            }
+
+            // At the end nothing waits for its interval.
+            due = [.. _pending.Where(queue => _isDisposed || !_sentAt.ContainsKey(queue))];
+            _pending.ExceptWith(due);
+            foreach (var queue in due)
+                _sentAt[queue] = now;
+            wait = due.Length > 0 || _pending.Count == 0 ? TimeSpan.Zero : _pending.Min(queue => interval - timeProvider.GetElapsedTime(_sentAt[queue], now));
+            return _isRunning = (due.Length > 0 || _pending.Count > 0) && !_stopping.IsCancellationRequested;
+        }
+    }
+
+    private async Task SendAsync(int[] queues)
+    {
+        var connection = await dataSource.OpenConnectionAsync(_stopping.Token).ConfigureAwait(false);
+        await using (connection.ConfigureAwait(false))
+        {
+            var command = new NpgsqlCommand(Statement, connection) { CommandTimeout = TimeoutSeconds };
+            await using (command.ConfigureAwait(false))
+            {
+                command.Parameters.Add(new NpgsqlParameter<string> { TypedValue = _channel });
+                command.Parameters.Add(new NpgsqlParameter<int[]> { TypedValue = queues });
+                await command.PrepareAsync(_stopping.Token).ConfigureAwait(false);
+                await command.ExecuteNonQueryAsync(_stopping.Token).ConfigureAwait(false);
+            }
+        }
+    }
 }

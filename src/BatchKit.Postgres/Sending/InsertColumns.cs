@@ -1,0 +1,100 @@
+using BatchKit.Postgres.Schema;
+using Microsoft.Extensions.ObjectPool;
+using Npgsql;
+using NpgsqlTypes;
+
+namespace BatchKit.Postgres.Sending;
+
+/// <summary>Rows turned into the arrays that a statement takes, in lists that are used again.</summary>
+internal sealed class InsertColumns : IResettable
+{
+    // What a large send grew is not kept for ever: 16 bytes a payload.
+    private const int MaxKeptRows = 16_384;
+
+    private static readonly ObjectPool<InsertColumns> Pool = ObjectPool.Create<InsertColumns>();
+
+    private readonly List<ReadOnlyMemory<byte>> _payloads = [];
+    private readonly List<int> _queues = [];
+    private readonly List<short> _ranks = [];
+    private readonly List<long> _delays = [];
+    private readonly List<short?> _shards = [];
+    private readonly List<string?> _keys = [];
+    private readonly List<string?> _uniqueKeys = [];
+    private readonly List<byte[]?> _headers = [];
+
+    /// <summary>True when all rows go to one queue and have no header.</summary>
+    public bool ArePlain { get; private set; }
+
+    public bool HaveUniqueKeys { get; private set; }
+
+    public static InsertColumns Rent(ReadOnlySpan<QueueRow> rows)
+    {
+        var columns = Pool.Get();
+        columns.Fill(rows);
+        return columns;
+    }
+
+    public void Return() => Pool.Return(this);
+
+    /// <summary>Adds them as a command's first parameters.</summary>
+    public void AddTo(NpgsqlParameterCollection parameters)
+    {
+        Add(parameters, _payloads, NpgsqlDbType.Bytea);
+        if (ArePlain)
+        {
+            parameters.Add(new NpgsqlParameter<int> { TypedValue = _queues[0] });
+            parameters.Add(new NpgsqlParameter<short?> { TypedValue = _shards[0], NpgsqlDbType = NpgsqlDbType.Smallint });
+            return;
+        }
+
+        Add(parameters, _queues, NpgsqlDbType.Integer);
+        Add(parameters, _ranks, NpgsqlDbType.Smallint);
+        Add(parameters, _delays, NpgsqlDbType.Bigint);
+        Add(parameters, _shards, NpgsqlDbType.Smallint);
+        Add(parameters, _keys, NpgsqlDbType.Text);
+        Add(parameters, _uniqueKeys, NpgsqlDbType.Text);
+        Add(parameters, _headers, NpgsqlDbType.Bytea);
+    }
+
+    bool IResettable.TryReset()
+    {
+        var isKept = _payloads.Capacity <= MaxKeptRows;
+        _payloads.Clear();
+        _queues.Clear();
+        _ranks.Clear();
+        _delays.Clear();
+        _shards.Clear();
+        _keys.Clear();
+        _uniqueKeys.Clear();
+        _headers.Clear();
+        return isKept;
+    }
+
+    private static void Add<T>(NpgsqlParameterCollection parameters, List<T> values, NpgsqlDbType type) =>
+        parameters.Add(new NpgsqlParameter<List<T>> { TypedValue = values, NpgsqlDbType = NpgsqlDbType.Array | type });
+
+    private void Fill(ReadOnlySpan<QueueRow> rows)
+    {
+        ArePlain = true;
+        HaveUniqueKeys = false;
+        foreach (ref readonly var row in rows)
+        {
+            _payloads.Add(row.Payload);
+            ArePlain &= row.Header is null && row.Queue.Id == rows[0].Queue.Id;
+            HaveUniqueKeys |= row.Header?.UniqueKey is not null;
+        }
+
+        foreach (ref readonly var row in ArePlain ? rows[..1] : rows)
+        {
+            var isOrdered = row.Queue.Shards > 0;
+            var header = row.Header;
+            _queues.Add(row.Queue.Id);
+            _ranks.Add(header?.Rank ?? 0);
+            _delays.Add(header?.DelayMilliseconds ?? 0);
+            _shards.Add(isOrdered ? (short)ShardMap.ShardOf(header?.Key, row.Queue.Shards) : null);
+            _keys.Add(isOrdered ? header?.Key : null);
+            _uniqueKeys.Add(header?.UniqueKey);
+            _headers.Add(header?.Stored);
+        }
+    }
+}

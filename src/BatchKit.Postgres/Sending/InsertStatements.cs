@@ -1,0 +1,108 @@
+using BatchKit.Postgres.Schema;
+
+namespace BatchKit.Postgres.Sending;
+
+/// <summary>The statements that store rows. Each gives the count of producers that it advanced: with none, it has stored nothing.</summary>
+/// <remarks>
+/// Under READ COMMITTED the update waits for a rival that holds the producer's row, the commit that was lost to view, and then sees the number that it left (manual, section 13.2.1). So a number is
+/// checked and advanced in one step, and what the rival has stored is not stored again.
+/// </remarks>
+internal sealed class InsertStatements
+{
+    private const string FieldsFrom = "unnest($1, $2, $3, $4, $5, $6, $7, $8) with ordinality as u (payload, queue, rank, delay, shard, key, unique_key, header, place)";
+    private const string DueAt = "case when s.delay > 0 then now() + s.delay * interval '1 millisecond' end";
+
+    // In a transaction of a caller's, whose commit decides.
+    private const string NoProducer = "advanced as (select 1)";
+
+    private readonly Tables _tables;
+
+    public InsertStatements(Tables tables)
+    {
+        _tables = tables;
+        Plain = MakePlain(Advance(firstParameter: 4));
+        PlainAlone = MakePlain(NoProducer);
+        Full = MakeFull(Advance(firstParameter: 9));
+        FullAlone = MakeFull(NoProducer);
+        Unique = MakeUnique(Advance(firstParameter: 9));
+        UniqueAlone = MakeUnique(NoProducer);
+        FindNumber = MakeFindNumber();
+    }
+
+    /// <summary>Rows of one queue that are payload and nothing else: payloads, queue, shard, then the producer.</summary>
+    public string Plain { get; }
+
+    public string PlainAlone { get; }
+
+    /// <summary>Rows with all that a header may say, but for uniqueness: an array for each column, then the producer.</summary>
+    public string Full { get; }
+
+    public string FullAlone { get; }
+
+    /// <summary>The same, and of each uniqueness key the first row only, and only where none has it.</summary>
+    public string Unique { get; }
+
+    public string UniqueAlone { get; }
+
+    /// <summary>The number up to which a producer's batches are stored; it becomes known with 0 when it is not. No row when another makes it known at this moment.</summary>
+    public string FindNumber { get; }
+
+    private string Advance(int firstParameter) =>
+        $"""
+        advanced as (
+            update {_tables.Producers} set number = ${firstParameter + 4}, seen_at = now()
+            where node = ${firstParameter} and epoch = ${firstParameter + 1} and lane = ${firstParameter + 2} and number < ${firstParameter + 3}
+            returning 1)
+        """;
+
+    private string MakePlain(string advanced) =>
+        $"""
+        with {advanced},
+        stored as (
+            insert into {_tables.Messages} (queue, shard, payload)
+            select $2, $3, u.payload from advanced, unnest($1) with ordinality as u (payload, place)
+            order by u.place)
+        select count(*) from advanced
+        """;
+
+    private string MakeFull(string advanced) =>
+        $"""
+        with {advanced},
+        stored as (
+            insert into {_tables.Messages} (queue, rank, due_at, shard, key, header, payload)
+            select s.queue, s.rank, {DueAt}, s.shard, s.key, s.header, s.payload from advanced, lateral (select * from {FieldsFrom}) as s
+            order by s.place)
+        select count(*) from advanced
+        """;
+
+    // The keys in one order, so that two sends that share some can't wait for each other.
+    private string MakeUnique(string advanced) =>
+        $"""
+        with {advanced},
+        sent as materialized (select u.* from advanced, {FieldsFrom}),
+        wanted as (select queue, unique_key, min(place) as place from sent where unique_key is not null group by queue, unique_key),
+        taken as (
+            insert into {_tables.UniqueKeys} (queue, key) select queue, unique_key from wanted order by queue, unique_key
+            on conflict do nothing returning queue, key),
+        chosen as (select wanted.place from wanted join taken on taken.queue = wanted.queue and taken.key = wanted.unique_key),
+        stored as (
+            insert into {_tables.Messages} (queue, rank, due_at, shard, key, unique_key, header, payload)
+            select s.queue, s.rank, {DueAt}, s.shard, s.key, s.unique_key, s.header, s.payload from sent as s left join chosen on chosen.place = s.place
+            where s.unique_key is null or chosen.place is not null
+            order by s.place)
+        select count(*) from advanced
+        """;
+
+    // A process that starts is a new producer; those that have long been silent go with the next that comes. Skipping locked ones keeps two that come at once from waiting for each other.
+    private string MakeFindNumber() =>
+        $"""
+        with silent as materialized (
+            select ctid from {_tables.Producers}
+            where seen_at < now() - interval '30 days' and (node, epoch, lane) <> ($1, $2, $3) limit 1000 for update skip locked),
+        forgotten as (delete from {_tables.Producers} where ctid in (select ctid from silent)),
+        made as (
+            insert into {_tables.Producers} (node, epoch, lane, number, seen_at) values ($1, $2, $3, 0, now())
+            on conflict (node, epoch, lane) do nothing returning number)
+        select number from made union all select number from {_tables.Producers} where node = $1 and epoch = $2 and lane = $3
+        """;
+}

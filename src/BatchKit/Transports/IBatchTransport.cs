@@ -13,7 +13,7 @@ public interface IBatchTransport
     /// until the returned task has ended; who keeps bytes for longer copies them. What a failed send left unacknowledged is sent again, unchanged,
     /// before anything newer. It may write to the same buffer, open scopes and flush; what it writes goes behind what is under way.
     /// </remarks>
-    /// <param name="batches">At least one batch; numbers rise.</param>
+    /// <param name="batches">At least one batch. Dispatch sends those of one producer, an outbox those of several; each producer's numbers rise.</param>
     /// <param name="cancellationToken">Cancelled when the send takes too long or the buffer's drain limit has passed.</param>
     /// <exception cref="BatchSendException">Some batches were acknowledged, or some are refused for good. Any other exception means that none was
     /// acknowledged and all may be sent again.</exception>

@@ -47,8 +47,14 @@ public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable
         try
         {
             ObjectDisposedException.ThrowIf(_isDisposed, this);
-            FrameWriter.Write(_frame, batches.Span);
-            await Receiver.ReceiveAsync(_frame.WrittenMemory, cancellationToken).ConfigureAwait(false);
+            for (var left = batches; !left.IsEmpty;)
+            {
+                var count = CountOfOneProducer(left.Span);
+                _frame.ResetWrittenCount();
+                FrameWriter.Write(_frame, left.Span[..count]);
+                await Receiver.ReceiveAsync(_frame.WrittenMemory, cancellationToken).ConfigureAwait(false);
+                left = left[count..];
+            }
         }
         finally
         {
@@ -66,5 +72,14 @@ public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable
         await _turn.WaitAsync().ConfigureAwait(false);
         _isDisposed = true;
         _turn.Release();
+    }
+
+    // A frame has one producer; a send of an outbox may have several.
+    private static int CountOfOneProducer(ReadOnlySpan<MessageBatch> batches)
+    {
+        var count = 1;
+        while (count < batches.Length && batches[count].Producer == batches[0].Producer)
+            count++;
+        return count;
     }
 }

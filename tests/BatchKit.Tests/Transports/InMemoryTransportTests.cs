@@ -35,6 +35,21 @@ public sealed class InMemoryTransportTests : TransportSpecification.TransportSpe
     }
 
     [Fact]
+    public async Task A_send_may_have_batches_of_several_producers()
+    {
+        var (first, second) = (Some.Producer(), Some.Producer());
+        MessageBatch[] batches =
+        [
+            Some.Batch(Connection(), first, 7, "a"), Some.Batch(Connection(), first, 8, "b"), Some.Batch(Connection(), second, 1, "c"), Some.Batch(Connection(), first, 9, "d"),
+        ];
+
+        await SendAsync(batches);
+        await SendAsync(batches);
+
+        Assert.Equal(["a", "b", "c", "d"], Collected.Texts);
+    }
+
+    [Fact]
     public async Task Disposing_waits_for_the_send_under_way()
     {
         var stalled = NextHop.Stall();

@@ -46,4 +46,16 @@ internal static partial class Log
 
     [LoggerMessage(2645, LogLevel.Error, "{Messages} messages of queue {Queue} failed {MaxAttempts} times or more and hold up their keys; they are tried again every {Pause}.")]
     public static partial void KeysBlocked(ILogger logger, string queue, int messages, int maxAttempts, TimeSpan pause);
+
+    [LoggerMessage(2660, LogLevel.Warning, "Outbox {Outbox} could not send on {Batches} batches; attempt {Attempts} failed, the next is in {Delay}.")]
+    public static partial void SendingOnFailed(ILogger logger, string outbox, int batches, int attempts, TimeSpan delay, Exception exception);
+
+    [LoggerMessage(2661, LogLevel.Information, "Outbox {Outbox} sends on again, after {Failures} failed attempts.")]
+    public static partial void SendingOnAgain(ILogger logger, string outbox, int failures);
+
+    [LoggerMessage(2662, LogLevel.Error, "Outbox {Outbox}: {Batches} batches were refused for good; their rows are in the dead table.")]
+    public static partial void StoredBatchesRefused(ILogger logger, string outbox, int batches, Exception exception);
+
+    [LoggerMessage(2663, LogLevel.Error, "Outbox {Outbox}: row {Id} holds no frame, and is in the dead table: {Reason}")]
+    public static partial void StoredFrameMalformed(ILogger logger, string outbox, long id, string reason);
 }

@@ -25,6 +25,10 @@ public sealed class PostgresOutboxOptions : IValidatableObject
     [Range(1, 10_000)]
     public int BatchSize { get; set; } = 100;
 
+    /// <summary>The longest that one send of the inner transport may take; 10 s by default. Then it is cancelled, and made again after a pause.</summary>
+    [TimeSpanRange("00:00:00.100", "01:00:00")]
+    public TimeSpan SendTimeout { get; set; } = TimeSpan.FromSeconds(10);
+
     /// <summary>How long a process that was killed keeps others from sending on; 10 s by default.</summary>
     [TimeSpanRange("00:00:01", "01:00:00")]
     public TimeSpan ClaimTimeLimit { get; set; } = TimeSpan.FromSeconds(10);

@@ -3,17 +3,14 @@ using BatchKit.Transports;
 namespace BatchKit.Postgres.Frames;
 
 /// <summary>Hands the frames of a queue, in order, to the next transport: the way back from rows to batches.</summary>
-/// <remarks>One batch at a time, because a receiver takes a frame at a time, and the handler whose claim was lost may not have ended when the next one begins.</remarks>
+/// <remarks>One batch at a time, because a receiver takes a frame at a time.</remarks>
 internal sealed class FrameHandler(BatchReceiver receiver) : IQueueHandler
 {
-    // Guards the task behind which the next batch waits.
-    private readonly Lock _gate = new();
-    private Task _earlier = Task.CompletedTask;
+    private readonly HandlerTurns _turns = new();
 
     public async ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
     {
-        var ended = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
-        var earlier = Join(ended.Task);
+        var (earlier, ended) = _turns.Join();
         var next = 0;
         try
         {
@@ -30,16 +27,6 @@ internal sealed class FrameHandler(BatchReceiver receiver) : IQueueHandler
         finally
         {
             ended.SetResult();
-        }
-    }
-
-    private Task Join(Task ended)
-    {
-        lock (_gate)
-        {
-            var earlier = _earlier;
-            _earlier = Task.WhenAll(earlier, ended);
-            return earlier;
         }
     }
 

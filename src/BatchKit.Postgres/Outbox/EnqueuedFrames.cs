@@ -1,0 +1,73 @@
+using System.Buffers;
+using System.Runtime.InteropServices;
+using System.Security.Cryptography;
+using BatchKit.Transports;
+
+namespace BatchKit.Postgres.Outbox;
+
+/// <summary>Makes the frames of one enqueue: a producer of its own, batches that the next hop takes whole, and as few rows as read well.</summary>
+internal static class EnqueuedFrames
+{
+    // What a buffer seals at by default.
+    private const int MaxBatchBytes = 64 * 1024;
+
+    // Far below what a reader of frames takes.
+    private const int MaxFrameBytes = 8 * 1024 * 1024;
+
+    // A length in front of each message.
+    private const int MessageOverheadBytes = 5;
+
+    public static byte[][] Make(OutputHandle handle, ReadOnlySpan<BatchMessage> messages, int node, int maxMessageBytes)
+    {
+        var batches = Cut(handle, messages, new ProducerId(node, MakeEpoch(), Lane: 0), Math.Min(MaxBatchBytes, maxMessageBytes));
+        var frames = new List<byte[]>();
+        var first = 0;
+        var bytes = 0L;
+        for (var index = 0; index < batches.Count; index++)
+        {
+            bytes += batches[index].Payload.Length;
+            if (index + 1 < batches.Count && bytes + batches[index + 1].Payload.Length <= MaxFrameBytes)
+                continue;
+            frames.Add(Encode(CollectionsMarshal.AsSpan(batches)[first..(index + 1)]));
+            (first, bytes) = (index + 1, 0);
+        }
+
+        return [.. frames];
+    }
+
+    private static List<MessageBatch> Cut(OutputHandle handle, ReadOnlySpan<BatchMessage> messages, ProducerId producer, int maxBytes)
+    {
+        var batches = new List<MessageBatch>();
+        var first = 0;
+        var bytes = 0L;
+        for (var index = 0; index < messages.Length; index++)
+        {
+            var messageBytes = Measure(handle, messages[index]);
+            if (index > first && bytes + messageBytes > maxBytes)
+            {
+                batches.Add(MessageBatch.Create(handle, producer, batches.Count + 1, messages[first..index]));
+                (first, bytes) = (index, 0);
+            }
+
+            bytes += messageBytes;
+        }
+
+        batches.Add(MessageBatch.Create(handle, producer, batches.Count + 1, messages[first..]));
+        return batches;
+    }
+
+    // A header's size is what a frame takes more with it.
+    private static long Measure(OutputHandle handle, BatchMessage message) => MessageOverheadBytes + (long)message.Payload.Length + (message.Header is null
+        ? 0
+        : FrameWriter.Measure([MessageBatch.Create(handle, producer: default, number: 1, new BatchMessage(ReadOnlyMemory<byte>.Empty, message.Header))]));
+
+    private static byte[] Encode(ReadOnlySpan<MessageBatch> batches)
+    {
+        var frame = new ArrayBufferWriter<byte>(FrameWriter.Measure(batches));
+        FrameWriter.Write(frame, batches);
+        return frame.WrittenSpan.ToArray();
+    }
+
+    // Drawn like a buffer's, for each call.
+    private static long MakeEpoch() => MemoryMarshal.Read<long>(RandomNumberGenerator.GetBytes(sizeof(long)));
+}

@@ -79,9 +79,9 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
     {
         lock (_lock)
         {
+            // An empty one too: handlers add to the list while the exchange that got this one is under way, and would be taken for settled by it.
             var handled = _handled;
-            if (handled.Count > 0)
-                _handled = [];
+            _handled = [];
             return handled;
         }
     }

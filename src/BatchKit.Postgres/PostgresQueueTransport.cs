@@ -25,6 +25,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     private readonly SendReader _reader;
     private readonly QueueInsert _insert;
     private readonly QueueNotifier _notifier;
+    private volatile bool _isDisposed;
 
     /// <summary>Makes a transport; it does not connect yet.</summary>
     /// <param name="dataSource">The database; the caller's to dispose, after this.</param>
@@ -60,8 +61,10 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     /// <summary>Inserts the batches' messages, and completes when they are committed.</summary>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>
     /// <exception cref="IOException">The server can't be reached, or did not commit; the cause is the inner exception.</exception>
+    /// <exception cref="ObjectDisposedException">It was disposed.</exception>
     public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
+        ObjectDisposedException.ThrowIf(_isDisposed, this);
         cancellationToken.ThrowIfCancellationRequested();
         var report = new SendReport(batches.Length);
         using var deadline = new CancellationTokenSource(_options.CommandTimeout, _timeProvider);
@@ -80,7 +83,11 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     }
 
     /// <summary>Sends the notifications that are due. Dispose the buffer first: what is being sent fails.</summary>
-    public ValueTask DisposeAsync() => _notifier.DisposeAsync();
+    public ValueTask DisposeAsync()
+    {
+        _isDisposed = true;
+        return _notifier.DisposeAsync();
+    }
 
     /// <summary>Why it cannot send now, or null when it can; asks the server to find out.</summary>
     internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)

@@ -14,6 +14,8 @@ namespace WorldTicks.Hosting;
 /// <summary>Puts the program together.</summary>
 internal static class TicksApplication
 {
+    private const int WeatherConcurrency = 2;
+
     public static IHost Build(TicksOptions options)
     {
         var builder = Host.CreateEmptyApplicationBuilder(new HostApplicationBuilderSettings());
@@ -78,6 +80,8 @@ internal static class TicksApplication
         {
             Set(receiver, options);
             receiver.Shards = TaskQueues.WeatherShards;
+            // Each busy batch holds a connection, and the weather is a small part of the work.
+            receiver.Concurrency = Math.Min(options.Concurrency, WeatherConcurrency);
         });
         if (!options.IsWorld)
             services.AddSingleton<ITicksRun, WorkerRun>();

@@ -33,9 +33,9 @@ internal sealed class TicksOptions
 
     public string WorkerName { get; set; } = $"{Environment.MachineName}-{Environment.ProcessId}";
 
-    public int Concurrency { get; set; } = 4;
+    public int Concurrency { get; set; } = 8;
 
-    public int BatchSize { get; set; } = 20;
+    public int BatchSize { get; set; } = 50;
 
     public TimeSpan HandlerTime { get; set; } = TimeSpan.FromMilliseconds(2);
 

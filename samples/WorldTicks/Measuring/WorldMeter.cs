@@ -10,20 +10,30 @@ namespace WorldTicks.Measuring;
 internal sealed class WorldMeter(
     GameWorld world, OutputBuffer output, PostgresQueueAdmin admin, LedgerReader reader, TaskTally tally, TicksServer server, TicksClock clock)
 {
+    // What may die between the count and the list.
+    private const int MostNewDead = 1000;
+
     private static readonly string[] Queues = [TaskQueues.Npc, TaskQueues.Weather];
 
-    private long _deadBefore;
+    private long _allDead;
+    private long _ownDead;
     private WorldSnapshot _last = new() { At = TimeSpan.Zero };
 
-    /// <summary>Says what is there before the world begins: it belongs to others.</summary>
+    /// <summary>Looks at what is there before the world begins: it is not this world's.</summary>
     /// <returns>How many tasks wait or are held by workers.</returns>
-    /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
+    /// <exception cref="TicksStartException">The server went away.</exception>
     public async Task<long> BeginAsync(CancellationToken cancellationToken)
     {
-        var before = await CountAsync(_last, cancellationToken);
-        _deadBefore = before.Dead;
-        await reader.ForgetOldAsync(world.Run, cancellationToken);
-        return before.Open;
+        try
+        {
+            var before = await CountAsync(_last, cancellationToken);
+            await reader.ForgetOldAsync(world.Run, cancellationToken);
+            return before.Open;
+        }
+        catch (Exception exception) when (exception is NpgsqlException or TimeoutException or IOException)
+        {
+            throw new TicksStartException(server.Explain(exception));
+        }
     }
 
     /// <summary>Reads all; what the server does not tell now is as it was, and <see cref="WorldSnapshot.Fault"/> says why.</summary>
@@ -86,8 +96,25 @@ internal sealed class WorldMeter(
             Ready = counts.Sum(queue => queue.Ready),
             Delayed = counts.Sum(queue => queue.Delayed),
             Claimed = counts.Sum(queue => queue.Claimed),
-            Dead = Math.Max(0, counts.Sum(queue => queue.Dead) - _deadBefore),
+            Dead = await CountDeadAsync(counts, cancellationToken),
             OldestAge = counts.Max(queue => queue.OldestAge),
         };
+    }
+
+    // Other worlds' dead stay in the tables for days: whose they are is read from them, when there are more or fewer than before.
+    private async Task<long> CountDeadAsync(QueueCounts[] counts, CancellationToken cancellationToken)
+    {
+        var all = counts.Sum(queue => queue.Dead);
+        if (all == _allDead)
+            return _ownDead;
+        var own = 0;
+        foreach (var queue in counts.Where(queue => queue.Dead > 0))
+        {
+            var dead = await admin.ListDeadAsync(queue.Queue, (int)Math.Min(queue.Dead + MostNewDead, int.MaxValue), cancellationToken);
+            own += dead.Count(message => WorldTask.TryRead(message.Payload.Span, out var task) && task.Run == world.Run);
+        }
+
+        (_allDead, _ownDead) = (all, own);
+        return own;
     }
 }

@@ -1,9 +1,10 @@
 using Microsoft.Extensions.Hosting;
+using WorldTicks.Hosting;
 
 namespace WorldTicks.Measuring;
 
 /// <summary>Reads all counters four times a second, for the view and for the end of the run.</summary>
-internal sealed class WorldWatch(WorldMeter meter) : BackgroundService
+internal sealed class WorldWatch(WorldMeter meter, TicksEventLog events) : BackgroundService
 {
     private const int LooksPerSecond = 4;
 
@@ -13,6 +14,15 @@ internal sealed class WorldWatch(WorldMeter meter) : BackgroundService
 
     /// <summary>The last second, as it was last looked at.</summary>
     public WorldReading Reading => _reading;
+
+    /// <exception cref="TicksStartException">The server went away.</exception>
+    public override async Task StartAsync(CancellationToken cancellationToken)
+    {
+        var open = await meter.BeginAsync(cancellationToken);
+        if (open > 0)
+            events.Add($"{open:N0} tasks of an earlier world are open; workers run them too.");
+        await base.StartAsync(cancellationToken);
+    }
 
     protected override async Task ExecuteAsync(CancellationToken stoppingToken)
     {

@@ -9,7 +9,7 @@ namespace WorldTicks.Working;
 internal sealed class TaskHandler(TaskRunner runner, ReportWriter reports, WorkerMeter meter) : IQueueHandler
 {
     // Not each by itself, which would cost a round trip a task, and not the whole batch: what a killed worker had not written down is run again.
-    private const int ReportEvery = 10;
+    private const int ReportEvery = 25;
 
     public async ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
     {

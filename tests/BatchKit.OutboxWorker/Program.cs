@@ -1,0 +1,4 @@
+using BatchKit.OutboxWorker;
+using BatchKit.TestServers.OutboxWorker;
+
+return await WorkerProgram.RunAsync(OutboxWorkerSettings.Parse(args));

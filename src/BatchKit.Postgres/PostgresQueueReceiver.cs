@@ -111,13 +111,15 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     {
         var worker = $"{Environment.MachineName}:{Environment.ProcessId}";
         IClaimStore store = queue.Shards == 0 ? new ClaimStore(_tables, queue, _options, worker) : new ShardStore(_tables, queue, _options, worker, _logger);
-        using var parts = new ReceiverParts(_dataSource, _options, store, _counters, _health, _stop, _timeProvider, _logger);
-        _parts = parts;
-        _health.Started();
-        Log.Receiving(_logger, _options.Queue, _options.Concurrency);
-        WarnOfSmallPool();
-        _triedOnce.TrySetResult();
-        await new ReceiverSession(parts, _handler, _tables, queue).RunAsync().ConfigureAwait(false);
+        var parts = _parts = new ReceiverParts(_dataSource, _options, store, _counters, _health, _stop, _timeProvider, _logger);
+        await using (parts.ConfigureAwait(false))
+        {
+            _health.Started();
+            Log.Receiving(_logger, _options.Queue, _options.Concurrency);
+            WarnOfSmallPool();
+            _triedOnce.TrySetResult();
+            await new ReceiverSession(parts, _handler, _tables, queue).RunAsync().ConfigureAwait(false);
+        }
     }
 
     private void WarnOfSmallPool()

@@ -5,7 +5,7 @@ namespace BatchKit.Postgres.Receiving;
 
 /// <summary>What the tasks of one receiver share.</summary>
 internal sealed class ReceiverParts(
-    NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IClaimStore store, ReceiverCounters counters, ReceiverHealth health, StopPhases stop, TimeProvider timeProvider, ILogger logger) : IDisposable
+    NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IClaimStore store, ReceiverCounters counters, ReceiverHealth health, StopPhases stop, TimeProvider timeProvider, ILogger logger) : IAsyncDisposable
 {
     public NpgsqlDataSource DataSource { get; } = dataSource;
 
@@ -31,8 +31,7 @@ internal sealed class ReceiverParts(
 
     public Alarm UpkeepAlarm { get; } = new(timeProvider);
 
-    /// <summary>Upkeep and renewal take turns, so that they need one connection beside the workers' and the listener's.</summary>
-    public SemaphoreSlim CareConnection { get; } = new(initialCount: 1);
+    public CareConnection CareConnection { get; } = new(dataSource);
 
-    public void Dispose() => CareConnection.Dispose();
+    public ValueTask DisposeAsync() => CareConnection.DisposeAsync();
 }

@@ -26,14 +26,14 @@ internal sealed class Renewal(ReceiverParts parts)
                 (failures, pause) = (0, parts.Options.ClaimTimeLimit / RenewalsPerLimit);
                 parts.Health.Succeeded(this);
             }
-            catch (Exception exception) when (!settled.IsCancellationRequested)
+            catch (Exception) when (settled.IsCancellationRequested)
+            {
+                break;
+            }
+            catch (Exception exception)
             {
                 parts.Health.Failed(this, exception);
                 pause = Least(_schedule.DelayAfter(++failures, Random.Shared), LeastLeft(held));
-            }
-            catch (OperationCanceledException)
-            {
-                break;
             }
         }
 
@@ -66,28 +66,14 @@ internal sealed class Renewal(ReceiverParts parts)
         using var limit = new CancellationTokenSource(LeastLeft(held), parts.TimeProvider);
         using var cutShort = limit.Token.Register(static ending => ((CancellationTokenSource)ending!).Cancel(), ending);
         var renewedAt = parts.TimeProvider.GetTimestamp();
-        var ended = await AskAsync(held, ending.Token).ConfigureAwait(false);
+        var claims = held.ConvertAll(static held => held.Claim);
+        var ended = await parts.CareConnection.UseAsync((connection, token) => parts.Store.RenewAsync(connection, claims, token), ending.Token).ConfigureAwait(false);
         foreach (var claim in held)
         {
             if (!ended.Contains(claim.Claim))
                 claim.RenewedAt = renewedAt;
             else if (!claim.IsSettling)
                 await LoseAsync(claim, "it had ended, and its messages are another worker's").ConfigureAwait(false);
-        }
-    }
-
-    private async Task<IReadOnlyList<Claim>> AskAsync(List<HeldClaim> held, CancellationToken cancellationToken)
-    {
-        await parts.CareConnection.WaitAsync(cancellationToken).ConfigureAwait(false);
-        try
-        {
-            var connection = await parts.DataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
-            await using (connection.ConfigureAwait(false))
-                return await parts.Store.RenewAsync(connection, [.. held.Select(static claim => claim.Claim)], cancellationToken).ConfigureAwait(false);
-        }
-        finally
-        {
-            parts.CareConnection.Release();
         }
     }
 

@@ -5,7 +5,7 @@ namespace BatchKit.Postgres.Receiving;
 /// <summary>What is wrong with the server, for a person, and whether the pool's connections are still good for anything.</summary>
 internal static class ServerFault
 {
-    // The listener, and upkeep or renewal, have one each beside the workers.
+    // One for the listener, and one for upkeep and renewal, which take turns.
     private const int OtherConnections = 2;
 
     public static int PoolSizeFor(PostgresQueueReceiverOptions options) => (options.Prefetch > 0 ? 1 : options.Concurrency) + OtherConnections;

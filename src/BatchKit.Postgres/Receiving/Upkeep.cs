@@ -23,7 +23,7 @@ internal sealed class Upkeep(ReceiverParts parts)
                 failures = 0;
                 parts.Health.Succeeded(this);
             }
-            catch (OperationCanceledException) when (parts.Stop.Stopping.IsCancellationRequested)
+            catch (Exception) when (parts.Stop.Stopping.IsCancellationRequested)
             {
                 break;
             }
@@ -41,7 +41,7 @@ internal sealed class Upkeep(ReceiverParts parts)
 
     private async Task<TimeSpan> LookAsync()
     {
-        var report = await CareAsync().ConfigureAwait(false);
+        var report = await parts.CareConnection.UseAsync(parts.Store.UpkeepAsync, parts.Stop.Stopping).ConfigureAwait(false);
         if (report.Returned + report.Buried > 0)
         {
             parts.Counters.Buried(report.Buried);
@@ -52,21 +52,5 @@ internal sealed class Upkeep(ReceiverParts parts)
             parts.Signal.Wake();
         var pause = report.NextDue is { } due && due < parts.Options.PollInterval ? due : parts.Options.PollInterval;
         return pause > LeastPause ? pause : LeastPause;
-    }
-
-    private async Task<UpkeepReport> CareAsync()
-    {
-        var stopping = parts.Stop.Stopping;
-        await parts.CareConnection.WaitAsync(stopping).ConfigureAwait(false);
-        try
-        {
-            var connection = await parts.DataSource.OpenConnectionAsync(stopping).ConfigureAwait(false);
-            await using (connection.ConfigureAwait(false))
-                return await parts.Store.UpkeepAsync(connection, stopping).ConfigureAwait(false);
-        }
-        finally
-        {
-            parts.CareConnection.Release();
-        }
     }
 }

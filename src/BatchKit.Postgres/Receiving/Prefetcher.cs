@@ -70,7 +70,8 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
 
     private void MakeReady(HeldClaim held)
     {
-        _mayHaveWork |= held.Claim.HasMore;
+        if (held.Claim.HasMore)
+            _mayHaveWork = true;
         Count(held.Claim.Batch.Count);
         _ready.Writer.TryWrite(held);
     }

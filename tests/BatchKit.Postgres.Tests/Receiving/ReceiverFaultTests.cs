@@ -1,0 +1,107 @@
+using BatchKit.TestServers.Postgres;
+using BatchKit.TransportSpecification.Support;
+using Microsoft.Extensions.Logging;
+using Npgsql;
+
+namespace BatchKit.Postgres.Tests.Receiving;
+
+public sealed class ReceiverFaultTests(PostgresFixture fixture)
+{
+    [Fact]
+    public async Task Another_number_of_shards_is_a_fault_that_names_the_setting()
+    {
+        await using var scene = await ReceiverScene.OpenAsync(fixture, new ScriptedHandler(), static options => options.Shards = 8);
+
+        await scene.StartAsync();
+
+        Assert.Equal("Shards is 8, but queue tasks was created with 0: set it to 0, or use another queue.", scene.Receiver.Fault);
+        Assert.Equal(1, scene.Log.Count(2623));
+    }
+
+    [Fact]
+    public async Task A_server_that_is_down_at_the_start_is_tried_until_it_is_up()
+    {
+        RequiredServer.SkipWhen(PostgresServer.WhyNotInstalled);
+        await using var server = await PostgresServer.StartOwnAsync();
+        await using var dataSource = NpgsqlDataSource.Create(server.ConnectionString);
+        var options = new PostgresQueueReceiverOptions { Queue = "tasks", Concurrency = 2, ReconnectDelay = TimeSpan.FromMilliseconds(50), MaxReconnectDelay = TimeSpan.FromMilliseconds(200) };
+        var log = new LogCollector();
+        await server.StopAsync();
+        await using var receiver = new PostgresQueueReceiver(dataSource, options, new ScriptedHandler(), timeProvider: null, new Logger<PostgresQueueReceiver>(log));
+
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        var fault = receiver.Fault;
+        await server.StartAsync();
+        await log.WaitForAsync(2620);
+
+        Assert.NotNull(fault);
+        Assert.Null(receiver.Fault);
+        Assert.Equal(1, log.Count(2621));
+        Assert.Equal(1, log.Count(2622));
+    }
+
+    [Fact]
+    public async Task A_restart_under_load_is_logged_once_and_loses_nothing()
+    {
+        RequiredServer.SkipWhen(PostgresServer.WhyNotInstalled);
+        await using var server = await PostgresServer.StartOwnAsync();
+        await using var dataSource = NpgsqlDataSource.Create(server.ConnectionString);
+        var options = new PostgresQueueReceiverOptions
+        {
+            Queue = "tasks", BatchSize = 1, Concurrency = 4, ReconnectDelay = TimeSpan.FromMilliseconds(50), MaxReconnectDelay = TimeSpan.FromMilliseconds(200), ClaimTimeLimit = TimeSpan.FromSeconds(5),
+        };
+        var log = new LogCollector();
+        var handler = new ScriptedHandler(static (_, token) => new ValueTask(Task.Delay(TimeSpan.FromMilliseconds(2), token)));
+        await PostgresSchema.EnsureSchemaAsync(dataSource);
+        await ExecuteAsync(dataSource, "insert into batchkit.queues (name) values ('tasks')");
+        await ExecuteAsync(dataSource, "insert into batchkit.messages (queue, payload) select 1, convert_to(number::text, 'UTF8') from generate_series(1, 1000) as number");
+        await using var receiver = new PostgresQueueReceiver(dataSource, options, handler, timeProvider: null, new Logger<PostgresQueueReceiver>(log));
+
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        await handler.WaitForAsync(100);
+        await server.KillAsync();
+        await log.WaitForAsync(2621);
+        await server.StartAsync();
+        await log.WaitForAsync(2622);
+        // What was under way at the kill is handled again.
+        while (DistinctOf(handler) < 1000)
+            await handler.WaitForAsync(handler.Handled.Count + 1);
+
+        Assert.Equal(1, log.Count(2621));
+    }
+
+    [Fact]
+    public async Task A_pool_that_is_too_small_is_named_with_the_size_needed()
+    {
+        var server = await fixture.GetAsync();
+        await using var small = NpgsqlDataSource.Create(server.ConnectionString + ";Maximum Pool Size=3;Timeout=1");
+        await using var scene = await ReceiverScene.OpenAsync(fixture, new ScriptedHandler(), static options => options.Concurrency = 5, small);
+        await using var first = await small.OpenConnectionAsync();
+        await using var second = await small.OpenConnectionAsync();
+        await using var third = await small.OpenConnectionAsync();
+
+        await scene.StartAsync();
+
+        Assert.Contains("Concurrency 5 this receiver needs 7", scene.Receiver.Fault, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_pool_that_is_too_small_is_warned_of_at_the_start()
+    {
+        var server = await fixture.GetAsync();
+        await using var small = NpgsqlDataSource.Create(server.ConnectionString + ";Maximum Pool Size=6");
+        await using var scene = await ReceiverScene.OpenAsync(fixture, new ScriptedHandler(), static options => options.Concurrency = 5, small);
+
+        await scene.StartAsync();
+
+        Assert.Contains("The pool has 6 connections; the receiver of queue tasks needs 7.", scene.Log.Text, StringComparison.Ordinal);
+    }
+
+    private static int DistinctOf(ScriptedHandler handler) => handler.Handled.Select(static text => text.Split(':')[0]).Distinct().Count();
+
+    private static async Task ExecuteAsync(NpgsqlDataSource dataSource, string sql)
+    {
+        await using var command = dataSource.CreateCommand(sql);
+        await command.ExecuteNonQueryAsync();
+    }
+}

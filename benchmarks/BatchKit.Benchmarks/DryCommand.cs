@@ -6,6 +6,7 @@ using BatchKit.Benchmarks.Fanout;
 using BatchKit.Benchmarks.Gates;
 using BatchKit.Benchmarks.Measuring;
 using BatchKit.Benchmarks.Publish;
+using BatchKit.Benchmarks.Rhythm;
 using BatchKit.TestServers.RabbitMQ;
 using BenchmarkDotNet.Running;
 
@@ -32,6 +33,7 @@ internal static class DryCommand
         [nameof(BroadcastBenchmarks)] => RunOnce(name, new BroadcastBenchmarks { Sizes = [100] }, Machine.WhyUnfit),
         [nameof(PlayhouseBenchmarks)] => RunOnce(name, new PlayhouseBenchmarks { LongRunDuration = TimeSpan.FromSeconds(1) }, Machine.WhyUnfit),
         [nameof(MqttBenchmarks)] => RunOnce(name, new MqttBenchmarks { IsShort = true }, MqttBenchmarks.WhyUnfit),
+        [nameof(RhythmBenchmarks)] => RunOnce(name, new RhythmBenchmarks { IsShort = true }, RhythmBenchmarks.WhyUnfit),
         _ => RunClasses(suite.Classes),
     };
 

@@ -2,6 +2,7 @@ using BatchKit.Benchmarks.Echo;
 using BatchKit.Benchmarks.Fanout;
 using BatchKit.Benchmarks.Gates;
 using BatchKit.Benchmarks.Publish;
+using BatchKit.Benchmarks.Rhythm;
 
 namespace BatchKit.Benchmarks;
 
@@ -13,6 +14,7 @@ internal static class SuiteRunners
         [nameof(BroadcastBenchmarks)] => new BroadcastBenchmarks(),
         [nameof(PlayhouseBenchmarks)] => new PlayhouseBenchmarks(),
         [nameof(MqttBenchmarks)] => new MqttBenchmarks(),
+        [nameof(RhythmBenchmarks)] => new RhythmBenchmarks(),
         _ => new BenchmarkDotNetRunner(),
     };
 }

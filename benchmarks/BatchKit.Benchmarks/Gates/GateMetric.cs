@@ -35,4 +35,7 @@ internal enum GateMetric
 
     /// <summary>Messages that did not come.</summary>
     Lost = 10,
+
+    /// <summary>Statements a second that a server runs.</summary>
+    Statements = 11,
 }

@@ -47,6 +47,18 @@ internal static unsafe partial class Libc
         _ = SetOption(socket, TcpLevel, QuickAcknowledge, &isOn, sizeof(int));
     }
 
+    /// <summary>Sleeps for less than a millisecond too, which <see cref="Thread.Sleep(TimeSpan)"/> does not.</summary>
+    public static void Sleep(TimeSpan time)
+    {
+        // A timespec on 64 bits.
+        var request = stackalloc long[] { time.Ticks / TimeSpan.TicksPerSecond, (long)TimeSpan.FromTicks(time.Ticks % TimeSpan.TicksPerSecond).TotalNanoseconds };
+        _ = NanoSleep(request, null);
+    }
+
+    [LibraryImport("libc", EntryPoint = "nanosleep")]
+    [DefaultDllImportSearchPaths(DllImportSearchPath.SafeDirectories)]
+    private static partial int NanoSleep(long* request, long* left);
+
     [LibraryImport("libc", EntryPoint = "epoll_create1", SetLastError = true)]
     [DefaultDllImportSearchPaths(DllImportSearchPath.SafeDirectories)]
     public static partial int EpollCreate(int flags);

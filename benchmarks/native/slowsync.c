@@ -1,4 +1,4 @@
-// Preloaded into a server: each fsync and fdatasync takes a millisecond more, as on a disk that is not this one.
+/* Preloaded into a server: each fsync and fdatasync takes a millisecond more, as many a disk in production does. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <time.h>
@@ -13,7 +13,7 @@ static void pause_first(void)
 static int call_next(const char *name, int file)
 {
     int (*next)(int);
-    // ISO C has no cast from an object's address to a function's; POSIX (dlsym) takes this way.
+    /* ISO C has no cast from an object's address to a function's; POSIX (dlsym) takes this way. */
     *(void **)&next = dlsym(RTLD_NEXT, name);
     return next(file);
 }

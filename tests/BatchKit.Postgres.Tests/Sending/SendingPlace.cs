@@ -53,6 +53,27 @@ internal sealed class SendingPlace : IAsyncDisposable
     /// <summary>What a send that fails in part says.</summary>
     public async Task<BatchSendException> FailAsync(params MessageBatch[] batches) => await Assert.ThrowsAsync<BatchSendException>(() => SendAsync(batches));
 
+    /// <summary>What a send of one batch that is not taken at all says.</summary>
+    public Task<IOException> FailSendAsync(long number, string text) => Assert.ThrowsAsync<IOException>(() => SendAsync(Batch("tasks", number, text)));
+
+    /// <summary>Sends one batch as dispatch does: unchanged, until it is taken.</summary>
+    public async Task RetrySendAsync(long number, string text)
+    {
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        while (true)
+        {
+            try
+            {
+                await SendAsync(Batch("tasks", number, text));
+                return;
+            }
+            catch (IOException) when (!deadline.IsCancellationRequested)
+            {
+                await Task.Delay(TimeSpan.FromMilliseconds(5), TestContext.Current.CancellationToken);
+            }
+        }
+    }
+
     /// <summary>All rows, in the order of their numbers.</summary>
     public async Task<IReadOnlyList<StoredRow>> RowsAsync()
     {

@@ -1,0 +1,116 @@
+using BatchKit.Postgres.Schema;
+using BatchKit.Postgres.Sending;
+using BatchKit.TestServers.Postgres;
+using BatchKit.TransportSpecification.Support;
+using Npgsql;
+
+namespace BatchKit.Postgres.Tests.Sending;
+
+/// <summary>A queue is notified of at once, and then at most once an interval.</summary>
+public sealed class QueueNotifierTests(PostgresFixture postgres)
+{
+    private static readonly TimeSpan Interval = TimeSpan.FromMilliseconds(50);
+    private static readonly QueueEntry First = new(1, "first", 0);
+    private static readonly QueueEntry Second = new(2, "second", 0);
+
+    private readonly ManualTimeProvider _clock = new();
+
+    [Fact]
+    public async Task The_first_goes_at_once_and_a_burst_behind_it_once_at_the_end_of_the_interval()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        await using var listener = await ChannelListener.StartAsync(schema);
+        await using var notifier = Make(schema);
+
+        notifier.Notify(First);
+        Assert.Equal("1", await listener.NextAsync());
+        for (var send = 0; send < 100; send++)
+            notifier.Notify(First);
+        await _clock.WaitForTimersAsync();
+        _clock.Advance(Interval - TimeSpan.FromTicks(1));
+        Assert.Empty(await listener.DrainAsync());
+        _clock.Advance(TimeSpan.FromTicks(1));
+
+        Assert.Equal("1", await listener.NextAsync());
+        Assert.Empty(await listener.DrainAsync());
+    }
+
+    [Fact]
+    public async Task After_a_pause_the_next_goes_at_once_again()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        await using var listener = await ChannelListener.StartAsync(schema);
+        await using var notifier = Make(schema);
+
+        for (var send = 0; send < 3; send++)
+        {
+            notifier.Notify(First);
+            Assert.Equal("1", await listener.NextAsync());
+            _clock.Advance(Interval);
+        }
+    }
+
+    [Fact]
+    public async Task Queues_do_not_wait_for_each_other()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        await using var listener = await ChannelListener.StartAsync(schema);
+        await using var notifier = Make(schema);
+
+        notifier.Notify(First);
+        Assert.Equal("1", await listener.NextAsync());
+        notifier.Notify(First);
+        await _clock.WaitForTimersAsync();
+        _clock.Advance(Interval);
+        notifier.Notify(Second);
+
+        Assert.Equal(["1", "2"], new[] { await listener.NextAsync(), await listener.NextAsync() }.Order());
+    }
+
+    [Fact]
+    public async Task What_waits_goes_out_at_the_end()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        await using var listener = await ChannelListener.StartAsync(schema);
+        var notifier = Make(schema);
+        notifier.Notify(First);
+        Assert.Equal("1", await listener.NextAsync());
+        notifier.Notify(First);
+        await _clock.WaitForTimersAsync();
+
+        await notifier.DisposeAsync().WithinDeadline();
+        notifier.Notify(Second);
+
+        Assert.Equal(["1"], await listener.DrainAsync());
+    }
+
+    [Fact]
+    public async Task A_server_that_cannot_be_reached_costs_the_notification_only()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        await using var listener = await ChannelListener.StartAsync(schema);
+        var address = new NpgsqlConnectionStringBuilder(schema.DataSource.ConnectionString) { Port = 1 };
+        await using var nowhere = NpgsqlDataSource.Create(address);
+        var notifier = new QueueNotifier(nowhere, new Tables(schema.Name), Interval, _clock);
+
+        notifier.Notify(First);
+        notifier.Notify(Second);
+        await notifier.DisposeAsync().WithinDeadline();
+
+        Assert.Empty(await listener.DrainAsync());
+    }
+
+    [Fact]
+    public async Task A_send_to_one_queue_notifies_it_once_however_many_messages_it_has()
+    {
+        await using var place = await SendingPlace.MakeAsync(postgres, options => options.NotifyInterval = TimeSpan.FromMinutes(1));
+        await using var listener = await ChannelListener.StartAsync(place.Schema);
+
+        await place.SendAsync(place.Batch("a", 1, Some.Lines(500)), place.Batch("b", 2, Some.Lines(500)), place.Batch("a", 3, Some.Lines(500)));
+
+        Assert.Equal(["1", "2"], new[] { await listener.NextAsync(), await listener.NextAsync() }.Order());
+        Assert.Empty(await listener.DrainAsync());
+    }
+
+    private QueueNotifier Make(TestSchema schema) => new(schema.DataSource, new Tables(schema.Name), Interval, _clock);
+}

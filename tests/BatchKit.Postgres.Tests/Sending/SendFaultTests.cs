@@ -1,0 +1,161 @@
+using BatchKit.TransportSpecification.Support;
+using Npgsql;
+
+namespace BatchKit.Postgres.Tests.Sending;
+
+/// <summary>Whatever the server says no to is reported with its cause, and the same send succeeds when it says yes again.</summary>
+public sealed class SendFaultTests(PostgresFixture postgres)
+{
+    [Fact]
+    public async Task A_statement_timeout_of_the_server_is_reported_and_loses_nothing()
+    {
+        await using var place = SendingPlace.Make(await postgres.NewSchemaAsync(), settings: "Options=-c statement_timeout=1s");
+        await place.RetrySendAsync(1, "one");
+        IOException error;
+        await using (var rival = await place.Schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken))
+        await using (var transaction = await rival.BeginTransactionAsync(TestContext.Current.CancellationToken))
+        {
+            await LockProducersAsync(rival, place);
+            error = await place.FailSendAsync(2, "two");
+        }
+
+        Assert.Equal(PostgresErrorCodes.QueryCanceled, Assert.IsType<PostgresException>(error.InnerException).SqlState);
+        await SucceedAsync(place);
+    }
+
+    [Fact]
+    public async Task A_lock_timeout_is_reported_and_loses_nothing()
+    {
+        await using var place = SendingPlace.Make(await postgres.NewSchemaAsync(), settings: "Options=-c lock_timeout=100ms");
+        await place.RetrySendAsync(1, "one");
+        IOException error;
+        await using (var rival = await place.Schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken))
+        await using (var transaction = await rival.BeginTransactionAsync(TestContext.Current.CancellationToken))
+        {
+            await LockProducersAsync(rival, place);
+            error = await place.FailSendAsync(2, "two");
+        }
+
+        Assert.Equal(PostgresErrorCodes.LockNotAvailable, Assert.IsType<PostgresException>(error.InnerException).SqlState);
+        await SucceedAsync(place);
+    }
+
+    [Fact]
+    public async Task Our_own_time_limit_is_reported_by_name_and_loses_nothing()
+    {
+        await using var place = await SendingPlace.MakeAsync(postgres, options => options.CommandTimeout = TimeSpan.FromSeconds(1));
+        await place.RetrySendAsync(1, "one");
+        IOException error;
+        await using (var rival = await place.Schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken))
+        await using (var transaction = await rival.BeginTransactionAsync(TestContext.Current.CancellationToken))
+        {
+            await LockProducersAsync(rival, place);
+            error = await place.FailSendAsync(2, "two");
+        }
+
+        Assert.IsType<TimeoutException>(error.InnerException);
+        Assert.Contains(nameof(PostgresOptions.CommandTimeout), error.Message, StringComparison.Ordinal);
+        await SucceedAsync(place);
+    }
+
+    [Theory]
+    [InlineData("repeatable read")]
+    [InlineData("serializable")]
+    public async Task A_serialisation_failure_is_reported_and_loses_nothing(string isolation)
+    {
+        await using var place = SendingPlace.Make(await postgres.NewSchemaAsync(), settings: $"Options=-c default_transaction_isolation={isolation.Replace(" ", "\\ ", StringComparison.Ordinal)}");
+        await place.RetrySendAsync(1, "one");
+        await using var rival = await place.Schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
+        await using var transaction = await rival.BeginTransactionAsync(TestContext.Current.CancellationToken);
+        await using (var command = new NpgsqlCommand($"update {place.Schema.Quoted}.producers set seen_at = now()", rival))
+            await command.ExecuteNonQueryAsync(TestContext.Current.CancellationToken);
+
+        var sending = place.FailSendAsync(2, "two");
+        await place.WaitForLockedAsync();
+        await transaction.CommitAsync(TestContext.Current.CancellationToken);
+
+        Assert.Equal(PostgresErrorCodes.SerializationFailure, Assert.IsType<PostgresException>((await sending).InnerException).SqlState);
+        await SucceedAsync(place);
+    }
+
+    [Fact]
+    public async Task A_deadlock_is_reported_and_loses_nothing()
+    {
+        // The rival would wait a minute before it looks for a deadlock; so it is the send that finds it.
+        await using var place = SendingPlace.Make(await postgres.NewSchemaAsync(), settings: "Options=-c deadlock_timeout=50ms");
+        await place.RetrySendAsync(1, "one");
+        await using var rival = await place.Schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
+        await using var transaction = await rival.BeginTransactionAsync(TestContext.Current.CancellationToken);
+        await ExecuteAsync(rival, $"set deadlock_timeout = '1min'; insert into {place.Schema.Quoted}.unique_keys (queue, key) select id, 'taken' from {place.Schema.Quoted}.queues");
+
+        var failing = Assert.ThrowsAsync<IOException>(() => place.SendAsync(place.Batch("tasks", 2, Some.Message("two", QueueMessageHeader.Create(uniqueKey: "taken")))));
+        await place.WaitForLockedAsync();
+        var locking = LockProducersAsync(rival, place);
+        var error = await failing;
+        await locking;
+        await transaction.RollbackAsync(TestContext.Current.CancellationToken);
+
+        Assert.Equal(PostgresErrorCodes.DeadlockDetected, Assert.IsType<PostgresException>(error.InnerException).SqlState);
+        await place.SendAsync(place.Batch("tasks", 2, Some.Message("two", QueueMessageHeader.Create(uniqueKey: "taken"))));
+        Assert.Equal(["one", "two"], await place.TextsAsync());
+    }
+
+    [Fact]
+    public async Task Tables_that_were_dropped_are_made_again()
+    {
+        await using var place = await SendingPlace.MakeAsync(postgres);
+        await place.SendAsync(place.Batch("other", 1, "one"), place.Batch("tasks", 2, "two"));
+        await place.Schema.ExecuteAsync("drop schema {s} cascade");
+
+        await place.FailSendAsync(3, "three");
+        await place.SendAsync(place.Batch("tasks", 3, "three"));
+
+        Assert.Equal(["three"], await place.TextsAsync());
+    }
+
+    [Fact]
+    public async Task A_schema_of_a_later_version_is_reported()
+    {
+        await using var place = await SendingPlace.MakeAsync(postgres);
+        await PostgresSchema.EnsureSchemaAsync(place.Schema.DataSource, place.Schema.Name, TestContext.Current.CancellationToken);
+        await place.Schema.ExecuteAsync("update {s}.version set number = 4711");
+
+        var error = await place.FailSendAsync(1, "one");
+
+        Assert.Contains("4711", error.Message, StringComparison.Ordinal);
+        Assert.Contains("4711", await place.Transport.FindFaultAsync(TestContext.Current.CancellationToken), StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_send_that_is_cancelled_says_so_and_loses_nothing()
+    {
+        await using var place = await SendingPlace.MakeAsync(postgres);
+        await place.RetrySendAsync(1, "one");
+        await using (var rival = await place.Schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken))
+        await using (var transaction = await rival.BeginTransactionAsync(TestContext.Current.CancellationToken))
+        {
+            await LockProducersAsync(rival, place);
+            using var cancelling = new CancellationTokenSource();
+            var sending = place.Transport.SendAsync(new[] { place.Batch("tasks", 2, "two") }, cancelling.Token).AsTask();
+            await place.WaitForLockedAsync();
+            await cancelling.CancelAsync();
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => sending.WithinDeadline());
+        }
+
+        await SucceedAsync(place);
+    }
+
+    private static async Task SucceedAsync(SendingPlace place)
+    {
+        await place.RetrySendAsync(2, "two");
+        Assert.Equal(["one", "two"], await place.TextsAsync());
+    }
+
+    private static Task LockProducersAsync(NpgsqlConnection connection, SendingPlace place) => ExecuteAsync(connection, $"select from {place.Schema.Quoted}.producers for update");
+
+    private static async Task ExecuteAsync(NpgsqlConnection connection, string sql)
+    {
+        await using var command = new NpgsqlCommand(sql, connection);
+        await command.ExecuteNonQueryAsync(TestContext.Current.CancellationToken);
+    }
+}

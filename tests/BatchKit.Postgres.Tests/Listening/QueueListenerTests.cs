@@ -1,0 +1,157 @@
+using System.Threading.Channels;
+using BatchKit.Postgres.Listening;
+using BatchKit.Postgres.Schema;
+using BatchKit.TestServers.Network;
+using BatchKit.TestServers.Postgres;
+using BatchKit.TransportSpecification.Support;
+using Npgsql;
+
+namespace BatchKit.Postgres.Tests.Listening;
+
+/// <summary>A listener wakes its owner for its own queue, and whenever it may have missed something.</summary>
+public sealed class QueueListenerTests(PostgresFixture postgres) : IAsyncLifetime
+{
+    private static readonly QueueEntry Queue = new(7, "tasks", 0);
+
+    private readonly Channel<int> _wakes = Channel.CreateUnbounded<int>();
+    private readonly CancellationTokenSource _stopping = new();
+    private readonly LogCollector _log = new();
+    private TestSchema? _schema;
+    private NpgsqlDataSource? _dataSource;
+    private Task _listening = Task.CompletedTask;
+    private int _count;
+
+    private TestSchema Schema => _schema!;
+
+    public async ValueTask InitializeAsync()
+    {
+        _schema = await postgres.NewSchemaAsync();
+        // So that the server can say which connection is the listener's.
+        _dataSource = NpgsqlDataSource.Create(new NpgsqlConnectionStringBuilder(Schema.DataSource.ConnectionString) { ApplicationName = Schema.Name });
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        await _stopping.CancelAsync();
+        await _listening.WithinDeadline();
+        await _dataSource!.DisposeAsync();
+        await Schema.DisposeAsync();
+        _stopping.Dispose();
+    }
+
+    [Fact]
+    public async Task It_wakes_its_owner_when_it_begins_and_for_each_notification_of_its_queue()
+    {
+        Start();
+
+        await WokenAsync();
+        await NotifyAsync("7");
+        await WokenAsync();
+        await NotifyAsync("77");
+        await NotifyAsync("");
+        await NotifyAsync("7");
+        await WokenAsync();
+
+        Assert.Equal(3, _count);
+    }
+
+    [Fact]
+    public async Task A_connection_that_the_server_ends_is_replaced_and_its_owner_woken()
+    {
+        Start();
+        await WokenAsync();
+
+        await EndListenersAsync();
+
+        await WokenAsync();
+        await NotifyAsync("7");
+        await WokenAsync();
+        Assert.Equal((1, 1), (_log.Count(2610), _log.Count(2611)));
+    }
+
+    [Fact]
+    public async Task A_connection_that_was_dropped_in_silence_is_found_out_and_replaced()
+    {
+        var server = await postgres.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var overProxy = new NpgsqlConnectionStringBuilder(Schema.DataSource.ConnectionString) { Host = "127.0.0.1", Port = proxy.Port, Timeout = 1, CancellationTimeout = 100 };
+        Start(options =>
+        {
+            options.ListenConnectionString = overProxy.ConnectionString;
+            options.ListenKeepAlive = TimeSpan.FromMilliseconds(200);
+        });
+        await WokenAsync();
+
+        proxy.Stall();
+        await _log.WaitForAsync(2610);
+        proxy.Resume();
+
+        await WokenAsync();
+        await NotifyAsync("7");
+        await WokenAsync();
+        Assert.InRange(proxy.AcceptedConnections, 2, int.MaxValue);
+    }
+
+    [Fact]
+    public async Task A_silent_connection_that_lives_is_kept()
+    {
+        Start(options => options.ListenKeepAlive = TimeSpan.FromMilliseconds(100));
+        await WokenAsync();
+        var listener = Assert.Single(await ListenersAsync());
+
+        // It was asked whether it lives, and says so: its last statement is the question.
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        while (await Schema.ScalarAsync<string>($"select query from pg_stat_activity where pid = {listener}") != "select 1")
+            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
+        await NotifyAsync("7");
+        await WokenAsync();
+
+        Assert.Equal([listener], await ListenersAsync());
+        Assert.Empty(_log.Entries);
+    }
+
+    [Fact]
+    public async Task Its_own_connection_string_goes_before_the_data_source()
+    {
+        await using var nowhere = NpgsqlDataSource.Create("Host=127.0.0.1;Port=1;Username=nobody");
+        Start(options => options.ListenConnectionString = Schema.DataSource.ConnectionString, nowhere);
+
+        await WokenAsync();
+        await NotifyAsync("7");
+        await WokenAsync();
+    }
+
+    [Fact]
+    public async Task A_server_that_cannot_be_reached_is_tried_again_and_logged_once_without_a_password()
+    {
+        Start(options => options.ListenConnectionString = "Host=127.0.0.1;Port=1;Username=nobody;Password=secret-4711");
+
+        await _log.WaitForAsync(2610);
+
+        Assert.DoesNotContain("secret-4711", Assert.Single(_log.Entries).Text, StringComparison.Ordinal);
+    }
+
+    private void Start(Action<PostgresQueueReceiverOptions>? configure = null, NpgsqlDataSource? dataSource = null)
+    {
+        var options = new PostgresQueueReceiverOptions
+        {
+            Schema = Schema.Name,
+            Queue = Queue.Name,
+            ReconnectDelay = TimeSpan.FromMilliseconds(10),
+            MaxReconnectDelay = TimeSpan.FromMilliseconds(50),
+        };
+        configure?.Invoke(options);
+        var listener = new QueueListener(dataSource ?? _dataSource!, new Tables(Schema.Name), options, Wake, TimeProvider.System, _log.CreateLogger("listener"));
+        _listening = Task.Run(() => listener.RunAsync(Queue, _stopping.Token));
+    }
+
+    private void Wake() => _wakes.Writer.TryWrite(Interlocked.Increment(ref _count));
+
+    private Task<int> WokenAsync() => _wakes.Reader.ReadAsync(TestContext.Current.CancellationToken).WithinDeadline();
+
+    private Task NotifyAsync(string payload) => Schema.ExecuteAsync($"select pg_notify('{NotificationChannel.Of(new Tables(Schema.Name))}', '{payload}')");
+
+    private Task<List<int>> ListenersAsync() => Schema.ColumnAsync<int>($"select pid from pg_stat_activity where application_name = '{Schema.Name}'");
+
+    private Task EndListenersAsync() => Schema.ExecuteAsync($"select pg_terminate_backend(pid) from pg_stat_activity where application_name = '{Schema.Name}'");
+}

@@ -39,6 +39,10 @@ public sealed class PostgresOptions : IValidatableObject
     public int MaxStatementBytes { get; set; } = 16 * 1024 * 1024;
 
     /// <summary>The longest that one statement may take; 10 s by default. Then the send fails, and dispatch tries again. Keep it below <see cref="OutputBufferOptions.SendTimeout"/>.</summary>
+    /// <remarks>
+    /// Npgsql asks the server to cancel the statement first. Where the way there has fallen silent that takes up to the connection string's <c>Timeout</c> (15 s by default) for each attempt, and
+    /// <c>Cancellation Timeout</c> (2 s) behind: lower both where a server may vanish without a word.
+    /// </remarks>
     [TimeSpanRange("00:00:00.100", "01:00:00")]
     public TimeSpan CommandTimeout { get; set; } = TimeSpan.FromSeconds(10);
 

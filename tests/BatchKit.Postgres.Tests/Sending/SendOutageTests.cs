@@ -7,6 +7,9 @@ namespace BatchKit.Postgres.Tests.Sending;
 /// <summary>A server that goes away, comes back, falls silent or writes no more costs time, and no message.</summary>
 public sealed class SendOutageTests(PostgresFixture postgres)
 {
+    // Npgsql first asks the server to cancel, over a way that is silent too: it gives that up after these.
+    private const string SoonGivenUp = "Timeout=1;Cancellation Timeout=200";
+
     [Fact]
     public async Task A_server_that_became_read_only_is_reported_and_found_again_when_it_writes()
     {
@@ -33,7 +36,7 @@ public sealed class SendOutageTests(PostgresFixture postgres)
     public async Task A_restarted_a_killed_and_a_frozen_server_lose_nothing()
     {
         await using var server = await StartOwnAsync();
-        await using var place = SendingPlace.Make(TestSchema.On(server), configure: options => options.CommandTimeout = TimeSpan.FromSeconds(1));
+        await using var place = SendingPlace.Make(TestSchema.On(server), settings: SoonGivenUp, configure: options => options.CommandTimeout = TimeSpan.FromSeconds(1));
         await place.RetrySendAsync(1, "one");
 
         await server.StopAsync();
@@ -56,7 +59,7 @@ public sealed class SendOutageTests(PostgresFixture postgres)
     [Fact]
     public async Task A_way_that_falls_silent_is_given_up_at_the_time_limit_and_the_next_send_takes_another()
     {
-        await using var place = await SendingPlace.MakeOverProxyAsync(postgres, options => options.CommandTimeout = TimeSpan.FromSeconds(1));
+        await using var place = await SendingPlace.MakeOverProxyAsync(postgres, options => options.CommandTimeout = TimeSpan.FromSeconds(1), SoonGivenUp);
         await place.RetrySendAsync(1, "one");
 
         place.Proxy!.Stall();

@@ -28,10 +28,10 @@ internal sealed class SendingPlace : IAsyncDisposable
     public static async Task<SendingPlace> MakeAsync(PostgresFixture postgres, Action<PostgresOptions>? configure = null) =>
         Make(await postgres.NewSchemaAsync(), proxy: null, settings: "", configure);
 
-    public static async Task<SendingPlace> MakeOverProxyAsync(PostgresFixture postgres, Action<PostgresOptions>? configure = null)
+    public static async Task<SendingPlace> MakeOverProxyAsync(PostgresFixture postgres, Action<PostgresOptions>? configure = null, string settings = "")
     {
         var server = await postgres.GetAsync();
-        return Make(TestSchema.On(server), TcpProxy.Start(server.Host, server.Port), settings: "", configure);
+        return Make(TestSchema.On(server), TcpProxy.Start(server.Host, server.Port), settings, configure);
     }
 
     public static SendingPlace Make(TestSchema schema, TcpProxy? proxy = null, string settings = "", Action<PostgresOptions>? configure = null)

@@ -66,15 +66,13 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
 
     public async Task<UpkeepReport> UpkeepAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
-        var batch = Begin(connection);
+        // Not prepared, so that it is planned each time by what the tables have then, and needs no statement beside it: an idle receiver asks once an interval and no more.
+        var batch = new NpgsqlBatch(connection) { Timeout = _timeoutSeconds, BatchCommands = { Upkeep() } };
         await using (batch.ConfigureAwait(false))
         {
-            batch.BatchCommands.Add(Upkeep());
-            await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
             var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
             await using (reader.ConfigureAwait(false))
             {
-                await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
                 await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
                 TimeSpan? nextDue = await reader.IsDBNullAsync(3, cancellationToken).ConfigureAwait(false) ? null : reader.GetTimeSpan(3);
                 var report = new UpkeepReport(reader.GetBoolean(0), reader.GetInt32(1), reader.GetInt32(2), nextDue);

@@ -64,7 +64,8 @@ internal sealed class Renewal(ReceiverParts parts)
         // Nothing is to be waited for beyond the first claim's end, because its handler must be told then.
         using var ending = CancellationTokenSource.CreateLinkedTokenSource(settled);
         using var limit = new CancellationTokenSource(LeastLeft(held), parts.TimeProvider);
-        using var cutShort = limit.Token.Register(static ending => ((CancellationTokenSource)ending!).Cancel(), ending);
+        // Not on the timer's thread: what Npgsql throws there when its connection is just being closed would end the process.
+        using var cutShort = limit.Token.Register(static ending => _ = ((CancellationTokenSource)ending!).CancelAsync(), ending);
         var renewedAt = parts.TimeProvider.GetTimestamp();
         var claims = held.ConvertAll(static held => held.Claim);
         var ended = await parts.CareConnection.UseAsync((connection, token) => parts.Store.RenewAsync(connection, claims, token), ending.Token).ConfigureAwait(false);

@@ -16,11 +16,11 @@ internal sealed class StopPhases : IDisposable
     /// <summary>The server is waited for no longer.</summary>
     public CancellationToken Closing => _closing.Token;
 
-    public Task StopAsync() => _stopping.CancelAsync();
+    public Task StopAsync() => CancelAsync(_stopping);
 
-    public Task AbandonAsync() => _abandoning.CancelAsync();
+    public Task AbandonAsync() => CancelAsync(_abandoning);
 
-    public Task CloseAsync() => _closing.CancelAsync();
+    public Task CloseAsync() => CancelAsync(_closing);
 
     public void Dispose()
     {
@@ -28,4 +28,7 @@ internal sealed class StopPhases : IDisposable
         _abandoning.Dispose();
         _closing.Dispose();
     }
+
+    // What waits for the server is told by Npgsql's own callback, which throws when its connection is being closed at that moment (seen with 10.0.0: ObjectDisposedException). The stop goes on.
+    private static async Task CancelAsync(CancellationTokenSource phase) => await phase.CancelAsync().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
 }

@@ -14,6 +14,9 @@ internal sealed class NumberedHandler : IQueueHandler
     private TaskCompletionSource _handled = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private long _handlings;
 
+    /// <summary>What a handling waits for before anything else; nothing by default.</summary>
+    public Task Gate { get; set; } = Task.CompletedTask;
+
     /// <summary>How many different messages were handled.</summary>
     public int Count => Read(() => _ids.Count);
 
@@ -26,8 +29,9 @@ internal sealed class NumberedHandler : IQueueHandler
     /// <summary>The latest that a message was handled after it was enqueued, both on this machine's clock.</summary>
     public TimeSpan Slowest { get; private set; }
 
-    public ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
+    public async ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
     {
+        await Gate;
         TaskCompletionSource handled;
         lock (_lock)
         {
@@ -38,7 +42,6 @@ internal sealed class NumberedHandler : IQueueHandler
         }
 
         handled.SetResult();
-        return ValueTask.CompletedTask;
     }
 
     /// <summary>Waits until so many different messages were handled; each further one puts the deadline off.</summary>

@@ -54,6 +54,9 @@ internal sealed class QueueWay : IAsyncDisposable
             Schema = schema,
             Queue = "way",
             Concurrency = 4,
+            // What a lost connection had claimed unseen comes back soon, and is not buried for having been hit often.
+            ClaimTimeLimit = TimeSpan.FromSeconds(2),
+            MaxAttempts = 1000,
             ReconnectDelay = TimeSpan.FromMilliseconds(20),
             MaxReconnectDelay = TimeSpan.FromMilliseconds(200),
         };
@@ -89,6 +92,15 @@ internal sealed class QueueWay : IAsyncDisposable
     {
         using var deadline = new CancellationTokenSource(Deadline.Time);
         while (Receiver.Fault is not { } fault || !fault.Contains(text, StringComparison.Ordinal))
+            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
+    }
+
+    /// <summary>Waits until a send more has failed.</summary>
+    public async Task WaitForFailedSendAsync()
+    {
+        var before = Output.GetStatistics().FailedSends;
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        while (Output.GetStatistics().FailedSends == before)
             await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
     }
 

@@ -8,6 +8,7 @@ internal sealed class ProxiedConnection
     private readonly TcpProxy _proxy;
     private readonly Socket _client;
     private readonly Socket _server = new(SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
+    private volatile bool _isSilent;
 
     public ProxiedConnection(TcpProxy proxy, Socket client, string host, int port)
     {
@@ -18,6 +19,8 @@ internal sealed class ProxiedConnection
     }
 
     public Task Completion { get; }
+
+    public void Silence() => _isSilent = true;
 
     public void Reset()
     {
@@ -62,6 +65,8 @@ internal sealed class ProxiedConnection
         {
             while (await from.ReceiveAsync(buffer) is > 0 and var received)
             {
+                if (_isSilent)
+                    continue;
                 await _proxy.WhileStalledAsync();
                 var passed = toServer ? _proxy.Pass(received) : received;
                 for (var sent = 0; sent < passed;)

@@ -51,6 +51,16 @@ public sealed class TcpProxy : IAsyncDisposable
     /// <summary>Forwards nothing until <see cref="Resume"/>, in either direction; connections stay open.</summary>
     public void Stall() => Interlocked.CompareExchange(ref _stall, new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously), null);
 
+    /// <summary>Forwards nothing more for the connections that there are, as a router does that has forgotten them; new ones work.</summary>
+    public void Silence()
+    {
+        lock (_gate)
+        {
+            foreach (var connection in _connections)
+                connection.Silence();
+        }
+    }
+
     /// <summary>Goes on after <see cref="Stall"/>.</summary>
     public void Resume() => Interlocked.Exchange(ref _stall, null)?.TrySetResult();
 

@@ -8,6 +8,7 @@ using BatchKit.TransportSpecification.Support;
 namespace BatchKit.IntegrationTests.Postgres;
 
 /// <summary>Workers of an ordered queue that are killed keep the order of each key.</summary>
+[Collection(PostgresHoldCollection.Name)]
 public sealed class OrderedHoldTests(ITestOutputHelper report) : IDisposable
 {
     /// <summary>How often a worker is killed: 12 times unless this environment variable says otherwise.</summary>
@@ -20,7 +21,7 @@ public sealed class OrderedHoldTests(ITestOutputHelper report) : IDisposable
     private const int MessagesPerKey = 100;
     private const int Messages = Keys * MessagesPerKey;
 
-    private readonly List<QueueWorkerProcess> _workers = [];
+    private WorkerFleet? _fleet;
 
     private static int Kills => int.Parse(Environment.GetEnvironmentVariable(KillsVariable) ?? "12", CultureInfo.InvariantCulture);
 
@@ -45,13 +46,12 @@ public sealed class OrderedHoldTests(ITestOutputHelper report) : IDisposable
             HandlerTime = TimeSpan.FromMilliseconds(5),
             FailEvery = 50,
         };
-        for (var worker = 0; worker < Workers; worker++)
-            _workers.Add(QueueWorkerProcess.Run(settings));
+        _fleet = WorkerFleet.Start(settings, Workers);
 
         for (var kill = 1; kill <= Kills; kill++)
         {
             await WaitForCompletedAsync(ledger, (long)kill * Messages / (Kills + 1));
-            await ReplaceAsync(await WaitForHolderAsync(schema), settings);
+            await _fleet.ReplaceAsync(await WaitForHolderAsync(schema));
         }
 
         await WaitForCompletedAsync(ledger, Messages);
@@ -65,7 +65,7 @@ public sealed class OrderedHoldTests(ITestOutputHelper report) : IDisposable
         Assert.True(again > Messages / settings.FailEvery, $"{again} messages were handled again.");
     }
 
-    public void Dispose() => _workers.ForEach(worker => worker.Dispose());
+    public void Dispose() => _fleet?.Dispose();
 
     private static async Task EnqueueAsync(TestSchema schema)
     {
@@ -107,17 +107,9 @@ public sealed class OrderedHoldTests(ITestOutputHelper report) : IDisposable
                 join (select id, attempt, process from {s}.handlings order by place desc limit 2000) h on h.id = u.id join {s}.messages m on m.id = u.id and h.attempt = m.attempts + 1
                 where s.until is not null
                 """);
-            if (_workers.Where(worker => holders.Contains(worker.Id)).MinBy(_ => Random.Shared.Next()) is { } holder)
+            if (_fleet!.Workers.Where(worker => holders.Contains(worker.Id)).MinBy(_ => Random.Shared.Next()) is { } holder)
                 return holder;
             await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
         }
-    }
-
-    private async Task ReplaceAsync(QueueWorkerProcess worker, QueueWorkerSettings settings)
-    {
-        worker.Kill();
-        await worker.WaitForExitAsync();
-        worker.Dispose();
-        _workers[_workers.IndexOf(worker)] = QueueWorkerProcess.Run(settings);
     }
 }

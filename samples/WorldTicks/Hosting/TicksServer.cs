@@ -38,9 +38,9 @@ internal sealed class TicksServer(NpgsqlDataSource dataSource, LedgerSchema ledg
     {
         PostgresException { SqlState: PostgresErrorCodes.InvalidPassword or PostgresErrorCodes.InvalidAuthorizationSpecification or PostgresErrorCodes.InvalidCatalogName } refused =>
             $"PostgreSQL at {options.Address} does not let us in: {refused.MessageText}.",
-        _ when IsAway(exception) => $"PostgreSQL at {options.Address} can't be reached: {Shorten(exception.GetBaseException().Message)}.",
+        _ when IsAway(exception) => $"PostgreSQL at {options.Address} can't be reached: {Shorten(exception.GetBaseException())}.",
         PostgresException refused => $"PostgreSQL at {options.Address} refused: {refused.MessageText}.",
-        _ => $"{Shorten(exception.Message)}.",
+        _ => $"{Shorten(exception)}.",
     };
 
     private static string Advise(Exception exception) => IsAway(exception)
@@ -49,5 +49,6 @@ internal sealed class TicksServer(NpgsqlDataSource dataSource, LedgerSchema ledg
 
     private static bool IsAway(Exception exception) => exception is PostgresException refused ? refused.IsTransient : exception is NpgsqlException or TimeoutException or IOException;
 
-    private static string Shorten(string message) => message.Split('\n')[0].TrimEnd('.', ' ', '\r');
+    private static string Shorten(Exception exception) =>
+        ((exception as PostgresException)?.MessageText ?? exception.Message).Split('\n')[0].TrimEnd('.', ' ', '\r');
 }

@@ -41,7 +41,7 @@ internal sealed class TicksEventLog : ILoggerProvider, ILogger
         where TState : notnull => null;
 
     public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) =>
-        Add(formatter(state, exception), logLevel >= LogLevel.Warning);
+        Add(formatter(state, exception).ReplaceLineEndings(" "), logLevel >= LogLevel.Warning);
 
     public void Dispose()
     {

@@ -110,7 +110,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     private async Task ReceiveAsync(QueueEntry queue)
     {
         var worker = $"{Environment.MachineName}:{Environment.ProcessId}";
-        IClaimStore store = queue.Shards == 0 ? new ClaimStore(_tables, queue, _options, worker) : new ShardStore(_tables, queue, _options, worker, _logger);
+        IClaimStore store = queue.Shards == 0 ? new ClaimStore(_tables, queue, _options, worker, _timeProvider) : new ShardStore(_tables, queue, _options, worker, _logger);
         var parts = _parts = new ReceiverParts(_dataSource, _options, store, _counters, _health, _stop, _timeProvider, _logger);
         await using (parts.ConfigureAwait(false))
         {

@@ -39,7 +39,7 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
 
     /// <summary>
     /// How many messages to hold ready beside those being handled, fetched by one connection for all and refilled at half; 0 by default: each of the concurrent handlers claims for itself. Worth it
-    /// where handlers are fast and the way to the server is long; on a slow disk it is slower. Not for ordered queues.
+    /// where handlers are fast and the way to the server is long; on a slow disk it is slower. At least <see cref="BatchSize"/>. Not for ordered queues.
     /// </summary>
     [Range(0, 100_000)]
     public int Prefetch { get; set; }
@@ -121,6 +121,8 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
             yield return new ValidationResult($"{nameof(ListenConnectionString)} is not a connection string that Npgsql understands.", [nameof(ListenConnectionString)]);
         if (Prefetch > 0 && Shards > 0)
             yield return new ValidationResult($"{nameof(Prefetch)} ({Prefetch}) must be 0 for an ordered queue ({nameof(Shards)} is {Shards}).", [nameof(Prefetch)]);
+        if (Prefetch > 0 && Prefetch < BatchSize)
+            yield return new ValidationResult($"{nameof(Prefetch)} ({Prefetch}) must be 0, or at least {nameof(BatchSize)} ({BatchSize}).", [nameof(Prefetch)]);
     }
 
     private static bool IsConnectionString(string text)

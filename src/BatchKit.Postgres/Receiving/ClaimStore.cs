@@ -4,8 +4,13 @@ using Npgsql;
 namespace BatchKit.Postgres.Receiving;
 
 /// <summary>The claims of a queue without order.</summary>
-internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueReceiverOptions options, string worker) : IClaimStore
+internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueReceiverOptions options, string worker, TimeProvider? timeProvider = null, ClaimFloor? floor = null) : IClaimStore
 {
+    // Some ten thousand dead entries: below that, looking from the beginning costs less than a batch does.
+    private static readonly TimeSpan FarLook = TimeSpan.FromMilliseconds(10);
+
+    private readonly TimeProvider _timeProvider = timeProvider ?? TimeProvider.System;
+    private readonly ClaimFloor _floor = floor ?? new ClaimFloor(FarLook);
     private readonly ClaimStatements _statements = new(tables, options.BatchSize);
     private readonly string _upkeep = UpkeepStatement.Of(tables);
     private readonly OutcomePolicy _policy = new(options);
@@ -14,12 +19,13 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
     public async ValueTask<ClaimExchange> ExchangeAsync(NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, CancellationToken cancellationToken)
     {
         var settlement = new ClaimSettlement(settled);
+        var from = _floor.From;
         var batch = Begin(connection);
         await using (batch.ConfigureAwait(false))
         {
             settlement.AddTo(batch, _statements, _policy);
             if (request.Claims > 0)
-                batch.BatchCommands.Add(Claim(request));
+                batch.BatchCommands.Add(Claim(request, from));
             await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
             var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
             await using (reader.ConfigureAwait(false))
@@ -34,6 +40,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
 
                 // What fails at the commit is reported behind the last row.
                 await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+                _floor.Claimed(from, taken);
                 return new ClaimExchange(taken, refused);
             }
         }
@@ -70,12 +77,16 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
         var batch = new NpgsqlBatch(connection) { Timeout = _timeoutSeconds, BatchCommands = { Upkeep() } };
         await using (batch.ConfigureAwait(false))
         {
+            var began = _timeProvider.GetTimestamp();
             var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
             await using (reader.ConfigureAwait(false))
             {
                 await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
+                var elapsed = _timeProvider.GetElapsedTime(began);
                 TimeSpan? nextDue = await reader.IsDBNullAsync(3, cancellationToken).ConfigureAwait(false) ? null : reader.GetTimeSpan(3);
                 var report = new UpkeepReport(reader.GetBoolean(0), reader.GetInt32(1), reader.GetInt32(2), nextDue);
+                var hasFirst = !await reader.IsDBNullAsync(4, cancellationToken).ConfigureAwait(false);
+                _floor.Looked(elapsed, hasFirst ? reader.GetInt16(4) : null, hasFirst ? reader.GetInt64(5) : null);
                 await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
                 return report;
             }
@@ -85,7 +96,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
     private NpgsqlBatch Begin(NpgsqlConnection connection) =>
         new(connection) { Timeout = _timeoutSeconds, BatchCommands = { new NpgsqlBatchCommand(ClaimStatements.Plan) } };
 
-    private NpgsqlBatchCommand Claim(ClaimRequest request)
+    private NpgsqlBatchCommand Claim(ClaimRequest request, ClaimFloor.Position from)
     {
         var command = new NpgsqlBatchCommand((request.Claims > 1, request.RetriesFirst) switch
         {
@@ -98,8 +109,8 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
         command.Parameters.Add(new NpgsqlParameter<TimeSpan> { TypedValue = options.ClaimTimeLimit });
         command.Parameters.Add(new NpgsqlParameter<string> { TypedValue = worker });
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = options.MaxBatchBytes });
-        command.Parameters.Add(new NpgsqlParameter<short> { TypedValue = short.MinValue });
-        command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = 0 });
+        command.Parameters.Add(new NpgsqlParameter<short> { TypedValue = from.Rank });
+        command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = from.Id });
         if (request.Claims > 1)
             command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = request.Claims });
         return command;

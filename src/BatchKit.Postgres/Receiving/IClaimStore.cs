@@ -2,7 +2,7 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>The claims of one queue, in the database: once for queues without order, once for ordered ones. Without state of its own beside statements; any number of workers at once.</summary>
+/// <summary>The claims of one queue, in the database: once for queues without order, once for ordered ones. Without state of its own beside statements and hints; any number of workers at once.</summary>
 internal interface IClaimStore
 {
     /// <summary>Settles claims as their messages say, and takes the next, in one round trip and one transaction.</summary>

@@ -39,14 +39,15 @@ internal static class UpkeepStatement
         ), counted as (
             select (select count(*) from back)::int as returned, (select count(*) from buried)::int as buried, (select count(*) from due)::int as due
         )
-        select returned > 0 or due > 0
-                or exists (select from {tables.Messages} where queue = $1 and due_at is null and shard is null)
+        select returned > 0 or due > 0 or ready.id is not null
                 or exists (select from {tables.Messages} where queue = $1 and attempts > 0 and shard is null and due_at <= now()),
             returned, buried,
             least(
                 (select due_at from {tables.Messages} where queue = $1 and due_at > now() and attempts = 0 and shard is null order by due_at limit 1),
                 (select due_at from {tables.Messages} where queue = $1 and due_at > now() and attempts > 0 and shard is null order by due_at limit 1),
-                (select until from {tables.Claims} where queue = $1 and until > now() order by until limit 1)) - now()
-        from counted
+                (select until from {tables.Claims} where queue = $1 and until > now() order by until limit 1)) - now(),
+            ready.rank, ready.id
+        from counted left join (
+            select rank, id from {tables.Messages} where queue = $1 and due_at is null and shard is null order by rank, id limit 1) as ready on true
         """;
 }

@@ -1,0 +1,64 @@
+using BatchKit.Postgres.Receiving;
+using BatchKit.Postgres.Schema;
+using Npgsql;
+
+namespace BatchKit.Postgres.Tests.Receiving;
+
+public sealed class ClaimPlanTests(PostgresFixture fixture)
+{
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_claim_that_was_planned_on_an_empty_table_is_still_an_index_scan_on_a_large_one(bool retriesFirst)
+    {
+        await using var scene = await ClaimScene.OpenAsync(fixture);
+        var statements = new ClaimStatements(new Tables(scene.Schema.Name), batchSize: 100);
+        await RunAsync(scene.Connection, $"prepare claim (int, interval, text, bigint, smallint, bigint) as {(retriesFirst ? statements.RetriesFirst : statements.FreshFirst)}");
+        await ExplainAsync(scene);
+
+        await scene.Schema.ExecuteAsync($"insert into {{s}}.messages (queue, payload) select {scene.Queue.Id} + number % 2, 'x' from generate_series(1, 50000) as number");
+        await scene.Schema.ExecuteAsync($"insert into {{s}}.messages (queue, attempts, due_at, payload) select {scene.Queue.Id}, 1, now(), 'x' from generate_series(1, 50000)");
+        var planned = await ExplainAsync(scene);
+        await scene.Schema.ExecuteAsync("analyze {s}.messages");
+        var replanned = await ExplainAsync(scene);
+
+        Assert.All([planned, replanned], static plan =>
+        {
+            Assert.Contains("Index Scan using messages_ready on messages", plan, StringComparison.Ordinal);
+            Assert.Contains("Index Scan using messages_retry on messages", plan, StringComparison.Ordinal);
+            Assert.Contains("Tid Scan on messages", plan, StringComparison.Ordinal);
+            Assert.DoesNotContain("Seq Scan", plan, StringComparison.Ordinal);
+            Assert.DoesNotContain("Bitmap", plan, StringComparison.Ordinal);
+        });
+    }
+
+    [Fact]
+    public async Task The_settings_of_a_claim_end_with_it()
+    {
+        await using var scene = await ClaimScene.OpenAsync(fixture);
+        await scene.InsertAsync("a");
+
+        await scene.ClaimAsync();
+
+        await using var command = new NpgsqlCommand("select current_setting('enable_seqscan') || current_setting('enable_bitmapscan') || current_setting('plan_cache_mode')", scene.Connection);
+        Assert.Equal("ononauto", await command.ExecuteScalarAsync());
+    }
+
+    private static async Task<string> ExplainAsync(ClaimScene scene)
+    {
+        await using var transaction = await scene.Connection.BeginTransactionAsync();
+        await RunAsync(scene.Connection, ClaimStatements.Plan);
+        await using var command = new NpgsqlCommand($"explain (costs off) execute claim ({scene.Queue.Id}, '30 s', 'w', 8388608, -32768, 0)", scene.Connection);
+        await using var reader = await command.ExecuteReaderAsync();
+        var lines = new List<string>();
+        while (await reader.ReadAsync())
+            lines.Add(reader.GetString(0));
+        return string.Join('\n', lines);
+    }
+
+    private static async Task RunAsync(NpgsqlConnection connection, string sql)
+    {
+        await using var command = new NpgsqlCommand(sql, connection);
+        await command.ExecuteNonQueryAsync();
+    }
+}

@@ -3,6 +3,7 @@ using BatchKit.Benchmarks.Gates;
 using BatchKit.Benchmarks.Measuring;
 using BatchKit.Benchmarks.RhythmWays;
 using BatchKit.Postgres;
+using Npgsql;
 
 namespace BatchKit.Benchmarks.Rhythm;
 
@@ -30,16 +31,24 @@ internal sealed class IdleRow(RhythmStage stage, bool isPolling)
         await using var workers = await StartAsync();
         // What a start needs is not idleness.
         await Task.Delay(Start);
-        var (before, began) = (await stage.CountAsync(Count), Stopwatch.GetTimestamp());
+        // One connection for both: each one that comes out of the pool is reset first, in seven statements.
+        await using var connection = await stage.DataSource.OpenConnectionAsync();
+        var (before, began) = (await CountAsync(connection), Stopwatch.GetTimestamp());
         await Task.Delay(duration);
-        var statements = await stage.CountAsync(Count) - before;
-        var rate = statements / Stopwatch.GetElapsedTime(began).TotalSeconds;
+        var statements = await CountAsync(connection) - before;
+        var rate = (double)statements / Stopwatch.GetElapsedTime(began).TotalSeconds;
         _rates.Add(rate);
         return new GateReading { [GateMetric.Statements] = rate };
     }
 
     public IEnumerable<string> Describe() =>
         [isPolling ? "10 workers that poll each 100 ms" : "BatchKit, 10 workers, with its safety poll", $"{Quantile.Of(_rates, 0.5):0.00}"];
+
+    private static async Task<decimal> CountAsync(NpgsqlConnection connection)
+    {
+        await using var command = new NpgsqlCommand(Count, connection);
+        return (decimal)(await command.ExecuteScalarAsync())!;
+    }
 
     private async Task<IAsyncDisposable> StartAsync()
     {

@@ -175,8 +175,8 @@ public sealed class PostgresSchemaTests(PostgresFixture postgres)
     private static Task<List<string>> DescribeAsync(TestSchema schema) => schema.ColumnAsync<string>(
         $$"""
         select line from (
-            select 'column ' || c.relname || '.' || a.attnum || ' ' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || ' ' || a.attnotnull || ' ' || a.attstorage || ' ' || a.attidentity || ' '
-                || coalesce(pg_get_expr(d.adbin, d.adrelid), '') as line
+            select 'column ' || c.relname || '.' || a.attnum || ' ' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || ' '
+                || a.attnotnull::text || ' ' || a.attstorage::text || ' ' || a.attidentity::text || ' ' || coalesce(pg_get_expr(d.adbin, d.adrelid), '') as line
             from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
             where c.relnamespace = '{s}'::regnamespace and c.relkind = 'r'
             union all

@@ -48,7 +48,12 @@ public sealed class ReceiverFaultTests(PostgresFixture fixture)
         await using var dataSource = NpgsqlDataSource.Create(server.ConnectionString);
         var options = new PostgresQueueReceiverOptions
         {
-            Queue = "tasks", BatchSize = 1, Concurrency = 4, ReconnectDelay = TimeSpan.FromMilliseconds(50), MaxReconnectDelay = TimeSpan.FromMilliseconds(200), ClaimTimeLimit = TimeSpan.FromSeconds(5),
+            Queue = "tasks",
+            BatchSize = 1,
+            Concurrency = 4,
+            ReconnectDelay = TimeSpan.FromMilliseconds(50),
+            MaxReconnectDelay = TimeSpan.FromMilliseconds(200),
+            ClaimTimeLimit = TimeSpan.FromSeconds(5),
         };
         var log = new LogCollector();
         var handler = new ScriptedHandler(static (_, token) => new ValueTask(Task.Delay(TimeSpan.FromMilliseconds(2), token)));

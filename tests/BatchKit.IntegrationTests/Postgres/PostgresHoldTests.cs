@@ -49,6 +49,7 @@ public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
 
         await WaitUntilEmptyAsync(ledger);
         var lost = await _fleet.StopAsync("lost");
+        await ledger.CloseAsync();
         await ReportAsync(handlings, ledger, $"{Kills} kills, {lost} refused");
         await AssertEachCompletedOnceAsync(handlings, ledger, Tasks);
         Assert.NotEqual(0, await ledger.CountReturnedAsync());
@@ -76,6 +77,7 @@ public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
 
         await WaitUntilEmptyAsync(ledger);
         var lost = await _fleet.StopAsync("lost");
+        await ledger.CloseAsync();
         await ReportAsync(handlings, ledger, $"{Freezes} freezes, {lost} refused");
         await AssertEachCompletedOnceAsync(handlings, ledger, FrozenTasks);
         Assert.NotEqual(0, lost);

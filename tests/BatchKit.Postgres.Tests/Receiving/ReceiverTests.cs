@@ -128,7 +128,7 @@ public sealed class ReceiverTests(PostgresFixture fixture)
     }
 
     [Fact]
-    public async Task A_receiver_without_work_asks_the_server_no_more_than_it_polls()
+    public async Task A_message_that_comes_to_an_idle_receiver_is_found_without_a_notification()
     {
         await using var scene = await ReceiverScene.OpenAsync(fixture, new ScriptedHandler());
         await scene.StartAsync();

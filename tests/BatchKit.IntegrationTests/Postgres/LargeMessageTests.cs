@@ -10,6 +10,7 @@ public sealed class LargeMessageTests(PostgresFixture fixture) : IQueueHandler
 {
     private const int Messages = 20;
     private const int Bytes = 1_000_000;
+    private const int BatchSize = 10;
     private const int MaxBatchBytes = 3_500_000;
 
     private readonly ConcurrentDictionary<int, bool> _arrivedWhole = [];
@@ -17,7 +18,7 @@ public sealed class LargeMessageTests(PostgresFixture fixture) : IQueueHandler
 
     [Theory]
     [InlineData(0, 0)]
-    [InlineData(0, 10)]
+    [InlineData(0, BatchSize)]
     [InlineData(4, 0)]
     public async Task Payloads_of_a_megabyte_arrive_whole_after_a_failure_too(int shards, int prefetch)
     {
@@ -65,6 +66,7 @@ public sealed class LargeMessageTests(PostgresFixture fixture) : IQueueHandler
         Shards = shards,
         Prefetch = prefetch,
         Concurrency = 2,
+        BatchSize = BatchSize,
         MaxBatchBytes = MaxBatchBytes,
     };
 

@@ -8,6 +8,9 @@ internal static class PostgresChildren
 {
     private const string ProcessFolder = "/proc";
 
+    // What ends the server with these tests is a child of it too, and ends only when its pipe is closed.
+    private const string Name = "(postgres)";
+
     /// <summary>A process's children that run now; none where the system does not say.</summary>
     public static int[] Of(int processId)
     {
@@ -15,7 +18,7 @@ internal static class PostgresChildren
             return [];
         return [.. Directory.EnumerateDirectories(ProcessFolder)
             .Select(folder => int.TryParse(Path.GetFileName(folder), NumberStyles.None, CultureInfo.InvariantCulture, out var id) ? id : 0)
-            .Where(id => id > 0 && Read(id) is { HasEnded: false } state && state.Parent == processId)];
+            .Where(id => id > 0 && Read(id) is { IsServer: true, HasEnded: false } state && state.Parent == processId)];
     }
 
     /// <summary>Waits until they have ended, as they do once they see that their parent has; kills them past the limit.</summary>
@@ -34,13 +37,13 @@ internal static class PostgresChildren
     private static bool IsRunning(int processId) => Directory.Exists(ProcessFolder) && Read(processId) is { HasEnded: false };
 
     // "pid (name) state parent ..."; the name may have blanks and brackets (proc(5)).
-    private static (bool HasEnded, int Parent)? Read(int processId)
+    private static (bool IsServer, bool HasEnded, int Parent)? Read(int processId)
     {
         try
         {
             var stat = File.ReadAllText($"{ProcessFolder}/{processId}/stat");
             var fields = stat[(stat.LastIndexOf(')') + 2)..].Split(' ');
-            return (fields[0] is "Z" or "X", int.Parse(fields[1], CultureInfo.InvariantCulture));
+            return (stat.Contains(Name, StringComparison.Ordinal), fields[0] is "Z" or "X", int.Parse(fields[1], CultureInfo.InvariantCulture));
         }
         catch (IOException)
         {

@@ -125,8 +125,8 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     private void WarnOfSmallPool()
     {
         var poolSize = new NpgsqlConnectionStringBuilder(_dataSource.ConnectionString).MaxPoolSize;
-        if (poolSize < ServerFault.PoolSizeFor(_options))
-            Log.PoolTooSmall(_logger, _options.Queue, poolSize, ServerFault.PoolSizeFor(_options));
+        if (poolSize < PoolNeeds.SizeFor(_options))
+            Log.PoolTooSmall(_logger, _options.Queue, poolSize, PoolNeeds.SizeFor(_options));
     }
 
     private async Task<bool> EndsAsync(TimeSpan limit, CancellationToken cancellationToken)

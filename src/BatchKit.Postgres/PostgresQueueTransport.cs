@@ -135,17 +135,16 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     // What a failure means for the next send, and the cause that this one reports.
     private Exception Judge(Exception exception, CancellationTokenSource deadline)
     {
-        switch ((exception as PostgresException)?.SqlState)
+        if (ServerFault.SpoilsPool(exception))
         {
-            case PostgresErrorCodes.ReadOnlySqlTransaction or PostgresErrorCodes.AdminShutdown or PostgresErrorCodes.CrashShutdown or PostgresErrorCodes.CannotConnectNow:
-                // After a fail-over the pool still leads to the server that was.
-                Log.ConnectionsDropped(_logger, _target, exception.Message);
-                _dataSource.Clear();
-                break;
-            case PostgresErrorCodes.UndefinedTable or PostgresErrorCodes.InvalidSchemaName:
-                _gate.Close();
-                _directory.Clear();
-                break;
+            Log.ConnectionsDropped(_logger, _target, ServerFault.Describe(exception));
+            _dataSource.Clear();
+        }
+
+        if (exception is PostgresException { SqlState: PostgresErrorCodes.UndefinedTable or PostgresErrorCodes.InvalidSchemaName })
+        {
+            _gate.Close();
+            _directory.Clear();
         }
 
         return exception is OperationCanceledException && deadline.IsCancellationRequested

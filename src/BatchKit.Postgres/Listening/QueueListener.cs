@@ -35,7 +35,7 @@ internal sealed class QueueListener(
             {
                 // Whatever it is, the way out is a new connection; until then the receiver polls. Once an outage, because the receiver says more of it.
                 if (_failures++ == 0)
-                    Log.ListeningEnded(_logger, queue.Name, exception.Message);
+                    Log.ListeningEnded(_logger, queue.Name, ServerFault.Describe(exception));
             }
 
             await Task.Delay(_schedule.DelayAfter(Math.Max(_failures, 1), Random.Shared), timeProvider, stopping).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);

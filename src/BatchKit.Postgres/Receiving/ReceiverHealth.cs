@@ -19,7 +19,7 @@ internal sealed class ReceiverHealth(NpgsqlDataSource dataSource, PostgresQueueR
 
     public void Failed(object task, Exception exception)
     {
-        var reason = ServerFault.Describe(exception, options);
+        var reason = PoolNeeds.Describe(exception, options);
         bool isFirst;
         lock (_lock)
         {

@@ -50,6 +50,9 @@ internal sealed class Upkeep(ReceiverParts parts)
 
         if (report.HasWork)
             parts.Signal.Wake();
+        // One look gives back only so many, and a fleet that crashed leaves more.
+        if (report.Returned + report.Buried > 0)
+            return LeastPause;
         var pause = report.NextDue is { } due && due < parts.Options.PollInterval ? due : parts.Options.PollInterval;
         return pause > LeastPause ? pause : LeastPause;
     }

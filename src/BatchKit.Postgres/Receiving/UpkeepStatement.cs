@@ -5,8 +5,8 @@ namespace BatchKit.Postgres.Receiving;
 /// <summary>The one statement with which a receiver of a queue without order looks after it.</summary>
 internal static class UpkeepStatement
 {
-    /// <summary>Claims that one statement gives back, delayed messages that it makes ready, and dead rows that it deletes; the next one goes on.</summary>
-    private const int MaxClaims = 100;
+    // What one statement gives back, makes ready and forgets; the next one goes on. Few claims, because each may have megabytes, and a statement that took longer than it may would never come to its end.
+    private const int MaxClaims = 10;
     private const int MaxRows = 10_000;
 
     /// <summary>Parameters: queue, most attempts, retention (null keeps all), claim's time limit as a person reads it.</summary>

@@ -120,7 +120,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
                 await _insert.StoreAsync(connection, part, stopping).ConfigureAwait(false);
                 report.Acknowledge(run);
                 foreach (var queue in part.Queues)
-                    _notifier.Notify(queue);
+                    await _notifier.NotifyAsync(connection, queue, stopping).ConfigureAwait(false);
             }
         }
     }

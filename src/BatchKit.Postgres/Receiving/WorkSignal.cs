@@ -15,4 +15,14 @@ internal sealed class WorkSignal
         await ((Task)_wakes.Reader.ReadAsync(stopping).AsTask()).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         return !stopping.IsCancellationRequested;
     }
+
+    /// <returns>False when no wake came within the limit, or there will be no more work.</returns>
+    public async ValueTask<bool> WaitAsync(TimeSpan limit, TimeProvider timeProvider, CancellationToken stopping)
+    {
+        using var ending = new CancellationTokenSource(limit, timeProvider);
+        using var either = CancellationTokenSource.CreateLinkedTokenSource(stopping, ending.Token);
+        Task wake = _wakes.Reader.ReadAsync(either.Token).AsTask();
+        await wake.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        return wake.IsCompletedSuccessfully && !stopping.IsCancellationRequested;
+    }
 }

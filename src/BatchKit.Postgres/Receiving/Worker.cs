@@ -6,6 +6,9 @@ internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
     // A look for what came with a notification and can't be claimed: it is delayed, or another worker was faster. Not at once, because many wakes come to nothing.
     private static readonly TimeSpan LookSoon = TimeSpan.FromMilliseconds(50);
 
+    // The pool resets what comes back to it, in seven statements that the next claim would wait for; so the connection is kept for a next wake that comes soon.
+    private static readonly TimeSpan ConnectionIdleTime = TimeSpan.FromSeconds(1);
+
     private readonly List<HeldClaim> _settled = new(1);
     private bool _isRetriesTurn;
 
@@ -18,7 +21,9 @@ internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
         {
             while (await parts.Signal.WaitAsync(parts.Stop.Stopping).ConfigureAwait(false))
             {
-                await WorkAsync(exchanger).ConfigureAwait(false);
+                do
+                    await WorkAsync(exchanger).ConfigureAwait(false);
+                while (await parts.Signal.WaitAsync(ConnectionIdleTime, parts.TimeProvider, parts.Stop.Stopping).ConfigureAwait(false));
                 await exchanger.ReleaseConnectionAsync().ConfigureAwait(false);
             }
         }

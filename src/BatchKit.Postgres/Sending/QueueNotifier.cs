@@ -35,6 +35,24 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         }
     }
 
+    /// <summary>The same, for who has a connection at hand, behind its commit: the first after a pause goes over that one, which spares the way through the pool. Does not throw.</summary>
+    public async ValueTask NotifyAsync(NpgsqlConnection connection, QueueEntry queue, CancellationToken cancellationToken)
+    {
+        lock (_gate)
+        {
+            if (_isDisposed)
+                return;
+            ForgetSent();
+            if (_isRunning || !_sentAt.TryAdd(queue.Id, timeProvider.GetTimestamp()))
+            {
+                Notify(queue);
+                return;
+            }
+        }
+
+        await TryAsync(() => SendAsync(connection, [queue.Id], cancellationToken)).ConfigureAwait(false);
+    }
+
     /// <summary>Sends what is due, and ends.</summary>
     public async ValueTask DisposeAsync()
     {
@@ -66,32 +84,40 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
     {
         while (TakeDue(out var due, out var wait))
         {
-            try
-            {
-                if (due.Length == 0)
-                    await Task.Delay(wait, timeProvider, _hurrying.Token).ConfigureAwait(false);
-                else
-                    await SendAsync(due).ConfigureAwait(false);
-            }
-            catch (Exception exception) when (exception is NpgsqlException or ObjectDisposedException or OperationCanceledException or TimeoutException)
-            {
-                // Receivers find the rows by polling, and the next send notifies again.
-            }
+            await TryAsync(() => due.Length == 0 ? Task.Delay(wait, timeProvider, _hurrying.Token) : SendAsync(due)).ConfigureAwait(false);
         }
     }
 
-    // False when nothing waits: the next notification starts the task again. What was sent an interval ago is forgotten, so that nothing grows with the queues.
+    private static async Task TryAsync(Func<Task> send)
+    {
+        try
+        {
+            await send().ConfigureAwait(false);
+        }
+        catch (Exception exception) when (exception is NpgsqlException or ObjectDisposedException or OperationCanceledException or TimeoutException)
+        {
+            // Receivers find the rows by polling, and the next send notifies again.
+        }
+    }
+
+    // What was sent an interval ago, so that nothing grows with the queues.
+    private void ForgetSent()
+    {
+        var now = timeProvider.GetTimestamp();
+        foreach (var (queue, sentAt) in _sentAt)
+        {
+            if (timeProvider.GetElapsedTime(sentAt, now) >= interval)
+                _sentAt.Remove(queue);
+        }
+    }
+
+    // False when nothing waits: the next notification starts the task again.
     private bool TakeDue(out int[] due, out TimeSpan wait)
     {
         lock (_gate)
         {
+            ForgetSent();
             var now = timeProvider.GetTimestamp();
-            foreach (var (queue, sentAt) in _sentAt)
-            {
-                if (timeProvider.GetElapsedTime(sentAt, now) >= interval)
-                    _sentAt.Remove(queue);
-            }
-
             // At the end nothing waits for its interval.
             due = [.. _pending.Where(queue => _isDisposed || !_sentAt.ContainsKey(queue))];
             _pending.ExceptWith(due);
@@ -106,15 +132,18 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
     {
         var connection = await dataSource.OpenConnectionAsync(_stopping.Token).ConfigureAwait(false);
         await using (connection.ConfigureAwait(false))
+            await SendAsync(connection, queues, _stopping.Token).ConfigureAwait(false);
+    }
+
+    private async Task SendAsync(NpgsqlConnection connection, int[] queues, CancellationToken cancellationToken)
+    {
+        var command = new NpgsqlCommand(Statement, connection) { CommandTimeout = TimeoutSeconds };
+        await using (command.ConfigureAwait(false))
         {
-            var command = new NpgsqlCommand(Statement, connection) { CommandTimeout = TimeoutSeconds };
-            await using (command.ConfigureAwait(false))
-            {
-                command.Parameters.Add(new NpgsqlParameter<string> { TypedValue = _channel });
-                command.Parameters.Add(new NpgsqlParameter<int[]> { TypedValue = queues });
-                await command.PrepareAsync(_stopping.Token).ConfigureAwait(false);
-                await command.ExecuteNonQueryAsync(_stopping.Token).ConfigureAwait(false);
-            }
+            command.Parameters.Add(new NpgsqlParameter<string> { TypedValue = _channel });
+            command.Parameters.Add(new NpgsqlParameter<int[]> { TypedValue = queues });
+            await command.PrepareAsync(cancellationToken).ConfigureAwait(false);
+            await command.ExecuteNonQueryAsync(cancellationToken).ConfigureAwait(false);
         }
     }
 }

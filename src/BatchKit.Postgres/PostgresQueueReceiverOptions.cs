@@ -25,7 +25,7 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
     [Range(0, QueueLimits.MaxShards)]
     public int Shards { get; set; }
 
-    /// <summary>How many batches this receiver handles at once; 10 by default. Each busy one holds a connection of the pool.</summary>
+    /// <summary>How many batches this receiver handles at once; 10 by default. Each busy one holds a connection of the pool, and for a second beyond.</summary>
     [Range(1, 1000)]
     public int Concurrency { get; set; } = 10;
 

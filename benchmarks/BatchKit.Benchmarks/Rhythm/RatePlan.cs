@@ -9,6 +9,8 @@ namespace BatchKit.Benchmarks.Rhythm;
 /// <param name="Make">Makes it.</param>
 internal sealed record RatePlan(RateGroup Group, string Method, string Title, Func<RhythmStage, IRhythmWay> Make)
 {
+    private const int ShortTasks = 200;
+
     /// <summary>How many tasks a run has; null for as many as take the time of a round.</summary>
     public int? Tasks { get; init; }
 
@@ -17,6 +19,9 @@ internal sealed record RatePlan(RateGroup Group, string Method, string Title, Fu
 
     /// <summary>Why it can't run here; null when it can.</summary>
     public string? WhyMissing { get; init; }
+
+    /// <summary>The same with few tasks and one run, to see that it works.</summary>
+    public RatePlan Shorten() => this with { Tasks = ShortTasks, Runs = 1 };
 
     public string NameOn(string disk) => $"{nameof(RhythmBenchmarks)}.{Method}[Disk={disk}]";
 }

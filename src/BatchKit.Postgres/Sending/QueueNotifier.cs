@@ -42,8 +42,9 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         {
             if (_isDisposed)
                 return;
-            ForgetSent();
-            if (_isRunning || !_sentAt.TryAdd(queue.Id, timeProvider.GetTimestamp()))
+            var now = timeProvider.GetTimestamp();
+            ForgetSent(now);
+            if (_isRunning || !_sentAt.TryAdd(queue.Id, now))
             {
                 Notify(queue);
                 return;
@@ -101,9 +102,8 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
     }
 
     // What was sent an interval ago, so that nothing grows with the queues.
-    private void ForgetSent()
+    private void ForgetSent(long now)
     {
-        var now = timeProvider.GetTimestamp();
         foreach (var (queue, sentAt) in _sentAt)
         {
             if (timeProvider.GetElapsedTime(sentAt, now) >= interval)
@@ -116,8 +116,9 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
     {
         lock (_gate)
         {
-            ForgetSent();
+            // One time for both: what is kept has some of its interval left, so that no wait is negative.
             var now = timeProvider.GetTimestamp();
+            ForgetSent(now);
             // At the end nothing waits for its interval.
             due = [.. _pending.Where(queue => _isDisposed || !_sentAt.ContainsKey(queue))];
             _pending.ExceptWith(due);

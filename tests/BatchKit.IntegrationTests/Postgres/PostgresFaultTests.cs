@@ -64,7 +64,7 @@ public sealed class PostgresFaultTests(OwnPostgresFixture fixture, ITestOutputHe
         await server.StopAsync();
         await way.WaitForFaultAsync("");
         await server.StartAsync();
-        await WaitForListenersAsync(server, 1);
+        await WaitForListenerAsync(server);
 
         for (var count = 2; count <= 5; count++)
         {
@@ -81,11 +81,11 @@ public sealed class PostgresFaultTests(OwnPostgresFixture fixture, ITestOutputHe
         await using var proxy = TcpProxy.Start(server.Host, server.Port);
         await using var way = await QueueWay.StartAsync(server, schema.Name, receiving =>
         {
-            receiving.ListenConnectionString = Through(server, proxy);
+            receiving.ListenConnectionString = Through(server, proxy, schema);
             receiving.ListenKeepAlive = TimeSpan.FromHours(1);
             receiving.PollInterval = Poll;
         });
-        await WaitForListenersAsync(server, 1);
+        await WaitForListenerAsync(server, schema.Name);
 
         proxy.Silence();
         for (var count = 1; count <= 5; count++)
@@ -96,6 +96,7 @@ public sealed class PostgresFaultTests(OwnPostgresFixture fixture, ITestOutputHe
 
         report.WriteLine($"Found {way.Handled.Slowest.TotalSeconds:0.000} s after it was enqueued, at the latest.");
         Assert.InRange(way.Handled.Slowest, TimeSpan.Zero, Poll + TimeSpan.FromSeconds(1) + Allowance);
+        Assert.Equal(1, proxy.AcceptedConnections);
     }
 
     [Fact]
@@ -106,11 +107,11 @@ public sealed class PostgresFaultTests(OwnPostgresFixture fixture, ITestOutputHe
         await using var proxy = TcpProxy.Start(server.Host, server.Port);
         await using var way = await QueueWay.StartAsync(server, schema.Name, receiving =>
         {
-            receiving.ListenConnectionString = Through(server, proxy);
+            receiving.ListenConnectionString = Through(server, proxy, schema);
             receiving.ListenKeepAlive = TimeSpan.FromMilliseconds(200);
             receiving.PollInterval = NoPoll;
         });
-        await WaitForListenersAsync(server, 1);
+        await WaitForListenerAsync(server, schema.Name);
 
         // What is written before the connection is replaced is found when it is.
         proxy.Silence();
@@ -129,10 +130,10 @@ public sealed class PostgresFaultTests(OwnPostgresFixture fixture, ITestOutputHe
         await using var proxy = TcpProxy.Start(server.Host, server.Port);
         await using var way = await QueueWay.StartAsync(server, schema.Name, receiving =>
         {
-            receiving.ListenConnectionString = Through(server, proxy);
+            receiving.ListenConnectionString = Through(server, proxy, schema);
             receiving.PollInterval = NoPoll;
         });
-        await WaitForListenersAsync(server, 1);
+        await WaitForListenerAsync(server, schema.Name);
 
         for (var round = 1; round <= 10; round++)
         {
@@ -184,16 +185,18 @@ public sealed class PostgresFaultTests(OwnPostgresFixture fixture, ITestOutputHe
         }
     }
 
-    private static string Through(PostgresServer server, TcpProxy proxy) =>
-        new NpgsqlConnectionStringBuilder(server.ConnectionString) { Port = proxy.Port, Pooling = false }.ConnectionString;
+    private static string Through(PostgresServer server, TcpProxy proxy, TestSchema schema) =>
+        new NpgsqlConnectionStringBuilder(server.ConnectionString) { Port = proxy.Port, Pooling = false, ApplicationName = schema.Name }.ConnectionString;
 
-    private static async Task WaitForListenersAsync(PostgresServer server, long count)
+    private static async Task WaitForListenerAsync(PostgresServer server, string? name = null)
     {
         await using var dataSource = NpgsqlDataSource.Create(server.ConnectionString);
         await WaitAsync(async () =>
         {
-            await using var command = dataSource.CreateCommand("select count(*) from pg_stat_activity where query ilike 'listen %' and pid <> pg_backend_pid()");
-            return (long)(await command.ExecuteScalarAsync())! >= count;
+            // By its name, because a listener of an earlier test may not have gone yet.
+            await using var command = dataSource.CreateCommand("select exists (select from pg_stat_activity where query ilike 'listen %' and state = 'idle' and ($1 is null or application_name = $1))");
+            command.Parameters.Add(new NpgsqlParameter<string?> { TypedValue = name, NpgsqlDbType = NpgsqlTypes.NpgsqlDbType.Text });
+            return await command.ExecuteScalarAsync() is true;
         });
     }
 

@@ -95,7 +95,7 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         {
             await send().ConfigureAwait(false);
         }
-        catch (Exception exception) when (exception is NpgsqlException or ObjectDisposedException or OperationCanceledException or TimeoutException)
+        catch (Exception exception) when (exception is NpgsqlException or InvalidOperationException or OperationCanceledException or TimeoutException)
         {
             // Receivers find the rows by polling, and the next send notifies again.
         }

@@ -13,13 +13,13 @@ public sealed class ClaimLossTests(PostgresFixture fixture)
             began.TrySetResult();
             await open.Task;
         });
-        await using var scene = await ReceiverScene.OpenAsync(fixture, handler, static options => options.ClaimTimeLimit = TimeSpan.FromSeconds(1));
+        await using var scene = await ReceiverScene.OpenAsync(fixture, handler, static options => options.ClaimTimeLimit = TimeSpan.FromSeconds(3));
         await scene.Claims.InsertAsync("a");
         await scene.StartAsync();
         await began.Task.WithinDeadline();
         var first = await scene.Claims.Schema.ScalarAsync<DateTime>("select until from {s}.claims");
 
-        while (await scene.Claims.Schema.ScalarAsync<DateTime>("select until from {s}.claims") < first.AddSeconds(1))
+        while (await scene.Claims.Schema.ScalarAsync<DateTime>("select until from {s}.claims") < first.AddSeconds(3))
             await Task.Delay(TimeSpan.FromMilliseconds(20));
         open.SetResult();
         await scene.UntilAsync(static statistics => statistics.CompletedMessages == 1);

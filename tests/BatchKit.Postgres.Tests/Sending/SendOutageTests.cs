@@ -66,7 +66,8 @@ public sealed class SendOutageTests(PostgresFixture postgres)
         var error = await place.FailSendAsync(2, "two");
         place.Proxy.Resume();
 
-        Assert.IsType<TimeoutException>(error.InnerException);
+        // The transport's limit and the driver's end at the same moment; either may be first.
+        Assert.True(error.InnerException is TimeoutException or NpgsqlException { InnerException: TimeoutException }, error.ToString());
         await place.RetrySendAsync(2, "two");
         Assert.Equal(["one", "two"], await place.TextsAsync());
     }

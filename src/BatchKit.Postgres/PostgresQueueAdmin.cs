@@ -21,9 +21,7 @@ public sealed class PostgresQueueAdmin
     public PostgresQueueAdmin(NpgsqlDataSource dataSource, string schema = "batchkit")
     {
         ArgumentNullException.ThrowIfNull(dataSource);
-        ArgumentNullException.ThrowIfNull(schema);
-        if (QueueLimits.RefuseSchema(schema) is { } reason)
-            throw new ArgumentException($"The schema's name {reason}", nameof(schema));
+        QueueLimits.ThrowIfNoSchema(schema);
         _dataSource = dataSource;
         _tables = new Tables(schema);
         _statements = new AdminStatements(_tables);

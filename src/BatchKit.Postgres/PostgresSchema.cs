@@ -20,7 +20,7 @@ public static class PostgresSchema
     public static async Task EnsureSchemaAsync(NpgsqlDataSource dataSource, string schema = "batchkit", CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(dataSource);
-        ThrowIfImpossible(schema);
+        QueueLimits.ThrowIfNoSchema(schema);
         await new SchemaGate(dataSource, schema, mayCreate: true).PassAsync(cancellationToken).ConfigureAwait(false);
     }
 
@@ -32,7 +32,7 @@ public static class PostgresSchema
     /// <exception cref="ArgumentOutOfRangeException">There is no such version.</exception>
     public static string GetScript(string schema = "batchkit", int fromVersion = 0)
     {
-        ThrowIfImpossible(schema);
+        QueueLimits.ThrowIfNoSchema(schema);
         ArgumentOutOfRangeException.ThrowIfNegative(fromVersion);
         ArgumentOutOfRangeException.ThrowIfGreaterThan(fromVersion, Version);
         if (fromVersion == Version)
@@ -40,12 +40,5 @@ public static class PostgresSchema
         var tables = new Tables(schema);
         var create = fromVersion == 0 ? $"create schema if not exists {tables.Quoted};\n\n" : string.Empty;
         return create + SchemaSteps.Published.After(fromVersion, tables);
-    }
-
-    private static void ThrowIfImpossible(string schema)
-    {
-        ArgumentNullException.ThrowIfNull(schema);
-        if (QueueLimits.RefuseSchema(schema) is { } reason)
-            throw new ArgumentException($"The schema's name {reason}", nameof(schema));
     }
 }

@@ -87,7 +87,7 @@ internal sealed class QueueListener(
 
     private async Task ExecuteAsync(NpgsqlConnection connection, string sql, CancellationToken stopping)
     {
-        var command = new NpgsqlCommand(sql, connection) { CommandTimeout = (int)Math.Ceiling(options.ListenKeepAlive.TotalSeconds) };
+        var command = new NpgsqlCommand(sql, connection) { CommandTimeout = WholeSeconds.Of(options.ListenKeepAlive) };
         await using (command.ConfigureAwait(false))
             await command.ExecuteNonQueryAsync(stopping).ConfigureAwait(false);
     }

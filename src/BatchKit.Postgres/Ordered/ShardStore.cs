@@ -122,7 +122,7 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
     }
 
     private NpgsqlBatch MakeBatch(NpgsqlConnection connection) =>
-        new(connection) { Timeout = (int)Math.Ceiling(options.CommandTimeout.TotalSeconds), BatchCommands = { ShardCommands.Plan() } };
+        new(connection) { Timeout = WholeSeconds.Of(options.CommandTimeout), BatchCommands = { ShardCommands.Plan() } };
 
     private static async ValueTask<NpgsqlDataReader> ExecuteAsync(NpgsqlBatch batch, CancellationToken cancellationToken)
     {

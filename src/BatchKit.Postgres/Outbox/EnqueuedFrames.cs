@@ -1,4 +1,3 @@
-using System.Buffers;
 using System.Runtime.InteropServices;
 using System.Security.Cryptography;
 using BatchKit.Transports;
@@ -63,9 +62,8 @@ internal static class EnqueuedFrames
 
     private static byte[] Encode(ReadOnlySpan<MessageBatch> batches)
     {
-        var frame = new ArrayBufferWriter<byte>(FrameWriter.Measure(batches));
-        FrameWriter.Write(frame, batches);
-        return frame.WrittenSpan.ToArray();
+        using var frame = PooledFrame.Encode(batches);
+        return frame.Bytes.ToArray();
     }
 
     // Drawn like a buffer's, for each call.

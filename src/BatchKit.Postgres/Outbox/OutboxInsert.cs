@@ -14,7 +14,7 @@ internal sealed class OutboxInsert(Tables tables, TimeSpan commandTimeout)
 
     public async Task RunAsync(NpgsqlConnection connection, NpgsqlTransaction? transaction, QueueEntry queue, byte[][] frames, CancellationToken cancellationToken)
     {
-        var command = new NpgsqlCommand(_statement, connection, transaction) { CommandTimeout = (int)Math.Ceiling(commandTimeout.TotalSeconds) };
+        var command = new NpgsqlCommand(_statement, connection, transaction) { CommandTimeout = WholeSeconds.Of(commandTimeout) };
         await using var _ = command.ConfigureAwait(false);
         command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = queue.Id });
         command.Parameters.Add(new NpgsqlParameter<byte[][]> { TypedValue = frames });

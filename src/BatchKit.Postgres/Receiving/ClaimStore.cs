@@ -14,7 +14,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
     private readonly ClaimStatements _statements = new(tables, options.BatchSize);
     private readonly string _upkeep = UpkeepStatement.Of(tables);
     private readonly OutcomePolicy _policy = new(options);
-    private readonly int _timeoutSeconds = (int)Math.Ceiling(options.CommandTimeout.TotalSeconds);
+    private readonly int _timeoutSeconds = WholeSeconds.Of(options.CommandTimeout);
 
     public async ValueTask<ClaimExchange> ExchangeAsync(NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, CancellationToken cancellationToken)
     {

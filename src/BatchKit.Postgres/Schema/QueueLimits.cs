@@ -25,6 +25,14 @@ internal static class QueueLimits
     /// <summary>Why a message may not have that key, as the rest of a sentence; null when it may.</summary>
     public static string? RefuseKey(string? key) => Refuse(key, MessageHeader.MaxTextBytes);
 
+    /// <exception cref="ArgumentException">A schema may not have that name.</exception>
+    public static void ThrowIfNoSchema(string schema)
+    {
+        ArgumentNullException.ThrowIfNull(schema);
+        if (RefuseSchema(schema) is { } reason)
+            throw new ArgumentException($"The schema's name {reason}", nameof(schema));
+    }
+
     private static string? Refuse(string? name, int maxBytes)
     {
         if (string.IsNullOrEmpty(name))

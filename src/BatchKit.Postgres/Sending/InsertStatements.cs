@@ -12,37 +12,25 @@ internal sealed class InsertStatements
     private const string FieldsFrom = "unnest($1, $2, $3, $4, $5, $6, $7, $8) with ordinality as u (payload, queue, rank, delay, shard, key, unique_key, header, place)";
     private const string DueAt = "case when s.delay > 0 then now() + s.delay * interval '1 millisecond' end";
 
-    // In a transaction of a caller's, whose commit decides.
-    private const string NoProducer = "advanced as (select 1)";
-
     private readonly Tables _tables;
 
     public InsertStatements(Tables tables)
     {
         _tables = tables;
         Plain = MakePlain(Advance(firstParameter: 4));
-        PlainAlone = MakePlain(NoProducer);
         Full = MakeFull(Advance(firstParameter: 9));
-        FullAlone = MakeFull(NoProducer);
         Unique = MakeUnique(Advance(firstParameter: 9));
-        UniqueAlone = MakeUnique(NoProducer);
         FindNumber = MakeFindNumber();
     }
 
     /// <summary>Rows of one queue that are payload and nothing else: payloads, queue, shard, then the producer.</summary>
     public string Plain { get; }
 
-    public string PlainAlone { get; }
-
     /// <summary>Rows with all that a header may say, but for uniqueness: an array for each column, then the producer.</summary>
     public string Full { get; }
 
-    public string FullAlone { get; }
-
     /// <summary>The same, and of each uniqueness key the first row only, and only where none has it.</summary>
     public string Unique { get; }
-
-    public string UniqueAlone { get; }
 
     /// <summary>The number up to which a producer's batches are stored; it becomes known with 0 when it is not. No row when another makes it known at this moment.</summary>
     public string FindNumber { get; }

@@ -4,23 +4,14 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Sending;
 
-/// <summary>Inserts rows with one prepared statement over arrays, and advances the producer's number in the same transaction. Any thread.</summary>
+/// <summary>Stores rows with one prepared statement over arrays, and advances the producer's number in the same transaction. Any thread.</summary>
 internal sealed class QueueInsert(Tables tables, TimeSpan commandTimeout)
 {
     private const long NothingStored = 0;
 
     private readonly InsertStatements _statements = new(tables);
 
-    // Npgsql's own limit has whole seconds; 0 would be none.
-    private readonly int _timeoutSeconds = Math.Max(1, (int)Math.Ceiling(commandTimeout.TotalSeconds));
-
-    /// <summary>Inserts the rows as they are, for a transaction of the caller's: nothing remembers them, so nothing keeps them from being inserted twice.</summary>
-    /// <param name="connection">An open connection.</param>
-    /// <param name="rows">At least one.</param>
-    /// <param name="cancellationToken">Ends it.</param>
-    /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
-    public Task InsertAsync(NpgsqlConnection connection, ReadOnlyMemory<QueueRow> rows, CancellationToken cancellationToken) =>
-        TryInsertAsync(connection, producer: null, rows, firstNumber: 0, lastNumber: 0, cancellationToken);
+    private readonly int _timeoutSeconds = WholeSeconds.Of(commandTimeout);
 
     /// <summary>Stores what has a number above the producer's, in order, in one transaction of its own; what has not is stored already.</summary>
     /// <param name="connection">An open connection without a transaction.</param>
@@ -42,20 +33,16 @@ internal sealed class QueueInsert(Tables tables, TimeSpan commandTimeout)
 
     // True when the producer was advanced, and the rows were stored with it.
     private async Task<bool> TryInsertAsync(
-        NpgsqlConnection connection, ProducerId? producer, ReadOnlyMemory<QueueRow> rows, long firstNumber, long lastNumber, CancellationToken cancellationToken)
+        NpgsqlConnection connection, ProducerId producer, ReadOnlyMemory<QueueRow> rows, long firstNumber, long lastNumber, CancellationToken cancellationToken)
     {
         var columns = InsertColumns.Rent(rows.Span);
-        var command = new NpgsqlCommand(StatementFor(columns, isAlone: producer is null), connection) { CommandTimeout = _timeoutSeconds };
+        var command = new NpgsqlCommand(StatementFor(columns), connection) { CommandTimeout = _timeoutSeconds };
         await using (command.ConfigureAwait(false))
         {
             columns.AddTo(command.Parameters);
-            if (producer is { } known)
-            {
-                AddProducer(command.Parameters, known);
-                command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = firstNumber });
-                command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = lastNumber });
-            }
-
+            AddProducer(command.Parameters, producer);
+            command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = firstNumber });
+            command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = lastNumber });
             await command.PrepareAsync(cancellationToken).ConfigureAwait(false);
             var advanced = await command.ExecuteScalarAsync(cancellationToken).ConfigureAwait(false);
             // Not when it failed: what was given up may still be written.
@@ -81,10 +68,8 @@ internal sealed class QueueInsert(Tables tables, TimeSpan commandTimeout)
         parameters.Add(new NpgsqlParameter<int> { TypedValue = producer.Lane });
     }
 
-    private string StatementFor(InsertColumns columns, bool isAlone) => (columns.ArePlain, columns.HaveUniqueKeys) switch
-    {
-        (true, _) => isAlone ? _statements.PlainAlone : _statements.Plain,
-        (_, true) => isAlone ? _statements.UniqueAlone : _statements.Unique,
-        _ => isAlone ? _statements.FullAlone : _statements.Full,
-    };
+    private string StatementFor(InsertColumns columns) =>
+        columns.ArePlain ? _statements.Plain
+        : columns.HaveUniqueKeys ? _statements.Unique
+        : _statements.Full;
 }

@@ -114,10 +114,10 @@ public sealed class MosquittoServer : IAsyncDisposable
     public Task KillAsync() => EndAsync(Signal.Kill);
 
     /// <summary>Freezes it (SIGSTOP): connections stay open, nothing answers.</summary>
-    public void Freeze() => Signal.Send(Running().Id, Signal.Stop);
+    public void Freeze() => FrozenProcess.Freeze(Running().Id);
 
     /// <summary>Lets it go on after <see cref="Freeze"/>.</summary>
-    public void Thaw() => Signal.Send(Running().Id, Signal.Continue);
+    public void Thaw() => FrozenProcess.Thaw(Running().Id);
 
     /// <inheritdoc/>
     public async ValueTask DisposeAsync()

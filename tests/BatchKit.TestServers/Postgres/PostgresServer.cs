@@ -110,15 +110,15 @@ public sealed class PostgresServer : IAsyncDisposable
     public void Freeze()
     {
         // The parent first: it could start another child meanwhile.
-        Signal.Send(Running().Id, Signal.Stop);
-        Array.ForEach(PostgresChildren.Of(Running().Id), child => Signal.Send(child, Signal.Stop));
+        FrozenProcess.Freeze(Running().Id);
+        Array.ForEach(PostgresChildren.Of(Running().Id), child => FrozenProcess.Freeze(child));
     }
 
     /// <summary>Lets it go on after <see cref="Freeze"/>.</summary>
     public void Thaw()
     {
-        Array.ForEach(PostgresChildren.Of(Running().Id), child => Signal.Send(child, Signal.Continue));
-        Signal.Send(Running().Id, Signal.Continue);
+        Array.ForEach(PostgresChildren.Of(Running().Id), child => FrozenProcess.Thaw(child));
+        FrozenProcess.Thaw(Running().Id);
     }
 
     /// <inheritdoc/>

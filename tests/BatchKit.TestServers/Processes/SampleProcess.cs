@@ -32,10 +32,10 @@ public abstract class SampleProcess : IDisposable
     public void Kill() => Signal.Send(_process.Id, Signal.Kill);
 
     /// <summary>Freezes it (SIGSTOP), as a stalled virtual machine is: its connections stay open.</summary>
-    public void Freeze() => Signal.Send(_process.Id, Signal.Stop);
+    public void Freeze() => FrozenProcess.Freeze(_process.Id);
 
     /// <summary>Lets it go on after <see cref="Freeze"/> (SIGCONT).</summary>
-    public void Thaw() => Signal.Send(_process.Id, Signal.Continue);
+    public void Thaw() => FrozenProcess.Thaw(_process.Id);
 
     /// <summary>Asks it to end, as Ctrl-C does (SIGINT).</summary>
     public void Interrupt() => Signal.Send(_process.Id, Signal.Interrupt);

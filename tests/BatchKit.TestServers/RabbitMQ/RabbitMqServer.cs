@@ -101,10 +101,10 @@ public sealed class RabbitMqServer : IAsyncDisposable
     public Task KillAsync() => EndAsync(Signal.Kill);
 
     /// <summary>Freezes it (SIGSTOP): connections stay open, nothing answers.</summary>
-    public void Freeze() => Signal.Send(Owned().ReadProcessId(), Signal.Stop);
+    public void Freeze() => FrozenProcess.Freeze(Owned().ReadProcessId());
 
     /// <summary>Lets it go on after <see cref="Freeze"/>.</summary>
-    public void Thaw() => Signal.Send(Owned().ReadProcessId(), Signal.Continue);
+    public void Thaw() => FrozenProcess.Thaw(Owned().ReadProcessId());
 
     /// <summary>Runs <c>rabbitmqctl</c> against it and returns what that wrote.</summary>
     public async Task<string> ControlAsync(params string[] arguments)

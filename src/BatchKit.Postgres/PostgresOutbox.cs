@@ -19,7 +19,6 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
 {
     // Every row is a frame of one queue in order: one shard.
     private const int Shards = 1;
-    private static readonly TimeSpan NotifyInterval = TimeSpan.FromMilliseconds(2);
 
     private readonly NpgsqlDataSource _dataSource;
     private readonly PostgresOutboxOptions _options;
@@ -51,10 +50,11 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
         var tables = new Tables(options.Schema);
         _dataSource = dataSource;
         _options = options;
-        _store = new PostgresQueueTransport(dataSource, StoreOptions(options), timeProvider);
+        var storeOptions = StoreOptions(options);
+        _store = new PostgresQueueTransport(dataSource, storeOptions, timeProvider);
         _gate = new SchemaGate(dataSource, options.Schema, options.CreateSchema);
-        _queues = new QueueDirectory(tables);
-        _notifier = new QueueNotifier(dataSource, tables, NotifyInterval, timeProvider);
+        _queues = new QueueDirectory(dataSource, tables);
+        _notifier = new QueueNotifier(dataSource, tables, storeOptions.NotifyInterval, timeProvider);
         _insert = new OutboxInsert(tables, options.CommandTimeout);
         _handler = new OutboxHandler(inner, options, timeProvider, logger ?? NullLogger<PostgresOutbox>.Instance, _stopping.Token);
         _receiver = new PostgresQueueReceiver(dataSource, ReceiverOptions(options), _handler, timeProvider);
@@ -143,7 +143,6 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
         CreateSchema = options.CreateSchema,
         FrameQueue = options.Name,
         CommandTimeout = options.CommandTimeout,
-        NotifyInterval = NotifyInterval,
     };
 
     private static PostgresQueueReceiverOptions ReceiverOptions(PostgresOutboxOptions options) => new()
@@ -184,12 +183,9 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
             : throw new InvalidOperationException($"The queue '{_options.Name}' has {queue.Shards} shards and is no outbox's, which has {Shards}: give the outbox another name.");
     }
 
-    // On a connection of its own: what a transaction creates and rolls back would be remembered.
     private async Task<QueueEntry> FindQueueSlowAsync(CancellationToken cancellationToken)
     {
         await _gate.PassAsync(cancellationToken).ConfigureAwait(false);
-        var connection = await _dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
-        await using (connection.ConfigureAwait(false))
-            return await _queues.FindOrCreateAsync(connection, _options.Name, Shards, cancellationToken).ConfigureAwait(false);
+        return await _queues.FindOrCreateAsync(_options.Name, Shards, cancellationToken).ConfigureAwait(false);
     }
 }

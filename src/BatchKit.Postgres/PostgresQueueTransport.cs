@@ -23,8 +23,9 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     private readonly QueueDirectory _directory;
     private readonly SendLimits _limits;
     private readonly SendReader _reader;
-    private readonly QueueInsert _insert;
+    private readonly SendConnections _connections;
     private readonly QueueNotifier _notifier;
+    private readonly QueueInsert _insert;
     private volatile bool _isDisposed;
 
     /// <summary>Makes a transport; it does not connect yet.</summary>
@@ -45,11 +46,12 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         _target = $"PostgreSQL at {address.Host}:{address.Port}";
         var tables = new Tables(_options.Schema);
         _gate = new SchemaGate(dataSource, _options.Schema, _options.CreateSchema);
-        _directory = new QueueDirectory(tables);
+        _directory = new QueueDirectory(dataSource, tables);
         _limits = new SendLimits(_options);
         _reader = new SendReader(_options, _limits, _directory);
-        _insert = new QueueInsert(tables, _options.CommandTimeout);
         _notifier = new QueueNotifier(dataSource, tables, _options.NotifyInterval, _timeProvider);
+        _connections = new SendConnections(dataSource, _timeProvider);
+        _insert = new QueueInsert(_connections, tables, _notifier, _options.CommandTimeout);
     }
 
     /// <summary>False: Npgsql encodes and writes on the caller's thread, which takes a millisecond for a thousand messages.</summary>
@@ -83,10 +85,11 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     }
 
     /// <summary>Sends the notifications that are due. Dispose the buffer first: what is being sent fails.</summary>
-    public ValueTask DisposeAsync()
+    public async ValueTask DisposeAsync()
     {
         _isDisposed = true;
-        return _notifier.DisposeAsync();
+        await _notifier.DisposeAsync().ConfigureAwait(false);
+        await _connections.DisposeAsync().ConfigureAwait(false);
     }
 
     /// <summary>Why it cannot send now, or null when it can; asks the server to find out.</summary>
@@ -108,20 +111,14 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     private async Task StoreAsync(ReadOnlyMemory<MessageBatch> batches, SendReport report, CancellationTokenSource deadline, CancellationToken stopping)
     {
         await _gate.PassAsync(stopping).ConfigureAwait(false);
-        var connection = await _dataSource.OpenConnectionAsync(stopping).ConfigureAwait(false);
-        await using (connection.ConfigureAwait(false))
+        using var rows = await _reader.ReadAsync(batches, report, stopping).ConfigureAwait(false);
+        foreach (var run in _limits.Split(batches, report))
         {
-            using var rows = await _reader.ReadAsync(connection, batches, report, stopping).ConfigureAwait(false);
-            foreach (var run in _limits.Split(batches, report))
-            {
-                // Each statement has the whole limit.
-                deadline.CancelAfter(_options.CommandTimeout);
-                using var part = rows.Of(run);
-                await _insert.StoreAsync(connection, part, stopping).ConfigureAwait(false);
-                report.Acknowledge(run);
-                foreach (var queue in part.Queues)
-                    await _notifier.NotifyAsync(connection, queue, stopping).ConfigureAwait(false);
-            }
+            // Each statement has the whole limit.
+            deadline.CancelAfter(_options.CommandTimeout);
+            using var part = rows.Of(run);
+            await _insert.StoreAsync(part, stopping).ConfigureAwait(false);
+            report.Acknowledge(run);
         }
     }
 

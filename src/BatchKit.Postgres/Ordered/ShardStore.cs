@@ -14,7 +14,7 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
     private readonly ShardCommands _commands = new(tables, queue, options, worker);
     private readonly OutcomePolicy _policy = new(options);
 
-    public async ValueTask<ClaimExchange> ExchangeAsync(NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, CancellationToken cancellationToken)
+    public async Task<ClaimExchange> ExchangeAsync(NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, CancellationToken cancellationToken)
     {
         var refused = new List<Claim>();
         var taken = new List<Claim>(1);

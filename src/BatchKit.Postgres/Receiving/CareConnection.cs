@@ -9,23 +9,14 @@ namespace BatchKit.Postgres.Receiving;
 internal sealed class CareConnection(NpgsqlDataSource dataSource) : IAsyncDisposable
 {
     private readonly SemaphoreSlim _turn = new(initialCount: 1);
-
-    // Used by who has the turn.
-    private NpgsqlConnection? _connection;
+    private readonly KeptConnection _connection = new(dataSource);
 
     public async Task<T> UseAsync<T>(Func<NpgsqlConnection, CancellationToken, Task<T>> use, CancellationToken cancellationToken)
     {
         await _turn.WaitAsync(cancellationToken).ConfigureAwait(false);
         try
         {
-            _connection ??= await dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
-            return await use(_connection, cancellationToken).ConfigureAwait(false);
-        }
-        catch
-        {
-            // It may be broken, or lead to a server that has become read-only.
-            await ReleaseAsync().ConfigureAwait(false);
-            throw;
+            return await _connection.UseAsync(use, cancellationToken).ConfigureAwait(false);
         }
         finally
         {
@@ -35,15 +26,7 @@ internal sealed class CareConnection(NpgsqlDataSource dataSource) : IAsyncDispos
 
     public async ValueTask DisposeAsync()
     {
-        await ReleaseAsync().ConfigureAwait(false);
+        await _connection.DisposeAsync().ConfigureAwait(false);
         _turn.Dispose();
-    }
-
-    private async ValueTask ReleaseAsync()
-    {
-        if (_connection is not { } connection)
-            return;
-        _connection = null;
-        await connection.DisposeAsync().ConfigureAwait(false);
     }
 }

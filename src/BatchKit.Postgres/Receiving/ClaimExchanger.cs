@@ -1,5 +1,4 @@
 using BatchKit.Transports;
-using Npgsql;
 
 namespace BatchKit.Postgres.Receiving;
 
@@ -8,7 +7,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
 {
     private readonly RetrySchedule _schedule = new(parts.Options.ReconnectDelay, parts.Options.MaxReconnectDelay);
     private readonly List<Claim> _sent = [];
-    private NpgsqlConnection? _connection;
+    private readonly KeptConnection _connection = new(parts.DataSource);
     private int _failures;
 
     /// <summary>Settles claims, which are this process's no longer then, and takes others unless the receiver stops.</summary>
@@ -38,25 +37,16 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
     }
 
     /// <summary>Gives the connection back to the pool.</summary>
-    public async ValueTask ReleaseConnectionAsync()
-    {
-        if (_connection is not { } connection)
-            return;
-        _connection = null;
-        await connection.DisposeAsync().ConfigureAwait(false);
-    }
+    public ValueTask ReleaseConnectionAsync() => _connection.ReleaseAsync();
 
     public ValueTask DisposeAsync()
     {
         parts.Health.Forget(this);
-        return ReleaseConnectionAsync();
+        return _connection.DisposeAsync();
     }
 
-    private async ValueTask<ClaimExchange> TryAsync(List<HeldClaim> settled, ClaimRequest request)
+    private Task<ClaimExchange> TryAsync(List<HeldClaim> settled, ClaimRequest request)
     {
-        // A claim whose answer is not waited for would be nobody's until it ends, so that not even a stop cuts an exchange short.
-        var closing = parts.Stop.Closing;
-        _connection ??= await parts.DataSource.OpenConnectionAsync(closing).ConfigureAwait(false);
         _sent.Clear();
         foreach (var held in settled)
         {
@@ -64,12 +54,12 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
             _sent.Add(held.Claim);
         }
 
-        return await parts.Store.ExchangeAsync(_connection, _sent, request, closing).ConfigureAwait(false);
+        // A claim whose answer is not waited for would be nobody's until it ends, so that not even a stop cuts an exchange short.
+        return _connection.UseAsync((connection, closing) => parts.Store.ExchangeAsync(connection, _sent, request, closing), parts.Stop.Closing);
     }
 
     private async ValueTask FailedAsync(List<HeldClaim> settled, Exception exception)
     {
-        await ReleaseConnectionAsync().ConfigureAwait(false);
         if (parts.Stop.Abandoning.IsCancellationRequested)
         {
             // What could not be settled by now ends by its time limit.

@@ -12,7 +12,13 @@ internal sealed class ClaimStatements
     public const string Plan =
         "select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)";
 
-    private const string NewClaim = "(queue, until, worker, attempts, ids, ranks, enqueued_at, unique_keys, headers, payloads)";
+    /// <summary>
+    /// The same for a transaction that settles nothing and does not wait for the disk: if the server crashes before it has written the claim, the messages wait as if they had not been
+    /// claimed, and what the worker says of them is refused.
+    /// </summary>
+    public const string PlanUnflushed = Plan + ", set_config('synchronous_commit', 'off', true)";
+
+    private const string NewClaim = "(token, queue, until, worker, attempts, ids, ranks, enqueued_at, unique_keys, headers, payloads)";
 
     // Arrays in which all elements would be null are not stored.
     private const string Arrays = """
@@ -28,8 +34,8 @@ internal sealed class ClaimStatements
         var noRetry = $"case when exists (select from retry) then 0 else {batchSize} end";
         FreshFirst = One($"{Fresh($"{batchSize}")}, {Retry("case when exists (select from fresh) then 0 else 1 end")}");
         RetriesFirst = One($"{Retry("1")}, {Fresh(noRetry)}");
-        SeveralFreshFirst = Several(batchSize, $"{Fresh($"$7 * {batchSize}")}, {Retry("case when exists (select from fresh) then 0 else $7 end")}");
-        SeveralRetriesFirst = Several(batchSize, $"{Retry("$7")}, {Fresh($"case when exists (select from retry) then 0 else $7 * {batchSize} end")}");
+        SeveralFreshFirst = Several(batchSize, $"{Fresh($"$8 * {batchSize}")}, {Retry("case when exists (select from fresh) then 0 else $8 end")}");
+        SeveralRetriesFirst = Several(batchSize, $"{Retry("$8")}, {Fresh($"case when exists (select from retry) then 0 else $8 * {batchSize} end")}");
         Done = $"""
             with gone as (
                 delete from {tables.Claims} where token = any($1) returning token, queue, unique_keys
@@ -42,13 +48,13 @@ internal sealed class ClaimStatements
         Renew = $"update {tables.Claims} set until = now() + $2 where token = any($1) returning token";
     }
 
-    /// <summary>Parameters: queue, time limit, worker, most bytes, lowest rank, lowest id.</summary>
+    /// <summary>Parameters: queue, time limit, worker, most bytes, lowest rank, lowest id, token.</summary>
     public string FreshFirst { get; }
 
     /// <inheritdoc cref="FreshFirst"/>
     public string RetriesFirst { get; }
 
-    /// <summary>As <see cref="FreshFirst"/>, and how many claims.</summary>
+    /// <summary>As <see cref="FreshFirst"/>, with the first of the tokens, which follow one another, and how many claims.</summary>
     public string SeveralFreshFirst { get; }
 
     /// <inheritdoc cref="SeveralFreshFirst"/>
@@ -89,7 +95,7 @@ internal sealed class ClaimStatements
             returning m.id, m.rank, m.enqueued_at, m.attempts, m.unique_key, m.header, m.payload
         )
         insert into {_tables.Claims} {NewClaim}
-        select $1, now() + $2, $3, {Arrays}
+        select $7, $1, now() + $2, $3, {Arrays}
         from taken having count(*) > 0
         returning token, attempts, ids, ranks, enqueued_at, headers, payloads, (select count(*) from fresh)
         """;
@@ -109,7 +115,7 @@ internal sealed class ClaimStatements
             returning m.id, m.rank, m.enqueued_at, m.attempts, m.unique_key, m.header, m.payload, picked.lone, picked.turn, picked.part
         )
         insert into {_tables.Claims} {NewClaim}
-        select $1, now() + $2, $3, {Arrays}
+        select $7 + row_number() over () - 1, $1, now() + $2, $3, {Arrays}
         from taken group by lone, turn, part
         returning token, attempts, ids, ranks, enqueued_at, headers, payloads, (select count(*) from fresh)
         """;

@@ -7,7 +7,7 @@ internal interface IClaimStore
 {
     /// <summary>Settles claims as their messages say, and takes the next, in one round trip and one transaction.</summary>
     /// <remarks>Idempotent as far as settling goes: after a lost commit it may be called again, and refuses what is settled already.</remarks>
-    ValueTask<ClaimExchange> ExchangeAsync(NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, CancellationToken cancellationToken);
+    Task<ClaimExchange> ExchangeAsync(NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, CancellationToken cancellationToken);
 
     /// <summary>Renews claims for another time limit.</summary>
     /// <returns>Those that had ended.</returns>

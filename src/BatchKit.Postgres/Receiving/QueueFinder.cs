@@ -52,9 +52,7 @@ internal sealed class QueueFinder(NpgsqlDataSource dataSource, Tables tables, Po
     private async Task<QueueEntry> FindOnceAsync(CancellationToken stopping)
     {
         await _gate.PassAsync(stopping).ConfigureAwait(false);
-        var connection = await dataSource.OpenConnectionAsync(stopping).ConfigureAwait(false);
         // Not remembered: a queue that is made anew with other shards is to be seen.
-        await using (connection.ConfigureAwait(false))
-            return await new QueueDirectory(tables).FindOrCreateAsync(connection, options.Queue, options.Shards, stopping).ConfigureAwait(false);
+        return await new QueueDirectory(dataSource, tables).FindOrCreateAsync(options.Queue, options.Shards, stopping).ConfigureAwait(false);
     }
 }

@@ -72,7 +72,7 @@ internal static class FirstVersion
     private static string Held(Tables tables) =>
         $"""
         create table {tables.Claims} (
-            token bigint generated always as identity primary key,
+            token bigint primary key,
             queue int not null,
             until timestamptz not null,
             worker text not null,

@@ -5,7 +5,7 @@ using NpgsqlTypes;
 namespace BatchKit.Postgres.Schema;
 
 /// <summary>Finds queues by name, and creates them, with their shards, where there are none. Remembers what it found, up to a bound. Any thread.</summary>
-internal sealed class QueueDirectory(Tables tables)
+internal sealed class QueueDirectory(NpgsqlDataSource dataSource, Tables tables)
 {
     // Names have up to 1 kB: a few megabytes at most.
     private const int MaxRemembered = 4096;
@@ -24,16 +24,18 @@ internal sealed class QueueDirectory(Tables tables)
     /// <summary>What is remembered of a queue; null when that is nothing.</summary>
     public QueueEntry? TryFind(string name) => _remembered.GetValueOrDefault(name);
 
-    /// <summary>Finds a queue, or creates it with so many shards. Not inside a transaction: what that creates and rolls back would be remembered.</summary>
+    /// <summary>Finds a queue, or creates it with so many shards; on a connection of its own, because what a transaction creates and rolls back would be remembered.</summary>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
-    public ValueTask<QueueEntry> FindOrCreateAsync(NpgsqlConnection connection, string name, int shards, CancellationToken cancellationToken) =>
-        TryFind(name) is { } entry ? ValueTask.FromResult(entry) : new ValueTask<QueueEntry>(FindOrCreateSlowAsync(connection, name, shards, cancellationToken));
+    public ValueTask<QueueEntry> FindOrCreateAsync(string name, int shards, CancellationToken cancellationToken) =>
+        TryFind(name) is { } entry ? ValueTask.FromResult(entry) : new ValueTask<QueueEntry>(FindOrCreateSlowAsync(name, shards, cancellationToken));
 
     /// <summary>Forgets all: what was there has gone.</summary>
     public void Clear() => _remembered.Clear();
 
-    private async Task<QueueEntry> FindOrCreateSlowAsync(NpgsqlConnection connection, string name, int shards, CancellationToken cancellationToken)
+    private async Task<QueueEntry> FindOrCreateSlowAsync(string name, int shards, CancellationToken cancellationToken)
     {
+        var connection = await dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
+        await using var _ = connection.ConfigureAwait(false);
         // Who finds none and creates none was overtaken by another's creation, which the next look sees.
         QueueEntry? entry;
         do

@@ -4,8 +4,8 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Sending;
 
-/// <summary>Stores rows with one prepared statement over arrays, and advances the producer's number in the same transaction. Any thread.</summary>
-internal sealed class QueueInsert(Tables tables, TimeSpan commandTimeout)
+/// <summary>Stores rows with one prepared statement over arrays, advances the producer's number in the same transaction, and has their queues notified. Any thread.</summary>
+internal sealed class QueueInsert(SendConnections connections, Tables tables, QueueNotifier notifier, TimeSpan commandTimeout)
 {
     private const long NothingStored = 0;
 
@@ -14,41 +14,71 @@ internal sealed class QueueInsert(Tables tables, TimeSpan commandTimeout)
     private readonly int _timeoutSeconds = WholeSeconds.Of(commandTimeout);
 
     /// <summary>Stores what has a number above the producer's, in order, in one transaction of its own; what has not is stored already.</summary>
-    /// <param name="connection">An open connection without a transaction.</param>
     /// <param name="rows">The rows.</param>
     /// <param name="cancellationToken">Ends it.</param>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
-    public async Task StoreAsync(NpgsqlConnection connection, IProducerRows rows, CancellationToken cancellationToken)
+    public Task StoreAsync(IProducerRows rows, CancellationToken cancellationToken) =>
+        connections.UseAsync((connection, token) => StoreAsync(connection, rows, token), cancellationToken);
+
+    private async Task<bool> StoreAsync(NpgsqlConnection connection, IProducerRows rows, CancellationToken cancellationToken)
     {
         var stored = NothingStored;
         while (stored < rows.LastNumber)
         {
-            var missing = rows.Above(stored, out var firstNumber);
-            if (await TryInsertAsync(connection, rows.Producer, missing, firstNumber, rows.LastNumber, cancellationToken).ConfigureAwait(false))
-                return;
+            if (await TryInsertAsync(connection, rows, stored, cancellationToken).ConfigureAwait(false))
+                return true;
             // Mostly it was unknown, and is known now; else a commit that was lost to view had stored some.
             stored = await FindNumberAsync(connection, rows.Producer, cancellationToken).ConfigureAwait(false);
         }
+
+        return false;
     }
 
     // True when the producer was advanced, and the rows were stored with it.
-    private async Task<bool> TryInsertAsync(
-        NpgsqlConnection connection, ProducerId producer, ReadOnlyMemory<QueueRow> rows, long firstNumber, long lastNumber, CancellationToken cancellationToken)
+    private async Task<bool> TryInsertAsync(NpgsqlConnection connection, IProducerRows rows, long stored, CancellationToken cancellationToken)
     {
-        var columns = InsertColumns.Rent(rows.Span);
-        var command = new NpgsqlCommand(StatementFor(columns), connection) { CommandTimeout = _timeoutSeconds };
-        await using (command.ConfigureAwait(false))
+        var missing = rows.Above(stored, out var firstNumber);
+        var columns = InsertColumns.Rent(missing.Span);
+        // With barriers each command is a transaction of its own, and both are one round trip: a NOTIFY inside the first would make all commits of the server wait for its fsync.
+        var batch = new NpgsqlBatch(connection) { Timeout = _timeoutSeconds, EnableErrorBarriers = true, BatchCommands = { InsertCommand(columns, rows, firstNumber) } };
+        await using (batch.ConfigureAwait(false))
         {
-            columns.AddTo(command.Parameters);
-            AddProducer(command.Parameters, producer);
-            command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = firstNumber });
-            command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = lastNumber });
-            await command.PrepareAsync(cancellationToken).ConfigureAwait(false);
-            var advanced = await command.ExecuteScalarAsync(cancellationToken).ConfigureAwait(false);
-            // Not when it failed: what was given up may still be written.
-            columns.Return();
-            return advanced is > 0L;
+            var queues = rows.Queues.ToArray();
+            var turns = notifier.TakeTurns(queues);
+            if (turns.Length > 0)
+                batch.BatchCommands.Add(notifier.CommandFor(turns));
+            await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
+            var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
+            await using (reader.ConfigureAwait(false))
+            {
+                var hasAdvanced = await reader.ReadAsync(cancellationToken).ConfigureAwait(false) && !reader.IsDBNull(0) && reader.GetInt64(0) > 0;
+                // Not when it failed: what was given up may still be written.
+                columns.Return();
+                await QueueNotifier.TryAsync(() => reader.NextResultAsync(cancellationToken)).ConfigureAwait(false);
+                if (hasAdvanced)
+                    NotifyOthers(queues, turns);
+                return hasAdvanced;
+            }
         }
+    }
+
+    private void NotifyOthers(QueueEntry[] queues, int[] notified)
+    {
+        foreach (var queue in queues)
+        {
+            if (!notified.Contains(queue.Id))
+                notifier.Notify(queue);
+        }
+    }
+
+    private NpgsqlBatchCommand InsertCommand(InsertColumns columns, IProducerRows rows, long firstNumber)
+    {
+        var command = new NpgsqlBatchCommand(StatementFor(columns));
+        columns.AddTo(command.Parameters);
+        AddProducer(command.Parameters, rows.Producer);
+        command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = firstNumber });
+        command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = rows.LastNumber });
+        return command;
     }
 
     private async Task<long> FindNumberAsync(NpgsqlConnection connection, ProducerId producer, CancellationToken cancellationToken)

@@ -35,23 +35,34 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         }
     }
 
-    /// <summary>The same, for who has a connection at hand, behind its commit: the first after a pause goes over that one, which spares the way through the pool. Does not throw.</summary>
-    public async ValueTask NotifyAsync(NpgsqlConnection connection, QueueEntry queue, CancellationToken cancellationToken)
+    /// <summary>For who stores messages: of their queues, those whose notification may travel with the statement that stores them, behind its commit. The others are to be told of when they are stored.</summary>
+    public int[] TakeTurns(IReadOnlyCollection<QueueEntry> queues)
     {
         lock (_gate)
         {
-            if (_isDisposed)
-                return;
             var now = timeProvider.GetTimestamp();
             ForgetSent(now);
-            if (_isRunning || !_sentAt.TryAdd(queue.Id, now))
-            {
-                Notify(queue);
-                return;
-            }
+            return [.. queues.Select(static queue => queue.Id).Where(queue => !_isDisposed && !_pending.Contains(queue) && _sentAt.TryAdd(queue, now))];
         }
+    }
 
-        await TryAsync(() => SendAsync(connection, [queue.Id], cancellationToken)).ConfigureAwait(false);
+    /// <summary>Notifies of the queues whose turn was taken.</summary>
+    public NpgsqlBatchCommand CommandFor(int[] queues) => new(Statement)
+    {
+        Parameters = { new NpgsqlParameter<string> { TypedValue = _channel }, new NpgsqlParameter<int[]> { TypedValue = queues } },
+    };
+
+    /// <summary>Waits for a notification, and takes a failed one for sent: receivers find the rows by polling, and the next send notifies again.</summary>
+    public static async ValueTask TryAsync(Func<Task> notify)
+    {
+        try
+        {
+            await notify().ConfigureAwait(false);
+        }
+        catch (Exception exception) when (exception is NpgsqlException or InvalidOperationException or OperationCanceledException or TimeoutException)
+        {
+            // Lost, as the summary says.
+        }
     }
 
     /// <summary>Sends what is due, and ends.</summary>
@@ -89,18 +100,6 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         }
     }
 
-    private static async Task TryAsync(Func<Task> send)
-    {
-        try
-        {
-            await send().ConfigureAwait(false);
-        }
-        catch (Exception exception) when (exception is NpgsqlException or InvalidOperationException or OperationCanceledException or TimeoutException)
-        {
-            // Receivers find the rows by polling, and the next send notifies again.
-        }
-    }
-
     // What was sent an interval ago, so that nothing grows with the queues.
     private void ForgetSent(long now)
     {
@@ -124,27 +123,25 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
             _pending.ExceptWith(due);
             foreach (var queue in due)
                 _sentAt[queue] = now;
-            wait = due.Length > 0 || _pending.Count == 0 ? TimeSpan.Zero : _pending.Min(queue => interval - timeProvider.GetElapsedTime(_sentAt[queue], now));
+            wait = due.Length > 0 || _pending.Count == 0 ? TimeSpan.Zero : _pending.Min(queue => WholeMilliseconds(interval - timeProvider.GetElapsedTime(_sentAt[queue], now)));
             return _isRunning = (due.Length > 0 || _pending.Count > 0) && !_stopping.IsCancellationRequested;
         }
     }
+
+    // A delay counts whole milliseconds and drops the rest: one of less would come back at once, and again until the interval is over.
+    private static TimeSpan WholeMilliseconds(TimeSpan wait) => TimeSpan.FromMilliseconds(Math.Ceiling(wait.TotalMilliseconds));
 
     private async Task SendAsync(int[] queues)
     {
         var connection = await dataSource.OpenConnectionAsync(_stopping.Token).ConfigureAwait(false);
         await using (connection.ConfigureAwait(false))
-            await SendAsync(connection, queues, _stopping.Token).ConfigureAwait(false);
-    }
-
-    private async Task SendAsync(NpgsqlConnection connection, int[] queues, CancellationToken cancellationToken)
-    {
-        var command = new NpgsqlCommand(Statement, connection) { CommandTimeout = TimeoutSeconds };
-        await using (command.ConfigureAwait(false))
         {
-            command.Parameters.Add(new NpgsqlParameter<string> { TypedValue = _channel });
-            command.Parameters.Add(new NpgsqlParameter<int[]> { TypedValue = queues });
-            await command.PrepareAsync(cancellationToken).ConfigureAwait(false);
-            await command.ExecuteNonQueryAsync(cancellationToken).ConfigureAwait(false);
+            var batch = new NpgsqlBatch(connection) { Timeout = TimeoutSeconds, BatchCommands = { CommandFor(queues) } };
+            await using (batch.ConfigureAwait(false))
+            {
+                await batch.PrepareAsync(_stopping.Token).ConfigureAwait(false);
+                await batch.ExecuteNonQueryAsync(_stopping.Token).ConfigureAwait(false);
+            }
         }
     }
 }

@@ -1,6 +1,5 @@
 using BatchKit.Postgres.Schema;
 using BatchKit.Transports;
-using Npgsql;
 
 namespace BatchKit.Postgres.Sending;
 
@@ -11,9 +10,9 @@ internal sealed class SendReader(PostgresOptions options, SendLimits limits, Que
 
     /// <summary>Reads all batches; what it refuses is in the report.</summary>
     /// <exception cref="InvalidOperationException">The queue of the frames is not one for frames.</exception>
-    public async ValueTask<SendRows> ReadAsync(NpgsqlConnection connection, ReadOnlyMemory<MessageBatch> batches, SendReport report, CancellationToken cancellationToken)
+    public async ValueTask<SendRows> ReadAsync(ReadOnlyMemory<MessageBatch> batches, SendReport report, CancellationToken cancellationToken)
     {
-        var frameQueue = options.FrameQueue is { } name ? await directory.FindOrCreateAsync(connection, name, FrameShards, cancellationToken).ConfigureAwait(false) : null;
+        var frameQueue = options.FrameQueue is { } name ? await directory.FindOrCreateAsync(name, FrameShards, cancellationToken).ConfigureAwait(false) : null;
         if (frameQueue is { Shards: not FrameShards })
         {
             throw new InvalidOperationException(
@@ -28,7 +27,7 @@ internal sealed class SendReader(PostgresOptions options, SendLimits limits, Que
                 var batch = batches.Span[index];
                 var refusal = Refuse(batch);
                 if (refusal is null && frameQueue is null)
-                    refusal = rows.TryAdd(batch, await directory.FindOrCreateAsync(connection, batch.Handle.Name!, options.ShardsOf(batch.Handle.Name!), cancellationToken).ConfigureAwait(false));
+                    refusal = rows.TryAdd(batch, await directory.FindOrCreateAsync(batch.Handle.Name!, options.ShardsOf(batch.Handle.Name!), cancellationToken).ConfigureAwait(false));
                 if (refusal is not null)
                     report.Refuse(index, refusal);
                 rows.EndBatch(index);

@@ -22,8 +22,8 @@ public sealed class CrashedFleetTests(PostgresFixture fixture)
         }
 
         await schema.ExecuteAsync("""
-            insert into {s}.claims (queue, until, worker, attempts, ids, ranks, enqueued_at, payloads)
-            select queue, now() - interval '1 s', 'gone', 0, array[id], array[rank], array[enqueued_at], array[payload] from {s}.messages;
+            insert into {s}.claims (token, queue, until, worker, attempts, ids, ranks, enqueued_at, payloads)
+            select id, queue, now() - interval '1 s', 'gone', 0, array[id], array[rank], array[enqueued_at], array[payload] from {s}.messages;
             delete from {s}.messages
             """);
         var handler = new NumberedHandler();

@@ -45,8 +45,8 @@ internal sealed class QueueRows
     /// <summary>Has a worker claim so many messages, which were enqueued so long ago.</summary>
     public Task ClaimAsync(int count, TimeSpan age) => RunAsync(
         """
-        insert into {0}.claims (queue, until, worker, attempts, ids, ranks, enqueued_at, payloads)
-        select id, now() + interval '1 hour', 'worker', 0, array(select generate_series(1000001, 1000000 + $2)::bigint), array_fill(0::smallint, array[$2]),
+        insert into {0}.claims (token, queue, until, worker, attempts, ids, ranks, enqueued_at, payloads)
+        select (random() * 1e15)::bigint, id, now() + interval '1 hour', 'worker', 0, array(select generate_series(1000001, 1000000 + $2)::bigint), array_fill(0::smallint, array[$2]),
                array_fill(now() - make_interval(secs => $3), array[$2]), array_fill(''::bytea, array[$2])
         from {0}.queues where name = $1 returning token
         """, count, age.TotalSeconds);

@@ -38,7 +38,7 @@ internal sealed class OrderedQueue : IAsyncDisposable
         var options = new PostgresQueueReceiverOptions { Schema = schema.Name, Queue = "ordered", Shards = shards };
         configure?.Invoke(options);
         var connection = await schema.DataSource.OpenConnectionAsync();
-        var entry = await new QueueDirectory(new Tables(schema.Name)).FindOrCreateAsync(connection, options.Queue, shards, CancellationToken.None);
+        var entry = await new QueueDirectory(schema.DataSource, new Tables(schema.Name)).FindOrCreateAsync(options.Queue, shards, CancellationToken.None);
         return new OrderedQueue(schema, connection, options, entry);
     }
 

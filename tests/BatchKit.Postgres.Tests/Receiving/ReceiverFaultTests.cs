@@ -76,6 +76,55 @@ public sealed class ReceiverFaultTests(PostgresFixture fixture)
     }
 
     [Fact]
+    public async Task Kept_connections_that_the_server_ended_meanwhile_are_replaced_without_a_word()
+    {
+        var server = await fixture.GetAsync();
+        await using var own = NpgsqlDataSource.Create(server.ConnectionString + ";Application Name=kept");
+        var ended = new TaskCompletionSource();
+        var handler = new ScriptedHandler(async (_, _) => await ended.Task.WithinDeadline());
+        await using var scene = await ReceiverScene.OpenAsync(fixture, handler, static options => (options.BatchSize, options.Concurrency) = (1, 1), own);
+        await scene.Claims.InsertAsync("one", "two", "three");
+
+        await scene.StartAsync();
+        await scene.UntilAsync(static statistics => statistics.HandlingMessages == 1);
+        await scene.Claims.Schema.ExecuteAsync("select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = 'kept'");
+        ended.SetResult();
+        await scene.UntilAsync(static statistics => statistics.CompletedMessages == 3);
+
+        Assert.Equal(0, scene.Log.Count(2621));
+        Assert.Equal(3, handler.Handled.Count);
+    }
+
+    [Fact]
+    public async Task A_claim_that_a_crash_undid_is_made_again_and_its_first_holder_settles_nothing()
+    {
+        RequiredServer.SkipWhen(PostgresServer.WhyNotInstalled);
+        // So that nothing writes the claim before the crash.
+        await using var server = await PostgresServer.StartOwnAsync(new PostgresServerOptions { Lines = ["wal_writer_delay = '10s'"] });
+        await using var dataSource = NpgsqlDataSource.Create(server.ConnectionString);
+        var gates = new TaskCompletionSource[] { new(), new() };
+        var handlings = -1;
+        var handler = new ScriptedHandler(async (_, _) => await gates[Interlocked.Increment(ref handlings)].Task.WithinDeadline());
+        await PostgresSchema.EnsureSchemaAsync(dataSource);
+        await ExecuteAsync(dataSource, "insert into batchkit.queues (name) values ('tasks')");
+        await ExecuteAsync(dataSource, "insert into batchkit.messages (queue, payload) values (1, 'once')");
+        var options = new PostgresQueueReceiverOptions { Queue = "tasks", Concurrency = 2, PollInterval = TimeSpan.FromMilliseconds(100), ReconnectDelay = TimeSpan.FromMilliseconds(50) };
+        await using var receiver = new PostgresQueueReceiver(dataSource, options, handler);
+
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        await UntilAsync(() => Volatile.Read(ref handlings) == 0);
+        await server.KillAsync();
+        await server.StartAsync();
+        await UntilAsync(() => Volatile.Read(ref handlings) == 1);
+        gates[0].SetResult();
+        await UntilAsync(() => receiver.GetStatistics().LostMessages == 1);
+        gates[1].SetResult();
+        await UntilAsync(() => receiver.GetStatistics().CompletedMessages == 1);
+
+        Assert.Equal(["once:1", "once:1"], handler.Handled);
+    }
+
+    [Fact]
     public async Task A_pool_that_is_too_small_is_named_with_the_size_needed()
     {
         var server = await fixture.GetAsync();
@@ -100,6 +149,13 @@ public sealed class ReceiverFaultTests(PostgresFixture fixture)
         await scene.StartAsync();
 
         Assert.Contains("The pool has 6 connections; the receiver of queue tasks needs 7.", scene.Log.Text, StringComparison.Ordinal);
+    }
+
+    private static async Task UntilAsync(Func<bool> holds)
+    {
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        while (!holds())
+            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
     }
 
     private static int DistinctOf(ScriptedHandler handler) => handler.Handled.Select(static text => text.Split(':')[0]).Distinct().Count();

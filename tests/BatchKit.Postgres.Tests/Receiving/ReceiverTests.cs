@@ -90,8 +90,9 @@ public sealed class ReceiverTests(PostgresFixture fixture)
         {
             var now = Interlocked.Increment(ref running);
             Assert.InRange(now, 1, 3);
+            // Reached again, maybe, when the gate is open.
             if (now == 3)
-                all.SetResult();
+                all.TrySetResult();
             await open.Task;
             Interlocked.Decrement(ref running);
         });

@@ -13,8 +13,7 @@ public sealed class QueueDirectoryTests(PostgresFixture postgres)
 
         var entries = await Task.WhenAll(Enumerable.Range(0, 20).Select(async _ =>
         {
-            await using var connection = await schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
-            return await new QueueDirectory(new Tables(schema.Name)).FindOrCreateAsync(connection, "tasks", 3, TestContext.Current.CancellationToken);
+            return await new QueueDirectory(schema.DataSource, new Tables(schema.Name)).FindOrCreateAsync("tasks", 3, TestContext.Current.CancellationToken);
         }));
 
         Assert.Single(entries.Distinct());
@@ -27,10 +26,9 @@ public sealed class QueueDirectoryTests(PostgresFixture postgres)
     {
         await using var schema = await postgres.NewSchemaAsync();
         await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
-        await using var connection = await schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
-        await new QueueDirectory(new Tables(schema.Name)).FindOrCreateAsync(connection, "tasks", 0, TestContext.Current.CancellationToken);
+        await new QueueDirectory(schema.DataSource, new Tables(schema.Name)).FindOrCreateAsync("tasks", 0, TestContext.Current.CancellationToken);
 
-        var entry = await new QueueDirectory(new Tables(schema.Name)).FindOrCreateAsync(connection, "tasks", 8, TestContext.Current.CancellationToken);
+        var entry = await new QueueDirectory(schema.DataSource, new Tables(schema.Name)).FindOrCreateAsync("tasks", 8, TestContext.Current.CancellationToken);
 
         Assert.Equal(0, entry.Shards);
         Assert.Equal(0L, await schema.ScalarAsync<long>("select count(*) from {s}.shards"));
@@ -42,11 +40,10 @@ public sealed class QueueDirectoryTests(PostgresFixture postgres)
         await using var schema = await postgres.NewSchemaAsync();
         await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
         await schema.ExecuteAsync("insert into {s}.queues (name) select 'queue ' || n from generate_series(1, 5000) as n");
-        await using var connection = await schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
-        var directory = new QueueDirectory(new Tables(schema.Name));
+        var directory = new QueueDirectory(schema.DataSource, new Tables(schema.Name));
 
         for (var number = 1; number <= 5000; number++)
-            Assert.Equal(number, (await directory.FindOrCreateAsync(connection, $"queue {number}", 0, TestContext.Current.CancellationToken)).Id);
+            Assert.Equal(number, (await directory.FindOrCreateAsync($"queue {number}", 0, TestContext.Current.CancellationToken)).Id);
 
         Assert.Null(directory.TryFind("queue 1"));
         Assert.NotNull(directory.TryFind("queue 5000"));
@@ -62,9 +59,8 @@ public sealed class QueueDirectoryTests(PostgresFixture postgres)
     {
         await using var schema = await postgres.NewSchemaAsync();
         await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
-        await using var connection = await schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
 
-        await new QueueDirectory(new Tables(schema.Name)).FindOrCreateAsync(connection, name, 0, TestContext.Current.CancellationToken);
+        await new QueueDirectory(schema.DataSource, new Tables(schema.Name)).FindOrCreateAsync(name, 0, TestContext.Current.CancellationToken);
 
         Assert.Equal([name], await schema.ColumnAsync<string>("select name from {s}.queues"));
     }
@@ -76,9 +72,8 @@ public sealed class QueueDirectoryTests(PostgresFixture postgres)
         var name = string.Concat(Enumerable.Range(0, QueueLimits.MaxNameBytes / 2).Select(_ => (char)random.Next(0x100, 0x7ff)));
         await using var schema = await postgres.NewSchemaAsync();
         await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
-        await using var connection = await schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
 
-        await new QueueDirectory(new Tables(schema.Name)).FindOrCreateAsync(connection, name, 0, TestContext.Current.CancellationToken);
+        await new QueueDirectory(schema.DataSource, new Tables(schema.Name)).FindOrCreateAsync(name, 0, TestContext.Current.CancellationToken);
 
         Assert.Equal([name], await schema.ColumnAsync<string>("select name from {s}.queues"));
     }

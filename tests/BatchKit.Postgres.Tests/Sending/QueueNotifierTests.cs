@@ -36,6 +36,40 @@ public sealed class QueueNotifierTests(PostgresFixture postgres)
     }
 
     [Fact]
+    public async Task A_rest_of_less_than_a_millisecond_is_waited_for_by_a_timer()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        await using var listener = await ChannelListener.StartAsync(schema);
+        await using var notifier = Make(schema);
+        notifier.Notify(First);
+        Assert.Equal("1", await listener.NextAsync());
+
+        _clock.Advance(Interval - TimeSpan.FromMilliseconds(0.5));
+        notifier.Notify(First);
+        await _clock.WaitForTimersAsync();
+        _clock.Advance(TimeSpan.FromMilliseconds(1));
+
+        Assert.Equal("1", await listener.NextAsync());
+    }
+
+    [Fact]
+    public async Task A_turn_is_taken_once_an_interval_and_not_past_what_waits()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        await using var listener = await ChannelListener.StartAsync(schema);
+        await using var notifier = Make(schema);
+
+        Assert.Equal([1, 2], notifier.TakeTurns([First, Second, First]));
+        Assert.Empty(notifier.TakeTurns([First, Second]));
+        notifier.Notify(First);
+        await _clock.WaitForTimersAsync();
+        _clock.Advance(Interval);
+
+        Assert.Equal("1", await listener.NextAsync());
+        Assert.Equal([2], notifier.TakeTurns([First, Second]));
+    }
+
+    [Fact]
     public async Task After_a_pause_the_next_goes_at_once_again()
     {
         await using var schema = await postgres.NewSchemaAsync();

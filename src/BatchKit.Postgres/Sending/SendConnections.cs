@@ -1,0 +1,60 @@
+using System.Collections.Concurrent;
+using Npgsql;
+
+namespace BatchKit.Postgres.Sending;
+
+/// <summary>
+/// The connections of sends. The pool resets what comes back to it, in seven statements that the next send would wait for: a quarter of a small send's time. So they are kept from send to send, and given
+/// back once a second. Any thread.
+/// </summary>
+internal sealed class SendConnections : IAsyncDisposable
+{
+    private static readonly TimeSpan KeepTime = TimeSpan.FromSeconds(1);
+
+    private readonly NpgsqlDataSource _dataSource;
+    private readonly ConcurrentStack<KeptConnection> _idle = new();
+    private readonly ITimer _release;
+    private bool _isReleaseDue;
+    private volatile bool _isDisposed;
+
+    public SendConnections(NpgsqlDataSource dataSource, TimeProvider timeProvider)
+    {
+        _dataSource = dataSource;
+        _release = timeProvider.CreateTimer(static self => ((SendConnections)self!).ReleaseIdle(), this, Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
+    }
+
+    /// <inheritdoc cref="KeptConnection.UseAsync"/>
+    public async Task<T> UseAsync<T>(Func<NpgsqlConnection, CancellationToken, Task<T>> use, CancellationToken cancellationToken)
+    {
+        if (!_idle.TryPop(out var connection))
+            connection = new KeptConnection(_dataSource);
+        try
+        {
+            return await connection.UseAsync(use, cancellationToken).ConfigureAwait(false);
+        }
+        finally
+        {
+            _idle.Push(connection);
+            if (_isDisposed)
+                ReleaseIdle();
+            else if (!Interlocked.Exchange(ref _isReleaseDue, true))
+                _release.Change(KeepTime, Timeout.InfiniteTimeSpan);
+        }
+    }
+
+    /// <summary>Gives back what is idle; what is in use is given back when it ends.</summary>
+    public async ValueTask DisposeAsync()
+    {
+        _isDisposed = true;
+        await _release.DisposeAsync().ConfigureAwait(false);
+        ReleaseIdle();
+    }
+
+    private void ReleaseIdle()
+    {
+        // Before the look, so that what comes back behind it sets the timer again.
+        Volatile.Write(ref _isReleaseDue, false);
+        while (_idle.TryPop(out var connection))
+            connection.Release();
+    }
+}

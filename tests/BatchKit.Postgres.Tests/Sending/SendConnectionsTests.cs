@@ -1,0 +1,92 @@
+using BatchKit.Postgres.Sending;
+using BatchKit.TransportSpecification.Support;
+using Npgsql;
+
+namespace BatchKit.Postgres.Tests.Sending;
+
+/// <summary>Connections stay with sends for a second; one that the server ended meanwhile is replaced.</summary>
+public sealed class SendConnectionsTests(PostgresFixture postgres) : IAsyncDisposable
+{
+    private readonly ManualTimeProvider _clock = new();
+    private NpgsqlDataSource? _pool;
+
+    [Fact]
+    public async Task A_connection_is_used_again_and_given_back_after_a_second()
+    {
+        await using var connections = new SendConnections(await PoolAsync(), _clock);
+        var first = await AskAsync(connections);
+        var second = await AskAsync(connections);
+
+        var other = _pool!.OpenConnectionAsync(TestContext.Current.CancellationToken);
+        Assert.False(other.IsCompleted);
+        _clock.Advance(TimeSpan.FromSeconds(1));
+        await using (await other.AsTask().WithinDeadline())
+            Assert.Equal(first, second);
+
+        Assert.Equal(first, await AskAsync(connections));
+    }
+
+    [Fact]
+    public async Task What_is_idle_at_the_end_is_given_back_at_once_and_what_is_in_use_when_it_ends()
+    {
+        var connections = new SendConnections(await PoolAsync(), _clock);
+        var isOpen = new TaskCompletionSource();
+        var asking = connections.UseAsync(
+            async (connection, _) =>
+            {
+                await isOpen.Task;
+                return connection.ProcessID;
+            },
+            TestContext.Current.CancellationToken);
+
+        await connections.DisposeAsync();
+        var other = _pool!.OpenConnectionAsync(TestContext.Current.CancellationToken);
+        Assert.False(other.IsCompleted);
+        isOpen.SetResult();
+
+        await asking.WithinDeadline();
+        await (await other.AsTask().WithinDeadline()).DisposeAsync();
+    }
+
+    [Fact]
+    public async Task One_that_the_server_ended_is_replaced_in_silence()
+    {
+        await using var connections = new SendConnections(await PoolAsync(), _clock);
+        var first = await AskAsync(connections);
+        await using var schema = await postgres.NewSchemaAsync();
+        await schema.ExecuteAsync($"select pg_terminate_backend({first}, 5000)");
+
+        Assert.NotEqual(first, await AskAsync(connections));
+    }
+
+    [Fact]
+    public async Task What_the_server_refuses_is_not_asked_again()
+    {
+        await using var connections = new SendConnections(await PoolAsync(), _clock);
+        await AskAsync(connections);
+        var asked = 0;
+
+        await Assert.ThrowsAsync<PostgresException>(() => connections.UseAsync(
+            (connection, token) =>
+            {
+                asked++;
+                return ScalarAsync(connection, "select 1 / 0", token);
+            },
+            TestContext.Current.CancellationToken));
+
+        Assert.Equal(1, asked);
+    }
+
+    public ValueTask DisposeAsync() => _pool?.DisposeAsync() ?? default;
+
+    private static Task<int> AskAsync(SendConnections connections) =>
+        connections.UseAsync(static (connection, token) => ScalarAsync(connection, "select pg_backend_pid()", token), TestContext.Current.CancellationToken);
+
+    private static async Task<int> ScalarAsync(NpgsqlConnection connection, string sql, CancellationToken cancellationToken)
+    {
+        await using var command = new NpgsqlCommand(sql, connection);
+        return (int)(await command.ExecuteScalarAsync(cancellationToken))!;
+    }
+
+    private async Task<NpgsqlDataSource> PoolAsync() => _pool = NpgsqlDataSource.Create((await postgres.GetAsync()).ConnectionString + ";Maximum Pool Size=1");
+}

@@ -54,7 +54,7 @@ internal sealed class IdleRow(RhythmStage stage, bool isPolling)
     {
         if (isPolling)
         {
-            var polling = new PollingWorkers(stage, Queue, _ => { });
+            var polling = new WorkersByHand(stage, Queue, isPolling: true, _ => { });
             await polling.StartAsync();
             return polling;
         }

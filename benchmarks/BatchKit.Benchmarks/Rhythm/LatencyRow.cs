@@ -5,19 +5,19 @@ using BatchKit.Postgres;
 
 namespace BatchKit.Benchmarks.Rhythm;
 
-/// <summary>From when a task was due to be enqueued until a handler has it: by LISTEN as BatchKit does, or by polling. Both are enqueued by BatchKit, one by one.</summary>
-internal sealed class LatencyRow(RhythmStage stage, bool isPolling, int perSecond)
+/// <summary>From when a task was due to be enqueued, one by one, until a handler has it.</summary>
+internal sealed class LatencyRow(RhythmStage stage, LatencyWay way, int perSecond)
 {
     public static readonly string[] Columns = ["", "disk", "tasks/s", "p50, ms", "p99, ms"];
 
-    private readonly string _queue = $"latency-{(isPolling ? "polling" : "listening")}-{perSecond}";
+    private readonly string _queue = $"latency-{way}-{perSecond}";
     private readonly PacedTasks _tasks = new(perSecond);
     private readonly List<(double Median, double NinetyNine)> _samples = [];
 
-    public string Name => NameOf(isPolling, perSecond, stage.Disk);
+    public string Name => NameOf(way, perSecond, stage.Disk);
 
-    public static string NameOf(bool isPolling, int perSecond, string disk) =>
-        $"{nameof(RhythmBenchmarks)}.{(isPolling ? "Polling" : "Listening")}At{perSecond}[Disk={disk}]";
+    public static string NameOf(LatencyWay way, int perSecond, string disk) =>
+        $"{nameof(RhythmBenchmarks)}.{way}At{perSecond}[Disk={disk}]";
 
     public async Task<GateReading> MeasureAsync(TimeSpan duration)
     {
@@ -30,27 +30,39 @@ internal sealed class LatencyRow(RhythmStage stage, bool isPolling, int perSecon
     {
         await stage.EmptyAsync();
         await stage.SettleAsync(RhythmStage.Messages);
+        await using var workers = await StartWorkersAsync();
+        if (way == LatencyWay.ByHand)
+        {
+            await using var rows = new RowsByHand(stage, _queue);
+            await rows.StartAsync();
+            return await _tasks.RunAsync(duration, payload => rows.Write(payload));
+        }
+
         await using var producer = new QueueProducer(stage, _queue, buffers: 1);
-        await using var workers = await StartAsync();
-        return await _tasks.RunAsync(duration, producer);
+        return await _tasks.RunAsync(duration, payload => producer.Write(payload));
     }
 
     public IEnumerable<string> Describe() =>
     [
-        isPolling ? "10 workers that poll each 100 ms" : "BatchKit, 10 workers",
+        way switch
+        {
+            LatencyWay.Listening => "BatchKit, 10 workers",
+            LatencyWay.ByHand => "by hand: a row and a NOTIFY each, LISTEN, DELETE … RETURNING",
+            _ => "10 workers that poll each 100 ms",
+        },
         stage.Disk,
         $"{perSecond}",
         $"{Quantile.Of(_samples.Select(sample => sample.Median), 0.5):0.00}",
         $"{Quantile.Of(_samples.Select(sample => sample.NinetyNine), 0.5):0.00}",
     ];
 
-    private async Task<IAsyncDisposable> StartAsync()
+    private async Task<IAsyncDisposable> StartWorkersAsync()
     {
-        if (isPolling)
+        if (way != LatencyWay.Listening)
         {
-            var polling = new PollingWorkers(stage, _queue, payload => _tasks.Handle(payload));
-            await polling.StartAsync();
-            return polling;
+            var workers = new WorkersByHand(stage, _queue, isPolling: way == LatencyWay.Polling, payload => _tasks.Handle(payload));
+            await workers.StartAsync();
+            return workers;
         }
 
         var receiver = new PostgresQueueReceiver(stage.DataSource, new PostgresQueueReceiverOptions { Queue = _queue }, new StampHandler(_tasks));

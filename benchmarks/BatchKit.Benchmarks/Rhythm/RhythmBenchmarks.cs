@@ -104,7 +104,7 @@ internal sealed class RhythmBenchmarks : ISuiteRunner
     private async Task MeasureLatenciesAsync(GateSuite suite, List<RhythmStage> stages, SuiteReadings readings)
     {
         Console.Error.WriteLine("one by one");
-        _latencies.AddRange(from stage in stages from pace in Paces from isPolling in (bool[])[false, true] select new LatencyRow(stage, isPolling, pace));
+        _latencies.AddRange(from stage in stages from pace in Paces from way in Enum.GetValues<LatencyWay>() select new LatencyRow(stage, way, pace));
         // A longer look than at a rate: one task in a hundred is the figure.
         await RunInTurnAsync(suite, _latencies, async row => readings.Add(row.Name, await row.MeasureAsync(4 * suite.Iterations * Iteration(suite))));
     }
@@ -146,7 +146,7 @@ internal sealed class RhythmBenchmarks : ISuiteRunner
 
     private static void RefuseUnknown(GateSuite suite, IReadOnlyList<RatePlan> plans)
     {
-        var known = plans.Select(plan => plan.NameOn(OwnDisk)).Concat(Paces.Select(pace => LatencyRow.NameOf(isPolling: false, pace, OwnDisk)))
+        var known = plans.Select(plan => plan.NameOn(OwnDisk)).Concat(Paces.Select(pace => LatencyRow.NameOf(LatencyWay.Listening, pace, OwnDisk)))
             .Concat([IdleRow.NameOf(isPolling: false), IdleRow.NameOf(isPolling: true)]).ToHashSet(StringComparer.Ordinal);
         if (suite.Benchmarks.FirstOrDefault(name => !known.Contains(name)) is { } unknown)
             throw new InvalidOperationException($"gates.json names a benchmark that does not exist: {unknown}.");

@@ -24,12 +24,12 @@ internal sealed class PacedTasks(int perSecond)
     /// <summary>Writes for so long, and waits for the last.</summary>
     /// <returns>Milliseconds that half of the tasks, and 99 of 100, stay below.</returns>
     /// <exception cref="InvalidOperationException">A task was lost, or handled twice.</exception>
-    public async Task<(double Median, double NinetyNine)> RunAsync(TimeSpan duration, QueueProducer producer)
+    public async Task<(double Median, double NinetyNine)> RunAsync(TimeSpan duration, Action<byte[]> write)
     {
         var tasks = (int)(duration.TotalSeconds * perSecond);
         _latencies.Clear();
         _handled.Expect(tasks);
-        await Task.Factory.StartNew(() => Write(tasks, producer), CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+        await Task.Factory.StartNew(() => Write(tasks, write), CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
         await Task.WhenAny(_handled.All, Task.Delay(Limit));
         _handled.Check();
         lock (_lock)
@@ -37,7 +37,7 @@ internal sealed class PacedTasks(int perSecond)
     }
 
     /// <summary>A task's time begins when it is due, whenever its thread wakes up.</summary>
-    private void Write(int tasks, QueueProducer producer)
+    private void Write(int tasks, Action<byte[]> write)
     {
         var payload = TaskPayload.Make();
         var began = Stopwatch.GetTimestamp();
@@ -48,7 +48,7 @@ internal sealed class PacedTasks(int perSecond)
                 Libc.Sleep(wait);
             TaskPayload.Number(payload, number);
             TaskPayload.Stamp(payload, began + (long)(due.TotalSeconds * Stopwatch.Frequency));
-            producer.Write(payload);
+            write(payload);
         }
     }
 

@@ -1,21 +1,27 @@
+using System.Threading.Channels;
 using BatchKit.Benchmarks.Rhythm;
 using Npgsql;
 
 namespace BatchKit.Benchmarks.RhythmWays;
 
-/// <summary>Ten workers that look for up to a hundred tasks, and wait 100 ms when there are none.</summary>
-internal sealed class PollingWorkers(RhythmStage stage, string queue, Action<byte[]> handle) : IAsyncDisposable
+/// <summary>Ten workers that take up to a hundred tasks by DELETE … RETURNING, and when there are none wait 100 ms, or for a notification. What one that dies had in hand is lost.</summary>
+internal sealed class WorkersByHand(RhythmStage stage, string queue, bool isPolling, Action<byte[]> handle) : IAsyncDisposable
 {
+    /// <summary>Where <see cref="RowsByHand"/> notifies.</summary>
+    public const string Channel = "by_hand";
+
     private const int TasksInClaim = 100;
     private static readonly TimeSpan Interval = TimeSpan.FromMilliseconds(100);
 
+    private readonly Channel<bool> _wakes = System.Threading.Channels.Channel.CreateBounded<bool>(new BoundedChannelOptions(1) { FullMode = BoundedChannelFullMode.DropWrite });
     private readonly CancellationTokenSource _stopping = new();
     private Task _running = Task.CompletedTask;
 
     public async Task StartAsync()
     {
         var number = await stage.FindQueueAsync(queue);
-        _running = Workers.RunAsync(Workers.Count, _ => PollAsync(number));
+        var listening = isPolling ? Task.CompletedTask : ListenAsync(await stage.DataSource.OpenConnectionAsync());
+        _running = Task.WhenAll(listening, Workers.RunAsync(Workers.Count, _ => WorkAsync(number)));
     }
 
     public async ValueTask DisposeAsync()
@@ -25,7 +31,17 @@ internal sealed class PollingWorkers(RhythmStage stage, string queue, Action<byt
         _stopping.Dispose();
     }
 
-    private async Task PollAsync(int number)
+    private async Task ListenAsync(NpgsqlConnection connection)
+    {
+        await using var _ = connection;
+        connection.Notification += (_, _) => Wake();
+        await using (var listen = new NpgsqlCommand($"listen {Channel}", connection))
+            await listen.ExecuteNonQueryAsync();
+        while (!_stopping.IsCancellationRequested)
+            await connection.WaitAsync(_stopping.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+    }
+
+    private async Task WorkAsync(int number)
     {
         await using var connection = await stage.DataSource.OpenConnectionAsync();
         await using var command = await DeleteReturning.PrepareAsync(connection, number, TasksInClaim);
@@ -33,7 +49,8 @@ internal sealed class PollingWorkers(RhythmStage stage, string queue, Action<byt
         {
             if (await ClaimAsync(command))
                 continue;
-            await Task.Delay(Interval, _stopping.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            var more = isPolling ? Task.Delay(Interval, _stopping.Token) : _wakes.Reader.ReadAsync(_stopping.Token).AsTask();
+            await more.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         }
     }
 
@@ -49,4 +66,6 @@ internal sealed class PollingWorkers(RhythmStage stage, string queue, Action<byt
 
         return isAny;
     }
+
+    private void Wake() => _wakes.Writer.TryWrite(true);
 }

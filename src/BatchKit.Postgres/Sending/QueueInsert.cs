@@ -48,17 +48,39 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
             if (turns.Length > 0)
                 batch.BatchCommands.Add(notifier.CommandFor(turns));
             await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
-            var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
-            await using (reader.ConfigureAwait(false))
+            var (hasAdvanced, failure) = await ExecuteAsync(batch, cancellationToken).ConfigureAwait(false);
+            // Not when it failed: what was given up may still be written.
+            columns.Return();
+            if (!hasAdvanced)
+                return false;
+            if (failure is null)
+                NotifyOthers(queues, turns);
+            else if (turns.Length == 0 || await FindNumberAsync(connection, rows.Producer, cancellationToken).ConfigureAwait(false) < rows.LastNumber)
+                throw failure;
+            // Else it was the notification that failed: receivers find the rows by polling, and the next send notifies again.
+            return true;
+        }
+    }
+
+    // What fails behind the insert's row is its commit, or the notification: the producer's number tells which.
+    private static async Task<(bool HasAdvanced, PostgresException? Failure)> ExecuteAsync(NpgsqlBatch batch, CancellationToken cancellationToken)
+    {
+        var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
+        await using (reader.ConfigureAwait(false))
+        {
+            var hasAdvanced = await reader.ReadAsync(cancellationToken).ConfigureAwait(false) && reader.GetInt64(0) > 0;
+            try
             {
-                var hasAdvanced = await reader.ReadAsync(cancellationToken).ConfigureAwait(false) && !reader.IsDBNull(0) && reader.GetInt64(0) > 0;
-                // Not when it failed: what was given up may still be written.
-                columns.Return();
-                await QueueNotifier.TryAsync(() => reader.NextResultAsync(cancellationToken)).ConfigureAwait(false);
-                if (hasAdvanced)
-                    NotifyOthers(queues, turns);
-                return hasAdvanced;
+                while (await reader.NextResultAsync(cancellationToken).ConfigureAwait(false))
+                {
+                }
             }
+            catch (PostgresException failure)
+            {
+                return (hasAdvanced, failure);
+            }
+
+            return (hasAdvanced, null);
         }
     }
 

@@ -52,19 +52,6 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         Parameters = { new NpgsqlParameter<string> { TypedValue = _channel }, new NpgsqlParameter<int[]> { TypedValue = queues } },
     };
 
-    /// <summary>Waits for a notification, and takes a failed one for sent: receivers find the rows by polling, and the next send notifies again.</summary>
-    public static async ValueTask TryAsync(Func<Task> notify)
-    {
-        try
-        {
-            await notify().ConfigureAwait(false);
-        }
-        catch (Exception exception) when (exception is NpgsqlException or InvalidOperationException or OperationCanceledException or TimeoutException)
-        {
-            // Lost, as the summary says.
-        }
-    }
-
     /// <summary>Sends what is due, and ends.</summary>
     public async ValueTask DisposeAsync()
     {
@@ -97,6 +84,18 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         while (TakeDue(out var due, out var wait))
         {
             await TryAsync(() => due.Length == 0 ? Task.Delay(wait, timeProvider, _hurrying.Token) : SendAsync(due)).ConfigureAwait(false);
+        }
+    }
+
+    private static async Task TryAsync(Func<Task> send)
+    {
+        try
+        {
+            await send().ConfigureAwait(false);
+        }
+        catch (Exception exception) when (exception is NpgsqlException or InvalidOperationException or OperationCanceledException or TimeoutException)
+        {
+            // Receivers find the rows by polling, and the next send notifies again.
         }
     }
 

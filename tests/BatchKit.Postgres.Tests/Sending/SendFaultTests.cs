@@ -1,3 +1,4 @@
+using BatchKit.TestServers.Postgres;
 using BatchKit.TransportSpecification.Support;
 using Npgsql;
 
@@ -75,6 +76,35 @@ public sealed class SendFaultTests(PostgresFixture postgres)
         await transaction.CommitAsync(TestContext.Current.CancellationToken);
 
         Assert.Equal(PostgresErrorCodes.SerializationFailure, Assert.IsType<PostgresException>((await sending).InnerException).SqlState);
+        await SucceedAsync(place);
+    }
+
+    [Fact]
+    public async Task What_fails_at_the_commit_is_reported_and_loses_nothing()
+    {
+        await using var place = await SendingPlace.MakeAsync(postgres);
+        await place.RetrySendAsync(1, "one");
+        await place.Schema.ExecuteAsync("""
+            create function {s}.refuse() returns trigger language plpgsql as $$ begin raise exception 'not now' using errcode = '40001'; end $$;
+            create constraint trigger refuse after insert on {s}.messages deferrable initially deferred for each row execute function {s}.refuse()
+            """);
+
+        var error = await place.FailSendAsync(2, "two");
+        await place.Schema.ExecuteAsync("drop trigger refuse on {s}.messages");
+
+        Assert.Equal(PostgresErrorCodes.SerializationFailure, Assert.IsType<PostgresException>(error.InnerException).SqlState);
+        await SucceedAsync(place);
+    }
+
+    [Fact]
+    public async Task A_notification_that_is_refused_fails_no_send()
+    {
+        RequiredServer.SkipWhen(PostgresServer.WhyNotInstalled);
+        await using var server = await PostgresServer.StartOwnAsync();
+        await using var place = SendingPlace.Make(TestSchema.On(server), settings: "Username=plain");
+        await place.Schema.ExecuteAsync("create role plain login; grant create on database postgres to plain; revoke execute on function pg_catalog.pg_notify(text, text) from public");
+
+        await place.SendAsync(place.Batch("tasks", 1, "one"));
         await SucceedAsync(place);
     }
 

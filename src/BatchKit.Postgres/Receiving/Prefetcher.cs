@@ -30,7 +30,7 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
             var ending = Task.WhenAll(handlers);
             while (!ending.IsCompleted)
             {
-                await Task.WhenAny(ending, _progress.WaitAsync(CancellationToken.None).AsTask()).ConfigureAwait(false);
+                await Task.WhenAny(ending, _progress.WaitAsync(CancellationToken.None)).ConfigureAwait(false);
                 await exchanger.ExchangeAsync(TakeHandled(), request: default).ConfigureAwait(false);
             }
 

@@ -1,28 +1,62 @@
-using System.Threading.Channels;
-
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>Lets one idle worker look for work; remembers one wake that nobody waited for, so that none is lost while a worker is on its way back to idle. Any thread.</summary>
+/// <summary>
+/// Lets one idle worker look for work, the one that went idle last: its connection is open still, and what it needs is in the processors' caches. Remembers one wake that nobody waited for, so that none is
+/// lost while a worker is on its way back to idle. Any thread.
+/// </summary>
 internal sealed class WorkSignal
 {
-    private readonly Channel<bool> _wakes = Channel.CreateBounded<bool>(new BoundedChannelOptions(capacity: 1) { FullMode = BoundedChannelFullMode.DropWrite });
+    // Guards both.
+    private readonly Lock _lock = new();
+    private readonly List<TaskCompletionSource<bool>> _idle = [];
+    private bool _isWakePending;
 
-    public void Wake() => _wakes.Writer.TryWrite(true);
-
-    /// <returns>False when there will be no more work.</returns>
-    public async ValueTask<bool> WaitAsync(CancellationToken stopping)
+    public void Wake()
     {
-        await ((Task)_wakes.Reader.ReadAsync(stopping).AsTask()).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        return !stopping.IsCancellationRequested;
+        TaskCompletionSource<bool> last;
+        lock (_lock)
+        {
+            if (_idle.Count == 0)
+            {
+                _isWakePending = true;
+                return;
+            }
+
+            last = _idle[^1];
+            _idle.RemoveAt(_idle.Count - 1);
+        }
+
+        last.SetResult(true);
     }
 
-    /// <returns>False when no wake came within the limit, or there will be no more work.</returns>
-    public async ValueTask<bool> WaitAsync(TimeSpan limit, TimeProvider timeProvider, CancellationToken stopping)
+    /// <returns>False when there will be no more work.</returns>
+    public async Task<bool> WaitAsync(CancellationToken stopping)
     {
-        using var ending = new CancellationTokenSource(limit, timeProvider);
-        using var either = CancellationTokenSource.CreateLinkedTokenSource(stopping, ending.Token);
-        Task wake = _wakes.Reader.ReadAsync(either.Token).AsTask();
-        await wake.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        return wake.IsCompletedSuccessfully && !stopping.IsCancellationRequested;
+        var wake = new TaskCompletionSource<bool>(TaskCreationOptions.RunContinuationsAsynchronously);
+        lock (_lock)
+        {
+            if (_isWakePending)
+            {
+                _isWakePending = false;
+                return !stopping.IsCancellationRequested;
+            }
+
+            _idle.Add(wake);
+        }
+
+        using var leaving = stopping.UnsafeRegister(state => Leave((TaskCompletionSource<bool>)state!), wake);
+        return await wake.Task.ConfigureAwait(false) && !stopping.IsCancellationRequested;
+    }
+
+    private void Leave(TaskCompletionSource<bool> wake)
+    {
+        lock (_lock)
+        {
+            // It is being woken, and sees for itself that there is a stop.
+            if (!_idle.Remove(wake))
+                return;
+        }
+
+        wake.SetResult(false);
     }
 }

@@ -19,14 +19,18 @@ internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
         var exchanger = new ClaimExchanger(parts);
         await using (exchanger.ConfigureAwait(false))
         {
-            while (await parts.Signal.WaitAsync(parts.Stop.Stopping).ConfigureAwait(false))
-            {
-                do
-                    await WorkAsync(exchanger).ConfigureAwait(false);
-                while (await parts.Signal.WaitAsync(ConnectionIdleTime, parts.TimeProvider, parts.Stop.Stopping).ConfigureAwait(false));
-                await exchanger.ReleaseConnectionAsync().ConfigureAwait(false);
-            }
+            while (await WaitForWorkAsync(exchanger).ConfigureAwait(false))
+                await WorkAsync(exchanger).ConfigureAwait(false);
         }
+    }
+
+    private async Task<bool> WaitForWorkAsync(ClaimExchanger exchanger)
+    {
+        var wake = parts.Signal.WaitAsync(parts.Stop.Stopping);
+        await ((Task)wake).WaitAsync(ConnectionIdleTime, parts.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        if (!wake.IsCompleted)
+            await exchanger.ReleaseConnectionAsync().ConfigureAwait(false);
+        return await wake.ConfigureAwait(false);
     }
 
     private async ValueTask WorkAsync(ClaimExchanger exchanger)

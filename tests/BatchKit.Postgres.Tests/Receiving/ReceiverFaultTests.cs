@@ -69,8 +69,8 @@ public sealed class ReceiverFaultTests(PostgresFixture fixture)
         await server.StartAsync();
         await log.WaitForAsync(2622);
         // What was under way at the kill is handled again.
-        while (DistinctOf(handler) < 1000)
-            await handler.WaitForAsync(handler.Handled.Count + 1);
+        for (var handled = handler.Handled; DistinctOf(handled) < 1000; handled = handler.Handled)
+            await handler.WaitForAsync(handled.Count + 1);
 
         Assert.Equal(1, log.Count(2621));
     }
@@ -158,7 +158,7 @@ public sealed class ReceiverFaultTests(PostgresFixture fixture)
             await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
     }
 
-    private static int DistinctOf(ScriptedHandler handler) => handler.Handled.Select(static text => text.Split(':')[0]).Distinct().Count();
+    private static int DistinctOf(IReadOnlyList<string> handled) => handled.Select(static text => text.Split(':')[0]).Distinct().Count();
 
     private static async Task ExecuteAsync(NpgsqlDataSource dataSource, string sql)
     {

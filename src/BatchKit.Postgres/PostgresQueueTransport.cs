@@ -135,6 +135,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         if (ServerFault.SpoilsPool(exception))
         {
             Log.ConnectionsDropped(_logger, _target, ServerFault.Describe(exception));
+            _connections.ReleaseIdle();
             _dataSource.Clear();
         }
 

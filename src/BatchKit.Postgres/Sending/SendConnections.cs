@@ -42,19 +42,20 @@ internal sealed class SendConnections : IAsyncDisposable
         }
     }
 
+    /// <summary>Gives back what is idle, so that the next sends open theirs.</summary>
+    public void ReleaseIdle()
+    {
+        // Before the look, so that what comes back behind it sets the timer again.
+        Volatile.Write(ref _isReleaseDue, false);
+        while (_idle.TryPop(out var connection))
+            connection.Release();
+    }
+
     /// <summary>Gives back what is idle; what is in use is given back when it ends.</summary>
     public async ValueTask DisposeAsync()
     {
         _isDisposed = true;
         await _release.DisposeAsync().ConfigureAwait(false);
         ReleaseIdle();
-    }
-
-    private void ReleaseIdle()
-    {
-        // Before the look, so that what comes back behind it sets the timer again.
-        Volatile.Write(ref _isReleaseDue, false);
-        while (_idle.TryPop(out var connection))
-            connection.Release();
     }
 }

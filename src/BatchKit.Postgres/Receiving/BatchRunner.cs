@@ -3,8 +3,8 @@ namespace BatchKit.Postgres.Receiving;
 /// <summary>Has one claim's messages handled, and sees to it that something is said of each when the handler did not.</summary>
 internal sealed class BatchRunner(ReceiverParts parts, IQueueHandler handler)
 {
-    // Time for a cancelled handler to end by itself, before its messages are given back over its head, what it has done among them: more than a pause of a busy machine.
-    private static readonly TimeSpan CancelledHandlerTime = TimeSpan.FromSeconds(2);
+    // Time for a cancelled handler to end by itself, before its messages are given back over its head, what it has done among them: half of the stop's time for that, and more than a pause of a busy machine.
+    private static readonly TimeSpan CancelledHandlerTime = TimeSpan.FromSeconds(1);
 
     public async ValueTask RunAsync(HeldClaim held)
     {

@@ -31,6 +31,8 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
             stored = await FindNumberAsync(connection, rows.Producer, cancellationToken).ConfigureAwait(false);
         }
 
+        // Whoever stored them may have been cut off before the notification.
+        NotifyOthers([.. rows.Queues], notified: []);
         return false;
     }
 

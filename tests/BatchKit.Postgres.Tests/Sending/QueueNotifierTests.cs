@@ -146,5 +146,20 @@ public sealed class QueueNotifierTests(PostgresFixture postgres)
         Assert.Empty(await listener.DrainAsync());
     }
 
+    [Fact]
+    public async Task A_send_that_was_stored_before_notifies_again_when_its_interval_is_over()
+    {
+        await using var place = await SendingPlace.MakeAsync(postgres, options => options.NotifyInterval = TimeSpan.FromMilliseconds(300));
+        await using var listener = await ChannelListener.StartAsync(place.Schema);
+        var batch = place.Batch("tasks", 1, "one");
+        // A new producer's first try stores nothing; what it notified of comes with the second.
+        await place.SendAsync(batch);
+        Assert.Equal(["1", "1"], new[] { await listener.NextAsync(), await listener.NextAsync() });
+
+        await place.SendAsync(batch);
+
+        Assert.Equal("1", await listener.NextAsync());
+    }
+
     private QueueNotifier Make(TestSchema schema) => new(schema.DataSource, new Tables(schema.Name), Interval, _clock);
 }

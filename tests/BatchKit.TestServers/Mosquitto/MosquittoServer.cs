@@ -1,6 +1,6 @@
 using System.Diagnostics;
 using System.Globalization;
-using System.Net.Sockets;
+using BatchKit.TestServers.Network;
 using BatchKit.TestServers.Processes;
 
 namespace BatchKit.TestServers.Mosquitto;
@@ -99,7 +99,7 @@ public sealed class MosquittoServer : IAsyncDisposable
     {
         var process = _process = Owned().Start();
         using var deadline = new CancellationTokenSource(_options.StartLimit);
-        while (!await ListensAsync(Port) || !await ListensAsync(WebSocketPort) || (_options.Certificate is not null && !await ListensAsync(TlsPort)))
+        while (!await ListeningPorts.AllOpenAsync(Host, Port, WebSocketPort, TlsPort, SecureWebSocketPort))
         {
             if (process.HasExited || deadline.IsCancellationRequested)
                 throw new ServerStartException($"Mosquitto did not start within {_options.StartLimit}.{Environment.NewLine}{process.Output}");
@@ -144,20 +144,6 @@ public sealed class MosquittoServer : IAsyncDisposable
 
         process.Dispose();
         _process = null;
-    }
-
-    private async Task<bool> ListensAsync(int port)
-    {
-        using var client = new TcpClient();
-        try
-        {
-            await client.ConnectAsync(Host, port);
-            return true;
-        }
-        catch (SocketException)
-        {
-            return false;
-        }
     }
 
     private ServerProcess Running() => Owned() is not null && _process is { } process ? process : throw new InvalidOperationException("Mosquitto is not running.");

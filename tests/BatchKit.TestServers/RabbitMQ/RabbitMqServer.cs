@@ -1,5 +1,4 @@
 using System.Globalization;
-using System.Net.Sockets;
 using BatchKit.TestServers.Network;
 using BatchKit.TestServers.Processes;
 
@@ -86,7 +85,7 @@ public sealed class RabbitMqServer : IAsyncDisposable
         _portMapper ??= folder.StartPortMapper();
         _process = folder.StartBroker();
         using var deadline = new CancellationTokenSource(_options.StartLimit);
-        while (!await ListensAsync())
+        while (!await ListeningPorts.AllOpenAsync(Host, Port, TlsPort))
         {
             if (_process.HasExited || deadline.IsCancellationRequested)
                 throw new ServerStartException($"RabbitMQ did not start within {_options.StartLimit}.{Environment.NewLine}{_process.Output}");
@@ -143,20 +142,6 @@ public sealed class RabbitMqServer : IAsyncDisposable
             throw new TimeoutException($"RabbitMQ did not stop within {StopLimit}.");
         process.Dispose();
         _process = null;
-    }
-
-    private async Task<bool> ListensAsync()
-    {
-        using var client = new TcpClient();
-        try
-        {
-            await client.ConnectAsync(Host, Port);
-            return true;
-        }
-        catch (SocketException)
-        {
-            return false;
-        }
     }
 
     private RabbitMqFolder Owned() =>

@@ -55,8 +55,10 @@ internal sealed class MqttConnector
         {
             return await ConnectAsync(attempt, cleanStart, either.Token).ConfigureAwait(false);
         }
-        catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
+        catch (Exception exception)
         {
+            // What was given up may fail for a reason of its own at the same moment: its caller is told of one thing only.
+            cancellationToken.ThrowIfCancellationRequested();
             throw _failures.Explain(exception, attempt, limit.IsCancellationRequested);
         }
     }

@@ -157,7 +157,7 @@ internal sealed class MqttLink : IAsyncDisposable
         {
             return await _user.ServeAsync(connection, cancellationToken).ConfigureAwait(false);
         }
-        catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
+        catch (Exception exception) when (exception is not OperationCanceledException || !cancellationToken.IsCancellationRequested)
         {
             Log.ServingFailed(_logger, exception, _purpose);
             return "Serving it failed.";

@@ -13,6 +13,9 @@ internal sealed class RecordingUser : IConnectionUser
     /// <summary>Thrown in place of serving.</summary>
     public Exception? Defect { get; set; }
 
+    /// <summary>Thrown when a connection has ended.</summary>
+    public Exception? DefectAtEnd { get; set; }
+
     public int Served => Volatile.Read(ref _served);
 
     public async Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken)
@@ -25,7 +28,8 @@ internal sealed class RecordingUser : IConnectionUser
         }
 
         connection.Open(source: null);
-        return await connection.RunAsync(new RecordingHandler(), cancellationToken);
+        var reason = await connection.RunAsync(new RecordingHandler(), cancellationToken);
+        return DefectAtEnd is null ? reason : throw DefectAtEnd;
     }
 
     public void ConnectFailed(MqttConnectException failure) => _failures.Writer.TryWrite(failure);

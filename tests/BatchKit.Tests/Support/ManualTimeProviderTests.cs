@@ -46,6 +46,19 @@ public sealed class ManualTimeProviderTests
     }
 
     [Fact]
+    public void Only_one_timer_alone_is_the_only_one()
+    {
+        var none = _clock.OnlyDue;
+        using var first = Timer("first", seconds: 2);
+        var one = _clock.OnlyDue;
+        using var second = Timer("second", seconds: 1);
+
+        Assert.Null(none);
+        Assert.Equal(TimeSpan.FromSeconds(2), one);
+        Assert.Null(_clock.OnlyDue);
+    }
+
+    [Fact]
     public async Task A_delay_ends_when_the_clock_has_moved_far_enough()
     {
         var delay = Task.Delay(TimeSpan.FromSeconds(2), _clock, CancellationToken.None);

@@ -86,7 +86,12 @@ public sealed class CollectingTransport(bool sendsWithoutBlocking = true, int ma
     public IReadOnlyList<string> TextsFor(OutputHandle handle) => [.. MessagesFor(handle).Select(message => message.Text)];
 
     /// <summary>Completes once so many messages have arrived in all; throws at a test's deadline, saying how many did.</summary>
-    public async Task WaitForMessagesAsync(long count)
+    public Task WaitForMessagesAsync(long count) => WaitAsync(() => _messages, count);
+
+    /// <summary>The same for one handle, where others get messages too.</summary>
+    public Task WaitForMessagesAsync(OutputHandle handle, long count) => WaitAsync(() => _batches.Where(batch => batch.Handle == handle).Sum(batch => batch.Messages.Count), count);
+
+    private async Task WaitAsync(Func<long> countArrived, long count)
     {
         while (true)
         {
@@ -94,7 +99,7 @@ public sealed class CollectingTransport(bool sendsWithoutBlocking = true, int ma
             long messages;
             lock (_lock)
             {
-                messages = _messages;
+                messages = countArrived();
                 arrived = _arrived.Task;
             }
 

@@ -37,6 +37,16 @@ public sealed class ManualTimeProvider : TimeProvider
         }
     }
 
+    /// <summary>How long until the only timer is due; null when none is armed, or several are. One look, where the two above could each be about another timer.</summary>
+    public TimeSpan? OnlyDue
+    {
+        get
+        {
+            lock (_lock)
+                return _timers.Count == 1 ? TimeSpan.FromTicks(_timers[0].DueTicks - _elapsedTicks) : null;
+        }
+    }
+
     /// <inheritdoc/>
     public override DateTimeOffset GetUtcNow() => _start.AddTicks(GetTimestamp());
 

@@ -1,0 +1,51 @@
+using BatchKit.Mqtt.Connections;
+using BatchKit.TransportSpecification.Support;
+
+namespace BatchKit.Mqtt.Tests.Connections;
+
+/// <summary>A link to a broker that a test plays, on a clock that a test moves.</summary>
+internal sealed class LinkScene : IDisposable
+{
+    public static TimeSpan KeepAlive { get; } = TimeSpan.FromSeconds(60);
+
+    public static TimeSpan LongestPause { get; } = TimeSpan.FromSeconds(5);
+
+    public FakeBroker Broker { get; } = new();
+
+    public ManualTimeProvider Time { get; } = new();
+
+    public LogCollector Log { get; } = new();
+
+    public RecordingUser User { get; } = new();
+
+    public MqttLink Link(Action<MqttOptions>? configure = null)
+    {
+        var options = ConnectionSome.Options(Broker);
+        options.ConnectTimeout = TimeSpan.FromMinutes(2);
+        options.KeepAlive = KeepAlive;
+        options.MaxReconnectDelay = LongestPause;
+        configure?.Invoke(options);
+        return new MqttLink(options, MqttLink.Transport, "some-client", options.SessionExpiry, User, Time, Log);
+    }
+
+    /// <summary>The pause that the link waits out now; moves the clock past it.</summary>
+    public async Task<TimeSpan> NextPauseAsync()
+    {
+        await WaitForTimerAsync(TimeSpan.Zero, LongestPause);
+        return Time.AdvanceToNextTimer() ?? throw new InvalidOperationException("The link does not pause.");
+    }
+
+    /// <summary>Waits for the only timer to be one of these: those of connecting and of the keep-alive are longer than any pause, which tells them apart.</summary>
+    public async Task WaitForTimerAsync(TimeSpan least, TimeSpan most)
+    {
+        using var deadline = new CancellationTokenSource(Deadline.Time);
+        while (Time.OnlyDue is not { } due || due < least || due > most)
+            await Task.Delay(1, deadline.Token);
+    }
+
+    public void Dispose()
+    {
+        Broker.Dispose();
+        Log.Dispose();
+    }
+}

@@ -39,8 +39,10 @@ internal sealed class FakeWire : IWire
     public void Open()
     {
         lock (_lock)
+        {
             _room = int.MaxValue;
-        _opened.TrySetResult();
+            _opened.TrySetResult();
+        }
     }
 
     public int TryWrite(ReadOnlySpan<byte> bytes)
@@ -57,13 +59,8 @@ internal sealed class FakeWire : IWire
 
     public async ValueTask WriteAsync(ReadOnlyMemory<byte> bytes)
     {
-        if (_room < bytes.Length)
-            await _opened.Task;
-        lock (_lock)
-        {
-            ObjectDisposedException.ThrowIf(IsAborted, this);
-            Take(bytes.Span);
-        }
+        while (!TryTakeAll(bytes.Span, out var opened))
+            await opened;
     }
 
     public ValueTask FinishAsync()
@@ -76,6 +73,20 @@ internal sealed class FakeWire : IWire
     {
         IsAborted = true;
         _opened.TrySetResult();
+    }
+
+    // False when there is no room. When it was opened there may be none again: the test may have limited it meanwhile.
+    private bool TryTakeAll(ReadOnlySpan<byte> bytes, out Task opened)
+    {
+        lock (_lock)
+        {
+            ObjectDisposedException.ThrowIf(IsAborted, this);
+            opened = _opened.Task;
+            if (_room < bytes.Length)
+                return false;
+            Take(bytes);
+            return true;
+        }
     }
 
     private void Take(ReadOnlySpan<byte> bytes)

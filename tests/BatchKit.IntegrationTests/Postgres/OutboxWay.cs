@@ -43,11 +43,7 @@ internal sealed class OutboxWay : IAsyncDisposable
         return new PostgresOutbox(Schema.DataSource, inner ?? Inner, options, logger: new Logger<PostgresOutbox>(Log));
     }
 
-    public async Task StartAsync()
-    {
-        await Outbox.StartAsync(CancellationToken.None).WithinDeadline();
-        Assert.Null(Outbox.Fault);
-    }
+    public Task StartAsync() => Outbox.StartAsync(CancellationToken.None).WithinDeadline();
 
     /// <summary>Stores lines for a handle, in a transaction of their own, and ends it.</summary>
     public async Task EnqueueAsync(OutputHandle handle, bool commits, params string[] lines)

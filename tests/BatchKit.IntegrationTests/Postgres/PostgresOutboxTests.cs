@@ -14,6 +14,7 @@ public sealed class PostgresOutboxTests(PostgresFixture fixture)
     {
         await using var way = await OutboxWay.CreateAsync(fixture);
         await way.StartAsync();
+        Assert.Null(way.Outbox.Fault);
 
         await way.EnqueueAsync(Room, commits: false, "rolled back");
         var stored = await way.CountStoredAsync();

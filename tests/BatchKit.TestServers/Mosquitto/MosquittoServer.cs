@@ -97,14 +97,8 @@ public sealed class MosquittoServer : IAsyncDisposable
     /// <summary>Starts it again, on the same ports and data, after <see cref="StopAsync"/> or <see cref="KillAsync"/>.</summary>
     public async Task StartAsync()
     {
-        var process = _process = Owned().Start();
-        using var deadline = new CancellationTokenSource(_options.StartLimit);
-        while (!await ListeningPorts.AllOpenAsync(Host, Port, WebSocketPort, TlsPort, SecureWebSocketPort))
-        {
-            if (process.HasExited || deadline.IsCancellationRequested)
-                throw new ServerStartException($"Mosquitto did not start within {_options.StartLimit}.{Environment.NewLine}{process.Output}");
-            await Task.Delay(TimeSpan.FromMilliseconds(10));
-        }
+        _process = Owned().Start();
+        await _process.WaitUntilAsync(() => ListeningPorts.AllOpenAsync(Host, Port, WebSocketPort, TlsPort, SecureWebSocketPort), "Mosquitto", _options.StartLimit);
     }
 
     /// <summary>Stops it in good order (SIGTERM), so that it saves what is to be kept.</summary>

@@ -91,13 +91,7 @@ public sealed class PostgresServer : IAsyncDisposable
     {
         var folder = Owned();
         var process = _process = folder.Start();
-        using var deadline = new CancellationTokenSource(_options.StartLimit);
-        while (!folder.IsReady(process.Id))
-        {
-            if (process.HasExited || deadline.IsCancellationRequested)
-                throw new ServerStartException($"PostgreSQL did not start within {_options.StartLimit}.{Environment.NewLine}{process.Output}");
-            await Task.Delay(TimeSpan.FromMilliseconds(10));
-        }
+        await process.WaitUntilAsync(() => Task.FromResult(folder.IsReady(process.Id)), "PostgreSQL", _options.StartLimit);
     }
 
     /// <summary>Stops it in good order (SIGINT, its fast shutdown): connections are ended, transactions rolled back.</summary>

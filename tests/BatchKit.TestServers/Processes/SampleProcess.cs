@@ -47,6 +47,8 @@ public abstract class SampleProcess : IDisposable
         using var deadline = new CancellationTokenSource(Limit);
         while (!Output.Contains(text, StringComparison.Ordinal))
         {
+            if (_process.HasExited && (await _process.ReadLastWordsAsync()).Contains(text, StringComparison.Ordinal))
+                return;
             if (_process.HasExited || deadline.IsCancellationRequested)
                 throw new ServerStartException($"{_name} did not write \"{text}\".{Environment.NewLine}{Output}");
             await Task.Delay(TimeSpan.FromMilliseconds(20));

@@ -13,6 +13,8 @@ internal sealed class ServerProcess : IDisposable
     // The shell becomes the program, so that signals reach it and its exit code comes back; the watcher keeps none of its streams open.
     private const string EndsWithItsParent = "exec 3<&0; { cat <&3; kill -9 0; } >/dev/null 2>&1 & exec \"$@\" </dev/null 3<&-";
 
+    private static readonly TimeSpan LastWordsLimit = TimeSpan.FromSeconds(10);
+
     private readonly Process _process;
     private readonly StringBuilder _output = new();
 
@@ -74,6 +76,13 @@ internal sealed class ServerProcess : IDisposable
         {
             return false;
         }
+    }
+
+    /// <summary>The output of a process that has exited, which may be on its way still. Not for ever: a child of its may keep the pipe open.</summary>
+    public async Task<string> ReadLastWordsAsync()
+    {
+        await WaitForExitAsync(LastWordsLimit);
+        return Output;
     }
 
     public void Dispose()

@@ -84,13 +84,7 @@ public sealed class RabbitMqServer : IAsyncDisposable
         var folder = Owned();
         _portMapper ??= folder.StartPortMapper();
         _process = folder.StartBroker();
-        using var deadline = new CancellationTokenSource(_options.StartLimit);
-        while (!await ListeningPorts.AllOpenAsync(Host, Port, TlsPort))
-        {
-            if (_process.HasExited || deadline.IsCancellationRequested)
-                throw new ServerStartException($"RabbitMQ did not start within {_options.StartLimit}.{Environment.NewLine}{_process.Output}");
-            await Task.Delay(TimeSpan.FromMilliseconds(50));
-        }
+        await _process.WaitUntilAsync(() => ListeningPorts.AllOpenAsync(Host, Port, TlsPort), "RabbitMQ", _options.StartLimit);
     }
 
     /// <summary>Stops it in good order (SIGTERM), so that it saves what is durable.</summary>

@@ -10,7 +10,7 @@ internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
     private static readonly TimeSpan ConnectionIdleTime = TimeSpan.FromSeconds(1);
 
     private readonly List<HeldClaim> _settled = new(1);
-    private bool _isRetriesTurn;
+    private readonly RetryShare _retryShare = new();
 
     public async Task RunAsync()
     {
@@ -38,9 +38,8 @@ internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
         var hasDone = false;
         while (true)
         {
-            // In turn, so that neither retries nor fresh messages starve.
-            _isRetriesTurn = !_isRetriesTurn;
-            var taken = await exchanger.ExchangeAsync(_settled, new ClaimRequest(Claims: 1, _isRetriesTurn)).ConfigureAwait(false);
+            var began = parts.TimeProvider.GetTimestamp();
+            var taken = await exchanger.ExchangeAsync(_settled, new ClaimRequest(Claims: 1, _retryShare.IsRetriesTurn)).ConfigureAwait(false);
             if (taken.Count == 0)
             {
                 if (!hasDone)
@@ -51,6 +50,7 @@ internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
             if (taken[0].Claim.HasMore)
                 parts.Signal.Wake();
             await runner.RunAsync(taken[0]).ConfigureAwait(false);
+            _retryShare.Took(parts.TimeProvider.GetElapsedTime(began), isRetry: taken[0].Claim.Batch[0].Attempt > 1);
             hasDone = IsDone(taken[0].Claim.Batch);
             _settled.Add(taken[0]);
         }

@@ -54,7 +54,7 @@ public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
         await AssertEachCompletedOnceAsync(handlings, ledger, Tasks);
         Assert.NotEqual(0, await ledger.CountReturnedAsync());
         Assert.All((await ledger.ReadReturnTimesAsync())!, time => Assert.InRange(time, TimeSpan.Zero, Poll + Allowance));
-        // What came back is claimed one by one, in turn with what is fresh: how long the last of hundreds takes says how fast the machine is.
+        // What came back is claimed one by one, and shares the workers' time with what is fresh: how long the last of hundreds takes says how fast the machine is.
         Assert.InRange((await ledger.ReadRetakenTimesAsync())![0], TimeSpan.Zero, Poll + Allowance);
     }
 

@@ -50,7 +50,7 @@ public sealed class MosquittoServer : IAsyncDisposable
     /// <summary>True when it is a child process, which may be killed and frozen; false for one from the environment.</summary>
     public bool IsOwned => _folder is not null;
 
-    /// <summary>The last few kilobytes of its log, since it was started last.</summary>
+    /// <summary>Its log since it was started last; the last quarter of a megabyte of it.</summary>
     public string Output => _process?.Output ?? "";
 
     /// <summary>Its process, for who measures it.</summary>

@@ -22,7 +22,7 @@ public abstract class SampleProcess : IDisposable
     /// <summary>Its number in the system.</summary>
     public int Id => _process.Id;
 
-    /// <summary>The last few kilobytes that it has written, to either stream.</summary>
+    /// <summary>What it has written, to either stream; the last quarter of a megabyte of it.</summary>
     public string Output => _process.Output;
 
     /// <summary>Asks it to end, as a service manager does (SIGTERM).</summary>

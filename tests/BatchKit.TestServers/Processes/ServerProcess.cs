@@ -3,10 +3,11 @@ using System.Text;
 
 namespace BatchKit.TestServers.Processes;
 
-/// <summary>A child process whose last output is kept for error messages, and that ends with this one.</summary>
+/// <summary>A child process whose output is kept, for tests and error messages, and that ends with this one.</summary>
 internal sealed class ServerProcess : IDisposable
 {
-    private const int MaxOutputCharacters = 8192;
+    // A test looks for a line every now and then: what is logged behind it, stack traces among it, must not push it out meanwhile.
+    private const int MaxOutputCharacters = 256 * 1024;
     private const string NewGroup = "/usr/bin/setsid";
 
     // A parent that is killed with -9 runs no code of its own, but its end of the pipe closes: then all that was started goes too.
@@ -32,7 +33,7 @@ internal sealed class ServerProcess : IDisposable
 
     public int ExitCode => _process.ExitCode;
 
-    /// <summary>The last few kilobytes that it wrote.</summary>
+    /// <summary>What it wrote, the last quarter of a megabyte of it.</summary>
     public string Output
     {
         get

@@ -113,7 +113,7 @@ public sealed class PostgresRefusalTests(OwnPostgresFixture fixture, ITestOutput
             Task written;
             await using (var transaction = await connection.BeginTransactionAsync())
             {
-                await using var locking = new NpgsqlCommand($"lock table {schema.Quoted}.messages in access exclusive mode", connection, transaction);
+                await using var locking = new NpgsqlCommand($"set local statement_timeout = 0; lock table {schema.Quoted}.messages in access exclusive mode", connection, transaction);
                 await locking.ExecuteNonQueryAsync();
                 written = way.WriteAsync(Messages);
                 await way.WaitForFaultAsync("57014");
@@ -210,14 +210,18 @@ public sealed class PostgresRefusalTests(OwnPostgresFixture fixture, ITestOutput
     /// <summary>Sets what all sessions have from now on, the open ones too; null sets it back.</summary>
     private static async Task ConfigureAsync(TestSchema schema, string setting, string? value)
     {
-        // Neither a statement with others nor in a transaction, and in any event in one that may write.
-        await schema.ExecuteAsync(value is null ? $"alter system reset {setting}" : $"alter system set {setting} = '{value}'");
-        await schema.ExecuteAsync("select pg_reload_conf()");
+        // Neither a statement with others nor in a transaction. A time-out that is set back must not end this: it writes to the disk.
         await using var connection = await schema.DataSource.OpenConnectionAsync();
+        foreach (var sql in (string[])["set statement_timeout = 0", value is null ? $"alter system reset {setting}" : $"alter system set {setting} = '{value}'", "select pg_reload_conf()"])
+        {
+            await using var command = new NpgsqlCommand(sql, connection);
+            await command.ExecuteNonQueryAsync();
+        }
+
         using var deadline = new CancellationTokenSource(Deadline.Time);
         while (true)
         {
-            await using var show = new NpgsqlCommand($"select setting || coalesce(unit, '') = coalesce($1, boot_val || coalesce(unit, '')) from pg_settings where name = '{setting}'", connection);
+            await using var show = new NpgsqlCommand($"select reset_val || coalesce(unit, '') = coalesce($1, boot_val || coalesce(unit, '')) from pg_settings where name = '{setting}'", connection);
             show.Parameters.Add(new NpgsqlParameter<string?> { TypedValue = value, NpgsqlDbType = NpgsqlTypes.NpgsqlDbType.Text });
             if (await show.ExecuteScalarAsync(deadline.Token) is true)
                 return;

@@ -108,15 +108,11 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
             Log.Connected(_logger, _connector.Purpose, Target);
             return open;
         }
-        catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
+        catch (Exception exception)
         {
             _closings.Start(attempt);
+            cancellationToken.ThrowIfCancellationRequested();
             throw Remember(exception, timedOut: limit.IsCancellationRequested);
-        }
-        catch (OperationCanceledException)
-        {
-            _closings.Start(attempt);
-            throw;
         }
         finally
         {

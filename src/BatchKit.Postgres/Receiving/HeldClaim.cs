@@ -1,7 +1,7 @@
 namespace BatchKit.Postgres.Receiving;
 
 /// <summary>A claim that this process holds, and the token that its handler gets.</summary>
-internal sealed class HeldClaim(Claim claim, long renewedAt) : IDisposable
+internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
 {
     // Guards the source against a cancellation after its disposal.
     private readonly Lock _lock = new();
@@ -9,9 +9,12 @@ internal sealed class HeldClaim(Claim claim, long renewedAt) : IDisposable
     private bool _isDisposed;
     private volatile bool _isLost;
     private volatile bool _isSettling;
-    private long _renewedAt = renewedAt;
+    private long _renewedAt = claimedAt;
 
     public Claim Claim { get; private set; } = claim;
+
+    /// <summary>The time stamp of this process's clock from just before the server was asked for it, in the try that brought it.</summary>
+    public long ClaimedAt { get; } = claimedAt;
 
     /// <summary>Cancelled when the claim is lost, or the receiver waits no longer.</summary>
     public CancellationToken Token => _cancellation.Token;

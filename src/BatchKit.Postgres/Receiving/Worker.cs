@@ -38,7 +38,6 @@ internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
         var hasDone = false;
         while (true)
         {
-            var began = parts.TimeProvider.GetTimestamp();
             var taken = await exchanger.ExchangeAsync(_settled, new ClaimRequest(Claims: 1, _retryShare.IsRetriesTurn)).ConfigureAwait(false);
             if (taken.Count == 0)
             {
@@ -50,7 +49,7 @@ internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
             if (taken[0].Claim.HasMore)
                 parts.Signal.Wake();
             await runner.RunAsync(taken[0]).ConfigureAwait(false);
-            _retryShare.Took(parts.TimeProvider.GetElapsedTime(began), isRetry: taken[0].Claim.Batch[0].Attempt > 1);
+            _retryShare.Took(parts.TimeProvider.GetElapsedTime(taken[0].ClaimedAt), isRetry: taken[0].Claim.Batch[0].Attempt > 1);
             hasDone = IsDone(taken[0].Claim.Batch);
             _settled.Add(taken[0]);
         }

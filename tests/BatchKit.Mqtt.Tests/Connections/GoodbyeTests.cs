@@ -141,10 +141,5 @@ public sealed class GoodbyeTests : IDisposable
         Assert.Equal([0xE0, 7, 0, 5, 0x11, 0, 0, 0, 0], rest);
     }
 
-    private static async Task WaitForDueAsync(ManualTimeProvider time, TimeSpan due)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (time.NextDue != due)
-            await Task.Delay(1, deadline.Token);
-    }
+    private static Task WaitForDueAsync(ManualTimeProvider time, TimeSpan due) => Until.TrueAsync(() => time.NextDue == due);
 }

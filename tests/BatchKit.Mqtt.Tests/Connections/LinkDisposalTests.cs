@@ -6,10 +6,6 @@ namespace BatchKit.Mqtt.Tests.Connections;
 
 public sealed class LinkDisposalTests : IDisposable
 {
-    private const int Connected = 2400;
-    private const int ConnectFailed = 2401;
-    private const int ServingFailed = 2404;
-
     private readonly LinkScene _scene = new();
 
     public void Dispose() => _scene.Dispose();
@@ -17,21 +13,11 @@ public sealed class LinkDisposalTests : IDisposable
     [Fact]
     public async Task Disposing_says_goodbye_and_connects_no_more()
     {
-        var link = _scene.Link();
-        _ = link.StartAsync();
-        using var broker = await _scene.Broker.WelcomeAsync();
-        await _scene.Log.WaitForAsync(Connected);
-
-        var disposing = link.DisposeAsync();
-        var rest = await broker.ReadToEndAsync();
-        broker.Dispose();
-        await disposing.WithinDeadline();
+        var rest = await DisposeConnectedAsync();
 
         Assert.Equal([0xE0, 7, 0, 5, 0x11, 0, 0, 0, 0], rest);
         Assert.Equal(1, _scene.User.Served);
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (_scene.Time.ArmedTimers > 0)
-            await Task.Delay(1, deadline.Token);
+        await Until.TrueAsync(() => _scene.Time.ArmedTimers == 0);
     }
 
     [Fact]
@@ -70,29 +56,37 @@ public sealed class LinkDisposalTests : IDisposable
 
         await link.DisposeAsync().WithinDeadline();
 
-        Assert.Equal(0, _scene.Log.Count(ConnectFailed));
+        Assert.Equal(0, _scene.Log.Count(LinkScene.ConnectFailed));
     }
 
     [Fact]
     public async Task A_user_that_throws_while_the_link_is_disposed_is_logged()
     {
         _scene.User.DefectAtEnd = new InvalidOperationException("defect");
-        var link = _scene.Link();
-        _ = link.StartAsync();
-        using var broker = await _scene.Broker.WelcomeAsync();
-        await _scene.Log.WaitForAsync(Connected);
 
-        var disposing = link.DisposeAsync();
-        await broker.ReadToEndAsync();
-        broker.Dispose();
-        await disposing.WithinDeadline();
+        await DisposeConnectedAsync();
 
-        Assert.Equal(1, _scene.Log.Count(ServingFailed));
+        Assert.Equal(1, _scene.Log.Count(LinkScene.ServingFailed));
     }
 
     [Fact]
     public async Task A_link_that_was_never_started_is_disposed_at_once()
     {
         await _scene.Link().DisposeAsync().WithinDeadline();
+    }
+
+    // Disposes a link that is connected, and returns what the broker read from it.
+    private async Task<byte[]> DisposeConnectedAsync()
+    {
+        var link = _scene.Link();
+        _ = link.StartAsync();
+        using var broker = await _scene.Broker.WelcomeAsync();
+        await _scene.Log.WaitForAsync(LinkScene.Connected);
+
+        var disposing = link.DisposeAsync();
+        var rest = await broker.ReadToEndAsync();
+        broker.Dispose();
+        await disposing.WithinDeadline();
+        return rest;
     }
 }

@@ -6,6 +6,10 @@ namespace BatchKit.Mqtt.Tests.Connections;
 /// <summary>A link to a broker that a test plays, on a clock that a test moves.</summary>
 internal sealed class LinkScene : IDisposable
 {
+    public const int Connected = 2400;
+    public const int ConnectFailed = 2401;
+    public const int ServingFailed = 2404;
+
     public static TimeSpan KeepAlive { get; } = TimeSpan.FromSeconds(60);
 
     public static TimeSpan LongestPause { get; } = TimeSpan.FromSeconds(5);
@@ -36,12 +40,7 @@ internal sealed class LinkScene : IDisposable
     }
 
     /// <summary>Waits for the only timer to be one of these: those of connecting and of the keep-alive are longer than any pause, which tells them apart.</summary>
-    public async Task WaitForTimerAsync(TimeSpan least, TimeSpan most)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (Time.OnlyDue is not { } due || due < least || due > most)
-            await Task.Delay(1, deadline.Token);
-    }
+    public Task WaitForTimerAsync(TimeSpan least, TimeSpan most) => Until.TrueAsync(() => Time.OnlyDue is { } due && due >= least && due <= most);
 
     public void Dispose()
     {

@@ -7,10 +7,8 @@ namespace BatchKit.Mqtt.Tests.Connections;
 
 public sealed class MqttLinkTests : IDisposable
 {
-    private const int ConnectFailed = 2401;
     private const int ConnectionLost = 2402;
     private const int SessionTakenOver = 2403;
-    private const int ServingFailed = 2404;
     private const int EndedAgain = 2405;
 
     private readonly LinkScene _scene = new();
@@ -28,7 +26,7 @@ public sealed class MqttLinkTests : IDisposable
 
         Assert.Contains("nothing listens", failure.Message, StringComparison.Ordinal);
         Assert.Equal(failure.Message, link.Fault);
-        Assert.Equal(1, _scene.Log.Count(ConnectFailed));
+        Assert.Equal(1, _scene.Log.Count(LinkScene.ConnectFailed));
     }
 
     [Fact]
@@ -47,7 +45,7 @@ public sealed class MqttLinkTests : IDisposable
 
         int[] most = [200, 400, 800, 1600, 3200, 5000, 5000, 5000];
         Assert.All(pauses.Zip(most), pair => Assert.InRange(pair.First.TotalMilliseconds, pair.Second / 2, pair.Second));
-        Assert.Equal(1, _scene.Log.Count(ConnectFailed));
+        Assert.Equal(1, _scene.Log.Count(LinkScene.ConnectFailed));
     }
 
     [Theory]
@@ -107,7 +105,7 @@ public sealed class MqttLinkTests : IDisposable
         var lost = link.Fault;
         await _scene.NextPauseAsync();
         using var again = await _scene.Broker.WelcomeAsync();
-        await _scene.Log.WaitForAsync(2400, count: 2);
+        await _scene.Log.WaitForAsync(LinkScene.Connected, count: 2);
 
         Assert.Contains("was lost", lost, StringComparison.Ordinal);
         Assert.Null(link.Fault);
@@ -144,8 +142,8 @@ public sealed class MqttLinkTests : IDisposable
 
         await _scene.NextPauseAsync();
         using var second = await _scene.Broker.WelcomeAsync();
-        await _scene.Log.WaitForAsync(2400, count: 2);
+        await _scene.Log.WaitForAsync(LinkScene.Connected, count: 2);
 
-        Assert.Equal(1, _scene.Log.Count(ServingFailed));
+        Assert.Equal(1, _scene.Log.Count(LinkScene.ServingFailed));
     }
 }

@@ -1,9 +1,7 @@
-using BatchKit.TransportSpecification.Support;
-
-namespace BatchKit.Broadcast.Tests.Tcp;
+namespace BatchKit.TransportSpecification.Support;
 
 /// <summary>Waits for what has no event of its own.</summary>
-internal static class Until
+public static class Until
 {
     /// <summary>Looks again and again until it is so, within the deadline of a test.</summary>
     public static async Task TrueAsync(Func<bool> isSo)

@@ -3,6 +3,7 @@ using System.Text;
 using BatchKit.Mqtt;
 using BatchKit.Transports;
 using BatchKit.TransportSpecification.Support;
+using Microsoft.Extensions.Logging;
 
 namespace BatchKit.IntegrationTests.Mqtt;
 
@@ -10,9 +11,15 @@ namespace BatchKit.IntegrationTests.Mqtt;
 internal sealed class MqttWay : IAsyncDisposable
 {
     public const int Node = 1;
+    public const int MessagesPerScope = 200;
 
-    private MqttWay(OutputBuffer output, MqttTransport transport, MqttReceiver receiver, ScriptedTransport nextHop, NumberedArrivals arrived)
+    private const int Connected = 2400;
+
+    private readonly LogCollector _receiversLog;
+
+    private MqttWay(OutputBuffer output, MqttTransport transport, MqttReceiver receiver, LogCollector receiversLog, ScriptedTransport nextHop, NumberedArrivals arrived)
     {
+        _receiversLog = receiversLog;
         Output = output;
         Transport = transport;
         Receiver = receiver;
@@ -25,6 +32,9 @@ internal sealed class MqttWay : IAsyncDisposable
     public MqttTransport Transport { get; }
 
     public MqttReceiver Receiver { get; }
+
+    /// <summary>How many connections the receiver has had.</summary>
+    public int ReceiverConnects => _receiversLog.Count(Connected);
 
     /// <summary>What the receiver hands batches to, which may be made to stall.</summary>
     public ScriptedTransport NextHop { get; }
@@ -54,7 +64,9 @@ internal sealed class MqttWay : IAsyncDisposable
     {
         var arrived = new NumberedArrivals();
         var nextHop = new ScriptedTransport(arrived);
-        var receiver = new MqttReceiver(receiving, Node, new BatchReceiver(nextHop, new BatchReceiverOptions { RetryDelay = TimeSpan.FromMilliseconds(1) }));
+        var batches = new BatchReceiver(nextHop, new BatchReceiverOptions { RetryDelay = TimeSpan.FromMilliseconds(1) });
+        var receiversLog = new LogCollector();
+        var receiver = new MqttReceiver(receiving, Node, batches, logger: new Logger<MqttReceiver>(receiversLog));
         await receiver.StartAsync(CancellationToken.None).WithinDeadline();
         Assert.Null(receiver.Fault);
         var transport = new MqttTransport(sending);
@@ -65,40 +77,36 @@ internal sealed class MqttWay : IAsyncDisposable
             RetryDelay = TimeSpan.FromMilliseconds(20),
             MaxRetryDelay = TimeSpan.FromMilliseconds(200),
         };
-        return new MqttWay(new OutputBuffer(transport, options), transport, receiver, nextHop, arrived);
+        return new MqttWay(new OutputBuffer(transport, options), transport, receiver, receiversLog, nextHop, arrived);
     }
 
     /// <summary>Writes numbered messages in scopes, each awaited until it is acknowledged, until told to stop; returns how many.</summary>
     public async Task<long> WriteUntilAsync(OutputHandle handle, CancellationToken stop)
     {
-        const int messagesPerScope = 200;
         var number = 0L;
-        var text = new byte[32];
+        while (!stop.IsCancellationRequested)
+            number = await WriteScopeAsync(handle, number);
+        return number;
+    }
+
+    /// <summary>Writes numbered messages in scopes, each awaited until it has arrived at the end of the way, until told to stop; returns how many.</summary>
+    public async Task<long> WriteInStepUntilAsync(OutputHandle handle, CancellationToken stop)
+    {
+        var number = 0L;
         while (!stop.IsCancellationRequested)
         {
-            await using var scope = Output.BeginBufferingScope(handle);
-            for (var message = 0; message < messagesPerScope; message++)
-                Output.Write(handle, text.AsSpan(0, Encoding.ASCII.GetBytes(string.Create(CultureInfo.InvariantCulture, $"{number++} of this handle"), text)));
+            number = await WriteScopeAsync(handle, number);
+            await Arrived.WaitForNextAsync(handle, number);
         }
 
         return number;
     }
 
     /// <summary>Waits until both ends have noticed that their connections are gone.</summary>
-    public async Task WaitForLossAsync()
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (Transport.Fault is null || Receiver.Fault is null)
-            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
-    }
+    public Task WaitForLossAsync() => Until.TrueAsync(() => Transport.Fault is not null && Receiver.Fault is not null);
 
     /// <summary>Waits until the receiver gets what it subscribed to.</summary>
-    public async Task WaitUntilReceivingAsync()
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (Receiver.Fault is not null)
-            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
-    }
+    public Task WaitUntilReceivingAsync() => Until.TrueAsync(() => Receiver.Fault is null);
 
     /// <summary>Checks that everything that was accepted was acknowledged.</summary>
     public void AssertAllAcknowledged()
@@ -112,5 +120,14 @@ internal sealed class MqttWay : IAsyncDisposable
         await Output.DisposeAsync();
         await Transport.DisposeAsync();
         await Receiver.DisposeAsync();
+    }
+
+    private async Task<long> WriteScopeAsync(OutputHandle handle, long number)
+    {
+        var text = new byte[32];
+        await using var scope = Output.BeginBufferingScope(handle);
+        for (var message = 0; message < MessagesPerScope; message++)
+            Output.Write(handle, text.AsSpan(0, Encoding.ASCII.GetBytes(string.Create(CultureInfo.InvariantCulture, $"{number++} of this handle"), text)));
+        return number;
     }
 }

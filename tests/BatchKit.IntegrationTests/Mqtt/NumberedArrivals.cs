@@ -52,13 +52,21 @@ internal sealed class NumberedArrivals : IBatchTransport
     public long NextOf(OutputHandle handle) => Read(() => _next.GetValueOrDefault(handle));
 
     /// <summary>Waits until so many different messages came; each further one puts the deadline off.</summary>
-    public async Task WaitForCountAsync(long count)
+    public Task WaitForCountAsync(long count) => WaitForAsync(() => Count, count);
+
+    /// <summary>Waits until a handle's messages before this number came; each further message of any handle puts the deadline off.</summary>
+    public Task WaitForNextAsync(OutputHandle handle, long number) => WaitForAsync(() => NextOf(handle), number);
+
+    private async Task WaitForAsync(Func<long> find, long wanted)
     {
-        for (var counted = Count; counted < count; counted = Count)
+        while (true)
         {
             var arrived = Read(() => _arrived.Task);
-            if (Count == counted && await Task.WhenAny(arrived, Task.Delay(Deadline.Time)) != arrived)
-                throw new TimeoutException($"{counted} of {count} messages arrived, and then no more before the deadline.");
+            var found = find();
+            if (found >= wanted)
+                return;
+            if (await Task.WhenAny(arrived, Task.Delay(Deadline.Time)) != arrived)
+                throw new TimeoutException($"{found} of {wanted} messages arrived, and then no more before the deadline.");
         }
     }
 

@@ -2,17 +2,13 @@ using System.Net;
 using System.Net.Sockets;
 using System.Runtime.InteropServices;
 using System.Text;
+using BatchKit.Broadcast.Tests.Support;
 
 namespace BatchKit.Broadcast.Tests.Clients;
 
 /// <summary>A client of any protocol on a real socket, read asynchronously; it can stop reading and go on.</summary>
 internal sealed class TestClient : IAsyncDisposable
 {
-    // Linux' TCP_MAXSEG, which .NET has no name for.
-    private const int MaxSegmentOption = 2;
-    private const int SmallSegmentBytes = 536;
-    private const int SmallBufferBytes = 2048;
-
     private readonly Socket _socket;
     private readonly IClientDecoder _decoder;
     private readonly Action<string> _take;
@@ -38,16 +34,12 @@ internal sealed class TestClient : IAsyncDisposable
     /// <param name="protocol">What it speaks.</param>
     /// <param name="endPoint">The server.</param>
     /// <param name="take">Gets each line that comes, without its LF, on the thread that read it.</param>
-    /// <param name="isSmall">True to let the kernel hold some 40 KB for it at most, so that it is slow as soon as it stops reading.</param>
+    /// <param name="isSmall">As <see cref="SmallBuffers.Set"/> says.</param>
     public static async Task<TestClient> ConnectAsync(ClientProtocol protocol, IPEndPoint endPoint, Action<string> take, bool isSmall = false)
     {
         var socket = new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
         if (isSmall)
-        {
-            socket.ReceiveBufferSize = SmallBufferBytes;
-            socket.SetRawSocketOption((int)ProtocolType.Tcp, MaxSegmentOption, BitConverter.GetBytes(SmallSegmentBytes));
-        }
-
+            SmallBuffers.Set(socket);
         await socket.ConnectAsync(endPoint);
         if (protocol == ClientProtocol.WebSocket)
             await WebSocketHandshake.DoAsync(socket, endPoint);

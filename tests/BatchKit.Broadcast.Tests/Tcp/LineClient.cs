@@ -1,6 +1,7 @@
 using System.Net;
 using System.Net.Sockets;
 using System.Text;
+using BatchKit.Broadcast.Tests.Support;
 using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.Tcp;
@@ -21,9 +22,14 @@ internal sealed class LineClient : IDisposable
 
     public Socket Socket { get; }
 
-    public static async Task<LineClient> ConnectAsync(IPEndPoint server, IPAddress? from = null)
+    /// <param name="server">The server.</param>
+    /// <param name="from">The address to come from; any when null.</param>
+    /// <param name="isSmall">As <see cref="SmallBuffers.Set"/> says.</param>
+    public static async Task<LineClient> ConnectAsync(IPEndPoint server, IPAddress? from = null, bool isSmall = false)
     {
         var socket = new Socket(server.AddressFamily, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
+        if (isSmall)
+            SmallBuffers.Set(socket);
         if (from is not null)
             socket.Bind(new IPEndPoint(from, 0));
         await socket.ConnectAsync(server).WithinDeadline();

@@ -25,8 +25,7 @@ public sealed class TelnetSocketTests
     public async Task A_compressed_client_gets_every_line_and_the_end_of_the_stream_however_slowly_it_reads()
     {
         await using var server = await StartAsync(TelnetFeatures.Compression);
-        using var client = await LineClient.ConnectAsync(server.EndPoint);
-        client.Socket.ReceiveBufferSize = 4096;
+        using var client = await LineClient.ConnectAsync(server.EndPoint, isSmall: true);
         var handler = await server.NextHandlerAsync();
         await client.SendAsync(TelnetScene.Bytes("FF FD 56 'start' 0A"));
         Assert.Equal("start", await handler.Records.ReadAsync().WithinDeadline());
@@ -37,6 +36,7 @@ public sealed class TelnetSocketTests
             handler.Write(line);
         await server.Output.FlushAsync(handler.Connection.Handle).WithinDeadline();
         handler.Connection.Close();
+        Assert.True(handler.Connection.Output.HeldBytes > 0);
 
         await ReadAsync(client.Socket, TelnetScene.Bytes("FF FB 56 FF FA 56 FF F0"));
         await using var inflated = new ZLibStream(client.Stream, CompressionMode.Decompress, leaveOpen: true);

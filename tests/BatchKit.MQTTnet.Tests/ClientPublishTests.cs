@@ -126,9 +126,7 @@ public sealed class ClientPublishTests : IAsyncLifetime
         using var transport = new MqttClientTransport(client, new MqttClientTransportOptions { QualityOfService = MqttQualityOfServiceLevel.AtMostOnce, Retain = true, Expiry = TimeSpan.FromMinutes(1) });
         await _server.ConnectAsync(client);
         await transport.SendAsync(new[] { Some.Batch(OutputHandle.Named("kept"), _producer, 1, "x") }, CancellationToken.None).WithinDeadline();
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while ((await _server.Server.GetRetainedMessagesAsync()).Count == 0)
-            await Task.Delay(1, deadline.Token);
+        await Until.TrueAsync(async () => (await _server.Server.GetRetainedMessagesAsync()).Count > 0);
 
         var subscriber = await Subscriber.StartAsync(_server, "kept");
         await subscriber.WaitForMessagesAsync(1);

@@ -190,10 +190,5 @@ public sealed class MqttClientTransportTests : IDisposable
         await sending;
     }
 
-    private async Task WaitForPublishesAsync(int count)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (_client.Publishes.Count < count)
-            await Task.Delay(1, deadline.Token);
-    }
+    private Task WaitForPublishesAsync(int count) => Until.TrueAsync(() => _client.Publishes.Count >= count);
 }

@@ -78,9 +78,7 @@ public sealed class MqttServerTransportTests : IAsyncLifetime
         await server.ConnectAsync(away, configure: options => options.WithCleanStart(false).WithSessionExpiryInterval(1000));
         await new Subscriber(away).SubscribeAsync("#");
         await away.DisconnectAsync(new global::MQTTnet.MqttClientDisconnectOptions()).WithinDeadline();
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while ((await server.Server.GetClientsAsync()).Count > 0)
-            await Task.Delay(1, deadline.Token);
+        await Until.TrueAsync(async () => (await server.Server.GetClientsAsync()).Count == 0);
 
         await SendAsync(transport, [.. MakeBurst().Take(100)]);
 

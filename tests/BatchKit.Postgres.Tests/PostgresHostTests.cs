@@ -155,13 +155,12 @@ public sealed class PostgresHostTests(PostgresFixture postgres)
 
     private static async Task<HealthReport> WaitForHealthAsync(IHost host, HealthStatus sending, HealthStatus receiving)
     {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (true)
+        HealthReport? report = null;
+        await Until.TrueAsync(async () =>
         {
-            var report = await host.Services.GetRequiredService<HealthCheckService>().CheckHealthAsync(deadline.Token);
-            if (report.Entries["batchkit-postgres"].Status == sending && report.Entries["batchkit-postgres-queue-tasks"].Status == receiving)
-                return report;
-            await Task.Delay(TimeSpan.FromMilliseconds(20), deadline.Token);
-        }
+            report = await host.Services.GetRequiredService<HealthCheckService>().CheckHealthAsync();
+            return report.Entries["batchkit-postgres"].Status == sending && report.Entries["batchkit-postgres-queue-tasks"].Status == receiving;
+        });
+        return report!;
     }
 }

@@ -33,7 +33,7 @@ public sealed class SendQueueTests
             Send(queue, text);
 
         _wire.Open();
-        await Quiet.UntilAsync(() => queue.HeldBytes == 0);
+        await Until.TrueAsync(() => queue.HeldBytes == 0);
 
         Assert.Equal("one " + string.Concat(Some.Lines(20)), Written);
         Assert.Equal(2, _wire.Writes);
@@ -50,7 +50,7 @@ public sealed class SendQueueTests
             Send(queue, $"<{message:D2}>");
 
         _wire.Open();
-        await Quiet.UntilAsync(() => queue.HeldBytes == 0);
+        await Until.TrueAsync(() => queue.HeldBytes == 0);
 
         var kept = Written.Split('<', StringSplitOptions.RemoveEmptyEntries);
         Assert.Equal("00>", kept[0]);
@@ -160,7 +160,7 @@ public sealed class SendQueueTests
         })).ToArray();
         var blocking = Task.Run(() => BlockNowAndThen(Task.WhenAll(sending)));
         await Task.WhenAll([.. sending, blocking]).WithinDeadline();
-        await Quiet.UntilAsync(() => queue.HeldBytes == 0);
+        await Until.TrueAsync(() => queue.HeldBytes == 0);
 
         var lines = Written.Split('\n')[..^1].Select(line => Array.ConvertAll(line.Split(' '), int.Parse)).ToArray();
         for (var sender = 0; sender < senders; sender++)
@@ -169,7 +169,7 @@ public sealed class SendQueueTests
             Assert.Equal(numbers.Order().Distinct(), numbers);
         }
 
-        await Quiet.UntilAsync(() => _counters[DeliveryOutcome.Sent].Messages == lines.Length);
+        await Until.TrueAsync(() => _counters[DeliveryOutcome.Sent].Messages == lines.Length);
         Assert.Equal(senders * messages, lines.Length + _counters[DeliveryOutcome.DroppedNewest].Messages);
         Assert.Equal(_counters.Attempted, _counters[DeliveryOutcome.Sent] + _counters[DeliveryOutcome.DroppedNewest]);
     }

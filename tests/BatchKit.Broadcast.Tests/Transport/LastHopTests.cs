@@ -50,7 +50,7 @@ public sealed class LastHopTests : IAsyncDisposable
         await _transport.SendAsync(Deliveries.ToGroup("hall", new BatchMessage(payload), Some.Message("behind it")));
         var heldBytes = slow.Connection.Output.HeldBytes;
         slow.Wire.Open();
-        await Quiet.UntilAsync(() => slow.Connection.Output.HeldBytes == 0);
+        await Until.TrueAsync(() => slow.Connection.Output.HeldBytes == 0);
 
         byte[] expected = [.. payload, .. "behind it"u8];
         Assert.Equal(expected, quick.Wire.Written);

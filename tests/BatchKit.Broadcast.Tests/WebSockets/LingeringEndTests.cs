@@ -48,10 +48,7 @@ public sealed class LingeringEndTests
         Assert.Null(await client.TryReadFrameAsync());
         client.Dispose();
         await host.EveryoneGoneAsync();
-
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (clock.ArmedTimers > timers)
-            await Task.Delay(1, deadline.Token);
+        await Until.TrueAsync(() => clock.ArmedTimers <= timers);
     }
 
     private sealed class FakeConnection : IConnectionLifetimeFeature, IDisposable

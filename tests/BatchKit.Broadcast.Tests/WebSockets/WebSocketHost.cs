@@ -72,12 +72,7 @@ internal sealed class WebSocketHost : IAsyncDisposable
     public Task<EchoHandler> HandlerAsync() => _handlers.Reader.ReadAsync().WithinDeadline();
 
     /// <summary>Waits until all connections have given back their places.</summary>
-    public async Task EveryoneGoneAsync()
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (Transport.Connections.Places > 0)
-            await Task.Delay(1, deadline.Token);
-    }
+    public Task EveryoneGoneAsync() => Until.TrueAsync(() => Transport.Connections.Places == 0);
 
     public async ValueTask DisposeAsync()
     {

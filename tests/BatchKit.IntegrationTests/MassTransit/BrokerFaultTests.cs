@@ -108,7 +108,7 @@ public sealed class BrokerFaultTests
                 proxy.ResetAll();
             else
                 proxy.CutAfter(777);
-            await WaitUntilAsync(() => proxy.AcceptedConnections > connections);
+            await Until.TrueAsync(() => proxy.AcceptedConnections > connections);
             await isBroken.CancelAsync();
             written = await writing;
             await node.Output.FlushAsync(handle).WithinDeadline();
@@ -133,7 +133,7 @@ public sealed class BrokerFaultTests
         server.Thaw();
         node.Output.Write(handle, Some.Bytes("after"));
         await node.Output.FlushAsync(handle).WithinDeadline();
-        await WaitUntilAsync(() => node.Received.TextsFor(handle).Contains("after"));
+        await Until.TrueAsync(() => node.Received.TextsFor(handle).Contains("after"));
     }
 
     private static async Task<int> WriteUntilAsync(OutputBuffer output, OutputHandle handle, int start, CancellationToken cancellationToken)
@@ -151,20 +151,11 @@ public sealed class BrokerFaultTests
     private static async Task<HealthReportEntry> WaitForReasonAsync(MassTransitNode node)
     {
         var health = await node.CheckHealthAsync();
-        await WaitUntilAsync(async () =>
+        await Until.TrueAsync(async () =>
         {
             health = await node.CheckHealthAsync();
             return health.Exception is not null;
         });
         return health;
-    }
-
-    private static Task WaitUntilAsync(Func<bool> condition) => WaitUntilAsync(() => Task.FromResult(condition()));
-
-    private static async Task WaitUntilAsync(Func<Task<bool>> condition)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (!await condition())
-            await Task.Delay(TimeSpan.FromMilliseconds(20), deadline.Token);
     }
 }

@@ -70,12 +70,7 @@ internal sealed class MassTransitNode : IAsyncDisposable
     }
 
     /// <summary>Waits until the health check says this: a bus says that it has started a moment after it receives.</summary>
-    public async Task WaitForHealthAsync(HealthStatus status)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while ((await CheckHealthAsync()).Status != status)
-            await Task.Delay(TimeSpan.FromMilliseconds(20), deadline.Token);
-    }
+    public Task WaitForHealthAsync(HealthStatus status) => Until.TrueAsync(async () => (await CheckHealthAsync()).Status == status);
 
     public Task StopAsync() => _host.StopAsync();
 

@@ -66,9 +66,7 @@ public sealed class MqttHealthTests : IDisposable
 
         var down = await CheckAsync(host);
         await server.StartAsync();
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while ((await CheckAsync(host)).Status != HealthStatus.Healthy)
-            await Task.Delay(TimeSpan.FromMilliseconds(20), deadline.Token);
+        await Until.TrueAsync(async () => (await CheckAsync(host)).Status == HealthStatus.Healthy);
         await host.StopAsync().WithinDeadline();
 
         Assert.Equal(HealthStatus.Unhealthy, down.Status);

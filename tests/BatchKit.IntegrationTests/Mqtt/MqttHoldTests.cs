@@ -111,12 +111,8 @@ public sealed class MqttHoldTests(ITestOutputHelper report)
         return (GC.GetTotalAllocatedBytes(precise: true) - before) / (calls * messages.Length);
     }
 
-    private static async Task WaitForSubscriberAsync(MqttTransport transport, ReadOnlyMemory<MqttMessage> messages)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while ((await transport.PublishManyAsync(messages, deadline.Token))[0].ReasonCode == MqttReasonCode.NoMatchingSubscribers)
-            await Task.Delay(TimeSpan.FromMilliseconds(10), deadline.Token);
-    }
+    private static Task WaitForSubscriberAsync(MqttTransport transport, ReadOnlyMemory<MqttMessage> messages) =>
+        Until.TrueAsync(async () => (await transport.PublishManyAsync(messages))[0].ReasonCode != MqttReasonCode.NoMatchingSubscribers);
 
     private static Task<MosquittoServer> StartServerAsync()
     {

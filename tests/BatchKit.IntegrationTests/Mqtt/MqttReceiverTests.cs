@@ -72,7 +72,7 @@ public sealed class MqttReceiverTests(MosquittoFixture fixture)
         await using var other = await StartAsync(Shared(), second);
 
         await PublishLinesAsync(server, count: 400);
-        await WaitAsync(() => _arrived.MessageCount + second.MessageCount >= 400);
+        await Until.TrueAsync(() => _arrived.MessageCount + second.MessageCount >= 400);
 
         Assert.Equal(Some.Lines(400).Order(StringComparer.Ordinal), _arrived.Texts.Concat(second.Texts).Order(StringComparer.Ordinal));
         Assert.All([_arrived, second], arrived => Assert.InRange(arrived.MessageCount, 100, 300));
@@ -147,7 +147,7 @@ public sealed class MqttReceiverTests(MosquittoFixture fixture)
         var fault = receiver.Fault;
 
         await server.StartAsync();
-        await WaitAsync(() => receiver.Fault is null);
+        await Until.TrueAsync(() => receiver.Fault is null);
         await PublishLinesAsync(server, count: 1);
         await _arrived.WaitForMessagesAsync(1);
 
@@ -169,7 +169,7 @@ public sealed class MqttReceiverTests(MosquittoFixture fixture)
         stalled.Release();
         await server.StartAsync();
         string[] all = ["line 0", .. Enumerable.Range(0, 50).Select(line => $"more {line}")];
-        await WaitAsync(() => SinceLast("line 0").LastOrDefault() == "more 49" && _arrived.Texts.Count(text => text == "line 0") == 2);
+        await Until.TrueAsync(() => SinceLast("line 0").LastOrDefault() == "more 49" && _arrived.Texts.Count(text => text == "line 0") == 2);
 
         Assert.Equal(all, _arrived.Texts.Distinct());
         Assert.Equal(all, SinceLast("line 0"));
@@ -192,13 +192,6 @@ public sealed class MqttReceiverTests(MosquittoFixture fixture)
         await _arrived.WaitForMessagesAsync(3000);
 
         Assert.Equal(Some.Lines(3000), _arrived.Texts);
-    }
-
-    private static async Task WaitAsync(Func<bool> condition)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (!condition())
-            await Task.Delay(TimeSpan.FromMilliseconds(10), deadline.Token);
     }
 
     private static async Task<MosquittoServer> OwnServerAsync()

@@ -58,12 +58,8 @@ public sealed class MqttTakeOverTests(MosquittoFixture fixture) : IDisposable
     // The pause that follows a lost connection: no other timer is as short.
     private static async Task<TimeSpan> FindPauseAsync(ManualTimeProvider time)
     {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (true)
-        {
-            if (time.NextDue is { } due && due <= TimeSpan.FromSeconds(5))
-                return due;
-            await Task.Delay(1, deadline.Token);
-        }
+        TimeSpan? due = null;
+        await Until.TrueAsync(() => (due = time.NextDue) <= TimeSpan.FromSeconds(5));
+        return due!.Value;
     }
 }

@@ -20,14 +20,13 @@ internal sealed class MqttTestHost
 
     public static async Task<HealthReportEntry> WaitForHealthAsync(IHost host, HealthStatus status)
     {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (true)
+        HealthReportEntry health = default;
+        await Until.TrueAsync(async () =>
         {
-            var health = (await host.Services.GetRequiredService<HealthCheckService>().CheckHealthAsync()).Entries[HealthCheck];
-            if (health.Status == status)
-                return health;
-            await Task.Delay(TimeSpan.FromMilliseconds(50), deadline.Token);
-        }
+            health = (await host.Services.GetRequiredService<HealthCheckService>().CheckHealthAsync()).Entries[HealthCheck];
+            return health.Status == status;
+        });
+        return health;
     }
 
     /// <summary>Starts a host whose buffer sends frames over the broker and whose receiver hands on to <see cref="Arrived"/>, unless said otherwise.</summary>

@@ -33,9 +33,7 @@ public sealed class LargeMessageTests(PostgresFixture fixture) : IQueueHandler
 
         await using var receiver = new PostgresQueueReceiver(schema.DataSource, Options(schema, shards, prefetch), this);
         await receiver.StartAsync(CancellationToken.None).WithinDeadline();
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (receiver.GetStatistics().CompletedMessages < Messages)
-            await Task.Delay(TimeSpan.FromMilliseconds(10), deadline.Token);
+        await Until.TrueAsync(() => receiver.GetStatistics().CompletedMessages >= Messages);
         await receiver.StopAsync(CancellationToken.None).WithinDeadline();
 
         Assert.Equal(Messages, _arrivedWhole.Count);

@@ -83,33 +83,22 @@ public sealed class OrderedHoldTests(ITestOutputHelper report) : IDisposable
     }
 
     /// <summary>Waits until so many are completed; each completion puts the deadline off.</summary>
-    private static async Task WaitForCompletedAsync(OrderLedger ledger, long count)
-    {
-        var (last, since) = (0L, Stopwatch.GetTimestamp());
-        while (await ledger.EstimateAsync() is var completed && completed < count)
-        {
-            if (completed != last)
-                (last, since) = (completed, Stopwatch.GetTimestamp());
-            if (Stopwatch.GetElapsedTime(since) > Deadline.Time)
-                throw new TimeoutException($"It stayed at {last} of {count} until the deadline.");
-            await Task.Delay(TimeSpan.FromMilliseconds(20));
-        }
-    }
+    private static Task WaitForCompletedAsync(OrderLedger ledger, long count) => Until.TrueAsync(async () => await ledger.EstimateAsync() >= count, ledger.EstimateAsync);
 
     /// <summary>One of the workers that hold a shard now.</summary>
     private async Task<QueueWorkerProcess> WaitForHolderAsync(TestSchema schema)
     {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (true)
+        QueueWorkerProcess? holder = null;
+        await Until.TrueAsync(async () =>
         {
             var holders = await schema.ColumnAsync<int>("""
                 select distinct h.process from {s}.shards s cross join unnest(s.in_hand) as u(id)
                 join (select id, attempt, process from {s}.handlings order by place desc limit 2000) h on h.id = u.id join {s}.messages m on m.id = u.id and h.attempt = m.attempts + 1
                 where s.until is not null
                 """);
-            if (_fleet!.Workers.Where(worker => holders.Contains(worker.Id)).MinBy(_ => Random.Shared.Next()) is { } holder)
-                return holder;
-            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
-        }
+            holder = _fleet!.Workers.Where(worker => holders.Contains(worker.Id)).MinBy(_ => Random.Shared.Next());
+            return holder is not null;
+        });
+        return holder!;
     }
 }

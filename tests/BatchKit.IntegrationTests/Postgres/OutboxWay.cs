@@ -60,12 +60,7 @@ internal sealed class OutboxWay : IAsyncDisposable
     public Task WaitForAsync(int messages) => Arrived.WaitForMessagesAsync(messages);
 
     /// <summary>Waits until no row waits.</summary>
-    public async Task WaitUntilEmptyAsync()
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (await CountStoredAsync() > 0)
-            await Task.Delay(TimeSpan.FromMilliseconds(20), deadline.Token);
-    }
+    public Task WaitUntilEmptyAsync() => Until.TrueAsync(async () => await CountStoredAsync() == 0);
 
     public async ValueTask DisposeAsync()
     {

@@ -191,19 +191,12 @@ public sealed class PostgresFaultTests(OwnPostgresFixture fixture, ITestOutputHe
     private static async Task WaitForListenerAsync(PostgresServer server, string? name = null)
     {
         await using var dataSource = NpgsqlDataSource.Create(server.ConnectionString);
-        await WaitAsync(async () =>
+        await Until.TrueAsync(async () =>
         {
             // By its name, because a listener of an earlier test may not have gone yet.
             await using var command = dataSource.CreateCommand("select exists (select from pg_stat_activity where query ilike 'listen %' and state = 'idle' and ($1 is null or application_name = $1))");
             command.Parameters.Add(new NpgsqlParameter<string?> { TypedValue = name, NpgsqlDbType = NpgsqlTypes.NpgsqlDbType.Text });
             return await command.ExecuteScalarAsync() is true;
         });
-    }
-
-    private static async Task WaitAsync(Func<Task<bool>> isSo)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (!await isSo())
-            await Task.Delay(TimeSpan.FromMilliseconds(10), deadline.Token);
     }
 }

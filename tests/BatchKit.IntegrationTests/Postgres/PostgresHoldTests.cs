@@ -43,7 +43,7 @@ public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
 
         for (var kill = 1; kill <= Kills; kill++)
         {
-            await WaitAsync(async () => await handlings.EstimateAsync() >= (long)kill * Tasks / (Kills + 1), handlings.EstimateAsync);
+            await Until.TrueAsync(async () => await handlings.EstimateAsync() >= (long)kill * Tasks / (Kills + 1), handlings.EstimateAsync);
             await _fleet.ReplaceAsync(await WaitForWorkerInHandAsync(schema));
         }
 
@@ -72,7 +72,7 @@ public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
             var worker = _fleet.Workers[freeze % 2];
             var returned = await ledger.CountReturnedAsync();
             await FreezeInMidHandlingAsync(schema, worker);
-            await WaitAsync(async () => await ledger.CountReturnedAsync() > returned, handlings.EstimateAsync);
+            await Until.TrueAsync(async () => await ledger.CountReturnedAsync() > returned, handlings.EstimateAsync);
             worker.Thaw();
         }
 
@@ -115,7 +115,7 @@ public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
     private async Task<QueueWorkerProcess> WaitForWorkerInHandAsync(TestSchema schema)
     {
         QueueWorkerProcess? found = null;
-        await WaitAsync(async () =>
+        await Until.TrueAsync(async () =>
         {
             var processes = await ReadProcessesInHandAsync(schema);
             found = _fleet!.Workers.Where(worker => processes.Contains(worker.Id)).MinBy(_ => Random.Shared.Next());
@@ -126,7 +126,7 @@ public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
 
     private static async Task FreezeInMidHandlingAsync(TestSchema schema, QueueWorkerProcess worker)
     {
-        await WaitAsync(async () =>
+        await Until.TrueAsync(async () =>
         {
             worker.Freeze();
             if ((await ReadProcessesInHandAsync(schema)).Contains(worker.Id))
@@ -141,22 +141,8 @@ public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
         join (select id, attempt, process from {s}.handlings order by place desc limit 2000) h on h.id = u.id and h.attempt = c.attempts + 1
         """);
 
-    private static Task WaitUntilEmptyAsync(ClaimLedger ledger) => WaitAsync(
+    private static Task WaitUntilEmptyAsync(ClaimLedger ledger) => Until.TrueAsync(
         async () => await ledger.CountLeftAsync() is (0, 0, _), async () => (await ledger.CountLeftAsync()).Waiting);
-
-    /// <summary>Asks until it is so; a change of the count puts the deadline off.</summary>
-    private static async Task WaitAsync(Func<Task<bool>> isSo, Func<Task<long>>? count = null)
-    {
-        var (last, since) = (0L, Stopwatch.GetTimestamp());
-        while (!await isSo())
-        {
-            if (count is not null && await count() is var counted && counted != last)
-                (last, since) = (counted, Stopwatch.GetTimestamp());
-            if (Stopwatch.GetElapsedTime(since) > Deadline.Time)
-                throw new TimeoutException($"It stayed at {last} until the deadline.");
-            await Task.Delay(TimeSpan.FromMilliseconds(10));
-        }
-    }
 
     private static async Task AssertEachCompletedOnceAsync(HandlingTable handlings, ClaimLedger ledger, int tasks)
     {

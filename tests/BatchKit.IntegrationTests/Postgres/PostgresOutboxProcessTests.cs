@@ -69,12 +69,7 @@ public sealed class PostgresOutboxProcessTests(PostgresFixture fixture, OwnRabbi
         Assert.Equal(20 * stored, arrived.MessageCount);
     }
 
-    private static async Task WaitUntilEmptyAsync(TestSchema schema)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (await schema.ScalarAsync<long>("select count(*) from {s}.messages") > 0)
-            await Task.Delay(TimeSpan.FromMilliseconds(20), deadline.Token);
-    }
+    private static Task WaitUntilEmptyAsync(TestSchema schema) => Until.TrueAsync(async () => await schema.ScalarAsync<long>("select count(*) from {s}.messages") == 0);
 
     private async Task<OutboxWorkerSettings> SettingsAsync(TestSchema schema, RabbitMqServer server, RabbitMqOptions options, int lines) =>
         new((await fixture.GetAsync()).ConnectionString, schema.Name, new Uri($"amqp://{server.Address.UserInfo}@{server.Host}:{server.Port}{server.Address.AbsolutePath}"), options.Prefix, lines);

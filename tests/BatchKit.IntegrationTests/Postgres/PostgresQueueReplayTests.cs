@@ -29,12 +29,8 @@ public sealed class PostgresQueueReplayTests(PostgresFixture fixture)
         Assert.Equal((1, "again 1"), (replayed, handled));
     }
 
-    private static async Task WaitForListenerAsync(TestSchema schema)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (await schema.ScalarAsync<long>($"select count(*) from pg_stat_activity where application_name = '{schema.Name}' and query ilike 'listen %'") == 0)
-            await Task.Delay(TimeSpan.FromMilliseconds(10), deadline.Token);
-    }
+    private static Task WaitForListenerAsync(TestSchema schema) => Until.TrueAsync(async () =>
+        await schema.ScalarAsync<long>($"select count(*) from pg_stat_activity where application_name = '{schema.Name}' and query ilike 'listen %'") > 0);
 
     private sealed class FirstMessage : IQueueHandler
     {

@@ -200,12 +200,7 @@ public sealed class PostgresRefusalTests(OwnPostgresFixture fixture, ITestOutput
         return (way, failure);
     }
 
-    private static async Task WaitUntilCompletedAsync(QueueWay way)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (way.Receiver.GetStatistics().CompletedMessages < way.Written)
-            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
-    }
+    private static Task WaitUntilCompletedAsync(QueueWay way) => Until.TrueAsync(() => way.Receiver.GetStatistics().CompletedMessages >= way.Written);
 
     /// <summary>Sets what all sessions have from now on, the open ones too; null sets it back.</summary>
     private static async Task ConfigureAsync(TestSchema schema, string setting, string? value)
@@ -218,14 +213,11 @@ public sealed class PostgresRefusalTests(OwnPostgresFixture fixture, ITestOutput
             await command.ExecuteNonQueryAsync();
         }
 
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (true)
+        await Until.TrueAsync(async () =>
         {
             await using var show = new NpgsqlCommand($"select reset_val || coalesce(unit, '') = coalesce($1, boot_val || coalesce(unit, '')) from pg_settings where name = '{setting}'", connection);
             show.Parameters.Add(new NpgsqlParameter<string?> { TypedValue = value, NpgsqlDbType = NpgsqlTypes.NpgsqlDbType.Text });
-            if (await show.ExecuteScalarAsync(deadline.Token) is true)
-                return;
-            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
-        }
+            return await show.ExecuteScalarAsync() is true;
+        });
     }
 }

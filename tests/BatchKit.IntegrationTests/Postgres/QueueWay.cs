@@ -88,29 +88,17 @@ internal sealed class QueueWay : IAsyncDisposable
     public Task WaitForMoreAsync(int count) => Handled.WaitForCountAsync(Handled.Count + count);
 
     /// <summary>Waits until the receiver says why it can't receive, with a text in it.</summary>
-    public async Task WaitForFaultAsync(string text)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (Receiver.Fault is not { } fault || !fault.Contains(text, StringComparison.Ordinal))
-            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
-    }
+    public Task WaitForFaultAsync(string text) => Until.TrueAsync(() => Receiver.Fault?.Contains(text, StringComparison.Ordinal) == true);
 
     /// <summary>Waits until a send more has failed.</summary>
-    public async Task WaitForFailedSendAsync()
+    public Task WaitForFailedSendAsync()
     {
         var before = Output.GetStatistics().FailedSends;
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (Output.GetStatistics().FailedSends == before)
-            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
+        return Until.TrueAsync(() => Output.GetStatistics().FailedSends > before);
     }
 
     /// <summary>Waits until the receiver receives.</summary>
-    public async Task WaitUntilReceivingAsync()
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (Receiver.Fault is not null)
-            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
-    }
+    public Task WaitUntilReceivingAsync() => Until.TrueAsync(() => Receiver.Fault is null);
 
     /// <summary>Waits for all that was written, and checks that it was acknowledged, handled, and stored once.</summary>
     public async Task AssertNothingLostOrStoredTwiceAsync()

@@ -20,12 +20,7 @@ internal sealed class TicksWay(PostgresServer server) : IAsyncDisposable
     }
 
     /// <summary>Waits until a worker holds tasks.</summary>
-    public async Task HoldsTasksAsync()
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (!await HasClaimsAsync())
-            await Task.Delay(TimeSpan.FromMilliseconds(50), deadline.Token);
-    }
+    public Task HoldsTasksAsync() => Until.TrueAsync(HasClaimsAsync);
 
     public ValueTask DisposeAsync() => _schema.DisposeAsync();
 

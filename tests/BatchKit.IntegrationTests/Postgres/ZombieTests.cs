@@ -20,14 +20,14 @@ public sealed class ZombieTests(PostgresFixture fixture)
         var (late, other) = (new NumberedHandler { Gate = gate.Task }, new NumberedHandler());
         await using var zombie = new PostgresQueueReceiver(schema.DataSource, Options(schema, shards), late, new ManualTimeProvider());
         await zombie.StartAsync(CancellationToken.None).WithinDeadline();
-        await WaitAsync(() => zombie.GetStatistics().HandlingMessages == Messages);
+        await Until.TrueAsync(() => zombie.GetStatistics().HandlingMessages == Messages);
 
         await using var worker = new PostgresQueueReceiver(schema.DataSource, Options(schema, shards), other);
         await worker.StartAsync(CancellationToken.None).WithinDeadline();
         await other.WaitForCountAsync(Messages);
-        await WaitAsync(() => worker.GetStatistics().CompletedMessages == Messages);
+        await Until.TrueAsync(() => worker.GetStatistics().CompletedMessages == Messages);
         gate.SetResult();
-        await WaitAsync(() => zombie.GetStatistics().LostMessages == Messages);
+        await Until.TrueAsync(() => zombie.GetStatistics().LostMessages == Messages);
 
         Assert.Equal(Messages, late.Count);
         Assert.Equal(0, zombie.GetStatistics().CompletedMessages);
@@ -46,17 +46,17 @@ public sealed class ZombieTests(PostgresFixture fixture)
         var (late, other) = (new NumberedHandler { Gate = gate.Task }, new NumberedHandler { Gate = otherGate.Task });
         await using var zombie = new PostgresQueueReceiver(schema.DataSource, Options(schema, shards), late, new ManualTimeProvider());
         await zombie.StartAsync(CancellationToken.None).WithinDeadline();
-        await WaitAsync(() => zombie.GetStatistics().HandlingMessages == Messages);
+        await Until.TrueAsync(() => zombie.GetStatistics().HandlingMessages == Messages);
 
         await using var worker = new PostgresQueueReceiver(schema.DataSource, Options(schema, shards), other);
         await worker.StartAsync(CancellationToken.None).WithinDeadline();
-        await WaitAsync(() => worker.GetStatistics().HandlingMessages > 0);
+        await Until.TrueAsync(() => worker.GetStatistics().HandlingMessages > 0);
         gate.SetResult();
-        await WaitAsync(() => zombie.GetStatistics().LostMessages == Messages);
+        await Until.TrueAsync(() => zombie.GetStatistics().LostMessages == Messages);
         Assert.Equal(0, other.Count);
         otherGate.SetResult();
         // Of those that came back some may be the zombie's again, in claims that last.
-        await WaitAsync(() => worker.GetStatistics().CompletedMessages + zombie.GetStatistics().CompletedMessages >= Messages);
+        await Until.TrueAsync(() => worker.GetStatistics().CompletedMessages + zombie.GetStatistics().CompletedMessages >= Messages);
 
         Assert.Equal(Messages, worker.GetStatistics().CompletedMessages + zombie.GetStatistics().CompletedMessages);
         Assert.Equal((Messages, 0), (zombie.GetStatistics().LostMessages, worker.GetStatistics().LostMessages));
@@ -82,11 +82,4 @@ public sealed class ZombieTests(PostgresFixture fixture)
         ClaimTimeLimit = TimeSpan.FromSeconds(1),
         MaxAttempts = 100,
     };
-
-    private static async Task WaitAsync(Func<bool> isSo)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (!isSo())
-            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
-    }
 }

@@ -47,12 +47,7 @@ internal sealed class RabbitMqProbe : IAsyncDisposable
     }
 
     /// <summary>Waits until so many frames wait in a queue.</summary>
-    public async Task WaitForCountAsync(string queue, uint count)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (await CountAsync(queue) != count)
-            await Task.Delay(TimeSpan.FromMilliseconds(20), deadline.Token);
-    }
+    public Task WaitForCountAsync(string queue, uint count) => Until.TrueAsync(async () => await CountAsync(queue) == count);
 
     /// <summary>Takes the frames that a queue holds, in order.</summary>
     public async Task<IReadOnlyList<CollectedFrame>> TakeFramesAsync(string queue)

@@ -23,14 +23,9 @@ internal sealed class RabbitMqTestHost
 
     public static async Task<HealthReportEntry> WaitForHealthAsync(IHost host, HealthStatus status)
     {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (true)
-        {
-            var health = await CheckHealthAsync(host);
-            if (health.Status == status)
-                return health;
-            await Task.Delay(TimeSpan.FromMilliseconds(50), deadline.Token);
-        }
+        HealthReportEntry health = default;
+        await Until.TrueAsync(async () => (health = await CheckHealthAsync(host)).Status == status);
+        return health;
     }
 
     /// <summary>Starts a host whose buffer sends over the broker and whose receiver hands on to <see cref="Arrived"/>, unless said otherwise.</summary>

@@ -62,12 +62,10 @@ internal sealed class RabbitMqWay : IAsyncDisposable
     }
 
     /// <summary>Waits until so many more messages are acknowledged, which is to say that the broker has confirmed them.</summary>
-    public async Task WaitForAcknowledgedAsync(int more)
+    public Task WaitForAcknowledgedAsync(int more)
     {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
         var enough = Output.GetStatistics().AcknowledgedMessages + more;
-        while (Output.GetStatistics().AcknowledgedMessages < enough)
-            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
+        return Until.TrueAsync(() => Output.GetStatistics().AcknowledgedMessages >= enough);
     }
 
     /// <summary>Checks that everything that was accepted was acknowledged, and the law of the counters.</summary>

@@ -171,10 +171,5 @@ public sealed class BatchedWriteChannelTests : IDisposable
     private void Put(byte[] bytes, bool isEndOfPacket, BatchedWriteChannel? channel = null) =>
         Assert.True((channel ?? _channel).WriteAsync(new ReadOnlySequence<byte>(bytes), isEndOfPacket, CancellationToken.None).IsCompletedSuccessfully);
 
-    private async Task WaitForWritesAsync(int count)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (_inner.Writes.Count < count)
-            await Task.Delay(1, deadline.Token);
-    }
+    private Task WaitForWritesAsync(int count) => Until.TrueAsync(() => _inner.Writes.Count >= count);
 }

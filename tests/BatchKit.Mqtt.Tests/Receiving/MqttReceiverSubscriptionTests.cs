@@ -54,7 +54,7 @@ public sealed class MqttReceiverSubscriptionTests : IDisposable
         Assert.Contains("'secret/#'", receiver.Fault, StringComparison.Ordinal);
         Assert.Contains("NotAuthorized (0x87)", receiver.Fault, StringComparison.Ordinal);
         Assert.Equal((1, 0), (_log.Count(SubscriptionRefused), _log.Count(Receiving)));
-        await WaitAsync(() => receiver.GetStatistics().DeliveredMessages == 1);
+        await Until.TrueAsync(() => receiver.GetStatistics().DeliveredMessages == 1);
     }
 
     [Fact]
@@ -85,7 +85,7 @@ public sealed class MqttReceiverSubscriptionTests : IDisposable
         await again.WriteAsync(0x90, 4, 0, 1, 0, 1);
         await starting.WithinDeadline();
 
-        await WaitAsync(() => receiver.Fault is null);
+        await Until.TrueAsync(() => receiver.Fault is null);
         Assert.Contains("did not answer the subscriptions", _log.Text, StringComparison.Ordinal);
     }
 
@@ -100,7 +100,7 @@ public sealed class MqttReceiverSubscriptionTests : IDisposable
         await broker.WriteAsync(0x20, 5, 0, 0, 2, 0x2A, 0);
         await starting.WithinDeadline();
 
-        await WaitAsync(() => receiver.Fault?.Contains("no shared subscriptions", StringComparison.Ordinal) == true);
+        await Until.TrueAsync(() => receiver.Fault?.Contains("no shared subscriptions", StringComparison.Ordinal) == true);
         Assert.Empty(await broker.ReadToEndAsync());
     }
 
@@ -115,13 +115,6 @@ public sealed class MqttReceiverSubscriptionTests : IDisposable
 
         await starting.WithinDeadline();
         Assert.Equal("The receiver has stopped.", receiver.Fault);
-    }
-
-    private static async Task WaitAsync(Func<bool> condition)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (!condition())
-            await Task.Delay(TimeSpan.FromMilliseconds(10), deadline.Token);
     }
 
     private MqttReceiver Make(params string[] filters) => Make(static _ => { }, filters);

@@ -100,9 +100,7 @@ public sealed class QueueListenerTests(PostgresFixture postgres) : IAsyncLifetim
         var listener = Assert.Single(await ListenersAsync());
 
         // It was asked whether it lives, and says so: its last statement is the question.
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (await Schema.ScalarAsync<string>($"select query from pg_stat_activity where pid = {listener}") != "select 1")
-            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
+        await Until.TrueAsync(async () => await Schema.ScalarAsync<string>($"select query from pg_stat_activity where pid = {listener}") == "select 1");
         await NotifyAsync("7");
         await WokenAsync();
 

@@ -19,8 +19,7 @@ public sealed class ClaimLossTests(PostgresFixture fixture)
         await began.Task.WithinDeadline();
         var first = await scene.Claims.Schema.ScalarAsync<DateTime>("select until from {s}.claims");
 
-        while (await scene.Claims.Schema.ScalarAsync<DateTime>("select until from {s}.claims") < first.AddSeconds(3))
-            await Task.Delay(TimeSpan.FromMilliseconds(20));
+        await Until.TrueAsync(async () => await scene.Claims.Schema.ScalarAsync<DateTime>("select until from {s}.claims") >= first.AddSeconds(3));
         open.SetResult();
         await scene.UntilAsync(static statistics => statistics.CompletedMessages == 1);
 

@@ -112,14 +112,14 @@ public sealed class ReceiverFaultTests(PostgresFixture fixture)
         await using var receiver = new PostgresQueueReceiver(dataSource, options, handler);
 
         await receiver.StartAsync(CancellationToken.None).WithinDeadline();
-        await UntilAsync(() => Volatile.Read(ref handlings) == 0);
+        await Until.TrueAsync(() => Volatile.Read(ref handlings) == 0);
         await server.KillAsync();
         await server.StartAsync();
-        await UntilAsync(() => Volatile.Read(ref handlings) == 1);
+        await Until.TrueAsync(() => Volatile.Read(ref handlings) == 1);
         gates[0].SetResult();
-        await UntilAsync(() => receiver.GetStatistics().LostMessages == 1);
+        await Until.TrueAsync(() => receiver.GetStatistics().LostMessages == 1);
         gates[1].SetResult();
-        await UntilAsync(() => receiver.GetStatistics().CompletedMessages == 1);
+        await Until.TrueAsync(() => receiver.GetStatistics().CompletedMessages == 1);
 
         Assert.Equal(["once:1", "once:1"], handler.Handled);
     }
@@ -149,13 +149,6 @@ public sealed class ReceiverFaultTests(PostgresFixture fixture)
         await scene.StartAsync();
 
         Assert.Contains("The pool has 6 connections; the receiver of queue tasks needs 7.", scene.Log.Text, StringComparison.Ordinal);
-    }
-
-    private static async Task UntilAsync(Func<bool> holds)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (!holds())
-            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
     }
 
     private static int DistinctOf(IReadOnlyList<string> handled) => handled.Select(static text => text.Split(':')[0]).Distinct().Count();

@@ -132,10 +132,6 @@ public sealed class LostCommitTests(PostgresFixture postgres)
         await command.ExecuteNonQueryAsync(TestContext.Current.CancellationToken);
     }
 
-    private static async Task WaitForRowsAsync(SendingPlace place, int rows)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (await place.Schema.ScalarAsync<long>("select count(*) from {s}.messages") < rows)
-            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
-    }
+    private static Task WaitForRowsAsync(SendingPlace place, int rows) =>
+        Until.TrueAsync(async () => await place.Schema.ScalarAsync<long>("select count(*) from {s}.messages") >= rows);
 }

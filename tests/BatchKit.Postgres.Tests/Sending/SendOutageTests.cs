@@ -115,10 +115,6 @@ public sealed class SendOutageTests(PostgresFixture postgres)
         Assert.Equal(["one", "two"], await place.TextsAsync());
     }
 
-    private static async Task WaitForReadOnlyAsync(SendingPlace place, string value)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (await place.Schema.ScalarAsync<string>("show default_transaction_read_only") != value)
-            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
-    }
+    private static Task WaitForReadOnlyAsync(SendingPlace place, string value) =>
+        Until.TrueAsync(async () => await place.Schema.ScalarAsync<string>("show default_transaction_read_only") == value);
 }

@@ -94,12 +94,8 @@ internal sealed class SendingPlace : IAsyncDisposable
     public async Task<IReadOnlyList<string>> TextsAsync() => [.. (await RowsAsync()).Select(row => row.Text)];
 
     /// <summary>Completes once so many statements of this schema wait for a lock.</summary>
-    public async Task WaitForLockedAsync(long count = 1)
-    {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (await Schema.ScalarAsync<long>($"select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%{Schema.Name}%'") < count)
-            await Task.Delay(TimeSpan.FromMilliseconds(5), deadline.Token);
-    }
+    public Task WaitForLockedAsync(long count = 1) => Until.TrueAsync(async () =>
+        await Schema.ScalarAsync<long>($"select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%{Schema.Name}%'") >= count);
 
     public async ValueTask DisposeAsync()
     {

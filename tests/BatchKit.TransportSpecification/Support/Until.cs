@@ -1,13 +1,32 @@
+using System.Diagnostics;
+using System.Runtime.CompilerServices;
+
 namespace BatchKit.TransportSpecification.Support;
 
 /// <summary>Waits for what has no event of its own.</summary>
 public static class Until
 {
-    /// <summary>Looks again and again until it is so, within the deadline of a test.</summary>
-    public static async Task TrueAsync(Func<bool> isSo)
+    private static readonly TimeSpan Pause = TimeSpan.FromMilliseconds(5);
+
+    /// <summary>Looks again and again until it is so.</summary>
+    /// <exception cref="TimeoutException">It was not, until the deadline of a test; with what was waited for.</exception>
+    public static Task TrueAsync(Func<bool> isSo, [CallerArgumentExpression(nameof(isSo))] string what = "") => TrueAsync(() => Task.FromResult(isSo()), what);
+
+    /// <inheritdoc cref="TrueAsync(Func{bool}, string)"/>
+    public static Task TrueAsync(Func<Task<bool>> isSo, [CallerArgumentExpression(nameof(isSo))] string what = "") => TrueAsync(isSo, static () => Task.FromResult(0L), what);
+
+    /// <summary>Asks again and again until it is so; each change of the progress puts the deadline off.</summary>
+    /// <exception cref="TimeoutException">It was not, and the progress stood still until the deadline of a test.</exception>
+    public static async Task TrueAsync(Func<Task<bool>> isSo, Func<Task<long>> progress, [CallerArgumentExpression(nameof(isSo))] string what = "")
     {
-        using var deadline = new CancellationTokenSource(Deadline.Time);
-        while (!isSo())
-            await Task.Delay(1, deadline.Token);
+        var (last, since) = (0L, Stopwatch.GetTimestamp());
+        while (!await isSo().WithinDeadline())
+        {
+            if (await progress().WithinDeadline() is var now && now != last)
+                (last, since) = (now, Stopwatch.GetTimestamp());
+            if (Stopwatch.GetElapsedTime(since) > Deadline.Time)
+                throw new TimeoutException($"It was not so within {Deadline.Time}, with the progress at {last}: {what}");
+            await Task.Delay(Pause);
+        }
     }
 }

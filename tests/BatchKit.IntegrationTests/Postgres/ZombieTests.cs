@@ -9,6 +9,11 @@ public sealed class ZombieTests(PostgresFixture fixture)
 {
     private const int Messages = 100;
 
+    private static readonly TimeSpan EndsSoon = TimeSpan.FromSeconds(2);
+
+    // Also where a machine stands still for a while.
+    private static readonly TimeSpan Lasts = TimeSpan.FromMinutes(1);
+
     [Theory]
     [InlineData(0)]
     [InlineData(4)]
@@ -18,11 +23,11 @@ public sealed class ZombieTests(PostgresFixture fixture)
         await SendAsync(schema, shards);
         var gate = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         var (late, other) = (new NumberedHandler { Gate = gate.Task }, new NumberedHandler());
-        await using var zombie = new PostgresQueueReceiver(schema.DataSource, Options(schema, shards), late, new ManualTimeProvider());
+        await using var zombie = new PostgresQueueReceiver(schema.DataSource, Options(schema, shards, EndsSoon), late, new ManualTimeProvider());
         await zombie.StartAsync(CancellationToken.None).WithinDeadline();
         await Until.TrueAsync(() => zombie.GetStatistics().HandlingMessages == Messages);
 
-        await using var worker = new PostgresQueueReceiver(schema.DataSource, Options(schema, shards), other);
+        await using var worker = new PostgresQueueReceiver(schema.DataSource, Options(schema, shards, Lasts), other);
         await worker.StartAsync(CancellationToken.None).WithinDeadline();
         await other.WaitForCountAsync(Messages);
         await Until.TrueAsync(() => worker.GetStatistics().CompletedMessages == Messages);
@@ -44,11 +49,11 @@ public sealed class ZombieTests(PostgresFixture fixture)
         await SendAsync(schema, shards);
         var (gate, otherGate) = (new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously), new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously));
         var (late, other) = (new NumberedHandler { Gate = gate.Task }, new NumberedHandler { Gate = otherGate.Task });
-        await using var zombie = new PostgresQueueReceiver(schema.DataSource, Options(schema, shards), late, new ManualTimeProvider());
+        await using var zombie = new PostgresQueueReceiver(schema.DataSource, Options(schema, shards, EndsSoon), late, new ManualTimeProvider());
         await zombie.StartAsync(CancellationToken.None).WithinDeadline();
         await Until.TrueAsync(() => zombie.GetStatistics().HandlingMessages == Messages);
 
-        await using var worker = new PostgresQueueReceiver(schema.DataSource, Options(schema, shards), other);
+        await using var worker = new PostgresQueueReceiver(schema.DataSource, Options(schema, shards, Lasts), other);
         await worker.StartAsync(CancellationToken.None).WithinDeadline();
         await Until.TrueAsync(() => worker.GetStatistics().HandlingMessages > 0);
         gate.SetResult();
@@ -72,14 +77,14 @@ public sealed class ZombieTests(PostgresFixture fixture)
         await transport.SendAsync(new[] { Some.Batch(OutputHandle.Named("tasks"), Some.Producer(), number: 1, [.. Enumerable.Range(0, Messages).Select(number => $"{number}")]) }, CancellationToken.None).WithinDeadline();
     }
 
-    private static PostgresQueueReceiverOptions Options(TestSchema schema, int shards) => new()
+    private static PostgresQueueReceiverOptions Options(TestSchema schema, int shards, TimeSpan claimTimeLimit) => new()
     {
         Schema = schema.Name,
         Queue = "tasks",
         Shards = shards,
         Concurrency = 1,
         BatchSize = Messages,
-        ClaimTimeLimit = TimeSpan.FromSeconds(1),
+        ClaimTimeLimit = claimTimeLimit,
         MaxAttempts = 100,
     };
 }

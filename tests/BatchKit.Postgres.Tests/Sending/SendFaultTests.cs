@@ -111,8 +111,8 @@ public sealed class SendFaultTests(PostgresFixture postgres)
     [Fact]
     public async Task A_deadlock_is_reported_and_loses_nothing()
     {
-        // The rival would wait a minute before it looks for a deadlock; so it is the send that finds it.
-        await using var place = SendingPlace.Make(await postgres.NewSchemaAsync(), settings: "Options=-c deadlock_timeout=50ms");
+        // The rival would wait a minute before it looks for a deadlock; so it is the send that finds it. It looks once, and the rival must wait by then.
+        await using var place = SendingPlace.Make(await postgres.NewSchemaAsync(), settings: "Options=-c deadlock_timeout=3s");
         await place.RetrySendAsync(1, "one");
         await using var rival = await place.Schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
         await using var transaction = await rival.BeginTransactionAsync(TestContext.Current.CancellationToken);

@@ -1,4 +1,3 @@
-using System.Diagnostics;
 using System.Globalization;
 using BatchKit.Postgres;
 using BatchKit.TestServers.Postgres;
@@ -83,7 +82,7 @@ public sealed class OrderedHoldTests(ITestOutputHelper report) : IDisposable
     }
 
     /// <summary>Waits until so many are completed; each completion puts the deadline off.</summary>
-    private static Task WaitForCompletedAsync(OrderLedger ledger, long count) => Until.TrueAsync(async () => await ledger.EstimateAsync() >= count, ledger.EstimateAsync);
+    private static Task WaitForCompletedAsync(OrderLedger ledger, long count) => Until.ReachedAsync(ledger.EstimateAsync, count);
 
     /// <summary>One of the workers that hold a shard now.</summary>
     private async Task<QueueWorkerProcess> WaitForHolderAsync(TestSchema schema)

@@ -1,4 +1,3 @@
-using System.Diagnostics;
 using System.Globalization;
 using BatchKit.Postgres;
 using BatchKit.TestServers.Postgres;
@@ -43,7 +42,7 @@ public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
 
         for (var kill = 1; kill <= Kills; kill++)
         {
-            await Until.TrueAsync(async () => await handlings.EstimateAsync() >= (long)kill * Tasks / (Kills + 1), handlings.EstimateAsync);
+            await Until.ReachedAsync(handlings.EstimateAsync, (long)kill * Tasks / (Kills + 1));
             await _fleet.ReplaceAsync(await WaitForWorkerInHandAsync(schema));
         }
 
@@ -141,8 +140,11 @@ public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
         join (select id, attempt, process from {s}.handlings order by place desc limit 2000) h on h.id = u.id and h.attempt = c.attempts + 1
         """);
 
-    private static Task WaitUntilEmptyAsync(ClaimLedger ledger) => Until.TrueAsync(
-        async () => await ledger.CountLeftAsync() is (0, 0, _), async () => (await ledger.CountLeftAsync()).Waiting);
+    private static async Task WaitUntilEmptyAsync(ClaimLedger ledger)
+    {
+        var left = await ledger.CountLeftAsync();
+        await Until.TrueAsync(async () => (left = await ledger.CountLeftAsync()) is (0, 0, _), () => Task.FromResult(left.Waiting));
+    }
 
     private static async Task AssertEachCompletedOnceAsync(HandlingTable handlings, ClaimLedger ledger, int tasks)
     {

@@ -56,10 +56,8 @@ public sealed class OldSnapshotTests(ITestOutputHelper report)
         var began = Stopwatch.GetTimestamp();
         await receiver.StartAsync(CancellationToken.None).WithinDeadline();
         // As long as it goes on: a million takes longer than a deadline.
-        await Until.TrueAsync(() => Task.FromResult(Completed() >= Rows), () => Task.FromResult(Completed()));
+        await Until.ReachedAsync(() => Task.FromResult(receiver.GetStatistics().CompletedMessages), Rows);
         return Rows / Stopwatch.GetElapsedTime(began).TotalSeconds;
-
-        long Completed() => receiver.GetStatistics().CompletedMessages;
     }
 
     private static async Task<(string Plan, long PagesRead)> ExplainAsync(TestSchema schema, long floor)

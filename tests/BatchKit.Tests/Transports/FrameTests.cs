@@ -159,7 +159,7 @@ public sealed class FrameTests
 
         void ReadOften()
         {
-            for (var round = 0; round < 100; round++)
+            for (var round = 0; round < 1000; round++)
             {
                 FrameReader.Read(frame, limits, received, names);
                 received.Release();

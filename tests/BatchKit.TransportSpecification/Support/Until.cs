@@ -15,6 +15,14 @@ public static class Until
     /// <inheritdoc cref="TrueAsync(Func{bool}, string)"/>
     public static Task TrueAsync(Func<Task<bool>> isSo, [CallerArgumentExpression(nameof(isSo))] string what = "") => TrueAsync(isSo, static () => Task.FromResult(0L), what);
 
+    /// <summary>Counts again and again until so many are reached; each change of the count puts the deadline off.</summary>
+    /// <exception cref="TimeoutException">The count stood still until the deadline of a test.</exception>
+    public static Task ReachedAsync(Func<Task<long>> count, long wanted)
+    {
+        var counted = 0L;
+        return TrueAsync(async () => (counted = await count()) >= wanted, () => Task.FromResult(counted), $"the count is {wanted}.");
+    }
+
     /// <summary>Asks again and again until it is so; each change of the progress puts the deadline off.</summary>
     /// <exception cref="TimeoutException">It was not, and the progress stood still until the deadline of a test.</exception>
     public static async Task TrueAsync(Func<Task<bool>> isSo, Func<Task<long>> progress, [CallerArgumentExpression(nameof(isSo))] string what = "")

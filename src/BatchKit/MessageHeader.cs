@@ -31,6 +31,9 @@ public sealed class MessageHeader
     /// <summary>The payload's media type, such as <c>application/json</c>; none by default.</summary>
     public string? ContentType { get; init; }
 
+    /// <summary>The name of the payload's type, by which a receiver dispatches typed messages; none by default.</summary>
+    public string? Type { get; init; }
+
     /// <summary>Properties that a transport may know, such as MQTT 5's user properties, in order; empty by default.</summary>
     public ImmutableArray<KeyValuePair<string, string>> Properties { get; init; } = [];
 
@@ -43,10 +46,10 @@ public sealed class MessageHeader
         const int bytesPerUnit = 3;
         const int bytesPerNumber = 10;
         ThrowIfUnknown(Kind);
-        var units = UnitsOf(Key ?? string.Empty) + UnitsOf(ContentType ?? string.Empty);
+        var units = UnitsOf(Key ?? string.Empty) + UnitsOf(ContentType ?? string.Empty) + UnitsOf(Type ?? string.Empty);
         var excluded = ExcludedConnections.IsDefault ? [] : ExcludedConnections;
         var properties = Properties.IsDefault ? [] : Properties;
-        var total = bytesPerNumber * (3 + excluded.Length + (2 * properties.Length));
+        var total = bytesPerNumber * (4 + excluded.Length + (2 * properties.Length));
         foreach (var property in properties)
             units += UnitsOf(property.Key) + UnitsOf(property.Value);
         return total + (units * bytesPerUnit);

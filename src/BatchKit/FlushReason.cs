@@ -24,9 +24,15 @@ public enum FlushReason
     /// <summary>A scope was older than its limit and was closed by the watch.</summary>
     ScopeExpired = 6,
 
-    /// <summary>A writer waits for room, so nothing is held back.</summary>
-    RoomNeeded = 7,
+    /// <summary>A writer waits for capacity, so nothing is held back.</summary>
+    CapacityNeeded = 7,
 
     /// <summary>The buffer stops and drains.</summary>
     Drain = 8,
+
+    /// <summary>The scope's own limit passed; the scope goes on.</summary>
+    HoldLimit = 9,
+
+    /// <summary>The same ambient scope wrote to another handle next: order holds across handles, so what follows needs a batch behind that output.</summary>
+    Interleaved = 10,
 }

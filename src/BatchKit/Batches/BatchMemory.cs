@@ -1,7 +1,7 @@
 using System.Buffers;
 using System.Runtime.CompilerServices;
 
-namespace BatchKit.Dispatch;
+namespace BatchKit.Batches;
 
 /// <summary>The bytes, ends and headers of one batch: small arrays of its own, and rented ones once it outgrows them.</summary>
 internal struct BatchMemory
@@ -32,27 +32,39 @@ internal struct BatchMemory
 
     public int Count { get; private set; }
 
+    /// <returns>How many bytes the payload took; negative when its encoder failed, and nothing was added.</returns>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
-    public void Append(ReadOnlySpan<byte> payload, MessageHeader? header)
+    public int Append<TPayload>(scoped ref TPayload payload, MessageHeader? header)
+        where TPayload : struct, IMessagePayload, allows ref struct
     {
         var start = UsedBytes;
-        if (Bytes.Length - start < payload.Length)
-            GrowBytes(payload.Length);
+        if (Bytes.Length - start < payload.MaxBytes)
+            GrowBytes(payload.MaxBytes);
         if (Ends.Length == Count)
             GrowEnds();
-        payload.CopyTo(Bytes.AsSpan(start, payload.Length));
-        UsedBytes = Ends[Count] = start + payload.Length;
+        var written = payload.WriteTo(Bytes.AsSpan(start, payload.MaxBytes));
+        if (written < 0)
+            return written;
+        UsedBytes = Ends[Count] = start + written;
         if (header is not null || Headers is not null)
             SetHeader(header);
         Count++;
+        return written;
     }
 
-    public void Return()
+    /// <returns>True when it had outgrown its own arrays.</returns>
+    public bool Return()
     {
-        ReturnBytes();
-        ReturnEnds();
-        ReturnHeaders();
+        var isOutgrown = Bytes != _ownBytes || Ends != _ownEnds || Headers is not null;
+        if (isOutgrown)
+        {
+            ReturnBytes();
+            ReturnEnds();
+            ReturnHeaders();
+        }
+
         UsedBytes = Count = 0;
+        return isOutgrown;
     }
 
     private void GrowBytes(int payloadBytes)
@@ -111,5 +123,36 @@ internal struct BatchMemory
             return;
         ArrayPool<MessageHeader?>.Shared.Return(Headers, clearArray: true);
         Headers = null;
+    }
+}
+
+/// <summary>A message's bytes on their way into a batch: copied, or encoded in place.</summary>
+internal interface IMessagePayload
+{
+    /// <summary>The most bytes that it takes.</summary>
+    int MaxBytes { get; }
+
+    /// <returns>How many bytes it took; negative when it could not be encoded.</returns>
+    int WriteTo(Span<byte> destination);
+
+    /// <summary>Throws what its encoder threw.</summary>
+    void ThrowIfFailed();
+}
+
+/// <summary>Bytes that are copied.</summary>
+internal readonly ref struct CopiedPayload(ReadOnlySpan<byte> bytes) : IMessagePayload
+{
+    private readonly ReadOnlySpan<byte> _bytes = bytes;
+
+    public int MaxBytes => _bytes.Length;
+
+    public int WriteTo(Span<byte> destination)
+    {
+        _bytes.CopyTo(destination);
+        return _bytes.Length;
+    }
+
+    public void ThrowIfFailed()
+    {
     }
 }

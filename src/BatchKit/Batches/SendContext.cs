@@ -1,4 +1,4 @@
-namespace BatchKit.Dispatch;
+namespace BatchKit.Batches;
 
 /// <summary>The execution context that a buffer's sends run in: empty but for a mark that says whose send it is.</summary>
 /// <remarks>

@@ -45,6 +45,9 @@ public readonly struct BufferingScope : IDisposable, IAsyncDisposable, IEquatabl
     /// <summary>True when they are different scopes.</summary>
     public static bool operator !=(BufferingScope left, BufferingScope right) => !left.Equals(right);
 
+    /// <summary>The handle whose scope it is; null for an ambient one and for <c>default</c>.</summary>
+    internal HandleBuffer? Handle => (_token as HandleScopeToken)?.Owner;
+
     /// <summary>Closes a handle's scope under the lock of the handle, for the end of an ambient scope.</summary>
     internal FlushWaiter? CloseInto(HandleBuffer handle, OutputRun run, bool waits) =>
         handle.CloseInto((HandleScopeToken)_token!, _version, run, waits);

@@ -121,14 +121,16 @@ public interface IOutputBuffer
         OutputHandle handle, ReadOnlyMemory<byte> payload, MessageHeader? header = null, CancellationToken cancellationToken = default);
 
     /// <summary>Seals and queues what is pending for a handle, in open scopes too, and completes when nothing written before it is pending.</summary>
-    /// <remarks>It reports what was lost for the handle since the flush before it, once. From inside a transport's send it completes when queued, because that send could not end otherwise.</remarks>
+    /// <remarks>It reports what was lost for the handle since the flush before it, once; what the end of a scope has reported is not reported again. From inside a transport's send it completes when queued, because that send could not end otherwise.</remarks>
     /// <param name="handle">The destination.</param>
     /// <param name="cancellationToken">Ends the wait, not the sending.</param>
     /// <exception cref="OutputDeliveryException">Messages for the handle were refused, given up or dropped since the flush before.</exception>
     ValueTask FlushAsync(OutputHandle handle, CancellationToken cancellationToken = default);
 
-    /// <summary>The same for every handle.</summary>
-    /// <inheritdoc cref="FlushAsync(OutputHandle, CancellationToken)"/>
+    /// <summary>Seals and queues what is pending for every handle, in open scopes too, and completes when nothing written before it is pending.</summary>
+    /// <remarks>It reports what was lost of what it waited for. From inside a transport's send it completes when queued.</remarks>
+    /// <param name="cancellationToken">Ends the wait, not the sending.</param>
+    /// <exception cref="OutputDeliveryException">Delivery of some of it was given up.</exception>
     ValueTask FlushAsync(CancellationToken cancellationToken = default);
 
     /// <summary>Reads the counters. Walks the live handles: for a page or a test, not for a hot path.</summary>

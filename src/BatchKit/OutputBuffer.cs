@@ -106,13 +106,13 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
 
     /// <inheritdoc/>
     public BufferingScope BeginBufferingScope([CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "") =>
-        OpenAmbient(new ScopeOpening(openerFile, openerLine, Timeout.InfiniteTimeSpan, IsAmbient: true));
+        OpenAmbient(openerFile, openerLine, Timeout.InfiniteTimeSpan);
 
     /// <inheritdoc/>
     public BufferingScope BeginBufferingScope(TimeSpan maxHold, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "")
     {
         ThrowIfNoLimit(maxHold);
-        return OpenAmbient(new ScopeOpening(openerFile, openerLine, maxHold, IsAmbient: true));
+        return OpenAmbient(openerFile, openerLine, maxHold);
     }
 
     /// <inheritdoc/>
@@ -154,13 +154,13 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     /// <inheritdoc/>
     public ValueTask FlushAsync(OutputHandle handle, CancellationToken cancellationToken = default)
     {
-        return _handles.TryGet(handle)?.FlushAsync(FlushReason.Requested, cancellationToken) ?? default;
+        return _handles.TryGet(handle)?.FlushAsync(ReportedLosses.Unreported, cancellationToken) ?? default;
     }
 
     /// <inheritdoc/>
     public ValueTask FlushAsync(CancellationToken cancellationToken = default)
     {
-        return _handles.FlushAllAsync(FlushReason.Requested, cancellationToken);
+        return _handles.FlushAllAsync(cancellationToken);
     }
 
     /// <inheritdoc/>
@@ -263,10 +263,10 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         throw new ObjectDisposedException(nameof(OutputBuffer));
     }
 
-    private BufferingScope OpenAmbient(in ScopeOpening opening)
+    private BufferingScope OpenAmbient(string openerFile, int openerLine, TimeSpan maxHold)
     {
         ObjectDisposedException.ThrowIf(_handles.IsStopped, this);
-        return _ambientScopes.Open(opening);
+        return _ambientScopes.Open(openerFile, openerLine, maxHold);
     }
 
     private static void ThrowIfNoLimit(TimeSpan maxHold)

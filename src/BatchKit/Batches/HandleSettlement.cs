@@ -29,13 +29,15 @@ internal sealed class HandleSettlement
 
     // Guarded by _gate.
     private long _settled;
-    private long _flushedThrough;
+    private long _moment;
     private long _lastLoss;
+    private int _unreportedLosses;
     private List<Loss>? _losses;
     private List<FlushWaiter>? _waiters;
     private FlushWaiter? _spare;
 
-    private readonly record struct Loss(long Sequence, long Messages, Exception? Cause);
+    // Both moments are counted, not clocked: a wait reports what was not reported before it began.
+    private readonly record struct Loss(long Sequence, long Messages, Exception? Cause, long At, long ReportedAt);
 
     /// <summary>The place of the last batch that was queued. Exact only under the handle's lock.</summary>
     public long Queued => _queued;
@@ -43,8 +45,8 @@ internal sealed class HandleSettlement
     /// <summary>True when every batch that was queued is settled. Exact only under the handle's lock.</summary>
     public bool IsIdle => Volatile.Read(ref _settled) == _queued;
 
-    /// <summary>True when something was lost that no flush has reported. A hint, because it looks outside the lock.</summary>
-    public bool HasUnreportedLoss => Volatile.Read(ref _lastLoss) > Volatile.Read(ref _flushedThrough);
+    /// <summary>True when something was lost that no one was told of. A hint, because it looks outside the lock.</summary>
+    public bool HasUnreportedLoss => Volatile.Read(ref _unreportedLosses) > 0;
 
     /// <summary>Counts a batch that is being queued; call it under the handle's lock.</summary>
     /// <returns>The batch's place.</returns>
@@ -58,7 +60,7 @@ internal sealed class HandleSettlement
             _gate.Enter(ref isTaken);
             Volatile.Write(ref _settled, _settled + 1);
             if (lostMessages > 0)
-                AddLoss(new Loss(sequence, lostMessages, cause));
+                AddLoss(new Loss(sequence, lostMessages, cause, ++_moment, ReportedAt: 0));
             if (_waiters is { Count: > 0 })
                 Notify(_waiters, sequence);
         }
@@ -69,16 +71,14 @@ internal sealed class HandleSettlement
         }
     }
 
-    /// <summary>Begins the wait of a flush, which reports what was lost since the flush before it. See <see cref="BeginWait"/>.</summary>
-    public FlushWaiter? BeginFlush() => BeginWait(since: null);
-
     /// <summary>
     /// Begins to wait for all that was queued so far. Call it under the handle's lock, before a sender is started: an inline one may settle, and lose,
     /// everything before its caller looks again.
     /// </summary>
-    /// <param name="since">What is lost behind this place is reported; null for a flush.</param>
+    /// <param name="reports">Which losses the wait reports.</param>
+    /// <param name="since">For the end of a scope: what was lost behind this place was written in it.</param>
     /// <returns>Null when there is nothing to wait for and nothing to report; else give it to <see cref="EndWait"/>.</returns>
-    public FlushWaiter? BeginWait(long? since)
+    public FlushWaiter? BeginWait(ReportedLosses reports, long since = 0)
     {
         var isTaken = false;
         try
@@ -88,7 +88,7 @@ internal sealed class HandleSettlement
                 return null;
             var waiter = _spare ?? new FlushWaiter();
             _spare = null;
-            waiter.Begin(since ?? _flushedThrough, _queued, _queued - _settled, isFlush: since is null);
+            waiter.Begin(reports, since, _queued, _queued - _settled, ++_moment);
             if (!waiter.IsDone)
                 (_waiters ??= []).Add(waiter);
             return waiter;
@@ -107,7 +107,7 @@ internal sealed class HandleSettlement
         if (Volatile.Read(ref _lastLoss) <= since)
             return null;
         var waiter = new FlushWaiter();
-        waiter.Begin(since, through: long.MaxValue, remaining: 0, isFlush: false);
+        waiter.Begin(ReportedLosses.OfScope, since, through: long.MaxValue, remaining: 0, began: long.MaxValue);
         return waiter;
     }
 
@@ -151,18 +151,21 @@ internal sealed class HandleSettlement
         if (_losses.Count == MaxLosses)
             MergeTwo(_losses);
         _losses.Add(loss);
-        Volatile.Write(ref _lastLoss, Math.Max(_lastLoss, loss.Sequence));
+        _lastLoss = Math.Max(_lastLoss, loss.Sequence);
+        Volatile.Write(ref _unreportedLosses, _unreportedLosses + 1);
     }
 
-    // Two that no flush has reported, or two that one has: merged across that border, a loss would be reported twice.
+    // Two that were reported, or two that were not: else a loss would be reported twice, or never.
     private void MergeTwo(List<Loss> losses)
     {
         var first = 0;
-        while ((losses[first].Sequence <= _flushedThrough) != (losses[first + 1].Sequence <= _flushedThrough))
+        while ((losses[first].ReportedAt == 0) != (losses[first + 1].ReportedAt == 0))
             first++;
         var (older, newer) = (losses[first], losses[first + 1]);
-        losses[first + 1] = new Loss(Math.Max(older.Sequence, newer.Sequence), older.Messages + newer.Messages, older.Cause ?? newer.Cause);
+        losses[first + 1] = newer with { Sequence = Math.Max(older.Sequence, newer.Sequence), Messages = older.Messages + newer.Messages };
         losses.RemoveAt(first);
+        if (newer.ReportedAt == 0)
+            Volatile.Write(ref _unreportedLosses, _unreportedLosses - 1);
     }
 
     private void Notify(List<FlushWaiter> waiters, long sequence)
@@ -178,18 +181,23 @@ internal sealed class HandleSettlement
 
     private OutputDeliveryException? Report(FlushWaiter waiter)
     {
+        if (_losses is null)
+            return null;
         var lost = 0L;
         Exception? cause = null;
-        foreach (var loss in _losses ?? [])
+        for (var index = 0; index < _losses.Count; index++)
         {
-            if (loss.Sequence <= waiter.Since || loss.Sequence > waiter.Through)
+            var loss = _losses[index];
+            if (loss.Sequence > waiter.Through || !waiter.Reports(loss.Sequence, loss.At, loss.ReportedAt))
                 continue;
             lost += loss.Messages;
             cause ??= loss.Cause;
+            if (loss.ReportedAt != 0)
+                continue;
+            _losses[index] = loss with { ReportedAt = ++_moment };
+            Volatile.Write(ref _unreportedLosses, _unreportedLosses - 1);
         }
 
-        if (waiter.IsFlush)
-            _flushedThrough = Math.Max(_flushedThrough, waiter.Through);
         return lost == 0 ? null : ErrorFor(lost, cause);
     }
 
@@ -197,9 +205,25 @@ internal sealed class HandleSettlement
         new(lostMessages, $"{lostMessages} messages were not delivered: {cause?.Message ?? "they were dropped."}", cause);
 }
 
+/// <summary>Which losses a wait reports.</summary>
+internal enum ReportedLosses
+{
+    /// <summary>Those of messages that were written in a scope, also when they were lost before it closed.</summary>
+    OfScope,
+
+    /// <summary>All that were not reported before the wait began: what was lost since the flush before.</summary>
+    Unreported,
+
+    /// <summary>Those that happen while it waits.</summary>
+    OfWait,
+}
+
 /// <summary>A flush, or the end of a scope, that counts down the batches queued before it. Used again by its handle; guarded by the settlement's lock.</summary>
 internal sealed class FlushWaiter
 {
+    private ReportedLosses _reports;
+    private long _since;
+    private long _began;
     private long _remaining;
     private TaskCompletionSource? _completion;
 
@@ -207,22 +231,25 @@ internal sealed class FlushWaiter
 
     public bool IsAwaited => _completion is not null;
 
-    public bool IsFlush { get; private set; }
-
-    /// <summary>What was lost behind this place is reported.</summary>
-    public long Since { get; private set; }
-
     /// <summary>The last place that it waits for.</summary>
     public long Through { get; private set; }
 
-    public void Begin(long since, long through, long remaining, bool isFlush)
+    public void Begin(ReportedLosses reports, long since, long through, long remaining, long began)
     {
-        Since = since;
-        Through = through;
-        IsFlush = isFlush;
+        _reports = reports;
+        _since = since;
+        _began = began;
         _remaining = remaining;
         _completion = null;
+        Through = through;
     }
+
+    public bool Reports(long sequence, long lostAt, long reportedAt) => _reports switch
+    {
+        ReportedLosses.OfScope => sequence > _since,
+        ReportedLosses.Unreported => reportedAt == 0 || reportedAt > _began,
+        _ => lostAt > _began,
+    };
 
     /// <summary>For a wait that is not done yet. It continues on the thread pool, never on the sender's thread.</summary>
     public Task WhenDoneAsync() => (_completion ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;

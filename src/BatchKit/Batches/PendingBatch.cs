@@ -260,6 +260,9 @@ internal sealed class RoutedBatch(PendingBatch content, int route) : MessageBatc
     /// <summary>The next in the partition's queue; guarded by the partition's lock.</summary>
     public RoutedBatch? Next { get; set; }
 
+    /// <summary>Its place among all batches that were ever queued in the partition.</summary>
+    public long Place { get; set; }
+
     public bool IsSettled { get; set; }
 
     /// <summary>How many batches a scope queued with it, itself included: they leave in one send. Zero for all but the first.</summary>

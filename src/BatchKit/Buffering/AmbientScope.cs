@@ -1,21 +1,20 @@
+using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
 using BatchKit.Batches;
 using BatchKit.Dispatch;
 
 namespace BatchKit.Buffering;
 
 /// <summary>An async flow's scope on every handle it writes to. Never pooled: a task that outlives it would join the next one.</summary>
-internal sealed class AmbientScope(AmbientScopes owner, ScopeOpening opening) : IScopeToken, ITimedHold
+internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int openerLine, TimeSpan maxHold) : IScopeToken, ITimedHold
 {
     public const long OutermostVersion = 0;
 
     private readonly Lock _gate = new();
 
     // Guarded by _gate, inside which a handle's lock may be taken.
-    private HandleBuffer? _firstHandle;
     private BufferingScope _firstScope;
-    private Dictionary<HandleBuffer, BufferingScope>? _moreScopes;
-    private HashSet<long>? _nested;
-    private long _lastNested = OutermostVersion;
+    private AmbientGathering? _more;
     private bool _outermostIsClosed;
     private bool _isTimed;
     private volatile bool _isClosed;
@@ -26,26 +25,27 @@ internal sealed class AmbientScope(AmbientScopes owner, ScopeOpening opening) : 
     public bool IsOpen => !_isClosed;
 
     /// <summary>Takes a scope on a handle at the flow's first write to it.</summary>
-    /// <returns>True when the flow wrote to another handle since: the message needs a batch behind that output.</returns>
+    /// <returns>True when the message needs a batch behind what the flow wrote to other handles since.</returns>
     public bool Cover(HandleBuffer handle)
     {
         if (ReferenceEquals(Volatile.Read(ref _lastWritten), handle))
             return false;
         var starts = default(SenderStarts);
+        var startsRun = false;
         lock (_gate)
         {
-            if (_isClosed || !TryTake(handle, ref starts))
+            if (_isClosed || !TryTake(handle, ref startsRun, ref starts))
                 return false;
             Volatile.Write(ref _lastWritten, handle);
-            if (opening.HasLimit && !_isTimed)
+            if (maxHold != Timeout.InfiniteTimeSpan && !_isTimed)
             {
                 _isTimed = true;
-                owner.Hold(this, opening.MaxHold);
+                owner.Hold(this, maxHold);
             }
         }
 
         starts.StartAll();
-        return true;
+        return startsRun;
     }
 
     /// <returns>Null when the scope has closed meanwhile.</returns>
@@ -55,8 +55,7 @@ internal sealed class AmbientScope(AmbientScopes owner, ScopeOpening opening) : 
         {
             if (_isClosed)
                 return null;
-            (_nested ??= []).Add(++_lastNested);
-            return new BufferingScope(this, _lastNested);
+            return new BufferingScope(this, (_more ??= new AmbientGathering()).OpenNested());
         }
     }
 
@@ -64,7 +63,7 @@ internal sealed class AmbientScope(AmbientScopes owner, ScopeOpening opening) : 
     {
         if (!TryEnd(version))
             return;
-        if (_moreScopes is null)
+        if (_more is not { HasScopes: true })
             _firstScope.Dispose();
         else
             CloseAll(waits: false);
@@ -74,7 +73,7 @@ internal sealed class AmbientScope(AmbientScopes owner, ScopeOpening opening) : 
     {
         if (!TryEnd(version))
             return default;
-        return _moreScopes is null ? _firstScope.DisposeAsync() : WaitForAllAsync(CloseAll(waits: true));
+        return _more is not { HasScopes: true } ? _firstScope.DisposeAsync() : WaitForAllAsync(CloseAll(waits: true));
     }
 
     /// <summary>The limit has passed since the first message: queues what is held, and goes on.</summary>
@@ -94,17 +93,24 @@ internal sealed class AmbientScope(AmbientScopes owner, ScopeOpening opening) : 
         UnderAllGates(handles, run, handle => handle.FlushInto(run, FlushReason.HoldLimit));
     }
 
-    // Retired meanwhile: the write looks the handle up again, and covers the new one.
-    private bool TryTake(HandleBuffer handle, ref SenderStarts starts)
+    // When the handle was retired meanwhile, the write looks it up again, and covers the new one.
+    private bool TryTake(HandleBuffer handle, ref bool startsRun, ref SenderStarts starts)
     {
-        if (ReferenceEquals(_firstHandle, handle) || _moreScopes?.ContainsKey(handle) == true)
+        if (ReferenceEquals(_firstScope.Handle, handle))
+        {
+            startsRun = _more?.WriteAgainToFirst(handle) == true;
             return true;
-        if (handle.OpenScope(opening, ref starts) is not { } scope)
+        }
+
+        if (_more?.TryWriteAgain(handle, out startsRun) == true)
+            return true;
+        if (handle.OpenScope(new ScopeOpening(openerFile, openerLine, maxHold, IsAmbient: true), ref starts) is not { } scope)
             return false;
-        if (_firstHandle is null)
-            (_firstHandle, _firstScope) = (handle, scope);
+        startsRun = true;
+        if (_firstScope.Handle is not { } first)
+            _firstScope = scope;
         else
-            (_moreScopes ??= []).Add(handle, scope);
+            (_more ??= new AmbientGathering()).Add(first, handle, scope);
         return true;
     }
 
@@ -112,10 +118,10 @@ internal sealed class AmbientScope(AmbientScopes owner, ScopeOpening opening) : 
     {
         lock (_gate)
         {
-            if (version == OutermostVersion ? _outermostIsClosed : _nested?.Remove(version) != true)
+            if (version == OutermostVersion ? _outermostIsClosed : _more?.CloseNested(version) != true)
                 return false;
             _outermostIsClosed |= version == OutermostVersion;
-            if (!_outermostIsClosed || _nested?.Count > 0)
+            if (!_outermostIsClosed || _more?.HasNested == true)
                 return false;
             _isClosed = true;
         }
@@ -131,14 +137,14 @@ internal sealed class AmbientScope(AmbientScopes owner, ScopeOpening opening) : 
         var run = new OutputRun();
         UnderAllGates(Handles(), run, handle =>
         {
-            var scope = ReferenceEquals(handle, _firstHandle) ? _firstScope : _moreScopes![handle];
+            var scope = ReferenceEquals(handle, _firstScope.Handle) ? _firstScope : _more!.ScopeOn(handle);
             if (scope.CloseInto(handle, run, waits) is { } waiter)
                 waiters.Add((handle, waiter));
         });
         return waiters;
     }
 
-    private HandleBuffer[] Handles() => _firstHandle is null ? [] : _moreScopes is null ? [_firstHandle] : [_firstHandle, .. _moreScopes.Keys];
+    private HandleBuffer[] Handles() => _firstScope.Handle is not { } first ? [] : [first, .. _more?.Handles ?? []];
 
     // All locks at once, so that no other writer's output gets between what the scope held: in the order of the handles' ids, or two scopes could wait for each other.
     private static void UnderAllGates(HandleBuffer[] handles, OutputRun run, Action<HandleBuffer> take)
@@ -184,6 +190,71 @@ internal sealed class AmbientScope(AmbientScopes owner, ScopeOpening opening) : 
     }
 }
 
+/// <summary>What an ambient scope needs beyond its first handle: its other handles, in which order they were written to, and the scopes nested in it.</summary>
+internal sealed class AmbientGathering
+{
+    private readonly Dictionary<HandleBuffer, (BufferingScope Scope, long LastTurn)> _scopes = [];
+    private HashSet<long>? _nested;
+    private long _lastNested = AmbientScope.OutermostVersion;
+    private long _firstsTurn;
+
+    // Counted up at each write to another handle than the one before.
+    private long _turn;
+    private long _namedTurn;
+
+    public bool HasScopes => _scopes.Count > 0;
+
+    public bool HasNested => _nested is { Count: > 0 };
+
+    public IEnumerable<HandleBuffer> Handles => _scopes.Keys;
+
+    public BufferingScope ScopeOn(HandleBuffer handle) => _scopes[handle].Scope;
+
+    public void Add(HandleBuffer first, HandleBuffer handle, BufferingScope scope)
+    {
+        if (!HasScopes && !first.Handle.IsConnection)
+            _namedTurn = _turn;
+        _scopes.Add(handle, (scope, NextTurn(handle)));
+    }
+
+    public bool WriteAgainToFirst(HandleBuffer handle)
+    {
+        var startsRun = StartsRun(handle, _firstsTurn);
+        _firstsTurn = NextTurn(handle);
+        return startsRun;
+    }
+
+    public bool TryWriteAgain(HandleBuffer handle, out bool startsRun)
+    {
+        startsRun = false;
+        ref var entry = ref CollectionsMarshal.GetValueRefOrNullRef(_scopes, handle);
+        if (Unsafe.IsNullRef(ref entry))
+            return false;
+        startsRun = StartsRun(handle, entry.LastTurn);
+        entry.LastTurn = NextTurn(handle);
+        return true;
+    }
+
+    public long OpenNested()
+    {
+        (_nested ??= []).Add(++_lastNested);
+        return _lastNested;
+    }
+
+    public bool CloseNested(long version) => _nested?.Remove(version) == true;
+
+    // As in a partition's queue: a name's output goes behind all that was written since, a connection's behind what was written to names.
+    private bool StartsRun(HandleBuffer handle, long lastTurn) => (handle.Handle.IsConnection ? _namedTurn : _turn) > lastTurn;
+
+    private long NextTurn(HandleBuffer handle)
+    {
+        _turn++;
+        if (!handle.Handle.IsConnection)
+            _namedTurn = _turn;
+        return _turn;
+    }
+}
+
 /// <summary>The ambient scopes of one buffer: at most one outermost scope an async flow.</summary>
 internal sealed class AmbientScopes(BufferClock clock, HoldQueue holds)
 {
@@ -195,12 +266,12 @@ internal sealed class AmbientScopes(BufferClock clock, HoldQueue holds)
     /// <summary>The calling flow's scope, while it is open.</summary>
     public AmbientScope? Current => Volatile.Read(ref _open) != 0 && _current.Value is { IsOpen: true } scope ? scope : null;
 
-    public BufferingScope Open(in ScopeOpening opening)
+    public BufferingScope Open(string openerFile, int openerLine, TimeSpan maxHold)
     {
         if (Current?.TryNest() is { } nested)
             return nested;
         Interlocked.Increment(ref _open);
-        var scope = new AmbientScope(this, opening);
+        var scope = new AmbientScope(this, openerFile, openerLine, maxHold);
         _current.Value = scope;
         return new BufferingScope(scope, AmbientScope.OutermostVersion);
     }

@@ -173,14 +173,14 @@ internal sealed class HandleBuffer : ITimedHold
     }
 
     /// <summary>The same, and completes when it and all before it is settled; fails when something was lost since the flush before.</summary>
-    public ValueTask FlushAsync(FlushReason reason, CancellationToken cancellationToken)
+    public ValueTask FlushAsync(ReportedLosses reports, CancellationToken cancellationToken)
     {
         FlushWaiter? waiter;
         var starts = default(SenderStarts);
         lock (_gate)
         {
-            _output.QueueAll(reason, ref starts);
-            waiter = _output.Settlement.BeginFlush();
+            _output.QueueAll(FlushReason.Requested, ref starts);
+            waiter = _output.Settlement.BeginWait(reports);
         }
 
         starts.StartAll();
@@ -292,7 +292,7 @@ internal sealed class HandleBuffer : ITimedHold
             _output.MoveInto(run, FlushReason.ScopeClosed);
         else if (_output.HasHeld && _scopes.AllHaveLimits)
             BeginHold();
-        return !waits ? null : _scopes.Count == 0 ? _output.Settlement.BeginWait(since) : _output.Settlement.BeginReport(since);
+        return !waits ? null : _scopes.Count == 0 ? _output.Settlement.BeginWait(ReportedLosses.OfScope, since) : _output.Settlement.BeginReport(since);
     }
 
     /// <summary>Takes what is held under the lock that the caller holds, unless a scope without a limit is open.</summary>
@@ -312,7 +312,7 @@ internal sealed class HandleBuffer : ITimedHold
         Close(token, ref starts);
 
         // A nested scope flushes nothing: it waits for nothing, and reports what it knows to be lost.
-        return isLast ? _output.Settlement.BeginWait(since) : _output.Settlement.BeginReport(since);
+        return isLast ? _output.Settlement.BeginWait(ReportedLosses.OfScope, since) : _output.Settlement.BeginReport(since);
     }
 
     private void Close(HandleScopeToken token, ref SenderStarts starts)

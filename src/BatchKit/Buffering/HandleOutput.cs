@@ -39,7 +39,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
                     return batch;
                 HoldSealed(isFull ? FlushReason.BatchFull : FlushReason.Interleaved);
             }
-            else if (!isFull && IsLastInQueues(batch))
+            else if (!isFull && MayGrow(batch))
             {
                 return batch;
             }
@@ -71,7 +71,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
             batch.RememberWriter(writer.Context);
     }
 
-    /// <summary>Queues the open batch as it is. It takes more messages while it is the last, until its partition's sender seals it.</summary>
+    /// <summary>Queues the open batch as it is. It takes more messages while they overtake nothing, until its partition's sender seals it.</summary>
     public void QueueOpen(ref SenderStarts starts)
     {
         var batch = _open!;
@@ -151,12 +151,12 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         return batch;
     }
 
-    // A message that is added to a batch with others behind it would overtake them.
-    private readonly bool IsLastInQueues(PendingBatch batch)
+    // A message that is added to a batch may overtake what is queued behind it.
+    private readonly bool MayGrow(PendingBatch batch)
     {
         for (var route = 0; route < partitions.Length; route++)
         {
-            if (!partitions[route].IsLast(batch.Routes[route]))
+            if (!partitions[route].MayGrow(batch.Routes[route]))
                 return false;
         }
 

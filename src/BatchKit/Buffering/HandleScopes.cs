@@ -101,7 +101,9 @@ internal readonly record struct ScopeOpening(string File, int Line, TimeSpan Max
 /// <summary>One handle's scope. Pooled in its handle's free list; the version tells a scope from the next one that uses the token.</summary>
 internal sealed class HandleScopeToken(HandleBuffer owner) : IScopeToken
 {
-    // All guarded by the owner's lock.
+    public HandleBuffer Owner => owner;
+
+    // All below are guarded by the owner's lock.
     public long Version { get; set; }
 
     public ScopeOpening Opening { get; set; }

@@ -61,14 +61,14 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
             throw new InvalidOperationException("A message encoder used an output buffer. It may only write to the memory that it is given.");
     }
 
-    /// <summary>Flushes every handle, and completes when all of it is settled; fails when something was lost since the flush before.</summary>
-    public async ValueTask FlushAllAsync(FlushReason reason, CancellationToken cancellationToken)
+    /// <summary>Flushes every handle, and completes when all of it is settled; fails when something of it was lost.</summary>
+    public async ValueTask FlushAllAsync(CancellationToken cancellationToken)
     {
         ThrowIfEncoding();
         List<Task>? flushes = null;
         foreach (var (_, handle) in _handles)
         {
-            var flush = handle.FlushAsync(reason, cancellationToken);
+            var flush = handle.FlushAsync(ReportedLosses.OfWait, cancellationToken);
             if (!flush.IsCompletedSuccessfully)
                 (flushes ??= []).Add(flush.AsTask());
         }

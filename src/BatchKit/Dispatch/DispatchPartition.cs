@@ -23,6 +23,8 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
     private readonly Lock _gate = new();
     private RoutedBatch? _first;
     private RoutedBatch? _last;
+    private long _lastPlace;
+    private long _lastNamedPlace;
     private bool _isSending;
     private bool _isLingering;
     private bool _isTimed;
@@ -69,8 +71,13 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
         }
     }
 
-    /// <summary>Whether nothing is queued behind a batch. Looks outside the lock: what is queued meanwhile is written at the same time.</summary>
-    public bool IsLast(RoutedBatch batch) => ReferenceEquals(Volatile.Read(ref _last), batch);
+    /// <summary>
+    /// Whether a message may be added to a queued batch, so that it overtakes nothing: behind a batch for a name nothing may be queued, and behind a connection's nothing
+    /// for a name. Connections among themselves have no order to keep, because a client sees its own output only.
+    /// </summary>
+    /// <remarks>Looks outside the lock: what is queued meanwhile is written at the same time.</remarks>
+    public bool MayGrow(RoutedBatch batch) =>
+        batch.Place >= (batch.Content.Handle.IsConnection ? Volatile.Read(ref _lastNamedPlace) : Volatile.Read(ref _lastPlace));
 
     /// <summary>Queues batches that are linked with each other; call it under the handle's lock.</summary>
     /// <param name="first">The first of them.</param>
@@ -82,12 +89,15 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
         {
             if (_isSending || (isUnscoped && Lingers()))
             {
+                AssignPlaces(first);
                 Append(first, last);
                 return SenderStart.None;
             }
 
             _startsInline = _sendsInline && !(isUnscoped && IsInLoop());
             _isUnscoped = isUnscoped;
+
+            AssignPlaces(first);
 
             // An inline sender is this caller, and comes at once: what it would take out again it gets here, and the lock is not taken twice.
             if (_startsInline && _first is null && ReferenceEquals(first, last))
@@ -314,13 +324,24 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
         return batches < maxBatches && bytes + next.Content.Cost <= maxBytes;
     }
 
+    private void AssignPlaces(RoutedBatch first)
+    {
+        for (var batch = first; batch is not null; batch = batch.Next)
+        {
+            batch.Place = _lastPlace + 1;
+            Volatile.Write(ref _lastPlace, batch.Place);
+            if (!batch.Content.Handle.IsConnection)
+                Volatile.Write(ref _lastNamedPlace, batch.Place);
+        }
+    }
+
     private void Append(RoutedBatch first, RoutedBatch last)
     {
         if (_last is null)
             _first = first;
         else
             _last.Next = first;
-        Volatile.Write(ref _last, last);
+        _last = last;
     }
 
     private RoutedBatch Dequeue()
@@ -329,7 +350,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
         _first = batch.Next;
         batch.Next = null;
         if (_first is null)
-            Volatile.Write(ref _last, null);
+            _last = null;
         return batch;
     }
 

@@ -2,7 +2,7 @@ using System.Buffers;
 using System.Text;
 using BatchKit.Transports;
 
-namespace BatchKit.TransportSpecification.Support;
+namespace BatchKit.Testing;
 
 /// <summary>Makers of test values. What is not asked for is some valid value, different each time where that matters.</summary>
 public static class Some

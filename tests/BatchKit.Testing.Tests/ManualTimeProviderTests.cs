@@ -1,6 +1,4 @@
-using BatchKit.TransportSpecification.Support;
-
-namespace BatchKit.Tests.Support;
+namespace BatchKit.Testing.Tests;
 
 public sealed class ManualTimeProviderTests
 {

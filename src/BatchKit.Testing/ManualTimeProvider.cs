@@ -1,4 +1,4 @@
-namespace BatchKit.TransportSpecification.Support;
+namespace BatchKit.Testing;
 
 /// <summary>A clock that stands still until a test moves it. Timers fire on the thread that moves it, in the order in which they are due.</summary>
 public sealed class ManualTimeProvider : TimeProvider
@@ -93,7 +93,7 @@ public sealed class ManualTimeProvider : TimeProvider
                 changed = _timersChanged.Task;
             }
 
-            await changed.WithinDeadline();
+            await changed.WithinDeadline().ConfigureAwait(false);
         }
     }
 
@@ -139,4 +139,42 @@ public sealed class ManualTimeProvider : TimeProvider
     }
 
     private ManualTimer? Earliest() => _timers.MinBy(timer => (timer.DueTicks, timer.Arming));
+}
+
+/// <summary>A timer of a <see cref="ManualTimeProvider"/>, which owns its times.</summary>
+internal sealed class ManualTimer(ManualTimeProvider clock, TimerCallback callback, object? state) : ITimer
+{
+    private bool _disposed;
+
+    internal long DueTicks { get; set; }
+
+    internal long PeriodTicks { get; set; }
+
+    internal long Arming { get; set; }
+
+    public bool Change(TimeSpan dueTime, TimeSpan period)
+    {
+        if (Volatile.Read(ref _disposed))
+            return false;
+        clock.Arm(this, dueTime, period);
+        return true;
+    }
+
+    public void Dispose()
+    {
+        Volatile.Write(ref _disposed, true);
+        clock.Disarm(this);
+    }
+
+    public ValueTask DisposeAsync()
+    {
+        Dispose();
+        return ValueTask.CompletedTask;
+    }
+
+    internal void Fire()
+    {
+        if (!Volatile.Read(ref _disposed))
+            callback(state);
+    }
 }

@@ -2,7 +2,7 @@ using System.Collections.Concurrent;
 using System.Collections.Immutable;
 using BatchKit.Transports;
 
-namespace BatchKit.TransportSpecification.Support;
+namespace BatchKit.Testing;
 
 /// <summary>Passes sends on to another transport, except those that the test's script makes fail, refuse or stall. Each step serves one send.</summary>
 /// <param name="next">Gets what is passed on.</param>
@@ -37,7 +37,7 @@ public sealed class ScriptedTransport(IBatchTransport next, bool sendsWithoutBlo
     /// <summary>The next steps pass on and fail all the same, as when a confirm is lost.</summary>
     public ScriptedTransport FailAfterPassing(int sends = 1) => Repeat(sends, async (batches, cancellationToken) =>
     {
-        await next.SendAsync(batches, cancellationToken);
+        await next.SendAsync(batches, cancellationToken).ConfigureAwait(false);
         throw new IOException("The script says that this send's acknowledgement is lost.");
     });
 
@@ -68,7 +68,7 @@ public sealed class ScriptedTransport(IBatchTransport next, bool sendsWithoutBlo
         InterlockedMax(ref _mostSendsUnderWay, underWay);
         try
         {
-            await NextStep(batches)(batches, cancellationToken);
+            await NextStep(batches)(batches, cancellationToken).ConfigureAwait(false);
         }
         finally
         {
@@ -103,7 +103,7 @@ public sealed class ScriptedTransport(IBatchTransport next, bool sendsWithoutBlo
     {
         var acknowledged = batches.ToArray().Where((_, index) => index < outcomes.Length && outcomes[index] == BatchOutcome.Acknowledged).ToArray();
         if (acknowledged.Length > 0)
-            await next.SendAsync(acknowledged, cancellationToken);
+            await next.SendAsync(acknowledged, cancellationToken).ConfigureAwait(false);
         throw new BatchSendException(outcomes, "The script says what became of each batch.");
     }
 
@@ -112,5 +112,37 @@ public sealed class ScriptedTransport(IBatchTransport next, bool sendsWithoutBlo
         for (var count = 0; count < sends; count++)
             _steps.Enqueue(step);
         return this;
+    }
+}
+
+/// <summary>A send that waits until the test lets it go on.</summary>
+public sealed class StalledSend
+{
+    private readonly IBatchTransport _next;
+    private readonly TaskCompletionSource _entered = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private readonly TaskCompletionSource _released = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private readonly bool _ignoresCancellation;
+
+    internal StalledSend(IBatchTransport next, bool ignoresCancellation)
+    {
+        _next = next;
+        _ignoresCancellation = ignoresCancellation;
+    }
+
+    /// <summary>Completes when the send has begun; throws at a test's deadline.</summary>
+    public Task EnteredAsync() => _entered.Task.WithinDeadline();
+
+    /// <summary>Lets it pass on and complete.</summary>
+    public void Release() => _released.TrySetResult();
+
+    /// <summary>Lets it fail, with nothing passed on.</summary>
+    public void Fail(Exception? exception = null) =>
+        _released.TrySetException(exception ?? new IOException("The script says that this stalled send fails."));
+
+    internal async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    {
+        _entered.TrySetResult();
+        await _released.Task.WaitAsync(_ignoresCancellation ? CancellationToken.None : cancellationToken).ConfigureAwait(false);
+        await _next.SendAsync(batches, cancellationToken).ConfigureAwait(false);
     }
 }

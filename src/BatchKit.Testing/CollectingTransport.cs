@@ -1,6 +1,7 @@
+using System.Text;
 using BatchKit.Transports;
 
-namespace BatchKit.TransportSpecification.Support;
+namespace BatchKit.Testing;
 
 /// <summary>A last hop that copies what it gets and completes at once.</summary>
 /// <param name="sendsWithoutBlocking">What it declares.</param>
@@ -105,7 +106,7 @@ public sealed class CollectingTransport(bool sendsWithoutBlocking = true, int ma
 
             if (messages >= count)
                 return;
-            if (await Task.WhenAny(arrived, Task.Delay(Deadline.Time)) != arrived)
+            if (await Task.WhenAny(arrived, Task.Delay(Deadline.Time, TimeProvider.System)).ConfigureAwait(false) != arrived)
                 throw new TimeoutException($"{messages} of {count} messages arrived before the deadline.");
         }
     }
@@ -117,4 +118,24 @@ public sealed class CollectingTransport(bool sendsWithoutBlocking = true, int ma
             messages[index] = new CollectedMessage(batch.Handle, batch[index].Payload.ToArray(), batch[index].Header);
         return new CollectedBatch(batch.Handle, batch.Producer, batch.Number, messages);
     }
+}
+
+/// <summary>A batch as it arrived, copied.</summary>
+/// <param name="Handle">Where it goes.</param>
+/// <param name="Producer">Who numbered it.</param>
+/// <param name="Number">Its number.</param>
+/// <param name="Messages">Its messages, in order.</param>
+public sealed record CollectedBatch(OutputHandle Handle, ProducerId Producer, long Number, IReadOnlyList<CollectedMessage> Messages);
+
+/// <summary>A message as it arrived, copied.</summary>
+/// <param name="Handle">Where it goes.</param>
+/// <param name="Payload">Its bytes.</param>
+/// <param name="Header">What it says about itself; null for a plain one.</param>
+public sealed record CollectedMessage(OutputHandle Handle, byte[] Payload, MessageHeader? Header)
+{
+    /// <summary>Its bytes as UTF-8.</summary>
+    public string Text => Encoding.UTF8.GetString(Payload);
+
+    /// <summary>What it is for.</summary>
+    public MessageKind Kind => Header?.Kind ?? MessageKind.Output;
 }

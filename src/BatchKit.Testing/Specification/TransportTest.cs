@@ -1,7 +1,7 @@
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
+using Xunit;
 
-namespace BatchKit.TransportSpecification;
+namespace BatchKit.Testing.Specification;
 
 /// <summary>What every test of a transport has: a harness with a next hop that collects, and that a script may make fail.</summary>
 public abstract class TransportTest : IAsyncLifetime
@@ -53,4 +53,37 @@ public abstract class TransportTest : IAsyncLifetime
 
     /// <summary>Skips the test where the transport does not promise this.</summary>
     protected void Require(TransportPromises promise) => Assert.SkipUnless(Promises.HasFlag(promise), $"This transport does not promise {promise}.");
+}
+
+/// <summary>A transport and its receiver, connected and receiving, with a topology of their own.</summary>
+public abstract class TransportHarness : IAsyncDisposable
+{
+    /// <summary>The transport under test.</summary>
+    public abstract IBatchTransport Transport { get; }
+
+    /// <summary>Disposes the transport alone.</summary>
+    public abstract ValueTask DisposeTransportAsync();
+
+    /// <summary>Disposes everything that was made; the transport may be disposed already.</summary>
+    public abstract ValueTask DisposeAsync();
+}
+
+/// <summary>What a transport and its receiver promise, beyond what every one must.</summary>
+[Flags]
+public enum TransportPromises
+{
+    /// <summary>Only what every one must: each message arrives at least once.</summary>
+    None = 0,
+
+    /// <summary>Order holds across all handles of one producer.</summary>
+    Ordered = 1,
+
+    /// <summary>What is sent again is dropped by the receiver.</summary>
+    Once = 2,
+
+    /// <summary>A send completes only after the receiver's next hop has the batches.</summary>
+    AcknowledgesAfterNextHop = 4,
+
+    /// <summary>A batch for a connection whose node has no receiver is refused, and its neighbours are not.</summary>
+    RefusesMissingNodes = 8,
 }

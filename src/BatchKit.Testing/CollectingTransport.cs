@@ -3,9 +3,9 @@ using BatchKit.Transports;
 
 namespace BatchKit.Testing;
 
-/// <summary>A last hop that copies what it gets and completes at once.</summary>
-/// <param name="sendsWithoutBlocking">What it declares.</param>
-/// <param name="maxMessageBytes">What it declares.</param>
+/// <summary>A last hop that copies every batch that it gets and acknowledges it at once. Every member may be called from any thread.</summary>
+/// <param name="sendsWithoutBlocking">The transport's <see cref="IBatchTransport.SendsWithoutBlocking"/>; true by default, so that an idle partition sends on the writer's thread.</param>
+/// <param name="maxMessageBytes">The transport's <see cref="IBatchTransport.MaxMessageBytes"/>; no limit by default. Larger messages are collected all the same.</param>
 public sealed class CollectingTransport(bool sendsWithoutBlocking = true, int maxMessageBytes = int.MaxValue) : IBatchTransport
 {
     // Guards everything below.
@@ -21,7 +21,7 @@ public sealed class CollectingTransport(bool sendsWithoutBlocking = true, int ma
     /// <inheritdoc/>
     public int MaxMessageBytes { get; } = maxMessageBytes;
 
-    /// <summary>How many messages arrived.</summary>
+    /// <summary>How many messages have arrived.</summary>
     public long MessageCount
     {
         get
@@ -31,7 +31,7 @@ public sealed class CollectingTransport(bool sendsWithoutBlocking = true, int ma
         }
     }
 
-    /// <summary>All batches, in the order of arrival.</summary>
+    /// <summary>The batches that have arrived, in order; a copy.</summary>
     public IReadOnlyList<CollectedBatch> Batches
     {
         get
@@ -41,7 +41,7 @@ public sealed class CollectingTransport(bool sendsWithoutBlocking = true, int ma
         }
     }
 
-    /// <summary>How many batches each send had, in order.</summary>
+    /// <summary>How many batches each send had, in order; a copy.</summary>
     public IReadOnlyList<int> BatchesOfSends
     {
         get
@@ -51,11 +51,11 @@ public sealed class CollectingTransport(bool sendsWithoutBlocking = true, int ma
         }
     }
 
-    /// <summary>All messages, in the order of arrival.</summary>
-    public IReadOnlyList<CollectedMessage> Messages => [.. Batches.SelectMany(batch => batch.Messages)];
+    /// <summary>The messages that have arrived, in order; a copy.</summary>
+    public IReadOnlyList<CollectedMessage> Messages => [.. Batches.SelectMany(static batch => batch.Messages)];
 
-    /// <summary>The texts of all messages, in the order of arrival.</summary>
-    public IReadOnlyList<string> Texts => [.. Messages.Select(message => message.Text)];
+    /// <summary>The payloads of the messages that have arrived, as UTF-8, in order.</summary>
+    public IReadOnlyList<string> Texts => [.. Messages.Select(static message => message.Text)];
 
     /// <inheritdoc/>
     public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
@@ -79,18 +79,26 @@ public sealed class CollectingTransport(bool sendsWithoutBlocking = true, int ma
         return ValueTask.CompletedTask;
     }
 
-    /// <summary>The messages for one handle, in the order of arrival.</summary>
+    /// <summary>The messages for one handle that have arrived, in order.</summary>
+    /// <param name="handle">The destination.</param>
     public IReadOnlyList<CollectedMessage> MessagesFor(OutputHandle handle) =>
-        [.. Batches.Where(batch => batch.Handle == handle).SelectMany(batch => batch.Messages)];
+        [.. Batches.Where(batch => batch.Handle == handle).SelectMany(static batch => batch.Messages)];
 
-    /// <summary>The texts of the messages for one handle, in the order of arrival.</summary>
-    public IReadOnlyList<string> TextsFor(OutputHandle handle) => [.. MessagesFor(handle).Select(message => message.Text)];
+    /// <summary>The payloads of the messages for one handle that have arrived, as UTF-8, in order.</summary>
+    /// <param name="handle">The destination.</param>
+    public IReadOnlyList<string> TextsFor(OutputHandle handle) => [.. MessagesFor(handle).Select(static message => message.Text)];
 
-    /// <summary>Completes once so many messages have arrived in all; throws at a test's deadline, saying how many did.</summary>
+    /// <summary>Completes once this many messages have arrived, for all handles together.</summary>
+    /// <param name="count">How many, counted from the start.</param>
+    /// <exception cref="TimeoutException">Nothing arrived for 30 s, and it was less; the message says how many there are.</exception>
     public Task WaitForMessagesAsync(long count) => WaitAsync(() => _messages, count);
 
-    /// <summary>The same for one handle, where others get messages too.</summary>
-    public Task WaitForMessagesAsync(OutputHandle handle, long count) => WaitAsync(() => _batches.Where(batch => batch.Handle == handle).Sum(batch => batch.Messages.Count), count);
+    /// <summary>Completes once this many messages have arrived for one handle.</summary>
+    /// <param name="handle">The destination.</param>
+    /// <param name="count">How many, counted from the start.</param>
+    /// <inheritdoc cref="WaitForMessagesAsync(long)" path="/exception"/>
+    public Task WaitForMessagesAsync(OutputHandle handle, long count) =>
+        WaitAsync(() => _batches.Where(batch => batch.Handle == handle).Sum(static batch => batch.Messages.Count), count);
 
     private async Task WaitAsync(Func<long> countArrived, long count)
     {
@@ -120,22 +128,22 @@ public sealed class CollectingTransport(bool sendsWithoutBlocking = true, int ma
     }
 }
 
-/// <summary>A batch as it arrived, copied.</summary>
-/// <param name="Handle">Where it goes.</param>
-/// <param name="Producer">Who numbered it.</param>
+/// <summary>A copy of a batch that arrived.</summary>
+/// <param name="Handle">The destination.</param>
+/// <param name="Producer">The producer that numbered it.</param>
 /// <param name="Number">Its number.</param>
 /// <param name="Messages">Its messages, in order.</param>
 public sealed record CollectedBatch(OutputHandle Handle, ProducerId Producer, long Number, IReadOnlyList<CollectedMessage> Messages);
 
-/// <summary>A message as it arrived, copied.</summary>
-/// <param name="Handle">Where it goes.</param>
+/// <summary>A copy of a message that arrived.</summary>
+/// <param name="Handle">The destination.</param>
 /// <param name="Payload">Its bytes.</param>
-/// <param name="Header">What it says about itself; null for a plain one.</param>
+/// <param name="Header">Its header; null for a plain message.</param>
 public sealed record CollectedMessage(OutputHandle Handle, byte[] Payload, MessageHeader? Header)
 {
-    /// <summary>Its bytes as UTF-8.</summary>
+    /// <summary>The payload as UTF-8.</summary>
     public string Text => Encoding.UTF8.GetString(Payload);
 
-    /// <summary>What it is for.</summary>
+    /// <summary>The header's kind; output for a plain message.</summary>
     public MessageKind Kind => Header?.Kind ?? MessageKind.Output;
 }

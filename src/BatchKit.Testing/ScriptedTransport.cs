@@ -4,9 +4,13 @@ using BatchKit.Transports;
 
 namespace BatchKit.Testing;
 
-/// <summary>Passes sends on to another transport, except those that the test's script makes fail, refuse or stall. Each step serves one send.</summary>
-/// <param name="next">Gets what is passed on.</param>
-/// <param name="sendsWithoutBlocking">What it declares.</param>
+/// <summary>Passes sends on to another transport, except those that the test's script makes fail, stall or refuse a batch.</summary>
+/// <remarks>
+/// The script is a queue of steps. Each send takes the next step; when none is left, sends pass on. Add steps before the send, from any thread, and chain them:
+/// <c>transport.Fail(sends: 2).Pass().FailAfterPassing()</c>.
+/// </remarks>
+/// <param name="next">Gets what is passed on. The caller owns it.</param>
+/// <param name="sendsWithoutBlocking">The transport's <see cref="IBatchTransport.SendsWithoutBlocking"/>; false by default.</param>
 public sealed class ScriptedTransport(IBatchTransport next, bool sendsWithoutBlocking = false) : IBatchTransport
 {
     private readonly ConcurrentQueue<Func<ReadOnlyMemory<MessageBatch>, CancellationToken, ValueTask>> _steps = new();
@@ -21,35 +25,51 @@ public sealed class ScriptedTransport(IBatchTransport next, bool sendsWithoutBlo
     /// <inheritdoc/>
     public int MaxMessageBytes => next.MaxMessageBytes;
 
-    /// <summary>How many sends were begun.</summary>
+    /// <summary>How many sends have begun.</summary>
     public int Sends => Volatile.Read(ref _sends);
 
-    /// <summary>The most sends that were under way at one time.</summary>
+    /// <summary>The most sends that were under way at the same time.</summary>
     public int MostSendsUnderWay => Volatile.Read(ref _mostSendsUnderWay);
 
-    /// <summary>The next steps pass on.</summary>
+    /// <summary>Adds steps that pass the send on.</summary>
+    /// <param name="sends">How many steps.</param>
+    /// <returns>This transport.</returns>
     public ScriptedTransport Pass(int sends = 1) => Repeat(sends, next.SendAsync);
 
-    /// <summary>The next steps fail, with nothing passed on.</summary>
+    /// <summary>Adds steps that fail and pass nothing on.</summary>
+    /// <param name="sends">How many steps.</param>
+    /// <param name="exception">What they throw; an <see cref="IOException"/> by default.</param>
+    /// <returns>This transport.</returns>
     public ScriptedTransport Fail(int sends = 1, Exception? exception = null) =>
         Repeat(sends, (_, _) => throw exception ?? new IOException("The script says that this send fails."));
 
-    /// <summary>The next steps pass on and fail all the same, as when a confirm is lost.</summary>
+    /// <summary>Adds steps that pass the send on and fail then, as when an acknowledgement is lost.</summary>
+    /// <param name="sends">How many steps.</param>
+    /// <returns>This transport.</returns>
     public ScriptedTransport FailAfterPassing(int sends = 1) => Repeat(sends, async (batches, cancellationToken) =>
     {
         await next.SendAsync(batches, cancellationToken).ConfigureAwait(false);
         throw new IOException("The script says that this send's acknowledgement is lost.");
     });
 
-    /// <summary>The next step passes on the acknowledged batches and throws these outcomes.</summary>
+    /// <summary>Adds a step that passes on the acknowledged batches and throws a <see cref="BatchSendException"/>.</summary>
+    /// <param name="outcomes">The outcome of each batch of the send, in order; those behind the last are unacknowledged.</param>
+    /// <returns>This transport.</returns>
     public ScriptedTransport Answer(params ImmutableArray<BatchOutcome> outcomes) =>
         Repeat(1, (batches, cancellationToken) => AnswerAsync(batches, outcomes, cancellationToken));
 
-    /// <summary>The next step does what the test says.</summary>
-    public ScriptedTransport Then(Func<ReadOnlyMemory<MessageBatch>, CancellationToken, ValueTask> step) => Repeat(1, step);
+    /// <summary>Adds a step that does what the test wants.</summary>
+    /// <param name="step">Takes the place of <see cref="SendAsync"/> for one send.</param>
+    /// <returns>This transport.</returns>
+    public ScriptedTransport Then(Func<ReadOnlyMemory<MessageBatch>, CancellationToken, ValueTask> step)
+    {
+        ArgumentNullException.ThrowIfNull(step);
+        return Repeat(1, step);
+    }
 
-    /// <summary>The next step waits until the test lets it go on.</summary>
-    /// <param name="ignoresCancellation">When true, cancelling the send has no effect until it is let go, as with a hop that hangs.</param>
+    /// <summary>Adds a step that waits until the test releases it.</summary>
+    /// <param name="ignoresCancellation">Whether the step waits on when the send is cancelled, as a next hop does that hangs.</param>
+    /// <returns>The send that waits.</returns>
     public StalledSend Stall(bool ignoresCancellation = false)
     {
         var stalled = new StalledSend(next, ignoresCancellation);
@@ -57,8 +77,13 @@ public sealed class ScriptedTransport(IBatchTransport next, bool sendsWithoutBlo
         return stalled;
     }
 
-    /// <summary>From now on, a send that no step serves refuses these batches and passes on the others.</summary>
-    public void RefuseWhere(Func<MessageBatch, bool> isRefused) => _isRefused = isRefused;
+    /// <summary>From now on, sends without a step refuse these batches and pass on the others.</summary>
+    /// <param name="isRefused">True for a batch to refuse.</param>
+    public void RefuseWhere(Func<MessageBatch, bool> isRefused)
+    {
+        ArgumentNullException.ThrowIfNull(isRefused);
+        _isRefused = isRefused;
+    }
 
     /// <inheritdoc/>
     public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
@@ -115,7 +140,7 @@ public sealed class ScriptedTransport(IBatchTransport next, bool sendsWithoutBlo
     }
 }
 
-/// <summary>A send that waits until the test lets it go on.</summary>
+/// <summary>A step of a <see cref="ScriptedTransport"/> that waits until the test releases it.</summary>
 public sealed class StalledSend
 {
     private readonly IBatchTransport _next;
@@ -129,13 +154,15 @@ public sealed class StalledSend
         _ignoresCancellation = ignoresCancellation;
     }
 
-    /// <summary>Completes when the send has begun; throws at a test's deadline.</summary>
+    /// <summary>Completes when a send has taken this step.</summary>
+    /// <exception cref="TimeoutException">None did within 30 s.</exception>
     public Task EnteredAsync() => _entered.Task.WithinDeadline();
 
-    /// <summary>Lets it pass on and complete.</summary>
+    /// <summary>Lets the send pass on and complete.</summary>
     public void Release() => _released.TrySetResult();
 
-    /// <summary>Lets it fail, with nothing passed on.</summary>
+    /// <summary>Lets the send fail and pass nothing on.</summary>
+    /// <param name="exception">What it throws; an <see cref="IOException"/> by default.</param>
     public void Fail(Exception? exception = null) =>
         _released.TrySetException(exception ?? new IOException("The script says that this stalled send fails."));
 

@@ -1,7 +1,7 @@
 using System.Collections.Concurrent;
 using Microsoft.Extensions.Logging;
 
-namespace BatchKit.TransportSpecification.Support;
+namespace BatchKit.TestSupport;
 
 /// <summary>Keeps all that is logged, at every level, exceptions included, as text.</summary>
 /// <remarks>A logger of a type is <c>new Logger&lt;T&gt;(collector)</c>.</remarks>

@@ -1,4 +1,4 @@
-namespace BatchKit.TransportSpecification.Support;
+namespace BatchKit.TestSupport;
 
 /// <summary>The longest that a test waits for an event: far longer than it takes, so that only a broken one is cut off.</summary>
 public static class Deadline

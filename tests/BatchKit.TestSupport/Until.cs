@@ -1,7 +1,7 @@
 using System.Diagnostics;
 using System.Runtime.CompilerServices;
 
-namespace BatchKit.TransportSpecification.Support;
+namespace BatchKit.TestSupport;
 
 /// <summary>Waits for what has no event of its own.</summary>
 public static class Until

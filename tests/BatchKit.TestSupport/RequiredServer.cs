@@ -1,4 +1,4 @@
-namespace BatchKit.TransportSpecification.Support;
+namespace BatchKit.TestSupport;
 
 /// <summary>Decides what a missing server means: a skip that says why, or a failure where servers are required.</summary>
 public static class RequiredServer

@@ -1,4 +1,4 @@
-namespace BatchKit.TransportSpecification.Support;
+namespace BatchKit.TestSupport;
 
 /// <summary>Counts what code allocates.</summary>
 public static class Allocations

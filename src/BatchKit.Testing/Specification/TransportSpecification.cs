@@ -1,12 +1,14 @@
 using System.Collections.Immutable;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
+using Xunit;
 
-namespace BatchKit.TransportSpecification;
+namespace BatchKit.Testing.Specification;
 
-/// <summary>The rules that every transport obeys together with its receiver. A test class inherits it and declares what more is promised.</summary>
+/// <summary>The rules that every transport obeys together with its receiver. Inherit it in a test class and declare what your transport promises.</summary>
+/// <remarks>Each rule is a test of xunit v3. Add tests of your own to the same class: they have the same harness.</remarks>
 public abstract class TransportSpecification : TransportTest
 {
+    /// <summary>The receiver hands on each message with its handle, its bytes, and the producer and number of its batch.</summary>
     [Fact]
     public async Task Messages_arrive_with_their_handle_bytes_and_producer()
     {
@@ -20,6 +22,7 @@ public abstract class TransportSpecification : TransportTest
         Assert.Equal(["one", "two"], Collected.Texts);
     }
 
+    /// <summary>The messages for one handle arrive in the order in which they were sent.</summary>
     [Fact]
     public async Task Order_holds_for_each_handle()
     {
@@ -34,6 +37,7 @@ public abstract class TransportSpecification : TransportTest
             Assert.Equal([.. Enumerable.Range(1, 300).Where(number => number % 3 == index).Select(number => $"{number}")], Collected.TextsFor(handle));
     }
 
+    /// <summary>The messages of one producer arrive in the order in which they were sent, also those for different handles. Needs <see cref="TransportPromises.Ordered"/>.</summary>
     [Fact]
     public async Task Order_holds_across_handles()
     {
@@ -48,6 +52,7 @@ public abstract class TransportSpecification : TransportTest
         Assert.Equal([.. Enumerable.Range(1, 100).Select(number => $"{number}")], Collected.Texts);
     }
 
+    /// <summary>A header arrives with its kind, excluded connections, key, content type and properties; a plain message arrives without a header.</summary>
     [Fact]
     public async Task Headers_kinds_exclusions_and_properties_survive()
     {
@@ -63,6 +68,7 @@ public abstract class TransportSpecification : TransportTest
         Assert.Equal([MessageKind.Output, MessageKind.Prompt, MessageKind.Prompt], Collected.Messages.Select(message => message.Kind));
     }
 
+    /// <summary>A control message arrives between the messages that were written before and after it, with its payload unchanged.</summary>
     [Fact]
     public async Task A_control_message_keeps_its_place_among_the_output()
     {
@@ -78,6 +84,7 @@ public abstract class TransportSpecification : TransportTest
         Assert.Equal(join, control);
     }
 
+    /// <summary>A message without bytes arrives as one.</summary>
     [Fact]
     public async Task Empty_messages_arrive()
     {
@@ -87,6 +94,7 @@ public abstract class TransportSpecification : TransportTest
         Assert.Equal(["", "x", ""], Collected.Texts);
     }
 
+    /// <summary>A message of <see cref="TransportTest.LargeMessageBytes"/>, or of the transport's own limit where that is lower, arrives unchanged.</summary>
     [Fact]
     public async Task A_large_message_arrives_whole()
     {
@@ -99,6 +107,7 @@ public abstract class TransportSpecification : TransportTest
         Assert.Equal("behind it", Collected.Messages[1].Text);
     }
 
+    /// <summary>One send takes 4,096 batches; the transport splits them where its broker needs it.</summary>
     [Fact]
     public async Task Thousands_of_batches_leave_in_one_send()
     {
@@ -114,6 +123,7 @@ public abstract class TransportSpecification : TransportTest
             Assert.Equal([.. Enumerable.Range(1, count).Where(number => number % 64 == index).Select(number => $"{number}")], Collected.TextsFor(handle));
     }
 
+    /// <summary>A send stays incomplete while the receiver's next hop holds its batches. Needs <see cref="TransportPromises.AcknowledgesAfterNextHop"/>.</summary>
     [Fact]
     public async Task A_send_completes_only_after_the_next_hop_has_it()
     {
@@ -130,6 +140,7 @@ public abstract class TransportSpecification : TransportTest
         Assert.Equal(["held"], Collected.Texts);
     }
 
+    /// <summary>A send with a cancelled token throws <see cref="OperationCanceledException"/>, and its batches never arrive.</summary>
     [Fact]
     public async Task A_cancelled_token_throws_and_sends_nothing()
     {
@@ -144,6 +155,7 @@ public abstract class TransportSpecification : TransportTest
         Assert.Equal(["marker"], Collected.Texts);
     }
 
+    /// <summary>A send through a disposed transport throws <see cref="ObjectDisposedException"/>, and its batches never arrive.</summary>
     [Fact]
     public async Task A_disposed_transport_throws()
     {
@@ -155,6 +167,7 @@ public abstract class TransportSpecification : TransportTest
         Assert.Empty(Collected.Texts);
     }
 
+    /// <summary>The receiver drops a batch that its next hop refuses, and hands on those before and after it.</summary>
     [Fact]
     public async Task A_batch_that_the_next_hop_refuses_does_not_block_its_neighbours()
     {
@@ -168,6 +181,7 @@ public abstract class TransportSpecification : TransportTest
         Assert.Equal(["before", "after", "later"], Collected.Texts);
     }
 
+    /// <summary>The receiver retries a failed batch before it hands on a newer one, so that none is lost, repeated or overtaken.</summary>
     [Fact]
     public async Task A_failing_next_hop_is_tried_again_in_place_without_loss_or_repeat()
     {
@@ -181,6 +195,7 @@ public abstract class TransportSpecification : TransportTest
         Assert.Equal([.. Enumerable.Range(1, 20).Select(number => $"{number}")], Collected.Texts);
     }
 
+    /// <summary>The receiver retries only the batches that its next hop did not acknowledge.</summary>
     [Fact]
     public async Task A_next_hop_that_took_a_part_gets_only_the_rest_again()
     {
@@ -193,6 +208,7 @@ public abstract class TransportSpecification : TransportTest
         Assert.Equal(["one", "two", "three"], Collected.Texts);
     }
 
+    /// <summary>The receiver drops batches that it has seen before. Needs <see cref="TransportPromises.Once"/>.</summary>
     [Fact]
     public async Task What_is_sent_again_is_dropped()
     {
@@ -209,6 +225,7 @@ public abstract class TransportSpecification : TransportTest
         Assert.Equal(["two", "three"], Collected.TextsFor(group));
     }
 
+    /// <summary>A send throws <see cref="BatchSendException"/> that refuses the batch for a node without a receiver; the other batches arrive. Needs <see cref="TransportPromises.RefusesMissingNodes"/>.</summary>
     [Fact]
     public async Task A_batch_for_a_missing_node_is_refused_and_its_neighbours_arrive()
     {

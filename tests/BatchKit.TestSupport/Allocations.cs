@@ -5,9 +5,9 @@ public static class Allocations
 {
     private static readonly TimeSpan Limit = TimeSpan.FromSeconds(20);
 
-    /// <summary>How many bytes it allocates on this thread when it runs again, at the least; it runs until that is nothing, or for 20 s.</summary>
+    /// <summary>The fewest bytes that one run allocates on this thread. Runs the code until that is zero, or for 20 s.</summary>
     /// <remarks>
-    /// At first pools fill, and the runtime's own generic code boxes (its search in texts, for one) until it is compiled anew, which waits for as long as other tests keep the compiler busy.
+    /// In the first runs pools fill, and the runtime's own generic code (text search, for one) boxes until it is recompiled, which other tests delay while they keep the compiler busy.
     /// </remarks>
     public static long Least(Action rounds)
     {

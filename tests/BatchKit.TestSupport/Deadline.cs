@@ -1,6 +1,6 @@
 namespace BatchKit.TestSupport;
 
-/// <summary>The longest that a test waits for an event: far longer than it takes, so that only a broken one is cut off.</summary>
+/// <summary>The longest that a test waits for an event: far longer than an event takes, so that only a test that would hang is ended.</summary>
 public static class Deadline
 {
     /// <summary>Thirty seconds.</summary>

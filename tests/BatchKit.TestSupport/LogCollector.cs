@@ -3,17 +3,17 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.TestSupport;
 
-/// <summary>Keeps all that is logged, at every level, exceptions included, as text.</summary>
-/// <remarks>A logger of a type is <c>new Logger&lt;T&gt;(collector)</c>.</remarks>
+/// <summary>Collects every log entry, of every level, as text; exceptions too.</summary>
+/// <remarks><c>new Logger&lt;T&gt;(collector)</c> makes a typed logger.</remarks>
 public sealed class LogCollector : ILoggerProvider, ILoggerFactory, ILogger
 {
     private readonly ConcurrentQueue<(int Id, LogLevel Level, string Text)> _entries = new();
     private readonly SemaphoreSlim _written = new(initialCount: 0);
 
-    /// <summary>Everything, in order.</summary>
+    /// <summary>All entries, in order, one a line.</summary>
     public string Text => string.Join(Environment.NewLine, _entries.Select(static entry => entry.Text));
 
-    /// <summary>Everything, in order, with the ids.</summary>
+    /// <summary>All entries, in order.</summary>
     public IEnumerable<(int Id, LogLevel Level, string Text)> Entries => _entries;
 
     /// <inheritdoc/>
@@ -34,10 +34,10 @@ public sealed class LogCollector : ILoggerProvider, ILoggerFactory, ILogger
         _written.Release();
     }
 
-    /// <summary>How often this id was logged.</summary>
+    /// <summary>How many entries have this id.</summary>
     public int Count(int id) => _entries.Count(entry => entry.Id == id);
 
-    /// <summary>Waits until this id was logged so often.</summary>
+    /// <summary>Waits until this many entries have this id.</summary>
     public async Task WaitForAsync(int id, int count = 1)
     {
         while (Count(id) < count)
@@ -50,6 +50,6 @@ public sealed class LogCollector : ILoggerProvider, ILoggerFactory, ILogger
     /// <inheritdoc/>
     public void Dispose()
     {
-        // Its semaphore holds nothing that must be given back.
+        // The semaphore holds no unmanaged handle.
     }
 }

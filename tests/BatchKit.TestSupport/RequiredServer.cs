@@ -1,13 +1,13 @@
 namespace BatchKit.TestSupport;
 
-/// <summary>Decides what a missing server means: a skip that says why, or a failure where servers are required.</summary>
+/// <summary>Decides what a missing server means: the test is skipped with a reason, or fails where servers are required.</summary>
 public static class RequiredServer
 {
-    /// <summary>With 1, a missing server fails its tests.</summary>
+    /// <summary>The environment variable; when it is 1, a missing server fails its tests.</summary>
     public const string Variable = "BATCHKIT_TEST_REQUIRE_BROKERS";
 
-    /// <summary>Does nothing when there is no reason; else skips or fails the test.</summary>
-    /// <param name="whyMissing">Why the server can't be had; null when it can.</param>
+    /// <summary>Skips or fails the test when its server is missing.</summary>
+    /// <param name="whyMissing">Why the server is missing; null when it is there.</param>
     public static void SkipWhen(string? whyMissing)
     {
         if (whyMissing is null)

@@ -3,28 +3,28 @@ using System.Runtime.CompilerServices;
 
 namespace BatchKit.TestSupport;
 
-/// <summary>Waits for what has no event of its own.</summary>
+/// <summary>Waits for conditions that no event announces.</summary>
 public static class Until
 {
     private static readonly TimeSpan Pause = TimeSpan.FromMilliseconds(5);
 
-    /// <summary>Looks again and again until it is so.</summary>
-    /// <exception cref="TimeoutException">It was not, until the deadline of a test; with what was waited for.</exception>
+    /// <summary>Checks every 5 ms until the condition holds.</summary>
+    /// <exception cref="TimeoutException">It did not hold within the deadline of a test; the message names it.</exception>
     public static Task TrueAsync(Func<bool> isSo, [CallerArgumentExpression(nameof(isSo))] string what = "") => TrueAsync(() => Task.FromResult(isSo()), what);
 
     /// <inheritdoc cref="TrueAsync(Func{bool}, string)"/>
     public static Task TrueAsync(Func<Task<bool>> isSo, [CallerArgumentExpression(nameof(isSo))] string what = "") => TrueAsync(isSo, static () => Task.FromResult(0L), what);
 
-    /// <summary>Counts again and again until so many are reached; each change of the count puts the deadline off.</summary>
-    /// <exception cref="TimeoutException">The count stood still until the deadline of a test.</exception>
+    /// <summary>Counts every 5 ms until the count is reached; each change of the count extends the deadline.</summary>
+    /// <exception cref="TimeoutException">The count did not change for the deadline of a test.</exception>
     public static Task ReachedAsync(Func<Task<long>> count, long wanted)
     {
         var counted = 0L;
         return TrueAsync(async () => (counted = await count()) >= wanted, () => Task.FromResult(counted), $"the count is {wanted}.");
     }
 
-    /// <summary>Asks again and again until it is so; each change of the progress puts the deadline off.</summary>
-    /// <exception cref="TimeoutException">It was not, and the progress stood still until the deadline of a test.</exception>
+    /// <summary>Checks every 5 ms until the condition holds; each change of the progress extends the deadline.</summary>
+    /// <exception cref="TimeoutException">It did not hold, and the progress did not change for the deadline of a test.</exception>
     public static async Task TrueAsync(Func<Task<bool>> isSo, Func<Task<long>> progress, [CallerArgumentExpression(nameof(isSo))] string what = "")
     {
         var (last, since) = (0L, Stopwatch.GetTimestamp());

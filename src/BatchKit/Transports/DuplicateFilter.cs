@@ -45,7 +45,7 @@ internal sealed class DuplicateFilter(TimeProvider timeProvider, TimeSpan expiry
     }
 }
 
-/// <summary>Which of a producer's batches the next hop has: all up to a number, and now and then a few beyond it.</summary>
+/// <summary>Which of a producer's batches the next hop has: all up to a number, and sometimes a few beyond it.</summary>
 internal sealed class SeenNumbers(ProducerId producer)
 {
     private long _through;
@@ -54,6 +54,9 @@ internal sealed class SeenNumbers(ProducerId producer)
     public ProducerId Producer { get; } = producer;
 
     public long LastUsed { get; set; }
+
+    /// <summary>How many numbers are kept one by one.</summary>
+    public int SingleNumbers => _beyond?.Count ?? 0;
 
     public bool Contains(long number) => number <= _through || (_beyond is not null && _beyond.Contains(number));
 

@@ -1,4 +1,3 @@
-using System.Buffers;
 using System.ComponentModel.DataAnnotations;
 
 namespace BatchKit.Transports;
@@ -10,10 +9,11 @@ namespace BatchKit.Transports;
 /// headers when flagged, payload.
 /// headers: how many messages have one; then, until these are covered, how many messages without one come next, and a header.
 /// header: kind and flags (1 byte), then what is flagged: excluded connections (count, numbers), key, content type (shared), type (shared), properties
-/// (count, shared names and values), and how many of the messages directly behind have the same header.
+/// (count, shared names and values), and how many of the messages directly behind have the same header. Or one byte, <see cref="SharedHeader"/> with
+/// 4 n, for the frame's n-th header. The first <see cref="MaxSharedHeaders"/> that say more than a kind have numbers.
 /// text: count of bytes, UTF-8. shared text: a number; 0 is followed by the text, and n stands for the frame's n-th shared text. The first
 /// <see cref="MaxSharedTexts"/> texts of at most <see cref="MaxSharedTextLength"/> UTF-16 units have numbers.</para>
-/// <para>Version 1 had no type, no counts of same headers, and plain texts instead of shared ones. The writer writes version 2 and the reader
+/// <para>Version 1 had no type, no shared headers, no counts of same headers, and plain texts instead of shared ones. The writer writes version 2 and the reader
 /// reads both, so a rolling upgrade replaces receivers before senders.</para>
 /// </remarks>
 internal static class FrameFormat
@@ -31,6 +31,9 @@ internal static class FrameFormat
     public const int MaxVarint32Bytes = 5;
     public const int MaxVarint64Bytes = 10;
 
+    // As many as one byte counts, beside SharedHeader.
+    public const int MaxSharedHeaders = 63;
+
     // As many as one byte counts.
     public const int MaxSharedTexts = 127;
     // What refers to a text is short, so no text that it stands for may be long.
@@ -41,56 +44,17 @@ internal static class FrameFormat
     public const byte KnownBatchFlags = NamedFlag | HeadersFlag;
 
     public const byte KindMask = 0x03;
+    public const byte SharedHeader = 0x03;
     public const byte ExcludedFlag = 0x04;
     public const byte KeyFlag = 0x08;
     public const byte ContentTypeFlag = 0x10;
     public const byte PropertiesFlag = 0x20;
     public const byte TypeFlag = 0x40;
     public const byte RepeatedFlag = 0x80;
+    public const byte MoreThanKind = ExcludedFlag | KeyFlag | ContentTypeFlag | PropertiesFlag | TypeFlag;
     public const byte FirstVersionHeaderFlags = KindMask | ExcludedFlag | KeyFlag | ContentTypeFlag | PropertiesFlag;
 
     public static ReadOnlySpan<byte> Magic => "BKF"u8;
-}
-
-/// <summary>The shared texts of the frame that is being written or read, numbered from 1. It rents memory at the first text.</summary>
-internal ref struct SharedTexts
-{
-    private string[]? _texts;
-
-    public int Count { get; private set; }
-
-    public readonly string this[int number] => _texts![number - 1];
-
-    /// <summary>A text's number, or 0 when it has none.</summary>
-    public readonly int Find(string text)
-    {
-        var texts = _texts.AsSpan(0, Count);
-        // Mostly it is the same object, which costs less to find than the same characters.
-        for (var index = 0; index < texts.Length; index++)
-        {
-            if (ReferenceEquals(texts[index], text))
-                return index + 1;
-        }
-
-        return texts.IndexOf(text) + 1;
-    }
-
-    /// <summary>Gives the text the next number, where the format gives it one.</summary>
-    public void Add(string text)
-    {
-        if (Count == FrameFormat.MaxSharedTexts || text.Length > FrameFormat.MaxSharedTextLength)
-            return;
-        _texts ??= ArrayPool<string>.Shared.Rent(FrameFormat.MaxSharedTexts);
-        _texts[Count++] = text;
-    }
-
-    public void Dispose()
-    {
-        if (_texts is not null)
-            ArrayPool<string>.Shared.Return(_texts, clearArray: true);
-        _texts = null;
-        Count = 0;
-    }
 }
 
 /// <summary>The limits of one frame, checked before memory is allocated for it. A frame past a limit is refused with an error that names the limit.</summary>

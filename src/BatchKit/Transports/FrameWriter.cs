@@ -1,6 +1,5 @@
 using System.Buffers;
 using System.Buffers.Binary;
-using System.Collections.Immutable;
 using System.Text;
 
 namespace BatchKit.Transports;
@@ -40,7 +39,7 @@ public static class FrameWriter
         var producer = batches[0].Producer;
         var position = WritePrologue(target, producer, batches.Length);
         var lastNumber = 0L;
-        var headers = default(HeaderWriter);
+        var headers = new HeaderWriter();
         try
         {
             foreach (var batch in batches)
@@ -163,131 +162,6 @@ public sealed class PooledFrame : IDisposable
             ArrayPool<byte>.Shared.Return(_array);
         _array = [];
         _length = 0;
-    }
-}
-
-/// <summary>Writes the headers of one frame's batches. Only messages that have a header take bytes for it; what repeats is written once.</summary>
-internal ref struct HeaderWriter
-{
-    private SharedTexts _texts;
-
-    public int WriteAll(Span<byte> target, int position, ReadOnlySpan<MessageHeader?> headers)
-    {
-        position = VarintWriter.Write(target, position, (uint)(headers.Length - headers.Count((MessageHeader?)null)));
-        var gap = 0U;
-        for (var index = 0; index < headers.Length;)
-        {
-            if (headers[index++] is not { } header)
-            {
-                gap++;
-                continue;
-            }
-
-            var repeats = CountRepeats(headers[index..], header);
-            position = VarintWriter.Write(target, position, gap);
-            position = WriteHeader(target, position, header, repeats);
-            index += repeats;
-            gap = 0;
-        }
-
-        return position;
-    }
-
-    public void Dispose() => _texts.Dispose();
-
-    private static int CountRepeats(ReadOnlySpan<MessageHeader?> headers, MessageHeader header)
-    {
-        var count = 0;
-        while (count < headers.Length && IsSame(headers[count], header))
-            count++;
-        return count;
-    }
-
-    private static bool IsSame(MessageHeader? header, MessageHeader other) =>
-        header == other
-        || (header is not null
-            && header.Kind == other.Kind
-            && header.Type == other.Type
-            && header.ContentType == other.ContentType
-            && header.Key == other.Key
-            && header.ExcludedConnections.AsSpan().SequenceEqual(other.ExcludedConnections.AsSpan())
-            && AreSame(header.Properties.AsSpan(), other.Properties.AsSpan()));
-
-    private static bool AreSame(ReadOnlySpan<KeyValuePair<string, string>> properties, ReadOnlySpan<KeyValuePair<string, string>> others)
-    {
-        if (properties.Length != others.Length)
-            return false;
-        for (var index = 0; index < properties.Length; index++)
-        {
-            if (properties[index].Key != others[index].Key || properties[index].Value != others[index].Value)
-                return false;
-        }
-
-        return true;
-    }
-
-    private int WriteHeader(Span<byte> target, int position, MessageHeader header, int repeats)
-    {
-        target[position++] = FlagsOf(header, repeats);
-        if (!header.ExcludedConnections.IsDefaultOrEmpty)
-            position = WriteExcluded(target, position, header.ExcludedConnections);
-        if (header.Key is not null)
-            position = VarintWriter.WriteText(target, position, header.Key);
-        if (header.ContentType is not null)
-            position = WriteSharedText(target, position, header.ContentType);
-        if (header.Type is not null)
-            position = WriteSharedText(target, position, header.Type);
-        if (!header.Properties.IsDefaultOrEmpty)
-            position = WriteProperties(target, position, header.Properties);
-        return repeats > 0 ? VarintWriter.Write(target, position, (uint)repeats) : position;
-    }
-
-    private static byte FlagsOf(MessageHeader header, int repeats) => (byte)(
-        (int)header.Kind
-        | (header.ExcludedConnections.IsDefaultOrEmpty ? 0 : FrameFormat.ExcludedFlag)
-        | (header.Key is null ? 0 : FrameFormat.KeyFlag)
-        | (header.ContentType is null ? 0 : FrameFormat.ContentTypeFlag)
-        | (header.Type is null ? 0 : FrameFormat.TypeFlag)
-        | (header.Properties.IsDefaultOrEmpty ? 0 : FrameFormat.PropertiesFlag)
-        | (repeats == 0 ? 0 : FrameFormat.RepeatedFlag));
-
-    // Only connections can be excluded, so another handle in the list excludes nothing and is left out.
-    private static int WriteExcluded(Span<byte> target, int position, ImmutableArray<OutputHandle> excluded)
-    {
-        var connections = 0U;
-        foreach (var handle in excluded)
-            connections += handle.IsConnection ? 1U : 0U;
-        position = VarintWriter.Write(target, position, connections);
-        foreach (var handle in excluded)
-        {
-            if (handle.IsConnection)
-                position = VarintWriter.Write(target, position, (ulong)handle.Number);
-        }
-
-        return position;
-    }
-
-    private int WriteProperties(Span<byte> target, int position, ImmutableArray<KeyValuePair<string, string>> properties)
-    {
-        position = VarintWriter.Write(target, position, (uint)properties.Length);
-        foreach (var (name, value) in properties)
-        {
-            position = WriteSharedText(target, position, name);
-            position = VarintWriter.WriteText(target, position, value);
-        }
-
-        return position;
-    }
-
-    private int WriteSharedText(Span<byte> target, int position, string text)
-    {
-        var number = _texts.Find(text);
-        position = VarintWriter.Write(target, position, (uint)number);
-        if (number > 0)
-            return position;
-        position = VarintWriter.WriteText(target, position, text);
-        _texts.Add(text);
-        return position;
     }
 }
 

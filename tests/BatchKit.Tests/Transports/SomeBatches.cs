@@ -8,6 +8,9 @@ namespace BatchKit.Tests.Transports;
 /// <summary>Generators of what a frame may hold.</summary>
 internal static class SomeBatches
 {
+    // The same objects again and again, as an application keeps them.
+    private static readonly MessageHeader?[] KeptHeaders = [new() { Type = "Said", ContentType = "text/plain" }, new() { Type = "Moved" }, new() { Key = "kept" }];
+
     /// <summary>One to six batches of one producer, with numbers that rise by any step.</summary>
     public static Gen<MessageBatch[]> OfOneProducer { get; } =
         from node in Gen.Choose(0, OutputHandle.MaxNode)
@@ -33,7 +36,8 @@ internal static class SomeBatches
         (6, Gen.Constant((MessageHeader?)null)),
         (1, Gen.Elements<MessageHeader?>(MessageHeader.Prompt, MessageHeader.Control)),
         (2, FullHeaders),
-        (2, TypedHeaders));
+        (2, TypedHeaders),
+        (2, Gen.Elements(KeptHeaders)));
 
     // Few values, so that texts and whole headers come again, beside each other and apart.
     private static Gen<MessageHeader?> TypedHeaders =>

@@ -170,27 +170,4 @@ public sealed class BatchReceiver
                 seen.AddBeyond(batch.Number);
         }
     }
-
-    /// <summary>Keeps what a logger throws from ending a delivery.</summary>
-    private sealed class GuardedLogger(ILogger logger) : ILogger
-    {
-        public IDisposable? BeginScope<TState>(TState state)
-            where TState : notnull => null;
-
-        // Each message goes to the logger, which decides again: asking it first could throw.
-        public bool IsEnabled(LogLevel logLevel) => true;
-
-        public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter)
-        {
-            try
-            {
-                if (logger.IsEnabled(logLevel))
-                    logger.Log(logLevel, eventId, state, exception, formatter);
-            }
-            catch (Exception)
-            {
-                // Nothing can report that the log is broken; the counters still say what happened.
-            }
-        }
-    }
 }

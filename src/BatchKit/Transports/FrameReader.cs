@@ -1,6 +1,6 @@
 namespace BatchKit.Transports;
 
-/// <summary>Reads frames that <see cref="FrameWriter"/> wrote. Whatever the bytes are, it gives a frame or throws <see cref="FrameFormatException"/>.</summary>
+/// <summary>Reads frames that <see cref="FrameWriter"/> wrote, in this version or the one before. Whatever the bytes are, it returns a frame or throws <see cref="FrameFormatException"/>.</summary>
 public static class FrameReader
 {
     // What an object with its references takes, generously, counted before it is made.
@@ -41,35 +41,52 @@ public static class FrameReader
     private static void ReadFrame(ReadOnlyMemory<byte> frame, FrameLimits limits, FrameBatches received, HandleNames? names)
     {
         var cursor = new FrameCursor(frame.Span, limits);
-        var producer = ReadProducer(ref cursor);
-        received.Begin(producer);
-        var batches = cursor.ReadCount(LeastBatchBytes, "batches");
-        if (batches < 1 || batches > limits.MaxBatches)
-            FrameCursor.Refuse($"The frame has {batches} batches, not from 1 to {nameof(FrameLimits.MaxBatches)} ({limits.MaxBatches}).");
-        var messagesLeft = limits.MaxMessages;
-        var number = 0L;
-        for (var index = 0; index < batches; index++)
+        var headers = new HeaderReader(ReadVersion(ref cursor));
+        try
         {
-            cursor.Spend(BatchBytes);
-            var batch = received.Add();
-            var flags = ReadFlags(ref cursor);
-            number = cursor.ReadNumber(number + 1, long.MaxValue, "batch number");
-            var handle = ReadHandle(ref cursor, (flags & FrameFormat.NamedFlag) != 0, names);
-            batch.Identify(producer, number);
-            messagesLeft -= ReadMessages(ref cursor, batch, handle, (flags & FrameFormat.HeadersFlag) != 0, messagesLeft, frame);
+            var producer = ReadProducer(ref cursor);
+            received.Begin(producer);
+            var batches = cursor.ReadCount(LeastBatchBytes, "batches");
+            if (batches < 1 || batches > limits.MaxBatches)
+                FrameCursor.Refuse($"The frame has {batches} batches, not from 1 to {nameof(FrameLimits.MaxBatches)} ({limits.MaxBatches}).");
+            var messagesLeft = limits.MaxMessages;
+            var number = 0L;
+            for (var index = 0; index < batches; index++)
+            {
+                cursor.Spend(BatchBytes);
+                var batch = received.Add();
+                var flags = ReadFlags(ref cursor);
+                number = cursor.ReadNumber(number + 1, long.MaxValue, "batch number");
+                batch.Identify(producer, number);
+                var handle = ReadHandle(ref cursor, (flags & FrameFormat.NamedFlag) != 0, names);
+                var count = ReadCount(ref cursor, messagesLeft, out var payloadBytes);
+                messagesLeft -= count;
+                var ends = ReadEnds(ref cursor, batch, count, payloadBytes);
+                var batchHeaders = (flags & FrameFormat.HeadersFlag) != 0 ? ReadHeaders(ref cursor, batch, count, ref headers) : null;
+                batch.Assign(handle, ReadPayload(ref cursor, frame, payloadBytes), ends, batchHeaders, count);
+            }
+        }
+        finally
+        {
+            headers.Dispose();
         }
 
         if (cursor.Remaining > 0)
             FrameCursor.Refuse($"The frame has {cursor.Remaining} bytes behind its last batch.");
     }
 
-    private static ProducerId ReadProducer(ref FrameCursor cursor)
+    private static byte ReadVersion(ref FrameCursor cursor)
     {
         if (!cursor.ReadBytes(FrameFormat.Magic.Length).SequenceEqual(FrameFormat.Magic))
             FrameCursor.Refuse("The bytes are not a frame: they do not begin as one.");
         var version = cursor.ReadByte();
-        if (version != FrameFormat.Version)
-            FrameCursor.Refuse($"The frame has version {version}; this reader knows version {FrameFormat.Version}.");
+        if (version is < FrameFormat.FirstVersion or > FrameFormat.Version)
+            FrameCursor.Refuse($"The frame has version {version}; this reader knows versions {FrameFormat.FirstVersion} to {FrameFormat.Version}.");
+        return version;
+    }
+
+    private static ProducerId ReadProducer(ref FrameCursor cursor)
+    {
         var node = (int)cursor.ReadNumber(0, OutputHandle.MaxNode, "node");
         var epoch = cursor.ReadInt64();
         var lane = (int)cursor.ReadNumber(0, int.MaxValue, "lane");
@@ -91,32 +108,93 @@ public static class FrameReader
         var name = cursor.ReadTextBytes();
         if (name.IsEmpty)
             FrameCursor.Refuse("A named handle in the frame has no name.");
-        return names is null ? HandleNames.Make(name, ref cursor) : names.Get(name, ref cursor);
+        return names is null ? HandleNames.Create(name, ref cursor) : names.GetOrAdd(name, ref cursor);
     }
 
-    private static int ReadMessages(ref FrameCursor cursor, ReceivedBatch batch, OutputHandle handle, bool hasHeaders, int maxMessages, ReadOnlyMemory<byte> frame)
+    private static int ReadCount(ref FrameCursor cursor, int maxMessages, out int payloadBytes)
     {
         var count = cursor.ReadCount(leastBytesEach: 1, "messages");
         if (count < 1 || count > maxMessages)
             FrameCursor.Refuse($"A batch in the frame has {count} messages, not from 1 to the {maxMessages} that {nameof(FrameLimits.MaxMessages)} leaves.");
-        var payloadBytes = cursor.ReadCount(leastBytesEach: 1, "bytes of payload");
+        payloadBytes = cursor.ReadCount(leastBytesEach: 1, "bytes of payload");
         // Each message has a byte of length before the payload, so the count cannot ask for more than the frame holds.
         if (count > cursor.Remaining - payloadBytes)
-            FrameCursor.Refuse("A batch in the frame has no room for its messages' lengths.");
+            FrameCursor.Refuse("A batch in the frame is too short for its messages' lengths.");
+        return count;
+    }
+
+    private static int[] ReadEnds(ref FrameCursor cursor, ReceivedBatch batch, int count, int payloadBytes)
+    {
         cursor.SpendRented(count, sizeof(int));
         var ends = batch.RentEnds(count);
         cursor.ReadEnds(ends.AsSpan(0, count), payloadBytes);
-        MessageHeader?[]? headers = null;
-        if (hasHeaders)
-        {
-            cursor.SpendRented(count, nint.Size);
-            headers = batch.RentHeaders(count);
-            HeaderReader.ReadAll(ref cursor, headers.AsSpan(0, count));
-        }
+        return ends;
+    }
 
+    private static MessageHeader?[] ReadHeaders(ref FrameCursor cursor, ReceivedBatch batch, int count, ref HeaderReader reader)
+    {
+        cursor.SpendRented(count, nint.Size);
+        var headers = batch.RentHeaders(count);
+        reader.ReadAll(ref cursor, headers.AsSpan(0, count));
+        return headers;
+    }
+
+    private static ReadOnlyMemory<byte> ReadPayload(ref FrameCursor cursor, ReadOnlyMemory<byte> frame, int payloadBytes)
+    {
         var start = cursor.Position;
         cursor.ReadBytes(payloadBytes);
-        batch.Assign(handle, frame.Slice(start, payloadBytes), ends, headers, count);
-        return count;
+        return frame.Slice(start, payloadBytes);
+    }
+}
+
+/// <summary>The batches of one frame. Their payloads are the frame's own bytes, so they are valid as long as those are, and until this is disposed.</summary>
+/// <remarks>Disposing gives its arrays back to the pool; the batches must not be used after that. One thread at a time.</remarks>
+public sealed class ReceivedFrame : IDisposable
+{
+    private readonly FrameBatches _batches;
+
+    internal ReceivedFrame(FrameBatches batches) => _batches = batches;
+
+    /// <summary>Who numbered the batches.</summary>
+    public ProducerId Producer => _batches.Producer;
+
+    /// <summary>The batches, at least one, with rising numbers; empty once disposed.</summary>
+    public ReadOnlyMemory<MessageBatch> Batches => _batches.Batches;
+
+    /// <inheritdoc/>
+    public void Dispose() => _batches.Release();
+}
+
+/// <summary>The batches that were read from a frame, with the arrays rented for them. When reused, it keeps what is small from frame to frame.</summary>
+internal sealed class FrameBatches(bool isReused)
+{
+    // As many batches as a send has by default.
+    private const int MaxKept = 4096;
+
+    private MessageBatch[] _batches = [];
+    private int _count;
+
+    public ProducerId Producer { get; private set; }
+
+    public ReadOnlyMemory<MessageBatch> Batches => _batches.AsMemory(0, _count);
+
+    public void Begin(ProducerId producer) => Producer = producer;
+
+    public ReceivedBatch Add()
+    {
+        if (_count == _batches.Length)
+            Array.Resize(ref _batches, Math.Max(4, _count * 2));
+        var batch = (ReceivedBatch)(_batches[_count] ??= new ReceivedBatch());
+        _count++;
+        return batch;
+    }
+
+    public void Release()
+    {
+        for (var index = 0; index < _count; index++)
+            ((ReceivedBatch)_batches[index]).Release(keepSmall: isReused && _batches.Length <= MaxKept);
+        _count = 0;
+        if (!isReused || _batches.Length > MaxKept)
+            _batches = [];
     }
 }

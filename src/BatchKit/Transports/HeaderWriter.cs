@@ -1,61 +1,127 @@
+using System.Buffers;
 using System.Collections.Immutable;
 
 namespace BatchKit.Transports;
 
-/// <summary>Writes the headers of a batch: only the messages that have one take room.</summary>
-internal static class HeaderWriter
+/// <summary>Writes the headers of one frame's batches. Only messages that have a header take bytes for it; what repeats is written once.</summary>
+internal ref struct HeaderWriter
 {
-    public static int WriteAll(Span<byte> target, int position, ReadOnlySpan<MessageHeader?> headers)
+    private NumberedValues<string> _texts = new(FrameFormat.MaxSharedTexts);
+    private NumberedValues<MessageHeader> _headers = new(FrameFormat.MaxSharedHeaders);
+
+    public HeaderWriter()
+    {
+    }
+
+    public int WriteAll(Span<byte> target, int position, ReadOnlySpan<MessageHeader?> headers)
     {
         position = VarintWriter.Write(target, position, (uint)(headers.Length - headers.Count((MessageHeader?)null)));
         var gap = 0U;
-        foreach (var header in headers)
+        for (var index = 0; index < headers.Length;)
         {
-            if (header is null)
+            if (headers[index++] is not { } header)
             {
                 gap++;
                 continue;
             }
 
             position = VarintWriter.Write(target, position, gap);
-            position = WriteHeader(target, position, header);
             gap = 0;
+            if (FindShared(header) is var number && number > 0)
+            {
+                target[position++] = (byte)((number << 2) | FrameFormat.SharedHeader);
+                continue;
+            }
+
+            var repeats = CountRepeats(headers[index..], header);
+            position = WriteHeader(target, position, header, repeats);
+            index += repeats;
         }
 
         return position;
     }
 
-    private static int WriteHeader(Span<byte> target, int position, MessageHeader header)
+    public void Dispose()
     {
-        var flagsAt = position++;
-        var flags = (byte)header.Kind;
-        if (!header.ExcludedConnections.IsDefaultOrEmpty)
-        {
-            flags |= FrameFormat.ExcludedFlag;
-            position = WriteExcluded(target, position, header.ExcludedConnections);
-        }
-
-        if (header.Key is not null)
-        {
-            flags |= FrameFormat.KeyFlag;
-            position = VarintWriter.WriteText(target, position, header.Key);
-        }
-
-        if (header.ContentType is not null)
-        {
-            flags |= FrameFormat.ContentTypeFlag;
-            position = VarintWriter.WriteText(target, position, header.ContentType);
-        }
-
-        if (!header.Properties.IsDefaultOrEmpty)
-        {
-            flags |= FrameFormat.PropertiesFlag;
-            position = WriteProperties(target, position, header.Properties);
-        }
-
-        target[flagsAt] = flags;
-        return position;
+        _texts.Dispose();
+        _headers.Dispose();
     }
+
+    private readonly int FindShared(MessageHeader header)
+    {
+        if (_headers.Find(header) is var number && number > 0)
+            return number;
+        // Only a header without a part of its own is likely to equal an earlier one, so only then is it worth a look at each.
+        if (header.Type is null || header.Key is not null || !header.ExcludedConnections.IsDefaultOrEmpty || !header.Properties.IsDefaultOrEmpty)
+            return 0;
+        var all = _headers.All;
+        for (var index = 0; index < all.Length; index++)
+        {
+            if (IsSame(all[index], header))
+                return index + 1;
+        }
+
+        return 0;
+    }
+
+    private static int CountRepeats(ReadOnlySpan<MessageHeader?> headers, MessageHeader header)
+    {
+        var count = 0;
+        while (count < headers.Length && IsSame(headers[count], header))
+            count++;
+        return count;
+    }
+
+    private static bool IsSame(MessageHeader? header, MessageHeader other) =>
+        header == other
+        || (header is not null
+            && header.Kind == other.Kind
+            && header.Type == other.Type
+            && header.ContentType == other.ContentType
+            && header.Key == other.Key
+            && header.ExcludedConnections.AsSpan().SequenceEqual(other.ExcludedConnections.AsSpan())
+            && AreSame(header.Properties.AsSpan(), other.Properties.AsSpan()));
+
+    private static bool AreSame(ReadOnlySpan<KeyValuePair<string, string>> properties, ReadOnlySpan<KeyValuePair<string, string>> others)
+    {
+        if (properties.Length != others.Length)
+            return false;
+        for (var index = 0; index < properties.Length; index++)
+        {
+            if (properties[index].Key != others[index].Key || properties[index].Value != others[index].Value)
+                return false;
+        }
+
+        return true;
+    }
+
+    private int WriteHeader(Span<byte> target, int position, MessageHeader header, int repeats)
+    {
+        var flags = FlagsOf(header, repeats);
+        target[position++] = flags;
+        if ((flags & FrameFormat.MoreThanKind) != 0)
+            _headers.Add(header);
+        if (!header.ExcludedConnections.IsDefaultOrEmpty)
+            position = WriteExcluded(target, position, header.ExcludedConnections);
+        if (header.Key is not null)
+            position = VarintWriter.WriteText(target, position, header.Key);
+        if (header.ContentType is not null)
+            position = WriteSharedText(target, position, header.ContentType);
+        if (header.Type is not null)
+            position = WriteSharedText(target, position, header.Type);
+        if (!header.Properties.IsDefaultOrEmpty)
+            position = WriteProperties(target, position, header.Properties);
+        return repeats > 0 ? VarintWriter.Write(target, position, (uint)repeats) : position;
+    }
+
+    private static byte FlagsOf(MessageHeader header, int repeats) => (byte)(
+        (int)header.Kind
+        | (header.ExcludedConnections.IsDefaultOrEmpty ? 0 : FrameFormat.ExcludedFlag)
+        | (header.Key is null ? 0 : FrameFormat.KeyFlag)
+        | (header.ContentType is null ? 0 : FrameFormat.ContentTypeFlag)
+        | (header.Type is null ? 0 : FrameFormat.TypeFlag)
+        | (header.Properties.IsDefaultOrEmpty ? 0 : FrameFormat.PropertiesFlag)
+        | (repeats == 0 ? 0 : FrameFormat.RepeatedFlag));
 
     // Only connections can be excluded, so another handle in the list excludes nothing and is left out.
     private static int WriteExcluded(Span<byte> target, int position, ImmutableArray<OutputHandle> excluded)
@@ -73,15 +139,197 @@ internal static class HeaderWriter
         return position;
     }
 
-    private static int WriteProperties(Span<byte> target, int position, ImmutableArray<KeyValuePair<string, string>> properties)
+    private int WriteProperties(Span<byte> target, int position, ImmutableArray<KeyValuePair<string, string>> properties)
     {
         position = VarintWriter.Write(target, position, (uint)properties.Length);
         foreach (var (name, value) in properties)
         {
-            position = VarintWriter.WriteText(target, position, name);
+            position = WriteSharedText(target, position, name);
             position = VarintWriter.WriteText(target, position, value);
         }
 
         return position;
+    }
+
+    private int WriteSharedText(Span<byte> target, int position, string text)
+    {
+        var number = _texts.Find(text);
+        if (number == 0)
+            number = _texts.All.IndexOf(text) + 1;
+        position = VarintWriter.Write(target, position, (uint)number);
+        if (number > 0)
+            return position;
+        if (text.Length <= FrameFormat.MaxSharedTextLength)
+            _texts.Add(text);
+        return VarintWriter.WriteText(target, position, text);
+    }
+}
+
+/// <summary>Reads the headers of one frame's batches. Headers that only say a kind, repeated headers and shared texts are shared objects; they cost memory once.</summary>
+internal ref struct HeaderReader(byte version)
+{
+    // An object's or array's own bytes, generously.
+    private const int ObjectBytes = 64;
+    private const int HandleBytes = 16;
+    private const int PropertyBytes = 16;
+
+    private static readonly MessageHeader Plain = new();
+
+    private readonly byte _unknownFlags = version == FrameFormat.FirstVersion ? unchecked((byte)~FrameFormat.FirstVersionHeaderFlags) : (byte)0;
+    private readonly bool _shares = version > FrameFormat.FirstVersion;
+    private NumberedValues<string> _texts = new(FrameFormat.MaxSharedTexts);
+    private NumberedValues<MessageHeader> _headers = new(FrameFormat.MaxSharedHeaders);
+
+    /// <summary>Fills in the headers of the messages that have one; the others must be null before.</summary>
+    public void ReadAll(ref FrameCursor cursor, Span<MessageHeader?> headers)
+    {
+        var left = (int)cursor.ReadNumber(1, headers.Length, "count of headers");
+        var next = 0L;
+        while (left > 0)
+        {
+            next += cursor.ReadNumber(0, headers.Length - 1, "place of a header");
+            if (next >= headers.Length)
+                FrameCursor.Refuse("A header in the frame belongs to no message.");
+            var header = Read(ref cursor, out var isRepeated);
+            var count = isRepeated ? 1 + (int)cursor.ReadNumber(1, headers.Length - 1, "count of same headers") : 1;
+            if (count > left || count > headers.Length - next)
+                FrameCursor.Refuse("A repeated header in the frame belongs to no message.");
+            headers.Slice((int)next, count).Fill(header);
+            next += count;
+            left -= count;
+        }
+    }
+
+    public void Dispose()
+    {
+        _texts.Dispose();
+        _headers.Dispose();
+    }
+
+    private MessageHeader Read(ref FrameCursor cursor, out bool isRepeated)
+    {
+        var flags = cursor.ReadByte();
+        if (_shares && (flags & FrameFormat.KindMask) == FrameFormat.SharedHeader)
+        {
+            isRepeated = false;
+            return GetShared(flags >> 2);
+        }
+
+        var kind = (MessageKind)(flags & FrameFormat.KindMask);
+        if ((flags & _unknownFlags) != 0 || kind > MessageKind.Control)
+            FrameCursor.Refuse("A header in the frame has a flag or a kind that its version does not know.");
+        isRepeated = Has(flags, FrameFormat.RepeatedFlag);
+        if ((flags & FrameFormat.MoreThanKind) == 0)
+            return kind == MessageKind.Output ? Plain : kind == MessageKind.Prompt ? MessageHeader.Prompt : MessageHeader.Control;
+
+        cursor.Spend(ObjectBytes);
+        // The order of the members is the order on the wire: initialisers run as written.
+        var header = new MessageHeader
+        {
+            Kind = kind,
+            ExcludedConnections = Has(flags, FrameFormat.ExcludedFlag) ? ReadExcluded(ref cursor) : [],
+            Key = Has(flags, FrameFormat.KeyFlag) ? cursor.ReadText() : null,
+            ContentType = Has(flags, FrameFormat.ContentTypeFlag) ? ReadSharedText(ref cursor) : null,
+            Type = Has(flags, FrameFormat.TypeFlag) ? ReadSharedText(ref cursor) : null,
+            Properties = Has(flags, FrameFormat.PropertiesFlag) ? ReadProperties(ref cursor) : [],
+        };
+        if (_shares)
+            Share(ref cursor, header);
+        return header;
+    }
+
+    private readonly MessageHeader GetShared(int number)
+    {
+        if (number < 1 || number > _headers.Count)
+            FrameCursor.Refuse("A message in the frame has a shared header that the frame does not hold.");
+        return _headers[number];
+    }
+
+    private void Share(ref FrameCursor cursor, MessageHeader header)
+    {
+        if (_headers.Count == 0)
+            cursor.SpendRented(FrameFormat.MaxSharedHeaders, nint.Size);
+        _headers.Add(header);
+    }
+
+    private static bool Has(byte flags, byte flag) => (flags & flag) != 0;
+
+    private static ImmutableArray<OutputHandle> ReadExcluded(ref FrameCursor cursor)
+    {
+        var count = cursor.ReadCount(leastBytesEach: 1, "excluded connections");
+        cursor.Spend(ObjectBytes + ((long)HandleBytes * count));
+        var excluded = ImmutableArray.CreateBuilder<OutputHandle>(count);
+        for (var index = 0; index < count; index++)
+            excluded.Add(OutputHandle.Connection(cursor.ReadNumber(1, long.MaxValue, "excluded connection")));
+        return excluded.MoveToImmutable();
+    }
+
+    private ImmutableArray<KeyValuePair<string, string>> ReadProperties(ref FrameCursor cursor)
+    {
+        var count = cursor.ReadCount(leastBytesEach: 2, "properties");
+        cursor.Spend(ObjectBytes + ((long)PropertyBytes * count));
+        var properties = ImmutableArray.CreateBuilder<KeyValuePair<string, string>>(count);
+        for (var index = 0; index < count; index++)
+            properties.Add(new KeyValuePair<string, string>(ReadSharedText(ref cursor), cursor.ReadText()));
+        return properties.MoveToImmutable();
+    }
+
+    private string ReadSharedText(ref FrameCursor cursor)
+    {
+        if (!_shares)
+            return cursor.ReadText();
+        var number = (int)cursor.ReadNumber(0, _texts.Count, "number of a shared text");
+        if (number > 0)
+            return _texts[number];
+        var text = cursor.ReadText();
+        if (text.Length > FrameFormat.MaxSharedTextLength)
+            return text;
+        if (_texts.Count == 0)
+            cursor.SpendRented(FrameFormat.MaxSharedTexts, nint.Size);
+        _texts.Add(text);
+        return text;
+    }
+}
+
+/// <summary>What the frame that is being written or read refers to by numbers, from 1. It rents memory for the first.</summary>
+internal ref struct NumberedValues<T>(int maxCount)
+    where T : class
+{
+    private T[]? _values;
+
+    public int Count { get; private set; }
+
+    public readonly T this[int number] => _values![number - 1];
+
+    public readonly ReadOnlySpan<T> All => _values.AsSpan(0, Count);
+
+    /// <summary>The number of this object, or 0 when it has none.</summary>
+    public readonly int Find(T value)
+    {
+        var all = All;
+        for (var index = 0; index < all.Length; index++)
+        {
+            if (ReferenceEquals(all[index], value))
+                return index + 1;
+        }
+
+        return 0;
+    }
+
+    /// <summary>Gives the value the next number, unless all are given.</summary>
+    public void Add(T value)
+    {
+        if (Count == maxCount)
+            return;
+        _values ??= ArrayPool<T>.Shared.Rent(maxCount);
+        _values[Count++] = value;
+    }
+
+    public void Dispose()
+    {
+        if (_values is not null)
+            ArrayPool<T>.Shared.Return(_values, clearArray: true);
+        _values = null;
+        Count = 0;
     }
 }

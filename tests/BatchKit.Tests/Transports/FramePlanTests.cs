@@ -59,6 +59,70 @@ public sealed class FramePlanTests
     }
 
     [Fact]
+    public void A_send_that_measures_exactly_the_limit_is_one_frame_and_one_byte_more_is_two()
+    {
+        MessageBatch[] batches = [To(1, 1), To(1, 2)];
+        var both = 2 * FrameWriter.Measure([batches[0]]);
+
+        Assert.Equal([[1, 2]], FramePlan.Make(batches, both, destinationNode: null).Select(Numbers));
+        Assert.Equal([[1], [2]], FramePlan.Make(batches, both - 1, destinationNode: null).Select(Numbers));
+    }
+
+    [Fact]
+    public void A_nodes_frame_that_measures_exactly_the_limit_is_full()
+    {
+        MessageBatch[] batches = [To(1, 1), To(2, 2), To(1, 3), To(1, 4)];
+        var both = 2 * FrameWriter.Measure([batches[0]]);
+
+        Assert.Equal([[1, 3], [2], [4]], FramePlan.Make(batches, both, destinationNode: null).Select(Numbers));
+        Assert.Equal([[1], [2], [3], [4]], FramePlan.Make(batches, both - 1, destinationNode: null).Select(Numbers));
+    }
+
+    [Fact]
+    public void A_batch_above_the_limit_has_a_frame_of_its_own()
+    {
+        MessageBatch[] batches = [To(1, 1), Some.Batch(Some.Connection(1), _producer, 2, new string('x', 500)), To(1, 3)];
+
+        var frames = FramePlan.Make(batches, maxFrameBytes: 300, destinationNode: null);
+
+        Assert.Equal([[1], [2], [3]], frames.Select(Numbers));
+    }
+
+    [Fact]
+    public void A_send_with_another_producer_at_its_end_is_not_one_frame()
+    {
+        var other = Some.Producer();
+        MessageBatch[] batches = [To(1, 1), To(1, 2), Some.Batch(Some.Connection(1), other, 1, "x"), To(1, 3)];
+
+        var frames = FramePlan.Make(batches, NoLimit, destinationNode: null);
+
+        Assert.Equal([[1, 2], [1], [3]], frames.Select(Numbers));
+        Assert.Equal([_producer, other, _producer], frames.Select(frame => frame.Batches[0].Producer));
+    }
+
+    [Theory]
+    [InlineData(true, 1)]
+    [InlineData(false, 2)]
+    public void A_send_for_a_connection_and_a_group_is_one_frame_only_when_both_go_to_one_node(bool hasDestinationNode, int frames)
+    {
+        var planned = FramePlan.Make(new[] { To(1, 1), ToAll(2) }, NoLimit, hasDestinationNode ? 1 : null);
+
+        Assert.Equal(frames, planned.Count);
+    }
+
+    [Fact]
+    public void No_frames_are_planned_for_no_batches() => Assert.Empty(FramePlan.Make(default, NoLimit, destinationNode: null));
+
+    [Fact]
+    public void Many_messages_that_share_a_header_fit_the_frame_that_they_take()
+    {
+        var header = new MessageHeader { Type = new string('T', 200), ContentType = "application/json" };
+        var batch = MessageBatch.Create(Some.Connection(1), _producer, 1, [.. Enumerable.Repeat(Some.Message("8 bytes.", header), 1000)]);
+
+        Assert.InRange(FrameWriter.Measure([batch]), Some.Frame(batch).Length, 13_000);
+    }
+
+    [Fact]
     public void An_acknowledged_frame_and_a_refused_one_are_reported_at_the_places_of_their_batches()
     {
         var report = Report([To(1, 1), To(2, 2), To(1, 3)], new FrameResult(FrameOutcome.Acknowledged), new FrameResult(FrameOutcome.Refused, "Gone."));

@@ -77,8 +77,88 @@ public sealed class FrameTests
         Assert.InRange(frame.Length, 13_000, 13_040);
     }
 
+    [Fact]
+    public void A_thousand_messages_of_one_type_carry_its_name_once()
+    {
+        var frame = Some.Frame(MessageBatch.Create(OutputHandle.Connection(5), new ProducerId(1, 2, 3), 1,
+            [.. Enumerable.Range(0, 1000).Select(_ => Some.Message("8 bytes.", new MessageHeader { Type = "Said", ContentType = "application/json" }))]));
+
+        // 9,019 for plain messages with a count of headers and a place; the flags, both texts and the count of repeats are the rest.
+        Assert.Equal(9025 + 1 + 18 + 6 + 2, frame.Length);
+    }
+
+    [Fact]
+    public void A_thousand_messages_of_several_types_cost_two_bytes_each_beside_the_plain_frame()
+    {
+        BatchMessage[] messages = [.. Enumerable.Range(0, 1000).Select(message => Some.Message("8 bytes.", Typed($"type {message % 50}")))];
+
+        var frame = Some.Frame(MessageBatch.Create(Some.Connection(), Producer, 1, messages));
+
+        Assert.InRange(frame.Length, 11_000, 12_000);
+    }
+
+    [Fact]
+    public void More_texts_and_headers_than_have_numbers_come_back_all_the_same()
+    {
+        MessageHeader[] headers =
+        [
+            .. Enumerable.Range(0, 400).Select(message => Typed($"type {message % 200}")),
+            .. Enumerable.Range(0, 10).Select(message => Typed(new string('T', 250 + message))),
+            .. Enumerable.Range(0, 10).Select(message => Typed(new string('T', 250 + message))),
+        ];
+
+        using var received = FrameReader.Read(Some.Frame(MessageBatch.Create(Some.Connection(), Producer, 1, Array.ConvertAll(headers, header => Some.Message("x", header)))));
+
+        Assert.Equal(headers.Select(header => header.Type), received.Batches.Span[0].Headers.ToArray().Select(header => header!.Type));
+    }
+
+    [Fact]
+    public void Shared_texts_and_headers_are_shared_objects_over_all_batches_of_a_frame()
+    {
+        var withKey = new MessageHeader { Type = "Said", Key = "k" };
+        var frame = Some.Frame(
+            MessageBatch.Create(Some.Connection(), Producer, 1, Some.Message("a", Typed("Said")), Some.Message("b", withKey), Some.Message("c", Typed("Said"))),
+            MessageBatch.Create(Some.Connection(), Producer, 2, Some.Message("d", Typed("Said")), Some.Message("e", Typed("Said"))));
+
+        using var received = FrameReader.Read(frame);
+
+        var first = received.Batches.Span[0].Headers.ToArray();
+        var second = received.Batches.Span[1].Headers.ToArray();
+        Assert.All([first[2], second[0], second[1]], header => Assert.Same(first[0], header));
+        Assert.Same(first[0]!.Type, first[1]!.Type);
+    }
+
+    [Fact]
+    public void Each_header_object_that_is_read_counts_against_the_limit_and_a_shared_one_counts_once()
+    {
+        var limits = new FrameLimits { MaxDecodedBytes = 50_000 };
+        var shared = Some.Frame(MessageBatch.Create(Some.Connection(), Producer, 1, [.. Enumerable.Range(0, 1000).Select(_ => Some.Message("x", Typed("Said")))]));
+        var own = Some.Frame(MessageBatch.Create(Some.Connection(), Producer, 1,
+            [.. Enumerable.Range(0, 1000).Select(message => Some.Message("x", new MessageHeader { ExcludedConnections = [OutputHandle.Connection(1 + message)] }))]));
+
+        FrameReader.Read(shared, limits).Dispose();
+        var refusal = Assert.Throws<FrameFormatException>(() => FrameReader.Read(own, limits));
+
+        Assert.Contains(nameof(FrameLimits.MaxDecodedBytes), refusal.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public void A_frame_of_version_1_is_read()
+    {
+        byte[] frame = [.. "BKF"u8, 1, 7, 0, 0, 0, 0, 0, 0, 0, 0, 3, 1, .. Convert.FromHexString("020105020101000101380 16B026162 01016E 017641".Replace(" ", "", StringComparison.Ordinal))];
+
+        using var received = FrameReader.Read(frame);
+
+        var batch = received.Batches.Span[0];
+        Assert.Equal((new ProducerId(7, 0, 3), 1L, OutputHandle.Connection(5)), (received.Producer, batch.Number, batch.Handle));
+        Assert.Equal(["A", ""], Texts(batch));
+        Assert.Null(batch.Headers[0]);
+        Assert.Equivalent(new MessageHeader { Key = "k", ContentType = "ab", Properties = [new("n", "v")] }, batch.Headers[1], strict: true);
+    }
+
     [Theory]
-    [InlineData(2)]
+    [InlineData(0)]
+    [InlineData(3)]
     [InlineData(255)]
     public void An_unknown_version_is_refused_by_name(byte version)
     {
@@ -87,7 +167,7 @@ public sealed class FrameTests
 
         var exception = Assert.Throws<FrameFormatException>(() => FrameReader.Read(frame));
 
-        Assert.Equal($"The frame has version {version}; this reader knows version 1.", exception.Message);
+        Assert.Equal($"The frame has version {version}; this reader knows versions 1 to 2.", exception.Message);
     }
 
     [Fact]
@@ -166,6 +246,8 @@ public sealed class FrameTests
             }
         }
     }
+
+    private static MessageHeader Typed(string type) => new() { Type = type, ContentType = "application/json" };
 
     private static string[] Texts(MessageBatch batch) =>
         [.. Enumerable.Range(0, batch.Count).Select(index => System.Text.Encoding.UTF8.GetString(batch[index].Payload.Span))];

@@ -53,9 +53,11 @@ public sealed class MalformedFrameTests(ITestOutputHelper output)
     [InlineData("01", "02 02 05 01 01 01 FF FF FF FF 0F 41")]
     [InlineData("01", "02 02 05 01 01 01 01 00 04 FF FF FF FF 07 41")]
     [InlineData("01", "02 02 05 01 01 01 01 00 20 FF FF FF FF 07 41")]
+    [InlineData("01", "02 02 05 01 01 01 01 00 10 00 FF FF FF FF 07 41")]
+    [InlineData("01", "02 02 05 01 01 01 01 00 20 FF FF 03 00 41")]
     public void A_length_that_the_frame_cannot_hold_is_refused_before_anything_is_allocated_for_it(string batches, string batch)
     {
-        byte[] frame = [.. "BKF"u8, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, .. Hex(batches), .. Hex(batch)];
+        byte[] frame = [.. "BKF"u8, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, .. Hex(batches), .. Hex(batch)];
         Assert.Throws<FrameFormatException>(() => FrameReader.Read(frame));
 
         var before = GC.GetAllocatedBytesForCurrentThread();
@@ -76,13 +78,40 @@ public sealed class MalformedFrameTests(ITestOutputHelper output)
     [InlineData("an unknown kind", "02 01 05 01 01 01 01 00 03 41")]
     [InlineData("more headers than messages", "02 01 05 01 01 01 02 00 01 00 01 41")]
     [InlineData("a header behind the last message", "02 01 05 02 01 01 00 01 02 01 41")]
-    public void What_a_frame_may_not_say_is_refused(string what, string batch)
+    public void What_a_frame_may_not_say_is_refused_in_each_version(string what, string batch)
     {
-        byte[] frame = [.. "BKF"u8, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, .. Hex(batch)];
+        foreach (var version in (byte[])[1, 2])
+            Assert.True(Refusal(version, batch) is FrameFormatException, $"{what} in version {version}");
+    }
 
-        var refusal = Record.Exception(() => FrameReader.Read(frame));
+    [Theory]
+    [InlineData("a number of no shared text", "02 01 05 01 01 01 01 00 10 01 41")]
+    [InlineData("a number above the shared texts", "02 01 05 01 01 01 01 00 50 00 01 61 02 41")]
+    [InlineData("a number of no shared header", "02 01 05 01 01 01 01 00 07 41")]
+    [InlineData("a shared header without a number", "02 01 05 02 01 01 00 02 00 10 00 01 61 00 03 41")]
+    [InlineData("a number above the shared headers", "02 01 05 02 01 01 00 02 00 10 00 01 61 00 0B 41")]
+    [InlineData("a number of a header that only says a kind", "02 01 05 02 01 01 00 02 00 01 00 07 41")]
+    [InlineData("a header that is repeated no times", "02 01 05 02 01 01 00 02 00 81 00 41")]
+    [InlineData("a header that is repeated behind the last message", "02 01 05 02 01 01 00 02 00 81 02 41")]
+    [InlineData("a header that is repeated more often than there are headers", "02 01 05 03 01 01 00 00 02 00 81 02 41")]
+    [InlineData("a header that is repeated very often", "02 01 05 02 01 01 00 02 00 81 FF FF FF FF 0F 41")]
+    public void What_version_2_may_not_say_is_refused(string what, string batch) => Assert.True(Refusal(2, batch) is FrameFormatException, what);
 
-        Assert.True(refusal is FrameFormatException, $"{what}: {refusal?.GetType().Name ?? "read"}");
+    [Theory]
+    [InlineData("a repeated header", "02 01 05 02 01 01 00 02 00 81 01 41")]
+    [InlineData("a shared header", "02 01 05 02 01 01 00 02 00 10 00 01 61 00 07 41")]
+    [InlineData("a shared text", "02 01 05 02 01 01 00 02 00 10 00 01 61 00 11 01 41")]
+    [InlineData("a type", "02 01 05 01 01 01 01 00 40 00 01 61 41")]
+    public void What_is_new_in_version_2_is_refused_in_version_1(string what, string batch)
+    {
+        Assert.True(Refusal(2, batch) is null, what);
+        Assert.True(Refusal(1, batch) is FrameFormatException, what);
+    }
+
+    private static Exception? Refusal(byte version, string batch)
+    {
+        byte[] frame = [.. "BKF"u8, version, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, .. Hex(batch)];
+        return Record.Exception(() => FrameReader.Read(frame));
     }
 
     private static byte[] Hex(string text) => Convert.FromHexString(text.Replace(" ", "", StringComparison.Ordinal));

@@ -8,6 +8,9 @@ namespace BatchKit.Tests.Transports;
 /// <summary>Generators of what a frame may hold.</summary>
 internal static class SomeBatches
 {
+    // The same objects again and again, as an application keeps them.
+    private static readonly MessageHeader?[] KeptHeaders = [new() { Type = "Said", ContentType = "text/plain" }, new() { Type = "Moved" }, new() { Key = "kept" }];
+
     /// <summary>One to six batches of one producer, with numbers that rise by any step.</summary>
     public static Gen<MessageBatch[]> OfOneProducer { get; } =
         from node in Gen.Choose(0, OutputHandle.MaxNode)
@@ -32,13 +35,24 @@ internal static class SomeBatches
     private static Gen<MessageHeader?> Headers => Gen.Frequency(
         (6, Gen.Constant((MessageHeader?)null)),
         (1, Gen.Elements<MessageHeader?>(MessageHeader.Prompt, MessageHeader.Control)),
-        (2, FullHeaders));
+        (2, FullHeaders),
+        (2, TypedHeaders),
+        (2, Gen.Elements(KeptHeaders)));
+
+    // Few values, so that texts and whole headers come again, beside each other and apart.
+    private static Gen<MessageHeader?> TypedHeaders =>
+        from kind in Gen.Elements(MessageKind.Output, MessageKind.Prompt)
+        from type in Gen.Elements(null, "Moved", "Said", new string('T', 255), new string('T', 256), "")
+        from contentType in Gen.Elements(null, "application/json", "Moved")
+        from name in Gen.Elements(null, "Moved", "trace")
+        select new MessageHeader { Kind = kind, Type = type, ContentType = contentType, Properties = name is null ? [] : [new(name, "Said")] };
 
     private static Gen<MessageHeader?> FullHeaders =>
         from kind in Gen.Elements(MessageKind.Output, MessageKind.Prompt, MessageKind.Control)
         from excluded in Connections.ArrayOf()
         from key in OptionalTexts
         from contentType in OptionalTexts
+        from type in OptionalTexts
         from names in Texts.ArrayOf()
         select new MessageHeader
         {
@@ -46,6 +60,7 @@ internal static class SomeBatches
             ExcludedConnections = [.. excluded],
             Key = key,
             ContentType = contentType,
+            Type = type,
             Properties = [.. names.Select(name => new KeyValuePair<string, string>(name, name + "'s value"))],
         };
 

@@ -1,0 +1,59 @@
+using BatchKit;
+using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Options;
+
+namespace Microsoft.Extensions.DependencyInjection;
+
+/// <summary>Sends a buffer's output over a broker that has no adapter, and receives from there.</summary>
+public static class FrameBuilderExtensions
+{
+    /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output for other nodes leaves as frames, which your delegate publishes.</summary>
+    /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
+    /// <param name="publish">Finds the delegate when the buffer is made; see <see cref="FrameTransport(Func{OutgoingFrame, CancellationToken, ValueTask}, FrameTransportOptions)"/>.</param>
+    /// <param name="configure">Changes the settings.</param>
+    /// <param name="partitions">The number of partitions; see <see cref="OutputRoute"/>.</param>
+    public static BatchKitBuilder UseFrameTransport(
+        this BatchKitBuilder builder,
+        Func<IServiceProvider, Func<OutgoingFrame, CancellationToken, ValueTask>> publish,
+        Action<FrameTransportOptions>? configure = null,
+        int partitions = 1)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        ArgumentNullException.ThrowIfNull(publish);
+        builder.Services.AddKeyedSingleton(builder.Name, (services, _) =>
+        {
+            var options = new FrameTransportOptions();
+            configure?.Invoke(options);
+            return new FrameTransport(publish(services), options);
+        });
+        return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<FrameTransport>(builder.Name), partitions);
+    }
+
+    /// <summary>Registers a <see cref="FrameReceiver"/> for this node (<see cref="OutputBufferOptions.Node"/>), as a singleton keyed by the buffer's name, and unkeyed for the unnamed buffer.</summary>
+    /// <remarks>Your hosted service takes the frames off the broker and hands them to the receiver.</remarks>
+    /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
+    /// <param name="next">Finds the transport that gets the batches: the one to this node's connections, or your own.</param>
+    /// <param name="configure">Changes the receiver's settings.</param>
+    public static BatchKitBuilder AddFrameReceiver(
+        this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, Action<BatchReceiverOptions>? configure = null)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        ArgumentNullException.ThrowIfNull(next);
+        builder.Services.AddKeyedSingleton(builder.Name, (services, _) =>
+        {
+            // A group's output has taken the local route already where there is one.
+            var options = new BatchReceiverOptions
+            {
+                Node = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node,
+                DropOwnGroups = builder.HasRoute(LocalFirstRouter.LocalRoute),
+            };
+            configure?.Invoke(options);
+            var receiver = new BatchReceiver(next(services), options, services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>());
+            return new FrameReceiver(receiver, services.GetService<ILogger<FrameReceiver>>());
+        });
+        if (builder.Name.Length == 0)
+            builder.Services.AddSingleton(services => services.GetRequiredKeyedService<FrameReceiver>(builder.Name));
+        return builder;
+    }
+}

@@ -1,0 +1,200 @@
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
+
+namespace BatchKit.Transports;
+
+/// <summary>Sends batches as frames over any broker: your delegate publishes a frame, and the transport plans, encodes and reports.</summary>
+/// <remarks>
+/// <para>Frames that share a receiver are published one after another, in order; frames for different nodes are published side by side. When a publish
+/// fails, no later frame of the same send for a receiver of that frame is published, so nothing overtakes it; dispatch sends both again.</para>
+/// <para>A send completes when its last publish has completed, also after its token was cancelled: pass the token on to your client. A route with several
+/// partitions has several sends under way, and the delegate is then called from several threads.</para>
+/// </remarks>
+public sealed class FrameTransport : IBatchTransport, IDisposable
+{
+    // What a frame has beside one message for a handle with a short name.
+    private const int FrameOverheadBytes = 1024;
+
+    private readonly Func<OutgoingFrame, CancellationToken, ValueTask> _publish;
+    private readonly string _busName;
+    private readonly int _maxFrameBytes;
+    private readonly int? _destinationNode;
+    private volatile bool _isDisposed;
+
+    /// <summary>Creates a transport.</summary>
+    /// <param name="publish">
+    /// Publishes one frame. Completing its task means that the broker has the frame. When it throws <see cref="FrameRefusedException"/>, the frame's
+    /// batches have failed for good; after any other exception they are sent again, although the frame may have arrived.
+    /// </param>
+    /// <param name="options">The settings, read once; the defaults when null.</param>
+    /// <exception cref="ArgumentOutOfRangeException">A setting is outside its range.</exception>
+    public FrameTransport(Func<OutgoingFrame, CancellationToken, ValueTask> publish, FrameTransportOptions? options = null)
+    {
+        ArgumentNullException.ThrowIfNull(publish);
+        options ??= new FrameTransportOptions();
+        if (options.MaxFrameBytes < FrameTransportOptions.LeastMaxFrameBytes)
+            throw new ArgumentOutOfRangeException(nameof(options), options.MaxFrameBytes, $"{nameof(options.MaxFrameBytes)} must be at least {FrameTransportOptions.LeastMaxFrameBytes}.");
+        if (options.DestinationNode is < 0 or > OutputHandle.MaxNode)
+            throw new ArgumentOutOfRangeException(nameof(options), options.DestinationNode, $"{nameof(options.DestinationNode)} must be from 0 to {OutputHandle.MaxNode}.");
+        _publish = publish;
+        _busName = options.BusName;
+        _maxFrameBytes = options.MaxFrameBytes;
+        _destinationNode = options.DestinationNode;
+        SendsWithoutBlocking = options.PublishesWithoutBlocking;
+    }
+
+    /// <inheritdoc/>
+    public bool SendsWithoutBlocking { get; }
+
+    /// <inheritdoc/>
+    public int MaxMessageBytes => _maxFrameBytes - FrameOverheadBytes;
+
+    /// <summary>Publishes the batches, and completes when the broker has all frames.</summary>
+    /// <inheritdoc cref="IBatchTransport.SendAsync"/>
+    /// <exception cref="IOException">Nothing was acknowledged and nothing is refused; all batches may be sent again.</exception>
+    /// <exception cref="ObjectDisposedException">The transport is disposed.</exception>
+    public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    {
+        ObjectDisposedException.ThrowIf(_isDisposed, this);
+        cancellationToken.ThrowIfCancellationRequested();
+        var frames = FramePlan.Make(batches, _maxFrameBytes, _destinationNode);
+        var results = new FrameResult[frames.Count];
+        for (var first = 0; first < frames.Count;)
+        {
+            var publishes = new List<Task<FrameResult>>();
+            do
+            {
+                var index = first + publishes.Count;
+                publishes.Add(IsBehindFailure(frames, results, index, first)
+                    ? Task.FromResult(new FrameResult(FrameOutcome.NotTaken, $"A frame for {frames[index].Destination} waits behind one that failed."))
+                    : PublishAsync(frames[index], cancellationToken));
+            }
+            while (first + publishes.Count < frames.Count && !SharesReceiver(frames, first, first + publishes.Count));
+
+            (await Task.WhenAll(publishes).ConfigureAwait(false)).CopyTo(results, first);
+            first += publishes.Count;
+        }
+
+        if (Array.TrueForAll(results, static result => result.Outcome == FrameOutcome.Acknowledged))
+            return;
+        cancellationToken.ThrowIfCancellationRequested();
+        throw FrameReport.ToException(_busName, frames, results, batches.Length);
+    }
+
+    /// <summary>Later sends throw; a send under way goes on.</summary>
+    public void Dispose() => _isDisposed = true;
+
+    // Whether a frame has to wait for one of those that are published before it.
+    private static bool SharesReceiver(IReadOnlyList<PlannedFrame> frames, int first, int index)
+    {
+        for (var earlier = first; earlier < index; earlier++)
+        {
+            if (frames[earlier].Destination.Shares(frames[index].Destination))
+                return true;
+        }
+
+        return false;
+    }
+
+    private static bool IsBehindFailure(IReadOnlyList<PlannedFrame> frames, FrameResult[] results, int index, int finished)
+    {
+        for (var earlier = 0; earlier < finished; earlier++)
+        {
+            if (results[earlier].Outcome is FrameOutcome.NotTaken or FrameOutcome.Unknown && frames[earlier].Destination.Shares(frames[index].Destination))
+                return true;
+        }
+
+        return false;
+    }
+
+    private async Task<FrameResult> PublishAsync(PlannedFrame frame, CancellationToken cancellationToken)
+    {
+        using var encoded = PooledFrame.Encode(frame.Batches);
+        if (encoded.Bytes.Length > _maxFrameBytes)
+            return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} does not fit {nameof(FrameTransportOptions.MaxFrameBytes)} ({_maxFrameBytes}).");
+        try
+        {
+            await _publish(new OutgoingFrame(frame.Destination, encoded.Bytes), cancellationToken).ConfigureAwait(false);
+            return new FrameResult(FrameOutcome.Acknowledged);
+        }
+        catch (FrameRefusedException exception)
+        {
+            return new FrameResult(FrameOutcome.Refused, exception.Message, exception);
+        }
+        catch (Exception exception)
+        {
+            // Whatever it is, the broker may have the frame; the send reports it.
+            return new FrameResult(FrameOutcome.Unknown, exception.Message, exception);
+        }
+    }
+}
+
+/// <summary>A frame to publish.</summary>
+/// <param name="Destination">The receivers that must get it: of one node, or of all.</param>
+/// <param name="Bytes">The frame, valid until the task that publishes it has ended. Copy bytes that you need after that.</param>
+public readonly record struct OutgoingFrame(FrameDestination Destination, ReadOnlyMemory<byte> Bytes);
+
+/// <summary>The broker will never take a frame: its node is gone, or the broker's limit is too small. The frame's batches have failed and are not sent again.</summary>
+/// <param name="message">Why, in a human-readable sentence.</param>
+/// <param name="innerException">The cause, where there is one.</param>
+public sealed class FrameRefusedException(string message, Exception? innerException = null) : Exception(message, innerException);
+
+/// <summary>The settings of a <see cref="FrameTransport"/>, read when it is created.</summary>
+public sealed class FrameTransportOptions
+{
+    internal const int LeastMaxFrameBytes = 4096;
+
+    /// <summary>What errors call the broker; <c>The bus</c> by default.</summary>
+    public string BusName { get; set; } = "The bus";
+
+    /// <summary>The most bytes in a frame; 1 MiB by default, at least 4,096. A batch that takes more is refused.</summary>
+    /// <remarks>Keep it at least twice <see cref="OutputBufferOptions.MaxBatchBytes"/>, and within what the broker takes as one message.</remarks>
+    public int MaxFrameBytes { get; set; } = 1024 * 1024;
+
+    /// <summary>The node that all output goes to, such as the game behind a gateway; none by default: a connection's output goes to its node, and a named handle's to all nodes.</summary>
+    public int? DestinationNode { get; set; }
+
+    /// <summary>Whether the delegate never blocks its caller for long, so that a send may begin on the thread of the write; false by default.</summary>
+    public bool PublishesWithoutBlocking { get; set; }
+}
+
+/// <summary>Receives frames from any broker: your code hands in each frame's bytes, and acknowledges it to the broker when the task has completed.</summary>
+/// <remarks>
+/// A frame that can never be read is counted, logged and dropped: its task completes, because a broker that is not acknowledged would deliver it for ever.
+/// To keep such frames, in a dead-letter queue for one, use <see cref="BatchReceiver"/>, which throws. Hand in the frames of one queue in their order, one at a time.
+/// </remarks>
+public sealed class FrameReceiver
+{
+    private readonly BatchReceiver _receiver;
+    private readonly ILogger _logger;
+
+    /// <summary>Creates a receiver.</summary>
+    /// <param name="receiver">Drops repeats, and hands batches to the next hop. It belongs to this receiver alone.</param>
+    /// <param name="logger">Gets a warning for each frame that is dropped.</param>
+    public FrameReceiver(BatchReceiver receiver, ILogger<FrameReceiver>? logger = null)
+    {
+        ArgumentNullException.ThrowIfNull(receiver);
+        _receiver = receiver;
+        _logger = new GuardedLogger(logger ?? NullLogger<FrameReceiver>.Instance);
+    }
+
+    /// <summary>Receives one frame. Completing means: acknowledge it to the broker.</summary>
+    /// <param name="frame">The frame; it must stay unchanged until the task has ended.</param>
+    /// <param name="cancellationToken">Ends the delivery. Do not acknowledge the frame then, so that the broker delivers it again.</param>
+    /// <exception cref="InvalidOperationException">Another frame is still being received.</exception>
+    /// <exception cref="OperationCanceledException">It was cancelled before the next hop had everything.</exception>
+    public async ValueTask ReceiveAsync(ReadOnlyMemory<byte> frame, CancellationToken cancellationToken)
+    {
+        try
+        {
+            await _receiver.ReceiveAsync(frame, cancellationToken).ConfigureAwait(false);
+        }
+        catch (FrameFormatException exception)
+        {
+            ReceiverLog.FrameDropped(_logger, frame.Length, exception);
+        }
+    }
+
+    /// <summary>The counters, at any time and from any thread. <see cref="BatchReceiverStatistics.MalformedFrames"/> counts the frames that were dropped.</summary>
+    public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
+}

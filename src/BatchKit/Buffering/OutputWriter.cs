@@ -123,10 +123,10 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
     {
         var isOwnLimit = maxMessageBytes == settings.Options.MaxMessageBytes;
         var limit = isOwnLimit ? nameof(OutputBufferOptions.MaxMessageBytes) : "the transport's MaxMessageBytes";
-        return new OutputOverflowException(limit, maxMessageBytes, $"A message of {bytes} bytes is larger than {limit} ({maxMessageBytes}).");
+        return new OutputOverflowException(limit, maxMessageBytes, $"A message of {bytes} bytes is larger than {limit} ({maxMessageBytes}).", isPermanent: true);
     }
 
     private OutputOverflowException NoRoom() => new(
         nameof(OutputBufferOptions.MaxBufferedBytes), settings.Budget.Capacity,
-        $"Output buffer '{bufferName}' has no room: {settings.Budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({settings.Budget.Capacity}) bytes are accepted and not yet settled.");
+        $"Output buffer '{bufferName}' has no room: {settings.Budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({settings.Budget.Capacity}) bytes are accepted and not yet settled.", isPermanent: false);
 }

@@ -44,7 +44,15 @@ public ref struct OutputInterpolatedStringHandler
         EnsureFree(literalLength + (formattedCount * GuessedBytesPerHole));
     }
 
-    internal readonly ReadOnlySpan<byte> Written => _bytes.AsSpan(0, _length);
+    internal readonly ReadOnlyMemory<byte> Written => _bytes.AsMemory(0, _length);
+
+    /// <summary>Encodes a text that is already formatted.</summary>
+    internal static OutputInterpolatedStringHandler Encode(ReadOnlySpan<char> text)
+    {
+        var encoded = new OutputInterpolatedStringHandler(text.Length, formattedCount: 0);
+        encoded.AppendFormatted(text);
+        return encoded;
+    }
 
     /// <summary>Called by the compiler.</summary>
     /// <param name="value">A fixed part.</param>

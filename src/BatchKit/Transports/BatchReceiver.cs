@@ -178,11 +178,11 @@ public sealed class BatchReceiver
 
     private void Settle(BatchSendException exception)
     {
-        var (acknowledged, refused) = _pending.Settle(exception.Outcomes);
+        var (acknowledged, refused) = _pending.Settle(exception);
         _delivered.Add(acknowledged);
         _refused.Add(refused);
-        if (refused.Batches > 0)
-            ReceiverLog.BatchesRefused(_logger, refused.Batches, refused.Messages, exception);
+        if (refused.Messages > 0)
+            ReceiverLog.MessagesRefused(_logger, refused.Messages, refused.Batches, exception);
         if (acknowledged.Batches > 0 || refused.Batches > 0)
             Recover();
     }

@@ -18,7 +18,7 @@ public readonly record struct BatchReceiverStatistics
     /// <summary>Batches that the next hop has.</summary>
     public long DeliveredBatches { get; init; }
 
-    /// <summary>Messages in those batches.</summary>
+    /// <summary>Messages in those batches, without those that it refused one by one.</summary>
     public long DeliveredMessages { get; init; }
 
     /// <summary>Batches dropped because their numbers were seen before.</summary>
@@ -36,7 +36,7 @@ public readonly record struct BatchReceiverStatistics
     /// <summary>Batches that the next hop refused for good; they are lost.</summary>
     public long RefusedBatches { get; init; }
 
-    /// <summary>Messages in those batches.</summary>
+    /// <summary>Messages in those batches, and single messages that the next hop refused while it took the rest of their batch.</summary>
     public long RefusedMessages { get; init; }
 
     /// <summary>Batches of frames that were abandoned because the receiver was cancelled; the broker still has them.</summary>

@@ -1,3 +1,5 @@
+using System.Collections.Immutable;
+
 namespace BatchKit.Transports;
 
 /// <summary>The next hop of a batch. Completing the send is the acknowledgement to the hop before.</summary>
@@ -15,8 +17,8 @@ public interface IBatchTransport
     /// </remarks>
     /// <param name="batches">At least one batch. Dispatch sends those of one producer, an outbox those of several; each producer's numbers rise.</param>
     /// <param name="cancellationToken">Cancelled when the send takes too long or the buffer's drain limit has passed.</param>
-    /// <exception cref="BatchSendException">Some batches were acknowledged, or some are refused for good. Any other exception means that none was
-    /// acknowledged and all may be sent again.</exception>
+    /// <exception cref="BatchSendException">Some batches were acknowledged, or some batches or messages are refused for good. Any other exception
+    /// means that none was acknowledged and all may be sent again.</exception>
     ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken);
 
     /// <summary>
@@ -27,4 +29,42 @@ public interface IBatchTransport
 
     /// <summary>The largest message, payload and header in bytes, that the next hop takes; no limit by default. Must not change.</summary>
     int MaxMessageBytes => int.MaxValue;
+}
+
+/// <summary>What became of one batch of a send that failed in part.</summary>
+public enum BatchOutcome
+{
+    /// <summary>Not acknowledged: it will be sent again, unchanged. It may have arrived.</summary>
+    Unacknowledged = 0,
+
+    /// <summary>The next hop has it.</summary>
+    Acknowledged = 1,
+
+    /// <summary>The next hop will never take it (a node that is gone, a bad topic): it has failed and is not sent again.</summary>
+    Refused = 2,
+}
+
+/// <summary>One message that the next hop will never take, in a batch whose other messages it has.</summary>
+/// <param name="Batch">The batch's index in the send, from 0.</param>
+/// <param name="Message">The message's index in that batch, from 0.</param>
+public readonly record struct MessageRefusal(int Batch, int Message);
+
+/// <summary>A send failed in part. It names the batches that were acknowledged, and the batches and single messages that are refused for good, so that a bad one never blocks its neighbours.</summary>
+/// <param name="outcomes">One for each batch of the send, in its order.</param>
+/// <param name="message">What happened, in a human-readable sentence.</param>
+/// <param name="innerException">The cause, where there is one.</param>
+/// <param name="refusedMessages">The messages of acknowledged batches that are refused; none by default.</param>
+public sealed class BatchSendException(
+    ImmutableArray<BatchOutcome> outcomes, string message, Exception? innerException = null, ImmutableArray<MessageRefusal> refusedMessages = default)
+    : Exception(message, innerException)
+{
+    /// <summary>One for each batch of the send, in its order. A missing one counts as <see cref="BatchOutcome.Unacknowledged"/>.</summary>
+    public ImmutableArray<BatchOutcome> Outcomes { get; } = outcomes.IsDefault ? [] : outcomes;
+
+    /// <summary>
+    /// The messages of acknowledged batches that the next hop will never take, in any order; empty by default. They count as failed and are not sent
+    /// again; the batch's other messages count as acknowledged.
+    /// </summary>
+    /// <remarks>An entry whose batch is not <see cref="BatchOutcome.Acknowledged"/>, or that names no message of the send, is ignored; a repeated entry counts once.</remarks>
+    public ImmutableArray<MessageRefusal> RefusedMessages { get; } = refusedMessages.IsDefault ? [] : refusedMessages;
 }

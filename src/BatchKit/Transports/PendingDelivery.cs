@@ -1,5 +1,3 @@
-using System.Collections.Immutable;
-
 namespace BatchKit.Transports;
 
 /// <summary>The batches of the frame under way that the next hop still has to take, in order.</summary>
@@ -21,11 +19,13 @@ internal sealed class PendingDelivery
         _batches[Count++] = batch;
     }
 
-    /// <summary>Takes out those with a final outcome, and says how many batches and messages had which.</summary>
-    public (BatchTally Acknowledged, BatchTally Refused) Settle(ImmutableArray<BatchOutcome> outcomes)
+    /// <summary>Takes out the batches with a final outcome. The tallies say what was acknowledged and what was refused; a refused message of an acknowledged batch counts as refused.</summary>
+    public (BatchTally Acknowledged, BatchTally Refused) Settle(BatchSendException exception)
     {
-        var acknowledged = default(BatchTally);
-        var refused = default(BatchTally);
+        var outcomes = exception.Outcomes;
+        var refusedMessages = CountRefusedMessages(exception);
+        var acknowledged = new BatchTally(0, -refusedMessages);
+        var refused = new BatchTally(0, refusedMessages);
         var kept = 0;
         for (var index = 0; index < Count; index++)
         {
@@ -58,5 +58,17 @@ internal sealed class PendingDelivery
         Count = 0;
         if (_batches.Length > MaxKept)
             _batches = [];
+    }
+
+    private int CountRefusedMessages(BatchSendException exception)
+    {
+        var count = 0;
+        foreach (var (batch, message) in exception.RefusedMessages.Distinct())
+        {
+            var isAcknowledged = batch >= 0 && batch < Math.Min(Count, exception.Outcomes.Length) && exception.Outcomes[batch] == BatchOutcome.Acknowledged;
+            count += isAcknowledged && message >= 0 && message < _batches[batch].Count ? 1 : 0;
+        }
+
+        return count;
     }
 }

@@ -11,6 +11,6 @@ internal static partial class ReceiverLog
     [LoggerMessage(201, LogLevel.Information, "The next hop took received batches again after {Failures} failures.")]
     public static partial void NextHopRecovered(ILogger logger, int failures);
 
-    [LoggerMessage(202, LogLevel.Warning, "The next hop refused {Batches} received batches with {Messages} messages for good.")]
-    public static partial void BatchesRefused(ILogger logger, int batches, int messages, Exception exception);
+    [LoggerMessage(202, LogLevel.Warning, "The next hop refused {Messages} received messages for good, among them all messages of {Batches} batches.")]
+    public static partial void MessagesRefused(ILogger logger, int messages, int batches, Exception exception);
 }

@@ -1,5 +1,6 @@
 using BatchKit.Transports;
 using BatchKit.TransportSpecification.Support;
+using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Tests.Transports;
 
@@ -79,6 +80,35 @@ public sealed class BatchReceiverRetryTests
         await ReceiveAsync(receiver, Batch(1, "refused"), Batch(2, "taken"));
 
         Assert.Equal(["taken"], _collected.Texts);
+    }
+
+    [Fact]
+    public async Task Refused_messages_of_an_acknowledged_batch_count_as_refused_and_their_neighbours_as_delivered()
+    {
+        var log = new LogCollector();
+        var receiver = new BatchReceiver(_next, options: null, _clock, new Logger<BatchReceiver>(log));
+        _next.Then((_, _) => throw new BatchSendException(
+            [BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Acknowledged], "Two are bad.",
+            refusedMessages: [new(0, 1), new(2, 0), new(0, 1), new(1, 0), new(0, 3), new(2, -1), new(3, 0), new(-1, 0)]));
+
+        await ReceiveAsync(receiver, Batch(1, "a", "bad", "c"), Batch(2, "refused", "too"), Batch(3, "bad")).WithinDeadline();
+
+        var statistics = receiver.GetStatistics();
+        Assert.Equal((2, 2), (statistics.DeliveredBatches, statistics.DeliveredMessages));
+        Assert.Equal((1, 4), (statistics.RefusedBatches, statistics.RefusedMessages));
+        Assert.Equal(1, log.Count(202));
+    }
+
+    [Fact]
+    public async Task A_batch_with_refused_messages_counts_as_seen()
+    {
+        var receiver = Receiver();
+        _next.Then((_, _) => throw new BatchSendException([BatchOutcome.Acknowledged], "One is bad.", refusedMessages: [new(0, 0)]));
+
+        await ReceiveAsync(receiver, Batch(1, "bad", "good")).WithinDeadline();
+        await ReceiveAsync(receiver, Batch(1, "bad", "good"), Batch(2, "next")).WithinDeadline();
+
+        Assert.Equal(["next"], _collected.Texts);
     }
 
     [Fact]

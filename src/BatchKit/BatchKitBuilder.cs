@@ -1,3 +1,4 @@
+using System.Text.Json.Serialization;
 using BatchKit.Transports;
 using Microsoft.Extensions.DependencyInjection;
 
@@ -9,6 +10,7 @@ public sealed class BatchKitBuilder
 {
     private readonly List<RouteRegistration> _routes = [];
     private Func<IServiceProvider, IOutputRouter>? _router;
+    private bool _hasCodec;
 
     internal BatchKitBuilder(string name, IServiceCollection services)
     {
@@ -62,6 +64,32 @@ public sealed class BatchKitBuilder
         if (_router is not null)
             throw new InvalidOperationException($"{this} already has a router.");
         _router = router;
+        return this;
+    }
+
+    /// <summary>Encodes typed messages as JSON: registers a <see cref="JsonMessageCodec"/> for the types of a generated context.</summary>
+    /// <param name="context">The context, such as <c>GameJson.Default</c>.</param>
+    /// <inheritdoc cref="UseCodec"/>
+    public BatchKitBuilder UseJson(JsonSerializerContext context) => UseCodec(new JsonMessageCodec(context));
+
+    /// <summary>
+    /// Encodes typed messages by a codec: registers it and a <see cref="TypedOutput"/> over this buffer, keyed by the buffer's name, and for the
+    /// unnamed buffer without a key too.
+    /// </summary>
+    /// <param name="codec">The codec, which receivers in this process can use for their <see cref="MessageDispatcher"/> as well.</param>
+    /// <exception cref="InvalidOperationException">The buffer has a codec.</exception>
+    public BatchKitBuilder UseCodec(IMessageCodec codec)
+    {
+        ArgumentNullException.ThrowIfNull(codec);
+        if (_hasCodec)
+            throw new InvalidOperationException($"{this} already has a codec.");
+        _hasCodec = true;
+        Services.AddKeyedSingleton(Name, codec);
+        Services.AddKeyedSingleton(Name, (services, key) => new TypedOutput(services.GetRequiredKeyedService<IOutputBuffer>(key), codec));
+        if (Name.Length > 0)
+            return this;
+        Services.AddSingleton(codec);
+        Services.AddSingleton(services => services.GetRequiredKeyedService<TypedOutput>(Name));
         return this;
     }
 

@@ -40,6 +40,17 @@ public sealed class MessageHeader
     /// <summary>At most what it takes in a frame, which is what the buffer reserves for it.</summary>
     internal int EncodedBytes => _encodedBytes != 0 ? _encodedBytes : _encodedBytes = MeasureEncoded();
 
+    /// <summary>A copy that also says the type, and the content type where it has none, as the other header does.</summary>
+    internal MessageHeader WithTypeOf(MessageHeader other) => new()
+    {
+        Kind = Kind,
+        ExcludedConnections = ExcludedConnections,
+        Key = Key,
+        ContentType = ContentType ?? other.ContentType,
+        Type = other.Type,
+        Properties = Properties,
+    };
+
     // Three bytes are the most that UTF-8 needs for a UTF-16 unit; ten cover a number and every length before a text.
     private int MeasureEncoded()
     {

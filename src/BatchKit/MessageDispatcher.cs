@@ -57,7 +57,9 @@ public sealed class MessageDispatcher(IMessageCodec codec) : IBatchTransport
                 catch (Exception failure)
                 {
                     Remember(sent, batch, message, refusals);
-                    if (batch == 0)
+
+                    // A handler that sends batches of its own may throw their outcomes, which say nothing about these.
+                    if (batch == 0 && failure is not BatchSendException)
                         throw;
                     throw Fail(batches.Length, batch, refusals, failure);
                 }

@@ -93,6 +93,18 @@ public sealed class MessageDispatcherTests
     }
 
     [Fact]
+    public async Task Outcomes_of_a_send_inside_a_handler_do_not_count_for_the_dispatchers()
+    {
+        _failures.Enqueue(new BatchSendException([BatchOutcome.Acknowledged, BatchOutcome.Refused], "inner"));
+
+        var exception = await Assert.ThrowsAsync<BatchSendException>(() => SendAsync(Batch(1, Line("fail")), Batch(2, Line("two"))));
+
+        Assert.Equal([BatchOutcome.Unacknowledged, BatchOutcome.Unacknowledged], exception.Outcomes);
+        Assert.Equal("inner", exception.InnerException?.Message);
+        Assert.Empty(_handled);
+    }
+
+    [Fact]
     public async Task A_batch_that_was_given_up_does_not_shorten_the_next()
     {
         _failures.Enqueue(new IOException("given up"));

@@ -6,33 +6,33 @@ namespace BatchKit.Transports;
 
 /// <summary>Takes frames off a broker: drops what was seen, hands the rest to the next hop, and completes when that has it, so that the broker can be acknowledged.</summary>
 /// <remarks>
-/// An adapter gives it the frames of one queue in their order, one at a time, and acknowledges each when its task has completed. Where the next
-/// hop fails it tries again in place, so nothing overtakes; only what was settled counts as seen.
+/// <para>An adapter gives it the frames of one queue in their order, one at a time, and acknowledges each when its task has completed. When the next
+/// hop fails, the receiver tries again in place, so nothing overtakes; only what was settled counts as seen.</para>
+/// <para>When the first batch that waits has failed for <see cref="BatchReceiverOptions.DeliveryTimeout"/>, the receiver sends each waiting batch
+/// alone. It refuses a batch for good when that batch fails alone, the next hop then takes another, and the batch fails alone again. When the next
+/// hop takes nothing at all, it refuses the first batch only, and the next one has the whole time: a next hop that is down for longer
+/// costs at most one batch for each <see cref="BatchReceiverOptions.DeliveryTimeout"/>, and the broker keeps the rest. Order holds for each handle. What is refused is
+/// counted and logged.</para>
 /// </remarks>
 public sealed class BatchReceiver
 {
-    private readonly IBatchTransport _next;
-    private readonly BatchReceiverOptions _options;
-    private readonly TimeProvider _timeProvider;
-    private readonly ILogger _logger;
-    private readonly RetrySchedule _schedule;
+    private readonly FrameLimits _limits;
+    private readonly bool _filtersDuplicates;
+    private readonly int? _ownGroupsNode;
 
     // Touched by the receive under way only.
     private readonly FrameBatches _frame = new(isReused: true);
     private readonly HandleNames _names = new();
     private readonly DuplicateFilter _filter;
-    private readonly PendingDelivery _pending = new();
+    private readonly FrameDelivery _delivery;
 
     // Counted by the receive under way, read by any thread.
-    private TallyCounter _received;
-    private TallyCounter _delivered;
-    private TallyCounter _duplicate;
-    private TallyCounter _ownGroup;
-    private TallyCounter _refused;
-    private TallyCounter _abandoned;
+    private readonly TallyCounter _received = new();
+    private readonly TallyCounter _duplicate = new();
+    private readonly TallyCounter _ownGroup = new();
+    private readonly TallyCounter _abandoned = new();
     private long _receivedFrames;
     private long _malformedFrames;
-    private int _failuresInARow;
 
     private bool _isReceiving;
 
@@ -40,16 +40,17 @@ public sealed class BatchReceiver
     /// <param name="next">The next hop; it gets one send at a time.</param>
     /// <param name="options">Its settings; the defaults when null.</param>
     /// <param name="timeProvider">The clock of pauses and expiry; the system's when null.</param>
-    /// <param name="logger">Gets warnings when the next hop fails or refuses.</param>
+    /// <param name="logger">Gets warnings when the next hop fails or refuses. A logger that throws has no effect on what is received.</param>
     public BatchReceiver(IBatchTransport next, BatchReceiverOptions? options = null, TimeProvider? timeProvider = null, ILogger<BatchReceiver>? logger = null)
     {
         ArgumentNullException.ThrowIfNull(next);
-        _next = next;
-        _options = options ?? new BatchReceiverOptions();
-        _timeProvider = timeProvider ?? TimeProvider.System;
-        _logger = logger ?? NullLogger<BatchReceiver>.Instance;
-        _schedule = new RetrySchedule(_options.RetryDelay, _options.MaxRetryDelay);
-        _filter = new DuplicateFilter(_timeProvider, _options.ProducerExpiry, _options.MaxProducers);
+        options ??= new BatchReceiverOptions();
+        timeProvider ??= TimeProvider.System;
+        _limits = options.Limits;
+        _filtersDuplicates = options.FilterDuplicates;
+        _ownGroupsNode = options.DropOwnGroups ? options.Node : null;
+        _filter = new DuplicateFilter(timeProvider, options.ProducerExpiry, options.MaxProducers);
+        _delivery = new FrameDelivery(next, options, timeProvider, new GuardedLogger(logger ?? NullLogger<BatchReceiver>.Instance));
     }
 
     /// <summary>Reads a frame and completes when the next hop has every batch of it that is new, or has refused it for good.</summary>
@@ -69,22 +70,22 @@ public sealed class BatchReceiver
         {
             cancellationToken.ThrowIfCancellationRequested();
             Read(frame);
-            var seen = _options.FilterDuplicates ? _filter.Of(_frame.Producer) : null;
+            var seen = _filtersDuplicates ? _filter.Of(_frame.Producer) : null;
             SelectPending(seen);
             try
             {
-                await DeliverAsync(cancellationToken).ConfigureAwait(false);
+                await _delivery.DeliverAsync(cancellationToken).ConfigureAwait(false);
             }
             finally
             {
                 if (seen is not null)
                     MarkSettled(seen);
-                _abandoned.Add(_pending.Tally());
+                _abandoned.Add(_delivery.TallyPending());
             }
         }
         finally
         {
-            _pending.Clear();
+            _delivery.Clear();
             _frame.Release();
             Volatile.Write(ref _isReceiving, false);
         }
@@ -97,24 +98,24 @@ public sealed class BatchReceiver
         MalformedFrames = Interlocked.Read(ref _malformedFrames),
         ReceivedBatches = _received.Batches,
         ReceivedMessages = _received.Messages,
-        DeliveredBatches = _delivered.Batches,
-        DeliveredMessages = _delivered.Messages,
+        DeliveredBatches = _delivery.Delivered.Batches,
+        DeliveredMessages = _delivery.Delivered.Messages,
         DuplicateBatches = _duplicate.Batches,
         DuplicateMessages = _duplicate.Messages,
         OwnGroupBatches = _ownGroup.Batches,
         OwnGroupMessages = _ownGroup.Messages,
-        RefusedBatches = _refused.Batches,
-        RefusedMessages = _refused.Messages,
+        RefusedBatches = _delivery.Refused.Batches,
+        RefusedMessages = _delivery.Refused.Messages,
         AbandonedBatches = _abandoned.Batches,
         AbandonedMessages = _abandoned.Messages,
-        FailuresInARow = Volatile.Read(ref _failuresInARow),
+        FailuresInARow = _delivery.ConsecutiveFailures,
     };
 
     private void Read(ReadOnlyMemory<byte> frame)
     {
         try
         {
-            FrameReader.Read(frame, _options.Limits, _frame, _names);
+            FrameReader.Read(frame, _limits, _frame, _names);
         }
         catch (FrameFormatException)
         {
@@ -130,7 +131,7 @@ public sealed class BatchReceiver
         var received = default(BatchTally);
         var duplicate = default(BatchTally);
         var ownGroup = default(BatchTally);
-        var dropsGroups = _options.DropOwnGroups && _frame.Producer.Node == _options.Node;
+        var dropsGroups = _frame.Producer.Node == _ownGroupsNode;
         foreach (var batch in _frame.Batches.Span)
         {
             received = received.With(batch);
@@ -139,7 +140,7 @@ public sealed class BatchReceiver
             else if (dropsGroups && !batch.Handle.IsConnection)
                 ownGroup = ownGroup.With(batch);
             else
-                _pending.Add(batch);
+                _delivery.Add(batch);
         }
 
         _received.Add(received);
@@ -147,67 +148,10 @@ public sealed class BatchReceiver
         _ownGroup.Add(ownGroup);
     }
 
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder))]
-    private async ValueTask DeliverAsync(CancellationToken cancellationToken)
-    {
-        while (_pending.Count > 0)
-        {
-            Exception failure;
-            try
-            {
-                await _next.SendAsync(_pending.Batches, cancellationToken).ConfigureAwait(false);
-                _delivered.Add(_pending.Tally());
-                _pending.Clear();
-                Recover();
-                return;
-            }
-            catch (BatchSendException exception)
-            {
-                Settle(exception);
-                failure = exception;
-            }
-            catch (Exception exception)
-            {
-                failure = exception;
-            }
-
-            if (_pending.Count > 0)
-                await PauseAsync(failure, cancellationToken).ConfigureAwait(false);
-        }
-    }
-
-    private void Settle(BatchSendException exception)
-    {
-        var (acknowledged, refused) = _pending.Settle(exception);
-        _delivered.Add(acknowledged);
-        _refused.Add(refused);
-        if (refused.Messages > 0)
-            ReceiverLog.MessagesRefused(_logger, refused.Messages, refused.Batches, exception);
-        if (acknowledged.Batches > 0 || refused.Batches > 0)
-            Recover();
-    }
-
-    private void Recover()
-    {
-        if (_failuresInARow == 0)
-            return;
-        ReceiverLog.NextHopRecovered(_logger, _failuresInARow);
-        Volatile.Write(ref _failuresInARow, 0);
-    }
-
-    private Task PauseAsync(Exception failure, CancellationToken cancellationToken)
-    {
-        cancellationToken.ThrowIfCancellationRequested();
-        Volatile.Write(ref _failuresInARow, _failuresInARow + 1);
-        var delay = _schedule.DelayAfter(_failuresInARow, Random.Shared);
-        ReceiverLog.NextHopFailed(_logger, _pending.Count, _failuresInARow, delay, failure);
-        return Task.Delay(delay, _timeProvider, cancellationToken);
-    }
-
     // Both lists are in the order of the numbers: what is in the frame and not pending is settled.
     private void MarkSettled(SeenNumbers seen)
     {
-        var pending = _pending.Batches.Span;
+        var pending = _delivery.Pending.Span;
         var batches = _frame.Batches.Span;
         if (pending.IsEmpty)
         {
@@ -224,6 +168,29 @@ public sealed class BatchReceiver
                 seen.AddThrough(batch.Number);
             else
                 seen.AddBeyond(batch.Number);
+        }
+    }
+
+    /// <summary>Keeps what a logger throws from ending a delivery.</summary>
+    private sealed class GuardedLogger(ILogger logger) : ILogger
+    {
+        public IDisposable? BeginScope<TState>(TState state)
+            where TState : notnull => null;
+
+        // Each message goes to the logger, which decides again: asking it first could throw.
+        public bool IsEnabled(LogLevel logLevel) => true;
+
+        public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter)
+        {
+            try
+            {
+                if (logger.IsEnabled(logLevel))
+                    logger.Log(logLevel, eventId, state, exception, formatter);
+            }
+            catch (Exception)
+            {
+                // Nothing can report that the log is broken; the counters still say what happened.
+            }
         }
     }
 }

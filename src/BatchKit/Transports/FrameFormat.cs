@@ -1,16 +1,25 @@
+using System.Buffers;
+using System.ComponentModel.DataAnnotations;
+
 namespace BatchKit.Transports;
 
 /// <summary>What the writer and the reader of frames agree on. Numbers are little-endian varints of 7 bits a byte unless said otherwise.</summary>
 /// <remarks>
-/// frame: magic (3 bytes), version (1 byte), producer's node, epoch (8 bytes), lane, count of batches, batches.
+/// <para>frame: magic (3 bytes), version (1 byte), producer's node, epoch (8 bytes), lane, count of batches, batches.
 /// batch: flags (1 byte), number, handle (a connection's number, or a text), count of messages, bytes of payload, each message's length,
-/// headers when flagged (their count, then for each how many messages without one come before it, and the header), payload.
-/// header: kind and flags (1 byte), then what is flagged: excluded connections (count, numbers), key, content type, properties (count, names and values).
-/// text: its bytes, UTF-8.
+/// headers when flagged, payload.
+/// headers: how many messages have one; then, until these are covered, how many messages without one come next, and a header.
+/// header: kind and flags (1 byte), then what is flagged: excluded connections (count, numbers), key, content type (shared), type (shared), properties
+/// (count, shared names and values), and how many of the messages directly behind have the same header.
+/// text: count of bytes, UTF-8. shared text: a number; 0 is followed by the text, and n stands for the frame's n-th shared text. The first
+/// <see cref="MaxSharedTexts"/> texts of at most <see cref="MaxSharedTextLength"/> UTF-16 units have numbers.</para>
+/// <para>Version 1 had no type, no counts of same headers, and plain texts instead of shared ones. The writer writes version 2 and the reader
+/// reads both, so a rolling upgrade replaces receivers before senders.</para>
 /// </remarks>
 internal static class FrameFormat
 {
-    public const byte Version = 1;
+    public const byte Version = 2;
+    public const byte FirstVersion = 1;
     public const int EpochBytes = sizeof(long);
 
     /// <summary>Magic, version, node, epoch, lane and count of batches.</summary>
@@ -22,6 +31,11 @@ internal static class FrameFormat
     public const int MaxVarint32Bytes = 5;
     public const int MaxVarint64Bytes = 10;
 
+    // As many as one byte counts.
+    public const int MaxSharedTexts = 127;
+    // What refers to a text is short, so no text that it stands for may be long.
+    public const int MaxSharedTextLength = 255;
+
     public const byte NamedFlag = 0x01;
     public const byte HeadersFlag = 0x02;
     public const byte KnownBatchFlags = NamedFlag | HeadersFlag;
@@ -31,7 +45,77 @@ internal static class FrameFormat
     public const byte KeyFlag = 0x08;
     public const byte ContentTypeFlag = 0x10;
     public const byte PropertiesFlag = 0x20;
-    public const byte KnownHeaderFlags = KindMask | ExcludedFlag | KeyFlag | ContentTypeFlag | PropertiesFlag;
+    public const byte TypeFlag = 0x40;
+    public const byte RepeatedFlag = 0x80;
+    public const byte FirstVersionHeaderFlags = KindMask | ExcludedFlag | KeyFlag | ContentTypeFlag | PropertiesFlag;
 
     public static ReadOnlySpan<byte> Magic => "BKF"u8;
 }
+
+/// <summary>The shared texts of the frame that is being written or read, numbered from 1. It rents memory at the first text.</summary>
+internal ref struct SharedTexts
+{
+    private string[]? _texts;
+
+    public int Count { get; private set; }
+
+    public readonly string this[int number] => _texts![number - 1];
+
+    /// <summary>A text's number, or 0 when it has none.</summary>
+    public readonly int Find(string text)
+    {
+        var texts = _texts.AsSpan(0, Count);
+        // Mostly it is the same object, which costs less to find than the same characters.
+        for (var index = 0; index < texts.Length; index++)
+        {
+            if (ReferenceEquals(texts[index], text))
+                return index + 1;
+        }
+
+        return texts.IndexOf(text) + 1;
+    }
+
+    /// <summary>Gives the text the next number, where the format gives it one.</summary>
+    public void Add(string text)
+    {
+        if (Count == FrameFormat.MaxSharedTexts || text.Length > FrameFormat.MaxSharedTextLength)
+            return;
+        _texts ??= ArrayPool<string>.Shared.Rent(FrameFormat.MaxSharedTexts);
+        _texts[Count++] = text;
+    }
+
+    public void Dispose()
+    {
+        if (_texts is not null)
+            ArrayPool<string>.Shared.Return(_texts, clearArray: true);
+        _texts = null;
+        Count = 0;
+    }
+}
+
+/// <summary>The limits of one frame, checked before memory is allocated for it. A frame past a limit is refused with an error that names the limit.</summary>
+public sealed class FrameLimits
+{
+    /// <summary>The limits that hold where none are given.</summary>
+    internal static FrameLimits Shared { get; } = new();
+
+    /// <summary>The largest frame in bytes; 128 MiB by default, the largest body that RabbitMQ takes.</summary>
+    [Range(64, int.MaxValue)]
+    public int MaxFrameBytes { get; init; } = 128 * 1024 * 1024;
+
+    /// <summary>The most batches in a frame; 65,536 by default.</summary>
+    [Range(1, int.MaxValue)]
+    public int MaxBatches { get; init; } = 65_536;
+
+    /// <summary>The most messages in all batches of a frame; 4,194,304 by default.</summary>
+    [Range(1, int.MaxValue)]
+    public int MaxMessages { get; init; } = 4 * 1024 * 1024;
+
+    /// <summary>The most memory that reading a frame takes beside the frame itself (message ends, headers, names); 256 MiB by default.</summary>
+    [Range(1024, int.MaxValue)]
+    public int MaxDecodedBytes { get; init; } = 256 * 1024 * 1024;
+}
+
+/// <summary>The bytes are not a frame, or the frame passes a limit. It can never be read, so its receiver drops it and does not ask for it again.</summary>
+/// <param name="message">What is wrong, in a human-readable sentence; never holds bytes of the frame.</param>
+public sealed class FrameFormatException(string message) : Exception(message);

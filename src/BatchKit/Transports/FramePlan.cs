@@ -1,3 +1,7 @@
+using System.Collections.Immutable;
+using System.Globalization;
+using System.Runtime.InteropServices;
+
 namespace BatchKit.Transports;
 
 /// <summary>Shares a send's batches out among as few frames as keep the order of every receiver, for transports that publish all frames of a send at once.</summary>
@@ -67,4 +71,164 @@ public static class FramePlan
 
         return null;
     }
+}
+
+/// <summary>The batches of a send that travel together: all for one destination, of one producer, with rising numbers. <see cref="FramePlan"/> makes it.</summary>
+/// <remarks>Valid as long as the send's batches are: until its task has ended.</remarks>
+public sealed class PlannedFrame
+{
+    private readonly List<MessageBatch>? _chosen;
+    private readonly List<int>? _places;
+    private readonly ReadOnlyMemory<MessageBatch> _whole;
+
+    /// <summary>All batches of the send.</summary>
+    internal PlannedFrame(FrameDestination destination, ReadOnlyMemory<MessageBatch> whole)
+    {
+        Destination = destination;
+        _whole = whole;
+    }
+
+    /// <summary>Some of them, added one by one.</summary>
+    internal PlannedFrame(FrameDestination destination)
+    {
+        Destination = destination;
+        _chosen = [];
+        _places = [];
+    }
+
+    /// <summary>Where it goes.</summary>
+    public FrameDestination Destination { get; }
+
+    /// <summary>Its batches, to be encoded with <see cref="PooledFrame.Encode"/>.</summary>
+    public ReadOnlySpan<MessageBatch> Batches => _chosen is null ? _whole.Span : CollectionsMarshal.AsSpan(_chosen);
+
+    /// <summary>The most bytes that the frame takes so far; counted only for what is added.</summary>
+    internal long Bytes { get; private set; }
+
+    internal ProducerId Producer => Batches[0].Producer;
+
+    internal void Add(MessageBatch batch, int place, int bytes)
+    {
+        _chosen!.Add(batch);
+        _places!.Add(place);
+        Bytes += bytes;
+    }
+
+    /// <summary>Sets the same outcome for each of its batches, at their places in the send.</summary>
+    internal void Report(BatchOutcome outcome, Span<BatchOutcome> outcomes)
+    {
+        if (_places is null)
+        {
+            outcomes.Fill(outcome);
+            return;
+        }
+
+        foreach (var place in _places)
+            outcomes[place] = outcome;
+    }
+}
+
+/// <summary>Where a frame goes: the receiver of one node, or the receivers of all.</summary>
+public readonly record struct FrameDestination
+{
+    private const int AllNodes = -1;
+
+    private readonly int _node;
+
+    private FrameDestination(int node) => _node = node;
+
+    /// <summary>The receivers of all nodes.</summary>
+    public static FrameDestination All { get; } = new(AllNodes);
+
+    /// <summary>True for <see cref="All"/>.</summary>
+    public bool IsAll => _node == AllNodes;
+
+    /// <summary>The node; zero for <see cref="All"/>.</summary>
+    public int Node => IsAll ? 0 : _node;
+
+    /// <summary>Where output for a handle goes: a connection's to its node, a named handle's to all.</summary>
+    /// <param name="handle">The handle.</param>
+    /// <param name="destinationNode">When given, the node that all output goes to, whatever its handle.</param>
+    public static FrameDestination Of(OutputHandle handle, int? destinationNode) =>
+        destinationNode is { } node ? new FrameDestination(node)
+        : handle.IsConnection ? new FrameDestination(handle.Node)
+        : All;
+
+    /// <summary>True when some receiver gets what goes to either.</summary>
+    public bool Shares(FrameDestination other) => IsAll || other.IsAll || _node == other._node;
+
+    /// <summary>A human-readable form of the destination.</summary>
+    public override string ToString() => IsAll ? "all nodes" : $"node {_node.ToString(CultureInfo.InvariantCulture)}";
+}
+
+/// <summary>Says what a send that was not acknowledged as a whole means for each of its batches.</summary>
+public static class FrameReport
+{
+    /// <summary>Makes the exception that the send throws.</summary>
+    /// <param name="target">A human-readable name of the next hop; the message begins with it.</param>
+    /// <param name="frames">The send's frames, as they were planned and published.</param>
+    /// <param name="results">What was said to each; at least one is not acknowledged.</param>
+    /// <param name="batchCount">How many batches the send had.</param>
+    /// <returns>A <see cref="BatchSendException"/>, or an <see cref="IOException"/> when no batch was acknowledged and none is refused.</returns>
+    public static Exception ToException(string target, IReadOnlyList<PlannedFrame> frames, IReadOnlyList<FrameResult> results, int batchCount)
+    {
+        ArgumentNullException.ThrowIfNull(frames);
+        ArgumentNullException.ThrowIfNull(results);
+        var outcomes = new BatchOutcome[batchCount];
+        for (var index = 0; index < frames.Count; index++)
+            frames[index].Report(Evaluate(index, frames, results), outcomes);
+        var firstError = results.Select(static result => result.Error).FirstOrDefault(static error => error is not null);
+        var reasons = results.Select(static result => result.Reason).Where(static reason => reason is not null).Distinct(StringComparer.Ordinal);
+        var text = $"{target} did not take everything. {string.Join(' ', reasons)}";
+        return Array.TrueForAll(outcomes, static outcome => outcome == BatchOutcome.Unacknowledged)
+            ? new IOException(text, firstError)
+            : new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), text, firstError);
+    }
+
+    private static BatchOutcome Evaluate(int index, IReadOnlyList<PlannedFrame> frames, IReadOnlyList<FrameResult> results) => results[index].Outcome switch
+    {
+        FrameOutcome.Acknowledged => BatchOutcome.Acknowledged,
+        FrameOutcome.Refused => BatchOutcome.Refused,
+        // Not taken, while a later one was: a receiver would drop it as a repeat, so sending it again would lose it in silence.
+        FrameOutcome.NotTaken when WasOvertaken(index, frames, results) => BatchOutcome.Refused,
+        // A later frame for the same receiver may be acknowledged, and then it has had this one as well; it drops it should it come twice.
+        _ => BatchOutcome.Unacknowledged,
+    };
+
+    private static bool WasOvertaken(int index, IReadOnlyList<PlannedFrame> frames, IReadOnlyList<FrameResult> results)
+    {
+        for (var later = index + 1; later < frames.Count; later++)
+        {
+            if (results[later].Outcome == FrameOutcome.Acknowledged
+                && frames[later].Destination.Shares(frames[index].Destination)
+                && frames[later].Producer == frames[index].Producer)
+            {
+                return true;
+            }
+        }
+
+        return false;
+    }
+}
+
+/// <summary>What the next hop said to one frame.</summary>
+/// <param name="Outcome">Its answer.</param>
+/// <param name="Reason">A sentence that says why it does not have it; null when it has.</param>
+/// <param name="Error">The cause, where there is one.</param>
+public readonly record struct FrameResult(FrameOutcome Outcome, string? Reason = null, Exception? Error = null);
+
+/// <summary>What the next hop said to one frame of a send.</summary>
+public enum FrameOutcome
+{
+    /// <summary>It has it, for every receiver that it goes to.</summary>
+    Acknowledged = 0,
+
+    /// <summary>It did not take it now, and may another time.</summary>
+    NotTaken = 1,
+
+    /// <summary>It will never take it: the node is gone, or the frame is too large.</summary>
+    Refused = 2,
+
+    /// <summary>Nothing: the connection broke, or the time was up. It may have the frame.</summary>
+    Unknown = 3,
 }

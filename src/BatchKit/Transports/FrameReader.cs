@@ -1,6 +1,8 @@
+using System.Collections.Immutable;
+
 namespace BatchKit.Transports;
 
-/// <summary>Reads frames that <see cref="FrameWriter"/> wrote. Whatever the bytes are, it gives a frame or throws <see cref="FrameFormatException"/>.</summary>
+/// <summary>Reads frames that <see cref="FrameWriter"/> wrote, in this version or the one before. Whatever the bytes are, it returns a frame or throws <see cref="FrameFormatException"/>.</summary>
 public static class FrameReader
 {
     // What an object with its references takes, generously, counted before it is made.
@@ -41,35 +43,52 @@ public static class FrameReader
     private static void ReadFrame(ReadOnlyMemory<byte> frame, FrameLimits limits, FrameBatches received, HandleNames? names)
     {
         var cursor = new FrameCursor(frame.Span, limits);
-        var producer = ReadProducer(ref cursor);
-        received.Begin(producer);
-        var batches = cursor.ReadCount(LeastBatchBytes, "batches");
-        if (batches < 1 || batches > limits.MaxBatches)
-            FrameCursor.Refuse($"The frame has {batches} batches, not from 1 to {nameof(FrameLimits.MaxBatches)} ({limits.MaxBatches}).");
-        var messagesLeft = limits.MaxMessages;
-        var number = 0L;
-        for (var index = 0; index < batches; index++)
+        var headers = new HeaderReader(ReadVersion(ref cursor));
+        try
         {
-            cursor.Spend(BatchBytes);
-            var batch = received.Add();
-            var flags = ReadFlags(ref cursor);
-            number = cursor.ReadNumber(number + 1, long.MaxValue, "batch number");
-            var handle = ReadHandle(ref cursor, (flags & FrameFormat.NamedFlag) != 0, names);
-            batch.Identify(producer, number);
-            messagesLeft -= ReadMessages(ref cursor, batch, handle, (flags & FrameFormat.HeadersFlag) != 0, messagesLeft, frame);
+            var producer = ReadProducer(ref cursor);
+            received.Begin(producer);
+            var batches = cursor.ReadCount(LeastBatchBytes, "batches");
+            if (batches < 1 || batches > limits.MaxBatches)
+                FrameCursor.Refuse($"The frame has {batches} batches, not from 1 to {nameof(FrameLimits.MaxBatches)} ({limits.MaxBatches}).");
+            var messagesLeft = limits.MaxMessages;
+            var number = 0L;
+            for (var index = 0; index < batches; index++)
+            {
+                cursor.Spend(BatchBytes);
+                var batch = received.Add();
+                var flags = ReadFlags(ref cursor);
+                number = cursor.ReadNumber(number + 1, long.MaxValue, "batch number");
+                batch.Identify(producer, number);
+                var handle = ReadHandle(ref cursor, (flags & FrameFormat.NamedFlag) != 0, names);
+                var count = ReadCount(ref cursor, messagesLeft, out var payloadBytes);
+                messagesLeft -= count;
+                var ends = ReadEnds(ref cursor, batch, count, payloadBytes);
+                var batchHeaders = (flags & FrameFormat.HeadersFlag) != 0 ? ReadHeaders(ref cursor, batch, count, ref headers) : null;
+                batch.Assign(handle, ReadPayload(ref cursor, frame, payloadBytes), ends, batchHeaders, count);
+            }
+        }
+        finally
+        {
+            headers.Dispose();
         }
 
         if (cursor.Remaining > 0)
             FrameCursor.Refuse($"The frame has {cursor.Remaining} bytes behind its last batch.");
     }
 
-    private static ProducerId ReadProducer(ref FrameCursor cursor)
+    private static byte ReadVersion(ref FrameCursor cursor)
     {
         if (!cursor.ReadBytes(FrameFormat.Magic.Length).SequenceEqual(FrameFormat.Magic))
             FrameCursor.Refuse("The bytes are not a frame: they do not begin as one.");
         var version = cursor.ReadByte();
-        if (version != FrameFormat.Version)
-            FrameCursor.Refuse($"The frame has version {version}; this reader knows version {FrameFormat.Version}.");
+        if (version is < FrameFormat.FirstVersion or > FrameFormat.Version)
+            FrameCursor.Refuse($"The frame has version {version}; this reader knows versions {FrameFormat.FirstVersion} to {FrameFormat.Version}.");
+        return version;
+    }
+
+    private static ProducerId ReadProducer(ref FrameCursor cursor)
+    {
         var node = (int)cursor.ReadNumber(0, OutputHandle.MaxNode, "node");
         var epoch = cursor.ReadInt64();
         var lane = (int)cursor.ReadNumber(0, int.MaxValue, "lane");
@@ -91,32 +110,190 @@ public static class FrameReader
         var name = cursor.ReadTextBytes();
         if (name.IsEmpty)
             FrameCursor.Refuse("A named handle in the frame has no name.");
-        return names is null ? HandleNames.Make(name, ref cursor) : names.Get(name, ref cursor);
+        return names is null ? HandleNames.Create(name, ref cursor) : names.GetOrAdd(name, ref cursor);
     }
 
-    private static int ReadMessages(ref FrameCursor cursor, ReceivedBatch batch, OutputHandle handle, bool hasHeaders, int maxMessages, ReadOnlyMemory<byte> frame)
+    private static int ReadCount(ref FrameCursor cursor, int maxMessages, out int payloadBytes)
     {
         var count = cursor.ReadCount(leastBytesEach: 1, "messages");
         if (count < 1 || count > maxMessages)
             FrameCursor.Refuse($"A batch in the frame has {count} messages, not from 1 to the {maxMessages} that {nameof(FrameLimits.MaxMessages)} leaves.");
-        var payloadBytes = cursor.ReadCount(leastBytesEach: 1, "bytes of payload");
+        payloadBytes = cursor.ReadCount(leastBytesEach: 1, "bytes of payload");
         // Each message has a byte of length before the payload, so the count cannot ask for more than the frame holds.
         if (count > cursor.Remaining - payloadBytes)
-            FrameCursor.Refuse("A batch in the frame has no room for its messages' lengths.");
+            FrameCursor.Refuse("A batch in the frame is too short for its messages' lengths.");
+        return count;
+    }
+
+    private static int[] ReadEnds(ref FrameCursor cursor, ReceivedBatch batch, int count, int payloadBytes)
+    {
         cursor.SpendRented(count, sizeof(int));
         var ends = batch.RentEnds(count);
         cursor.ReadEnds(ends.AsSpan(0, count), payloadBytes);
-        MessageHeader?[]? headers = null;
-        if (hasHeaders)
-        {
-            cursor.SpendRented(count, nint.Size);
-            headers = batch.RentHeaders(count);
-            HeaderReader.ReadAll(ref cursor, headers.AsSpan(0, count));
-        }
+        return ends;
+    }
 
+    private static MessageHeader?[] ReadHeaders(ref FrameCursor cursor, ReceivedBatch batch, int count, ref HeaderReader reader)
+    {
+        cursor.SpendRented(count, nint.Size);
+        var headers = batch.RentHeaders(count);
+        reader.ReadAll(ref cursor, headers.AsSpan(0, count));
+        return headers;
+    }
+
+    private static ReadOnlyMemory<byte> ReadPayload(ref FrameCursor cursor, ReadOnlyMemory<byte> frame, int payloadBytes)
+    {
         var start = cursor.Position;
         cursor.ReadBytes(payloadBytes);
-        batch.Assign(handle, frame.Slice(start, payloadBytes), ends, headers, count);
-        return count;
+        return frame.Slice(start, payloadBytes);
+    }
+}
+
+/// <summary>Reads the headers of one frame's batches. Headers that only say a kind, repeated headers and shared texts are shared objects; they cost memory once.</summary>
+internal ref struct HeaderReader(byte version)
+{
+    // An object's or array's own bytes, generously.
+    private const int ObjectBytes = 64;
+    private const int HandleBytes = 16;
+    private const int PropertyBytes = 16;
+    private const byte MoreThanKind = unchecked((byte)~(FrameFormat.KindMask | FrameFormat.RepeatedFlag));
+
+    private static readonly MessageHeader Plain = new();
+
+    private readonly byte _unknownFlags = version == FrameFormat.FirstVersion ? unchecked((byte)~FrameFormat.FirstVersionHeaderFlags) : (byte)0;
+    private readonly bool _sharesTexts = version > FrameFormat.FirstVersion;
+    private SharedTexts _texts;
+
+    /// <summary>Fills in the headers of the messages that have one; the others must be null before.</summary>
+    public void ReadAll(ref FrameCursor cursor, Span<MessageHeader?> headers)
+    {
+        var left = (int)cursor.ReadNumber(1, headers.Length, "count of headers");
+        var next = 0L;
+        while (left > 0)
+        {
+            next += cursor.ReadNumber(0, headers.Length - 1, "place of a header");
+            if (next >= headers.Length)
+                FrameCursor.Refuse("A header in the frame belongs to no message.");
+            var header = Read(ref cursor, out var isRepeated);
+            var count = isRepeated ? 1 + (int)cursor.ReadNumber(1, headers.Length - 1, "count of same headers") : 1;
+            if (count > left || count > headers.Length - next)
+                FrameCursor.Refuse("A repeated header in the frame belongs to no message.");
+            headers.Slice((int)next, count).Fill(header);
+            next += count;
+            left -= count;
+        }
+    }
+
+    public void Dispose() => _texts.Dispose();
+
+    private MessageHeader Read(ref FrameCursor cursor, out bool isRepeated)
+    {
+        var flags = cursor.ReadByte();
+        var kind = (MessageKind)(flags & FrameFormat.KindMask);
+        if ((flags & _unknownFlags) != 0 || kind > MessageKind.Control)
+            FrameCursor.Refuse("A header in the frame has a flag or a kind that its version does not know.");
+        isRepeated = Has(flags, FrameFormat.RepeatedFlag);
+        if ((flags & MoreThanKind) == 0)
+            return kind == MessageKind.Output ? Plain : kind == MessageKind.Prompt ? MessageHeader.Prompt : MessageHeader.Control;
+
+        cursor.Spend(ObjectBytes);
+        // The order of the members is the order on the wire: initialisers run as written.
+        return new MessageHeader
+        {
+            Kind = kind,
+            ExcludedConnections = Has(flags, FrameFormat.ExcludedFlag) ? ReadExcluded(ref cursor) : [],
+            Key = Has(flags, FrameFormat.KeyFlag) ? cursor.ReadText() : null,
+            ContentType = Has(flags, FrameFormat.ContentTypeFlag) ? ReadSharedText(ref cursor) : null,
+            Type = Has(flags, FrameFormat.TypeFlag) ? ReadSharedText(ref cursor) : null,
+            Properties = Has(flags, FrameFormat.PropertiesFlag) ? ReadProperties(ref cursor) : [],
+        };
+    }
+
+    private static bool Has(byte flags, byte flag) => (flags & flag) != 0;
+
+    private static ImmutableArray<OutputHandle> ReadExcluded(ref FrameCursor cursor)
+    {
+        var count = cursor.ReadCount(leastBytesEach: 1, "excluded connections");
+        cursor.Spend(ObjectBytes + ((long)HandleBytes * count));
+        var excluded = ImmutableArray.CreateBuilder<OutputHandle>(count);
+        for (var index = 0; index < count; index++)
+            excluded.Add(OutputHandle.Connection(cursor.ReadNumber(1, long.MaxValue, "excluded connection")));
+        return excluded.MoveToImmutable();
+    }
+
+    private ImmutableArray<KeyValuePair<string, string>> ReadProperties(ref FrameCursor cursor)
+    {
+        var count = cursor.ReadCount(leastBytesEach: 2, "properties");
+        cursor.Spend(ObjectBytes + ((long)PropertyBytes * count));
+        var properties = ImmutableArray.CreateBuilder<KeyValuePair<string, string>>(count);
+        for (var index = 0; index < count; index++)
+            properties.Add(new KeyValuePair<string, string>(ReadSharedText(ref cursor), cursor.ReadText()));
+        return properties.MoveToImmutable();
+    }
+
+    private string ReadSharedText(ref FrameCursor cursor)
+    {
+        if (!_sharesTexts)
+            return cursor.ReadText();
+        var number = (int)cursor.ReadNumber(0, _texts.Count, "number of a shared text");
+        if (number > 0)
+            return _texts[number];
+        var text = cursor.ReadText();
+        if (_texts.Count == 0)
+            cursor.SpendRented(FrameFormat.MaxSharedTexts, nint.Size);
+        _texts.Add(text);
+        return text;
+    }
+}
+
+/// <summary>The batches of one frame. Their payloads are the frame's own bytes, so they are valid as long as those are, and until this is disposed.</summary>
+/// <remarks>Disposing gives its arrays back to the pool; the batches must not be used after that. One thread at a time.</remarks>
+public sealed class ReceivedFrame : IDisposable
+{
+    private readonly FrameBatches _batches;
+
+    internal ReceivedFrame(FrameBatches batches) => _batches = batches;
+
+    /// <summary>Who numbered the batches.</summary>
+    public ProducerId Producer => _batches.Producer;
+
+    /// <summary>The batches, at least one, with rising numbers; empty once disposed.</summary>
+    public ReadOnlyMemory<MessageBatch> Batches => _batches.Batches;
+
+    /// <inheritdoc/>
+    public void Dispose() => _batches.Release();
+}
+
+/// <summary>The batches that were read from a frame, with the arrays rented for them. When reused, it keeps what is small from frame to frame.</summary>
+internal sealed class FrameBatches(bool isReused)
+{
+    // As many batches as a send has by default.
+    private const int MaxKept = 4096;
+
+    private MessageBatch[] _batches = [];
+    private int _count;
+
+    public ProducerId Producer { get; private set; }
+
+    public ReadOnlyMemory<MessageBatch> Batches => _batches.AsMemory(0, _count);
+
+    public void Begin(ProducerId producer) => Producer = producer;
+
+    public ReceivedBatch Add()
+    {
+        if (_count == _batches.Length)
+            Array.Resize(ref _batches, Math.Max(4, _count * 2));
+        var batch = (ReceivedBatch)(_batches[_count] ??= new ReceivedBatch());
+        _count++;
+        return batch;
+    }
+
+    public void Release()
+    {
+        for (var index = 0; index < _count; index++)
+            ((ReceivedBatch)_batches[index]).Release(keepSmall: isReused && _batches.Length <= MaxKept);
+        _count = 0;
+        if (!isReused || _batches.Length > MaxKept)
+            _batches = [];
     }
 }

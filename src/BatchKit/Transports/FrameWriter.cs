@@ -1,5 +1,7 @@
 using System.Buffers;
 using System.Buffers.Binary;
+using System.Collections.Immutable;
+using System.Text;
 
 namespace BatchKit.Transports;
 
@@ -38,12 +40,20 @@ public static class FrameWriter
         var producer = batches[0].Producer;
         var position = WritePrologue(target, producer, batches.Length);
         var lastNumber = 0L;
-        foreach (var batch in batches)
+        var headers = default(HeaderWriter);
+        try
         {
-            if (batch.Producer != producer || batch.Number <= lastNumber || batch.Handle.IsNone)
-                throw new ArgumentException("The batches of a frame have handles, one producer, and numbers that rise from 1.", nameof(batches));
-            lastNumber = batch.Number;
-            position = WriteBatch(target, position, batch);
+            foreach (var batch in batches)
+            {
+                if (batch.Producer != producer || batch.Number <= lastNumber || batch.Handle.IsNone)
+                    throw new ArgumentException("The batches of a frame have handles, one producer, and numbers that rise from 1.", nameof(batches));
+                lastNumber = batch.Number;
+                position = WriteBatch(target, position, batch, ref headers);
+            }
+        }
+        finally
+        {
+            headers.Dispose();
         }
 
         return position;
@@ -57,10 +67,13 @@ public static class FrameWriter
         total += (long)batch.Count * VarintWriter.SizeOf((uint)batch.Payload.Length);
         if (name is not null)
             total += VarintWriter.MaxTextBytes(name);
+        MessageHeader? before = null;
         foreach (var header in batch.Headers)
         {
-            if (header is not null)
+            // One that is the same object as the one directly before it is written with that, as a count.
+            if (header is not null && header != before)
                 total += header.EncodedBytes;
+            before = header;
         }
 
         return total;
@@ -76,7 +89,7 @@ public static class FrameWriter
         return VarintWriter.Write(target, position, (uint)batches);
     }
 
-    private static int WriteBatch(Span<byte> target, int position, MessageBatch batch)
+    private static int WriteBatch(Span<byte> target, int position, MessageBatch batch, ref HeaderWriter headers)
     {
         var name = batch.Handle.Name;
         target[position++] = (byte)((name is null ? 0 : FrameFormat.NamedFlag) | (batch.HasHeaders ? FrameFormat.HeadersFlag : 0));
@@ -88,7 +101,7 @@ public static class FrameWriter
         position = VarintWriter.Write(target, position, (uint)batch.Payload.Length);
         position = WriteLengths(target, position, batch.MessageEnds);
         if (batch.HasHeaders)
-            position = HeaderWriter.WriteAll(target, position, batch.Headers);
+            position = headers.WriteAll(target, position, batch.Headers);
         batch.Payload.Span.CopyTo(target[position..]);
         return position + batch.Payload.Length;
     }
@@ -107,5 +120,211 @@ public static class FrameWriter
         }
 
         return position;
+    }
+}
+
+/// <summary>An encoded frame in rented memory, for transports that publish it as one block.</summary>
+/// <remarks>The caller of <see cref="Encode"/> owns it: dispose it when no one reads <see cref="Bytes"/> any more. One thread at a time.</remarks>
+public sealed class PooledFrame : IDisposable
+{
+    private byte[] _array;
+    private int _length;
+
+    private PooledFrame(byte[] array, int length)
+    {
+        _array = array;
+        _length = length;
+    }
+
+    /// <summary>The frame, valid until it is disposed; empty afterwards.</summary>
+    public ReadOnlyMemory<byte> Bytes => _array.AsMemory(0, _length);
+
+    /// <summary>Encodes batches, as <see cref="FrameWriter.Write(IBufferWriter{byte}, ReadOnlySpan{MessageBatch})"/> does.</summary>
+    /// <param name="batches">At least one; all of one producer, with rising numbers.</param>
+    /// <inheritdoc cref="FrameWriter.Write(IBufferWriter{byte}, ReadOnlySpan{MessageBatch})" path="/exception"/>
+    public static PooledFrame Encode(ReadOnlySpan<MessageBatch> batches)
+    {
+        var array = ArrayPool<byte>.Shared.Rent(FrameWriter.Measure(batches));
+        try
+        {
+            return new PooledFrame(array, FrameWriter.Write(array, batches));
+        }
+        catch
+        {
+            ArrayPool<byte>.Shared.Return(array);
+            throw;
+        }
+    }
+
+    /// <summary>Gives the memory back; a second time it does nothing.</summary>
+    public void Dispose()
+    {
+        if (_array.Length > 0)
+            ArrayPool<byte>.Shared.Return(_array);
+        _array = [];
+        _length = 0;
+    }
+}
+
+/// <summary>Writes the headers of one frame's batches. Only messages that have a header take bytes for it; what repeats is written once.</summary>
+internal ref struct HeaderWriter
+{
+    private SharedTexts _texts;
+
+    public int WriteAll(Span<byte> target, int position, ReadOnlySpan<MessageHeader?> headers)
+    {
+        position = VarintWriter.Write(target, position, (uint)(headers.Length - headers.Count((MessageHeader?)null)));
+        var gap = 0U;
+        for (var index = 0; index < headers.Length;)
+        {
+            if (headers[index++] is not { } header)
+            {
+                gap++;
+                continue;
+            }
+
+            var repeats = CountRepeats(headers[index..], header);
+            position = VarintWriter.Write(target, position, gap);
+            position = WriteHeader(target, position, header, repeats);
+            index += repeats;
+            gap = 0;
+        }
+
+        return position;
+    }
+
+    public void Dispose() => _texts.Dispose();
+
+    private static int CountRepeats(ReadOnlySpan<MessageHeader?> headers, MessageHeader header)
+    {
+        var count = 0;
+        while (count < headers.Length && IsSame(headers[count], header))
+            count++;
+        return count;
+    }
+
+    private static bool IsSame(MessageHeader? header, MessageHeader other) =>
+        header == other
+        || (header is not null
+            && header.Kind == other.Kind
+            && header.Type == other.Type
+            && header.ContentType == other.ContentType
+            && header.Key == other.Key
+            && header.ExcludedConnections.AsSpan().SequenceEqual(other.ExcludedConnections.AsSpan())
+            && AreSame(header.Properties.AsSpan(), other.Properties.AsSpan()));
+
+    private static bool AreSame(ReadOnlySpan<KeyValuePair<string, string>> properties, ReadOnlySpan<KeyValuePair<string, string>> others)
+    {
+        if (properties.Length != others.Length)
+            return false;
+        for (var index = 0; index < properties.Length; index++)
+        {
+            if (properties[index].Key != others[index].Key || properties[index].Value != others[index].Value)
+                return false;
+        }
+
+        return true;
+    }
+
+    private int WriteHeader(Span<byte> target, int position, MessageHeader header, int repeats)
+    {
+        target[position++] = FlagsOf(header, repeats);
+        if (!header.ExcludedConnections.IsDefaultOrEmpty)
+            position = WriteExcluded(target, position, header.ExcludedConnections);
+        if (header.Key is not null)
+            position = VarintWriter.WriteText(target, position, header.Key);
+        if (header.ContentType is not null)
+            position = WriteSharedText(target, position, header.ContentType);
+        if (header.Type is not null)
+            position = WriteSharedText(target, position, header.Type);
+        if (!header.Properties.IsDefaultOrEmpty)
+            position = WriteProperties(target, position, header.Properties);
+        return repeats > 0 ? VarintWriter.Write(target, position, (uint)repeats) : position;
+    }
+
+    private static byte FlagsOf(MessageHeader header, int repeats) => (byte)(
+        (int)header.Kind
+        | (header.ExcludedConnections.IsDefaultOrEmpty ? 0 : FrameFormat.ExcludedFlag)
+        | (header.Key is null ? 0 : FrameFormat.KeyFlag)
+        | (header.ContentType is null ? 0 : FrameFormat.ContentTypeFlag)
+        | (header.Type is null ? 0 : FrameFormat.TypeFlag)
+        | (header.Properties.IsDefaultOrEmpty ? 0 : FrameFormat.PropertiesFlag)
+        | (repeats == 0 ? 0 : FrameFormat.RepeatedFlag));
+
+    // Only connections can be excluded, so another handle in the list excludes nothing and is left out.
+    private static int WriteExcluded(Span<byte> target, int position, ImmutableArray<OutputHandle> excluded)
+    {
+        var connections = 0U;
+        foreach (var handle in excluded)
+            connections += handle.IsConnection ? 1U : 0U;
+        position = VarintWriter.Write(target, position, connections);
+        foreach (var handle in excluded)
+        {
+            if (handle.IsConnection)
+                position = VarintWriter.Write(target, position, (ulong)handle.Number);
+        }
+
+        return position;
+    }
+
+    private int WriteProperties(Span<byte> target, int position, ImmutableArray<KeyValuePair<string, string>> properties)
+    {
+        position = VarintWriter.Write(target, position, (uint)properties.Length);
+        foreach (var (name, value) in properties)
+        {
+            position = WriteSharedText(target, position, name);
+            position = VarintWriter.WriteText(target, position, value);
+        }
+
+        return position;
+    }
+
+    private int WriteSharedText(Span<byte> target, int position, string text)
+    {
+        var number = _texts.Find(text);
+        position = VarintWriter.Write(target, position, (uint)number);
+        if (number > 0)
+            return position;
+        position = VarintWriter.WriteText(target, position, text);
+        _texts.Add(text);
+        return position;
+    }
+}
+
+/// <summary>Writes numbers and texts of a frame into a span that is long enough, and returns the position behind.</summary>
+internal static class VarintWriter
+{
+    public const byte MaxOneByteValue = 0x7F;
+
+    public static int SizeOf(uint value)
+    {
+        var size = 1;
+        while ((value >>= 7) != 0)
+            size++;
+        return size;
+    }
+
+    // Three bytes are the most that UTF-8 needs for a UTF-16 unit.
+    public static long MaxTextBytes(string text) => FrameFormat.MaxVarint32Bytes + (3L * text.Length);
+
+    public static int Write(Span<byte> target, int position, ulong value)
+    {
+        while (value > MaxOneByteValue)
+        {
+            target[position++] = (byte)(value | 0x80);
+            value >>= 7;
+        }
+
+        target[position++] = (byte)value;
+        return position;
+    }
+
+    public static int WriteText(Span<byte> target, int position, string text)
+    {
+        var bytes = Encoding.UTF8.GetByteCount(text);
+        if (bytes > MessageHeader.MaxTextBytes)
+            throw new ArgumentException($"A text of a frame has at most {nameof(MessageHeader.MaxTextBytes)} ({MessageHeader.MaxTextBytes}) bytes.", nameof(text));
+        position = Write(target, position, (uint)bytes);
+        return position + Encoding.UTF8.GetBytes(text, target[position..]);
     }
 }

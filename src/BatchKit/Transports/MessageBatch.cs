@@ -1,3 +1,4 @@
+using System.Buffers;
 using System.Diagnostics;
 
 namespace BatchKit.Transports;
@@ -140,5 +141,64 @@ public abstract class MessageBatch
         /// <summary>Goes to the next message.</summary>
         /// <returns>False when there is none.</returns>
         public bool MoveNext() => ++_index < _batch.Count;
+    }
+}
+
+/// <summary>One message of a batch: its bytes and, when it needs one, a header.</summary>
+/// <remarks>The payload's memory is the batch's, and is valid as long as that is.</remarks>
+/// <param name="Payload">The message's bytes.</param>
+/// <param name="Header">What it says about itself; null for a plain message.</param>
+public readonly record struct BatchMessage(ReadOnlyMemory<byte> Payload, MessageHeader? Header = null)
+{
+    /// <summary>What the message is for; output when it has no header.</summary>
+    public MessageKind Kind => Header?.Kind ?? MessageKind.Output;
+}
+
+/// <summary>Who numbered a batch: a node, an epoch drawn at its start, and one of its ordered partitions.</summary>
+/// <remarks>Numbers rise within one producer. A process that starts again draws a new epoch and so is a new producer.</remarks>
+/// <param name="Node">The node's number.</param>
+/// <param name="Epoch">Drawn at random when the buffer was made.</param>
+/// <param name="Lane">The number of the route and partition.</param>
+public readonly record struct ProducerId(int Node, long Epoch, int Lane);
+
+/// <summary>A batch that was read from a frame or made by hand. The payload is its maker's; what it rents, it gives back on release.</summary>
+internal sealed class ReceivedBatch : MessageBatch
+{
+    // A small array costs more to rent than to keep: most batches of a crowded frame have a few messages.
+    private const int MaxKeptEnds = 64;
+
+    private int[] _rentedEnds = [];
+    private MessageHeader?[] _rentedHeaders = [];
+
+    public int[] RentEnds(int count)
+    {
+        if (_rentedEnds.Length >= count)
+            return _rentedEnds;
+        ReturnEnds();
+        return _rentedEnds = ArrayPool<int>.Shared.Rent(count);
+    }
+
+    public MessageHeader?[] RentHeaders(int count)
+    {
+        _rentedHeaders = ArrayPool<MessageHeader?>.Shared.Rent(count);
+        _rentedHeaders.AsSpan(0, count).Clear();
+        return _rentedHeaders;
+    }
+
+    public void Release(bool keepSmall)
+    {
+        Unassign();
+        if (!keepSmall || _rentedEnds.Length > MaxKeptEnds)
+            ReturnEnds();
+        if (_rentedHeaders.Length > 0)
+            ArrayPool<MessageHeader?>.Shared.Return(_rentedHeaders, clearArray: true);
+        _rentedHeaders = [];
+    }
+
+    private void ReturnEnds()
+    {
+        if (_rentedEnds.Length > 0)
+            ArrayPool<int>.Shared.Return(_rentedEnds);
+        _rentedEnds = [];
     }
 }

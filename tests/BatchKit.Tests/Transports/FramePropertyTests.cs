@@ -56,7 +56,7 @@ public sealed class FramePropertyTests
         Assert.Equal(expected is null, actual is null);
         if (expected is null || actual is null)
             return;
-        Assert.Equal((expected.Kind, expected.Key, expected.ContentType), (actual.Kind, actual.Key, actual.ContentType));
+        Assert.Equal((expected.Kind, expected.Key, expected.ContentType, expected.Type), (actual.Kind, actual.Key, actual.ContentType, actual.Type));
         Assert.True(expected.ExcludedConnections.AsSpan().SequenceEqual(actual.ExcludedConnections.AsSpan()));
         Assert.True(expected.Properties.AsSpan().SequenceEqual(actual.Properties.AsSpan()));
     }

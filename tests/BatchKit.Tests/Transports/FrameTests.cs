@@ -78,7 +78,8 @@ public sealed class FrameTests
     }
 
     [Theory]
-    [InlineData(2)]
+    [InlineData(0)]
+    [InlineData(3)]
     [InlineData(255)]
     public void An_unknown_version_is_refused_by_name(byte version)
     {
@@ -87,7 +88,7 @@ public sealed class FrameTests
 
         var exception = Assert.Throws<FrameFormatException>(() => FrameReader.Read(frame));
 
-        Assert.Equal($"The frame has version {version}; this reader knows version 1.", exception.Message);
+        Assert.Equal($"The frame has version {version}; this reader knows versions 1 to 2.", exception.Message);
     }
 
     [Fact]

@@ -32,13 +32,23 @@ internal static class SomeBatches
     private static Gen<MessageHeader?> Headers => Gen.Frequency(
         (6, Gen.Constant((MessageHeader?)null)),
         (1, Gen.Elements<MessageHeader?>(MessageHeader.Prompt, MessageHeader.Control)),
-        (2, FullHeaders));
+        (2, FullHeaders),
+        (2, TypedHeaders));
+
+    // Few values, so that texts and whole headers come again, beside each other and apart.
+    private static Gen<MessageHeader?> TypedHeaders =>
+        from kind in Gen.Elements(MessageKind.Output, MessageKind.Prompt)
+        from type in Gen.Elements(null, "Moved", "Said", new string('T', 255), new string('T', 256), "")
+        from contentType in Gen.Elements(null, "application/json", "Moved")
+        from name in Gen.Elements(null, "Moved", "trace")
+        select new MessageHeader { Kind = kind, Type = type, ContentType = contentType, Properties = name is null ? [] : [new(name, "Said")] };
 
     private static Gen<MessageHeader?> FullHeaders =>
         from kind in Gen.Elements(MessageKind.Output, MessageKind.Prompt, MessageKind.Control)
         from excluded in Connections.ArrayOf()
         from key in OptionalTexts
         from contentType in OptionalTexts
+        from type in OptionalTexts
         from names in Texts.ArrayOf()
         select new MessageHeader
         {
@@ -46,6 +56,7 @@ internal static class SomeBatches
             ExcludedConnections = [.. excluded],
             Key = key,
             ContentType = contentType,
+            Type = type,
             Properties = [.. names.Select(name => new KeyValuePair<string, string>(name, name + "'s value"))],
         };
 

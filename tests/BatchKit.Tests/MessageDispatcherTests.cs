@@ -35,6 +35,27 @@ public sealed class MessageDispatcherTests
         Assert.Equal([$"{_player}: Ana says one", "moved to 7", $"{_player}: Bo says two"], _handled);
     }
 
+    [Fact]
+    public async Task Typed_messages_cross_a_frame_and_one_that_no_handler_takes_is_counted_alone()
+    {
+        await using var way = new InMemoryTransport(_dispatcher);
+        await using var output = new OutputBuffer(way, timeProvider: new ManualTimeProvider());
+        var typed = new TypedOutput(output, Codec);
+
+        using (output.BeginBufferingScope(_player))
+        {
+            typed.Write(_player, new ChatLine("Ana", "one"));
+            typed.Write(_player, new Other.ChatLine(1), new MessageHeader { Type = "Unheard" });
+            typed.Write(_player, new Moved(7, 1));
+        }
+
+        await output.FlushAsync(Cancellation);
+
+        var statistics = way.Receiver.GetStatistics();
+        Assert.Equal([$"{_player}: Ana says one", "moved to 7"], _handled);
+        Assert.Equal((2, 1), (statistics.DeliveredMessages, statistics.RefusedMessages));
+    }
+
     [Theory]
     [InlineData(null, "{}", "has no type")]
     [InlineData("Unheard", "{}", "'Unheard'")]

@@ -8,19 +8,22 @@ namespace BatchKit;
 /// <para>Messages are handled one after another, in their order. The send completes, and so acknowledges the batches, when their handlers have.</para>
 /// <para>A message is refused for good, counted and logged by the hop before, when it has no type, when no handler takes its type, when its
 /// payload can't be decoded, or when its handler throws <see cref="MessageRefusedException"/>. The messages around it are handled.</para>
-/// <para>Any other exception of a handler ends the send. The hop before sends the rest again, beginning with that message: messages that were
-/// handled are not handled again while this dispatcher lives.</para>
+/// <para>Any other exception of a handler ends the send. The hop before sends the batch again, and the dispatcher goes on with the message that
+/// failed: those before it are not handled again, as long as the dispatcher lives and no more than 1,024 other batches failed since. A receiver
+/// refuses the whole batch when a handler fails for longer than <see cref="BatchReceiverOptions.DeliveryTimeout"/>.</para>
 /// <para>Register all handlers before the first send. Sends may overlap where several receivers use one dispatcher.</para>
 /// </remarks>
 /// <param name="codec">Decodes the messages and names their types.</param>
 public sealed class MessageDispatcher(IMessageCodec codec) : IBatchTransport
 {
+    private const int MaxPositions = 1024;
+
     private readonly IMessageCodec _codec = codec ?? throw new ArgumentNullException(nameof(codec));
     private readonly Dictionary<string, Func<OutputHandle, ReadOnlyMemory<byte>, CancellationToken, ValueTask>> _handlers = new(StringComparer.Ordinal);
 
-    // Guards what follows: where the batch that failed last of each producer goes on. Its retry comes before newer batches.
+    // Guards what follows: where failed batches go on. Batches that are never sent again leave theirs behind, so the oldest give way.
     private readonly Lock _lock = new();
-    private readonly Dictionary<ProducerId, Position> _positions = [];
+    private readonly OrderedDictionary<BatchKey, Position> _positions = [];
 
     /// <summary>Registers the handler of a type.</summary>
     /// <typeparam name="T">The type that was given to <see cref="TypedOutput.Write"/>.</typeparam>
@@ -97,7 +100,7 @@ public sealed class MessageDispatcher(IMessageCodec codec) : IBatchTransport
         Position? position;
         lock (_lock)
         {
-            if (_positions.Count == 0 || !_positions.Remove(sent.Producer, out position) || position.Number != sent.Number || position.Handle != sent.Handle)
+            if (_positions.Count == 0 || !_positions.Remove(new BatchKey(sent.Producer, sent.Number, sent.Handle), out position))
                 return 0;
         }
 
@@ -111,9 +114,13 @@ public sealed class MessageDispatcher(IMessageCodec codec) : IBatchTransport
         // Without a producer a number does not identify a batch.
         if (sent.Producer == default)
             return;
-        var position = new Position(sent.Number, sent.Handle, message, [.. (refusals ?? []).Where(refusal => refusal.Message.Batch == batch)]);
+        var position = new Position(message, [.. (refusals ?? []).Where(refusal => refusal.Message.Batch == batch)]);
         lock (_lock)
-            _positions[sent.Producer] = position;
+        {
+            if (_positions.Count == MaxPositions)
+                _positions.RemoveAt(0);
+            _positions[new BatchKey(sent.Producer, sent.Number, sent.Handle)] = position;
+        }
     }
 
     private static BatchSendException Fail(int batches, int acknowledged, List<Refusal>? refusals, Exception cause)
@@ -128,7 +135,9 @@ public sealed class MessageDispatcher(IMessageCodec codec) : IBatchTransport
     private readonly record struct Refusal(MessageRefusal Message, MessageRefusedException Reason);
 
     /// <summary>The message of a failed batch that is handled next, and the messages before it that were refused.</summary>
-    private sealed record Position(long Number, OutputHandle Handle, int Next, ImmutableArray<Refusal> Refusals);
+    private sealed record Position(int Next, ImmutableArray<Refusal> Refusals);
+
+    private readonly record struct BatchKey(ProducerId Producer, long Number, OutputHandle Handle);
 }
 
 /// <summary>A handler of a <see cref="MessageDispatcher"/> throws it to refuse its message for good. The message is not sent again; others are handled.</summary>

@@ -114,6 +114,36 @@ public sealed class MessageDispatcherTests
     }
 
     [Fact]
+    public async Task A_failed_batch_goes_on_where_it_ended_after_others_were_sent()
+    {
+        _failures.Enqueue(new IOException("once"));
+        var failed = Batch(1, Line("one"), Line("fail"));
+        await Assert.ThrowsAsync<IOException>(() => SendAsync(failed));
+
+        await SendAsync(Batch(2, Line("two")));
+        await SendAsync(failed);
+        await SendAsync(failed);
+
+        Assert.Equal(["one", "two", "fail", "one", "fail"], _handled.Select(line => line.Split(' ')[^1]));
+    }
+
+    [Fact]
+    public async Task What_is_remembered_of_failed_batches_is_bounded()
+    {
+        const int remembered = 1024;
+        for (var number = 1; number <= remembered + 1; number++)
+            _failures.Enqueue(new IOException("once"));
+        for (var number = 1; number <= remembered + 1; number++)
+            await Assert.ThrowsAsync<IOException>(() => SendAsync(Batch(number, Line("before"), Line("fail"))));
+        _handled.Clear();
+
+        await SendAsync(Batch(1, Line("before"), Line("fail")));
+        await SendAsync(Batch(2, Line("before"), Line("fail")));
+
+        Assert.Equal(["before", "fail", "fail"], _handled.Select(line => line.Split(' ')[^1]));
+    }
+
+    [Fact]
     public async Task Outcomes_of_a_send_inside_a_handler_do_not_count_for_the_dispatchers()
     {
         _failures.Enqueue(new BatchSendException([BatchOutcome.Acknowledged, BatchOutcome.Refused], "inner"));

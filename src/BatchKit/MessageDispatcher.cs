@@ -21,7 +21,7 @@ public sealed class MessageDispatcher(IMessageCodec codec) : IBatchTransport
     private readonly IMessageCodec _codec = codec ?? throw new ArgumentNullException(nameof(codec));
     private readonly Dictionary<string, Func<OutputHandle, ReadOnlyMemory<byte>, CancellationToken, ValueTask>> _handlers = new(StringComparer.Ordinal);
 
-    // Guards what follows: where failed batches go on. Batches that are never sent again leave theirs behind, so the oldest give way.
+    // Guards the messages at which failed batches go on. Some batches are never sent again, so the oldest entry is removed at the limit.
     private readonly Lock _lock = new();
     private readonly OrderedDictionary<BatchKey, Position> _positions = [];
 
@@ -51,7 +51,12 @@ public sealed class MessageDispatcher(IMessageCodec codec) : IBatchTransport
             {
                 try
                 {
-                    await HandleAsync(sent.Handle, sent[message], cancellationToken).ConfigureAwait(false);
+                    cancellationToken.ThrowIfCancellationRequested();
+                    var (payload, header) = sent[message];
+                    if (header?.Type is { } type && _handlers.TryGetValue(type, out var handler))
+                        await handler(sent.Handle, payload, cancellationToken).ConfigureAwait(false);
+                    else
+                        (refusals ??= []).Add(new Refusal(new MessageRefusal(batch, message), NoHandler(sent.Handle, header?.Type)));
                 }
                 catch (MessageRefusedException refused)
                 {
@@ -73,15 +78,9 @@ public sealed class MessageDispatcher(IMessageCodec codec) : IBatchTransport
             throw Fail(batches.Length, batches.Length, refusals, refusals[0].Reason);
     }
 
-    private ValueTask HandleAsync(OutputHandle handle, BatchMessage message, CancellationToken cancellationToken)
-    {
-        cancellationToken.ThrowIfCancellationRequested();
-        if (message.Header?.Type is not { } type)
-            throw new MessageRefusedException($"A message for {handle} has no type.");
-        if (!_handlers.TryGetValue(type, out var handler))
-            throw new MessageRefusedException($"No handler takes messages of type '{type}', such as one for {handle}.");
-        return handler(handle, message.Payload, cancellationToken);
-    }
+    // Not thrown: a sender whose types are all unknown would cost an exception's stack trace for each message.
+    private static MessageRefusedException NoHandler(OutputHandle handle, string? type) => new(
+        type is null ? $"A message for {handle} has no type." : $"A message for {handle} has the type '{type}', which has no handler.");
 
     private T Decode<T>(string name, ReadOnlySpan<byte> payload)
     {

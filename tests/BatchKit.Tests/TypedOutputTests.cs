@@ -100,7 +100,7 @@ public sealed class TypedOutputTests : IAsyncDisposable
         await buffer.FlushAsync(TestContext.Current.CancellationToken);
 
         Assert.True(waited);
-        Assert.Equal(["first", "second"], _arrived.MessagesFor(_player).Select(message => _codec.Decode<ChatLine>(message.Payload).From));
+        Assert.Equal(["first", "second"], _arrived.MessagesFor(_player).Select(message => _codec.Decode<ChatLine>(message.Payload).From).Order(StringComparer.Ordinal));
     }
 
     [Fact]

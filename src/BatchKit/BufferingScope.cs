@@ -1,8 +1,9 @@
+using BatchKit.Batches;
 using BatchKit.Buffering;
 
 namespace BatchKit;
 
-/// <summary>Holds output back until it is disposed. See <see cref="IOutputBuffer.BeginBufferingScope(OutputHandle, string, int)"/>.</summary>
+/// <summary>Holds output back until it is disposed. See <see cref="IOutputBuffer.BeginBufferingScope(OutputHandle, int, string)"/>.</summary>
 /// <remarks>
 /// A small value over a pooled, versioned token: copy it freely. It is closed once, however often, on whatever thread and in whatever order it or
 /// a copy is disposed. <c>default</c> is a scope that holds nothing.
@@ -18,12 +19,15 @@ public readonly struct BufferingScope : IDisposable, IAsyncDisposable, IEquatabl
         _version = version;
     }
 
-    /// <summary>Closes the scope. The last one seals and queues what was held; never blocks and never throws.</summary>
+    /// <summary>Closes the scope. The last one seals and queues what was held; it never blocks and never throws.</summary>
     public void Dispose() => _token?.Close(_version);
 
     /// <summary>Closes the scope and completes when what that flushed is acknowledged.</summary>
-    /// <remarks>A nested scope flushes nothing, so it completes at once. From inside a transport's send it completes when queued.</remarks>
-    /// <exception cref="OutputDeliveryException">Delivery of some of it was given up.</exception>
+    /// <remarks>
+    /// Whoever awaits this learns of every message written in the scope that was lost, also when it left before the scope closed. A nested scope flushes nothing, so
+    /// it completes at once and reports what is known to be lost by then; the outermost scope reports all. From inside a transport's send it completes when queued.
+    /// </remarks>
+    /// <exception cref="OutputDeliveryException">Messages that were written in the scope were refused, given up or dropped.</exception>
     public ValueTask DisposeAsync() => _token?.CloseAsync(_version) ?? default;
 
     /// <inheritdoc/>
@@ -40,4 +44,19 @@ public readonly struct BufferingScope : IDisposable, IAsyncDisposable, IEquatabl
 
     /// <summary>True when they are different scopes.</summary>
     public static bool operator !=(BufferingScope left, BufferingScope right) => !left.Equals(right);
+
+    /// <summary>The handle whose scope it is; null for an ambient one and for <c>default</c>.</summary>
+    internal HandleBuffer? Handle => (_token as HandleScopeToken)?.Owner;
+
+    /// <summary>Closes a handle's scope under the lock of the handle, for the end of an ambient scope.</summary>
+    internal FlushWaiter? CloseInto(HandleBuffer handle, OutputRun run, bool waits) =>
+        handle.CloseInto((HandleScopeToken)_token!, _version, run, waits);
+}
+
+/// <summary>What a <see cref="BufferingScope"/> stands for: one handle's scope, or an ambient one.</summary>
+internal interface IScopeToken
+{
+    void Close(long version);
+
+    ValueTask CloseAsync(long version);
 }

@@ -1,5 +1,6 @@
 using System.Diagnostics.Metrics;
 using System.Runtime.CompilerServices;
+using BatchKit.Batches;
 using BatchKit.Buffering;
 using BatchKit.Diagnostics;
 using BatchKit.Dispatch;
@@ -20,17 +21,16 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     // At this share of the limit the buffer is degraded: who writes faster than it sends should hear of it before writes fail.
     private const double DegradedShare = 0.8;
 
-    private readonly OutputBufferOptions _options;
-    private readonly TimeProvider _timeProvider;
-    private readonly ILogger _logger;
-    private readonly BatchKitMetrics _metrics;
-    private readonly ByteBudget _budget;
+    private static readonly TimeSpan MaxHoldLimit = TimeSpan.FromDays(1);
+
+    private readonly BufferSettings _settings;
     private readonly Dispatcher _dispatcher;
-    private readonly LingerQueue _linger;
+    private readonly HoldQueue _holds;
     private readonly HandleTable _handles;
-    private readonly AmbientScopes _ambientScopes = new();
+    private readonly AmbientScopes _ambientScopes;
     private readonly OutputWriter _writer;
     private readonly BufferWatch _watch;
+    private readonly BufferCounters _counters;
     private readonly TaskCompletionSource _stopped = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private int _stopBegun;
 
@@ -50,7 +50,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     }
 
     /// <summary>Makes a buffer with several ways out.</summary>
-    /// <param name="routes">From 1 to 31, with different names.</param>
+    /// <param name="routes">At least one, with different names.</param>
     /// <param name="router">Chooses a handle's routes; with none, everything takes the first route.</param>
     /// <param name="options">The settings; the defaults when null. Read now: later changes have no effect.</param>
     /// <param name="name">What metrics, logs and health checks call it; empty by default.</param>
@@ -58,7 +58,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     /// <param name="logger">Gets warnings about what failed; none by default.</param>
     /// <param name="meterFactory">Makes the meter <c>BatchKit</c>; a plain one by default.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">An option is outside its range; the message names it.</exception>
-    /// <exception cref="ArgumentException">There is no route, too many, or two of one name.</exception>
+    /// <exception cref="ArgumentException">There is no route, or two have one name.</exception>
     public OutputBuffer(
         IReadOnlyList<OutputRoute> routes, IOutputRouter? router = null, OutputBufferOptions? options = null, string name = "",
         TimeProvider? timeProvider = null, ILogger<OutputBuffer>? logger = null, IMeterFactory? meterFactory = null)
@@ -73,26 +73,19 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     {
         ArgumentNullException.ThrowIfNull(routes);
         ArgumentOutOfRangeException.ThrowIfZero(routes.Count, nameof(routes));
-        ArgumentOutOfRangeException.ThrowIfGreaterThan(routes.Count, Dispatcher.MaxRoutes, nameof(routes));
         OutputBufferOptionsValidator.ThrowIfInvalid(options, name);
         Name = name;
-        _options = options;
-        _timeProvider = timeProvider;
-        _logger = logger ?? NullLogger<OutputBuffer>.Instance;
-        _metrics = new BatchKitMetrics(name, meterFactory);
-        _budget = new ByteBudget(options.MaxBufferedBytes, scheduler);
-        _linger = new LingerQueue(timeProvider, options.Linger);
-        var clock = new CoarseClock(timeProvider);
-        var sendContext = new SendContext();
-        _dispatcher = new Dispatcher(
-            routes, router, new DispatchSettings(options, timeProvider, clock, scheduler, sendContext, _metrics, _logger, (int)epoch), epoch);
-        var settings = new BufferingSettings(
-            options, clock, _budget, new PendingBatchPool(_budget), _linger, sendContext, _metrics, _logger);
-        _handles = new HandleTable(_dispatcher, settings);
-        var maxMessageBytes = Math.Min(options.MaxMessageBytes, routes.Min(static route => route.Transport.MaxMessageBytes));
-        _writer = new OutputWriter(_handles, _ambientScopes, _dispatcher, settings, maxMessageBytes, name);
-        _watch = new BufferWatch(_handles, clock, options, timeProvider);
-        _metrics.Observe(GetStatistics, _dispatcher.CountUnscopedBatches);
+        var guarded = new GuardedLogger(logger ?? NullLogger<OutputBuffer>.Instance, new ObserverFaults());
+        _settings = new BufferSettings(options, name, new BufferClock(timeProvider), scheduler, new BatchKitMetrics(name, meterFactory), guarded);
+        _holds = new HoldQueue(_settings.Clock);
+        _dispatcher = new Dispatcher(routes, router, _settings, _holds, epoch);
+        _handles = new HandleTable(_dispatcher, _settings, _holds);
+        _ambientScopes = new AmbientScopes(_settings.Clock, _holds);
+        var maxMessageBytes = Math.Min(_settings.MaxMessageBytes, routes.Min(static route => route.Transport.MaxMessageBytes));
+        _writer = new OutputWriter(_handles, _ambientScopes, _dispatcher, _settings, maxMessageBytes);
+        _watch = new BufferWatch(_handles, _settings);
+        _counters = new BufferCounters(GetStatistics, _dispatcher.CountUnscopedBatches);
+        _settings.Metrics.Observe(_counters);
     }
 
     /// <summary>What metrics, logs and health checks call the buffer.</summary>
@@ -100,34 +93,58 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
 
     /// <inheritdoc/>
     public BufferingScope BeginBufferingScope(
-        OutputHandle handle, [CallerFilePath] string openerFile = "", [CallerLineNumber] int openerLine = 0)
-    {
-        while (_handles.Find(handle) is { } buffer)
-        {
-            if (buffer.OpenScope(openerFile, openerLine) is { } scope)
-                return scope;
-        }
+        OutputHandle handle, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "") =>
+        Open(handle, new ScopeOpening(openerFile, openerLine, Timeout.InfiniteTimeSpan, IsAmbient: false));
 
-        throw new ObjectDisposedException(nameof(OutputBuffer));
+    /// <inheritdoc/>
+    public BufferingScope BeginBufferingScope(
+        OutputHandle handle, TimeSpan maxHold, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "")
+    {
+        ThrowIfNoLimit(maxHold);
+        return Open(handle, new ScopeOpening(openerFile, openerLine, maxHold, IsAmbient: false));
     }
 
     /// <inheritdoc/>
-    public BufferingScope BeginBufferingScope([CallerFilePath] string openerFile = "", [CallerLineNumber] int openerLine = 0)
+    public BufferingScope BeginBufferingScope([CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "") =>
+        OpenAmbient(openerFile, openerLine, Timeout.InfiniteTimeSpan);
+
+    /// <inheritdoc/>
+    public BufferingScope BeginBufferingScope(TimeSpan maxHold, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "")
     {
-        ObjectDisposedException.ThrowIf(_handles.IsStopped, this);
-        return _ambientScopes.Open(openerFile, openerLine);
+        ThrowIfNoLimit(maxHold);
+        return OpenAmbient(openerFile, openerLine, maxHold);
     }
 
     /// <inheritdoc/>
-    public bool EndBufferingScope(OutputHandle handle) => _handles.Peek(handle)?.CloseYoungestScope() ?? false;
+    public bool EndBufferingScope(OutputHandle handle) => _handles.TryGet(handle)?.CloseYoungestScope() ?? false;
 
     /// <inheritdoc/>
-    public bool TryWrite(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header = null) =>
-        _writer.TryWrite(handle, payload, header);
+    public bool TryWrite(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header = null)
+    {
+        var copied = new CopiedPayload(payload);
+        return _writer.TryWrite(handle, ref copied, header);
+    }
 
     /// <inheritdoc/>
-    public void Write(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header = null) =>
-        _writer.Write(handle, payload, header);
+    public bool TryWrite<TState>(OutputHandle handle, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null)
+    {
+        var encoded = Encoded(maxBytes, state, encode);
+        return _writer.TryWrite(handle, ref encoded, header);
+    }
+
+    /// <inheritdoc/>
+    public void Write(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header = null)
+    {
+        var copied = new CopiedPayload(payload);
+        _writer.Write(handle, ref copied, header);
+    }
+
+    /// <inheritdoc/>
+    public void Write<TState>(OutputHandle handle, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null)
+    {
+        var encoded = Encoded(maxBytes, state, encode);
+        _writer.Write(handle, ref encoded, header);
+    }
 
     /// <inheritdoc/>
     public ValueTask WriteAsync(
@@ -137,13 +154,13 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     /// <inheritdoc/>
     public ValueTask FlushAsync(OutputHandle handle, CancellationToken cancellationToken = default)
     {
-        return _handles.Peek(handle)?.FlushAsync(FlushReason.Requested, cancellationToken) ?? default;
+        return _handles.TryGet(handle)?.FlushAsync(ReportedLosses.Unreported, cancellationToken) ?? default;
     }
 
     /// <inheritdoc/>
     public ValueTask FlushAsync(CancellationToken cancellationToken = default)
     {
-        return _handles.FlushAllAsync(FlushReason.Requested, cancellationToken);
+        return _handles.FlushAllAsync(cancellationToken);
     }
 
     /// <inheritdoc/>
@@ -156,7 +173,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
             AcceptedMessages = handles.AcceptedMessages,
             AcceptedBytes = handles.AcceptedBytes,
             PendingMessages = statistics.PendingMessages + handles.HeldMessages,
-            BufferedBytes = _budget.Reserved,
+            BufferedBytes = _settings.Budget.Reserved,
             LiveHandles = _handles.Live,
             OpenScopes = handles.OpenScopes,
         };
@@ -169,10 +186,16 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
             return new OutputHealth(HealthStatus.Unhealthy, ["The buffer has stopped."]);
         var reasons = _dispatcher.DescribeFailures();
         var status = reasons.IsEmpty ? HealthStatus.Healthy : HealthStatus.Unhealthy;
-        if (_budget.Reserved < _budget.Capacity * DegradedShare)
+        if (DescribeObserverFaults() is { } faults)
+        {
+            reasons = reasons.Add(faults);
+            status = status == HealthStatus.Healthy ? HealthStatus.Degraded : status;
+        }
+
+        if (_settings.Budget.Reserved < _settings.Budget.Capacity * DegradedShare)
             return new OutputHealth(status, reasons);
-        var nearlyFull = $"{_budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({_budget.Capacity}) bytes wait to be sent.";
-        return new OutputHealth(reasons.IsEmpty ? HealthStatus.Degraded : status, reasons.Add(nearlyFull));
+        var nearlyFull = $"{_settings.Budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({_settings.Budget.Capacity}) bytes wait to be sent.";
+        return new OutputHealth(status == HealthStatus.Healthy ? HealthStatus.Degraded : status, reasons.Add(nearlyFull));
     }
 
     /// <summary>
@@ -192,9 +215,10 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     {
         await StopAsync(CancellationToken.None).ConfigureAwait(false);
         await _watch.DisposeAsync().ConfigureAwait(false);
-        await _linger.DisposeAsync().ConfigureAwait(false);
+        await _holds.DisposeAsync().ConfigureAwait(false);
         await _dispatcher.DisposeAsync().ConfigureAwait(false);
-        _metrics.Dispose();
+        _settings.Batches.Clear();
+        _settings.Metrics.Dispose(_settings.Logger.Faults);
     }
 
     private async Task StopOnceAsync(CancellationToken cancellationToken)
@@ -213,17 +237,52 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     private async Task DrainAsync(CancellationToken cancellationToken)
     {
         _handles.Stop();
-        _budget.FailWaiters(new ObjectDisposedException(nameof(OutputBuffer)));
+        _dispatcher.EndLinger();
+        _settings.Budget.FailWaiters(new ObjectDisposedException(nameof(OutputBuffer)));
         try
         {
-            await _dispatcher.WhenIdleAsync().WaitAsync(_options.DrainTimeout, _timeProvider, cancellationToken).ConfigureAwait(false);
-            _logger.Drained(Name);
+            await _dispatcher.WhenIdleAsync().WaitAsync(_settings.DrainTimeout, _settings.Clock.TimeProvider, cancellationToken).ConfigureAwait(false);
+            _settings.Logger.Drained(Name);
         }
         catch (Exception limit) when (limit is TimeoutException or OperationCanceledException)
         {
-            _logger.DrainTimedOut(Name, GetStatistics().PendingMessages, _options.DrainTimeout);
+            _settings.Logger.DrainTimedOut(Name, GetStatistics().PendingMessages, _settings.DrainTimeout);
             _dispatcher.Abort();
             await _dispatcher.WhenIdleAsync().ConfigureAwait(false);
         }
     }
+
+    private BufferingScope Open(OutputHandle handle, in ScopeOpening opening)
+    {
+        while (_handles.GetOrAdd(handle) is { } buffer)
+        {
+            if (buffer.OpenScope(opening) is { } scope)
+                return scope;
+        }
+
+        throw new ObjectDisposedException(nameof(OutputBuffer));
+    }
+
+    private BufferingScope OpenAmbient(string openerFile, int openerLine, TimeSpan maxHold)
+    {
+        ObjectDisposedException.ThrowIf(_handles.IsStopped, this);
+        return _ambientScopes.Open(openerFile, openerLine, maxHold);
+    }
+
+    private static void ThrowIfNoLimit(TimeSpan maxHold)
+    {
+        if (maxHold <= TimeSpan.Zero || maxHold > MaxHoldLimit)
+            throw new ArgumentOutOfRangeException(nameof(maxHold), maxHold, $"A scope's limit must be above zero and at most {MaxHoldLimit}. Leave it out for a scope without a limit.");
+    }
+
+    private static EncodedPayload<TState> Encoded<TState>(int maxBytes, TState state, MessageEncoder<TState> encode)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(maxBytes);
+        ArgumentNullException.ThrowIfNull(encode);
+        return new EncodedPayload<TState>(maxBytes, state, encode);
+    }
+
+    private string? DescribeObserverFaults() => _settings.Logger.Faults is { Count: > 0, Last: { } last } faults
+        ? $"Loggers or listeners threw {faults.Count} times, last {last.GetType().Name}: {last.Message}"
+        : null;
 }

@@ -26,12 +26,28 @@ public static class OutputBufferExtensions
         return output.BeginBufferingScope(OutputHandle.Named(name), openerFile: openerFile, openerLine: openerLine);
     }
 
+    /// <summary>Holds back the output for a named destination until the scope is disposed, but no message for longer than a limit.</summary>
+    /// <param name="output">The buffer.</param>
+    /// <param name="name">The destination's name; see <see cref="OutputHandle.Named"/>.</param>
+    /// <param name="maxHold">The limit; above zero and at most one day.</param>
+    /// <param name="openerFile">Filled in by the compiler.</param>
+    /// <param name="openerLine">Filled in by the compiler.</param>
+    /// <exception cref="ArgumentException">The name is empty or too long.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">The limit is outside its range.</exception>
+    /// <exception cref="ObjectDisposedException">The buffer has stopped.</exception>
+    public static BufferingScope BeginBufferingScope(
+        this IOutputBuffer output, string name, TimeSpan maxHold, [CallerFilePath] string openerFile = "", [CallerLineNumber] int openerLine = 0)
+    {
+        ArgumentNullException.ThrowIfNull(output);
+        return output.BeginBufferingScope(OutputHandle.Named(name), maxHold, openerFile: openerFile, openerLine: openerLine);
+    }
+
     /// <summary>Writes text as one UTF-8 message.</summary>
     /// <param name="output">The buffer.</param>
     /// <param name="handle">The destination.</param>
     /// <param name="text">The message.</param>
     /// <param name="header">The message's header; null for a plain message.</param>
-    /// <inheritdoc cref="IOutputBuffer.Write" path="/exception"/>
+    /// <inheritdoc cref="IOutputBuffer.Write(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)" path="/exception"/>
     public static void Write(this IOutputBuffer output, OutputHandle handle, string text, MessageHeader? header = null) =>
         output.Write(handle, text.AsSpan(), header);
 
@@ -62,7 +78,7 @@ public static class OutputBufferExtensions
     /// <param name="output">The buffer.</param>
     /// <param name="handle">The connection that it is about.</param>
     /// <param name="control">What the last hop is told to do.</param>
-    /// <inheritdoc cref="IOutputBuffer.Write" path="/exception"/>
+    /// <inheritdoc cref="IOutputBuffer.Write(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)" path="/exception"/>
     public static void Write(this IOutputBuffer output, OutputHandle handle, ControlMessage control)
     {
         ArgumentNullException.ThrowIfNull(output);
@@ -74,7 +90,7 @@ public static class OutputBufferExtensions
     /// <param name="handle">The destination.</param>
     /// <param name="text">The message.</param>
     /// <param name="header">The message's header; null for a plain message.</param>
-    /// <inheritdoc cref="IOutputBuffer.TryWrite" path="/*[self::returns or self::exception]"/>
+    /// <inheritdoc cref="IOutputBuffer.TryWrite(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)" path="/*[self::returns or self::exception]"/>
     public static bool TryWrite(this IOutputBuffer output, OutputHandle handle, ReadOnlySpan<char> text, MessageHeader? header = null)
     {
         var formatted = OutputInterpolatedStringHandler.Encode(text);

@@ -58,6 +58,7 @@ public sealed class OutputBufferOptions : IValidatableObject
 
     /// <summary>
     /// The most bytes in one send, counted as for <see cref="MaxBufferedBytes"/>; 1 MiB by default. A batch that is larger alone is sent alone.
+    /// What one scope held leaves in one send if it fits.
     /// </summary>
     [NumberRange(256, 1 << 30)]
     public int MaxSendBytes { get; set; } = 1024 * 1024;
@@ -93,7 +94,8 @@ public sealed class OutputBufferOptions : IValidatableObject
 
     /// <summary>
     /// How long a scope may stay open; 1 min by default, from 10 ms to 1 day. The buffer checks eight times in that span, closes an older scope,
-    /// and logs a warning that names where it was opened. Disposing that scope later is harmless.
+    /// and logs a warning that names where it was opened. Disposing that scope later is harmless. A scope that was opened with a limit of its own
+    /// may stay open for any time.
     /// </summary>
     [TimeSpanRange("00:00:00.010", "1.00:00:00")]
     public TimeSpan MaxScopeAge { get; set; } = TimeSpan.FromMinutes(1);

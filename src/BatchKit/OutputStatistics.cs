@@ -79,10 +79,16 @@ public enum FlushReason
     ScopeExpired = 6,
 
     /// <summary>A writer waits for capacity, so nothing is held back.</summary>
-    RoomNeeded = 7,
+    CapacityNeeded = 7,
 
     /// <summary>The buffer is stopping.</summary>
     Drain = 8,
+
+    /// <summary>A message had waited in its scope for the scope's own limit; the scope goes on.</summary>
+    HoldLimit = 9,
+
+    /// <summary>The same ambient scope wrote to another handle next. Order holds across handles, so later output needs a batch behind that one.</summary>
+    Interleaved = 10,
 }
 
 /// <summary>Why messages were dropped. Every dropped message is counted with its reason.</summary>

@@ -43,7 +43,7 @@ public sealed class TypedOutput
     /// What the message carries besides its type, such as a key; null for nothing. Without a <see cref="MessageHeader.Type"/> it is copied at each
     /// write with the codec's; to avoid the copy, set <see cref="MessageHeader.Type"/> and <see cref="MessageHeader.ContentType"/> yourself: it is then used as it is.
     /// </param>
-    /// <inheritdoc cref="IOutputBuffer.Write" path="/exception"/>
+    /// <inheritdoc cref="IOutputBuffer.Write(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)" path="/exception"/>
     /// <exception cref="NotSupportedException">The codec does not know the type.</exception>
     public void Write<T>(OutputHandle handle, T value, MessageHeader? header = null)
     {
@@ -60,7 +60,7 @@ public sealed class TypedOutput
 
     /// <summary>Writes a value as one message if the buffer has capacity for it.</summary>
     /// <inheritdoc cref="Write" path="/*[self::typeparam or self::param]"/>
-    /// <inheritdoc cref="IOutputBuffer.TryWrite" path="/*[self::returns or self::exception]"/>
+    /// <inheritdoc cref="IOutputBuffer.TryWrite(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)" path="/*[self::returns or self::exception]"/>
     /// <exception cref="NotSupportedException">The codec does not know the type.</exception>
     public bool TryWrite<T>(OutputHandle handle, T value, MessageHeader? header = null)
     {

@@ -1,6 +1,6 @@
 using System.Globalization;
 using BatchKit.MQTTnet.Tests.Support;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
 

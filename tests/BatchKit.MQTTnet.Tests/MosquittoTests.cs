@@ -1,9 +1,9 @@
 using System.Security.Cryptography.X509Certificates;
 using BatchKit.IntegrationTests;
 using BatchKit.MQTTnet.Tests.Support;
+using BatchKit.Testing;
 using BatchKit.TestServers.Mosquitto;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 using MQTTnet;
 using MQTTnet.Formatter;
 

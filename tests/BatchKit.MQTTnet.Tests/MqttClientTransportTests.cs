@@ -1,7 +1,7 @@
 using System.Collections.Immutable;
 using BatchKit.MQTTnet.Tests.Support;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 using MQTTnet;
 using MQTTnet.Exceptions;
 

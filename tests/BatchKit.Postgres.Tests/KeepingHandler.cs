@@ -1,6 +1,5 @@
 using System.Collections.Concurrent;
 using System.Text;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Postgres.Tests;
 

@@ -1,5 +1,5 @@
+using BatchKit.Testing;
 using BatchKit.TestServers.Postgres;
-using BatchKit.TransportSpecification.Support;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;

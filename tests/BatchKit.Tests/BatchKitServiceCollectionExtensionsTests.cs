@@ -1,5 +1,5 @@
 using System.Collections.Immutable;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;

@@ -1,7 +1,7 @@
 using System.Text;
 using BatchKit.Tests.Buffering;
 using BatchKit.Tests.Support;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Tests;
 

@@ -1,4 +1,4 @@
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 using Microsoft.Extensions.Options;
 
 namespace BatchKit.Tests;

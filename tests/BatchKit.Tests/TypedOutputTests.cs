@@ -3,7 +3,7 @@ using System.Text;
 using System.Text.Json;
 using BatchKit.Tests.Buffering;
 using BatchKit.Tests.Support;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 using Microsoft.Extensions.DependencyInjection;
 
 namespace BatchKit.Tests;

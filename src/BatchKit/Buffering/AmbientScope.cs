@@ -1,40 +1,51 @@
+using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
+using BatchKit.Batches;
 using BatchKit.Dispatch;
 
 namespace BatchKit.Buffering;
 
 /// <summary>An async flow's scope on every handle it writes to. Never pooled: a task that outlives it would join the next one.</summary>
-internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int openerLine) : IScopeToken
+internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int openerLine, TimeSpan maxHold) : IScopeToken, ITimedHold
 {
     public const long OutermostVersion = 0;
 
     private readonly Lock _gate = new();
 
     // Guarded by _gate, inside which a handle's lock may be taken.
-    private HandleBuffer? _firstHandle;
     private BufferingScope _firstScope;
-    private Dictionary<HandleBuffer, BufferingScope>? _moreScopes;
-    private NestedScopes? _nested;
+    private AmbientGathering? _more;
     private bool _outermostIsClosed;
+    private bool _isTimed;
     private volatile bool _isClosed;
+
+    // Written under _gate. A look outside it is a hint that is right for the flow's own writes.
+    private HandleBuffer? _lastWritten;
 
     public bool IsOpen => !_isClosed;
 
     /// <summary>Takes a scope on a handle at the flow's first write to it.</summary>
-    public void Cover(HandleBuffer handle)
+    /// <returns>True when the message needs a batch behind what the flow wrote to other handles since.</returns>
+    public bool Cover(HandleBuffer handle)
     {
+        if (ReferenceEquals(Volatile.Read(ref _lastWritten), handle))
+            return false;
+        var starts = default(SenderStarts);
+        var startsRun = false;
         lock (_gate)
         {
-            if (_isClosed || ReferenceEquals(_firstHandle, handle) || _moreScopes?.ContainsKey(handle) == true)
-                return;
-
-            // Retired meanwhile: the write looks the handle up again and covers the new one.
-            if (handle.OpenScope(openerFile, openerLine) is not { } scope)
-                return;
-            if (_firstHandle is null)
-                (_firstHandle, _firstScope) = (handle, scope);
-            else
-                (_moreScopes ??= []).Add(handle, scope);
+            if (_isClosed || !TryTake(handle, ref startsRun, ref starts))
+                return false;
+            Volatile.Write(ref _lastWritten, handle);
+            if (maxHold != Timeout.InfiniteTimeSpan && !_isTimed)
+            {
+                _isTimed = true;
+                owner.Hold(this, maxHold);
+            }
         }
+
+        starts.StartAll();
+        return startsRun;
     }
 
     /// <returns>Null when the scope has closed meanwhile.</returns>
@@ -44,7 +55,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         {
             if (_isClosed)
                 return null;
-            return new BufferingScope(this, (_nested ??= new NestedScopes()).Open());
+            return new BufferingScope(this, (_more ??= new AmbientGathering()).OpenNested());
         }
     }
 
@@ -52,44 +63,65 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
     {
         if (!TryEnd(version))
             return;
-        if (_moreScopes is null)
-        {
+        if (_more is not { HasScopes: true })
             _firstScope.Dispose();
-            return;
-        }
-
-        var held = HoldPartitions(_moreScopes);
-        _firstScope.Dispose();
-        foreach (var scope in _moreScopes.Values)
-            scope.Dispose();
-        Release(held);
+        else
+            CloseAll(waits: false);
     }
 
     public ValueTask CloseAsync(long version)
     {
         if (!TryEnd(version))
             return default;
-        return _moreScopes is null ? _firstScope.DisposeAsync() : CloseAllAsync(_moreScopes);
+        return _more is not { HasScopes: true } ? _firstScope.DisposeAsync() : WaitForAllAsync(CloseAll(waits: true));
     }
 
-    private ValueTask CloseAllAsync(Dictionary<HandleBuffer, BufferingScope> moreScopes)
+    /// <summary>The limit has passed since the first message: queues what is held, and goes on.</summary>
+    public void OnDue()
     {
-        var held = HoldPartitions(moreScopes);
-        var closings = new List<Task>(moreScopes.Count + 1) { _firstScope.DisposeAsync().AsTask() };
-        foreach (var scope in moreScopes.Values)
-            closings.Add(scope.DisposeAsync().AsTask());
-        Release(held);
-        return new ValueTask(Task.WhenAll(closings));
+        HandleBuffer[] handles;
+        lock (_gate)
+        {
+            _isTimed = false;
+            _lastWritten = null;
+            if (_isClosed)
+                return;
+            handles = Handles();
+        }
+
+        var run = new OutputRun();
+        UnderAllGates(handles, run, handle => handle.FlushInto(run, FlushReason.HoldLimit));
+    }
+
+    // When the handle was retired meanwhile, the write looks it up again, and covers the new one.
+    private bool TryTake(HandleBuffer handle, ref bool startsRun, ref SenderStarts starts)
+    {
+        if (ReferenceEquals(_firstScope.Handle, handle))
+        {
+            startsRun = _more?.WriteAgainToFirst(handle) == true;
+            return true;
+        }
+
+        if (_more?.TryWriteAgain(handle, out startsRun) == true)
+            return true;
+        if (handle.OpenScope(new ScopeOpening(openerFile, openerLine, maxHold, IsAmbient: true), ref starts) is not { } scope)
+            return false;
+        startsRun = true;
+        if (_firstScope.Handle is not { } first)
+            _firstScope = scope;
+        else
+            (_more ??= new AmbientGathering()).Add(first, handle, scope);
+        return true;
     }
 
     private bool TryEnd(long version)
     {
         lock (_gate)
         {
-            if (version == OutermostVersion ? _outermostIsClosed : _nested?.Close(version) != true)
+            if (version == OutermostVersion ? _outermostIsClosed : _more?.CloseNested(version) != true)
                 return false;
             _outermostIsClosed |= version == OutermostVersion;
-            if (!_outermostIsClosed || _nested?.Count > 0)
+            if (!_outermostIsClosed || _more?.HasNested == true)
                 return false;
             _isClosed = true;
         }
@@ -98,23 +130,158 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         return true;
     }
 
-    // From here on the scope is closed, so its fields no longer change. One handle needs no hold: its output is queued in one step.
-    private HashSet<DispatchPartition> HoldPartitions(Dictionary<HandleBuffer, BufferingScope> moreScopes)
+    // From here on the scope is closed, so its fields no longer change.
+    private List<(HandleBuffer Handle, FlushWaiter Waiter)> CloseAll(bool waits)
     {
-        var partitions = new HashSet<DispatchPartition>(_firstHandle!.Partitions);
-        foreach (var handle in moreScopes.Keys)
-            partitions.UnionWith(handle.Partitions);
-        foreach (var partition in partitions)
-            partition.Hold();
-        return partitions;
+        var waiters = new List<(HandleBuffer, FlushWaiter)>();
+        var run = new OutputRun();
+        UnderAllGates(Handles(), run, handle =>
+        {
+            var scope = ReferenceEquals(handle, _firstScope.Handle) ? _firstScope : _more!.ScopeOn(handle);
+            if (scope.CloseInto(handle, run, waits) is { } waiter)
+                waiters.Add((handle, waiter));
+        });
+        return waiters;
     }
 
-    private static void Release(HashSet<DispatchPartition> held)
+    private HandleBuffer[] Handles() => _firstScope.Handle is not { } first ? [] : [first, .. _more?.Handles ?? []];
+
+    // All locks at once, so that no other writer's output gets between what the scope held: in the order of the handles' ids, or two scopes could wait for each other.
+    private static void UnderAllGates(HandleBuffer[] handles, OutputRun run, Action<HandleBuffer> take)
     {
-        foreach (var partition in held)
+        Array.Sort(handles, static (left, right) => left.Id.CompareTo(right.Id));
+        var starts = default(SenderStarts);
+        foreach (var handle in handles)
+            handle.EnterGate();
+        try
         {
-            if (partition.ReleaseHold())
-                partition.Start();
+            foreach (var handle in handles)
+                take(handle);
+            run.Queue(ref starts);
         }
+        finally
+        {
+            foreach (var handle in handles)
+                handle.ExitGate();
+        }
+
+        starts.StartAll();
+    }
+
+    private static async ValueTask WaitForAllAsync(List<(HandleBuffer Handle, FlushWaiter Waiter)> waiters)
+    {
+        var lost = 0L;
+        Exception? cause = null;
+        foreach (var (handle, waiter) in waiters)
+        {
+            try
+            {
+                await handle.EndWait(waiter, CancellationToken.None).ConfigureAwait(false);
+            }
+            catch (OutputDeliveryException loss)
+            {
+                lost += loss.LostMessages;
+                cause ??= loss.InnerException;
+            }
+        }
+
+        if (lost > 0)
+            throw HandleSettlement.ErrorFor(lost, cause);
+    }
+}
+
+/// <summary>What an ambient scope needs beyond its first handle: its other handles, in which order they were written to, and the scopes nested in it.</summary>
+internal sealed class AmbientGathering
+{
+    private readonly Dictionary<HandleBuffer, (BufferingScope Scope, long LastTurn)> _scopes = [];
+    private HashSet<long>? _nested;
+    private long _lastNested = AmbientScope.OutermostVersion;
+    private long _firstsTurn;
+
+    // Counted up at each write to another handle than the one before.
+    private long _turn;
+    private long _namedTurn;
+
+    public bool HasScopes => _scopes.Count > 0;
+
+    public bool HasNested => _nested is { Count: > 0 };
+
+    public IEnumerable<HandleBuffer> Handles => _scopes.Keys;
+
+    public BufferingScope ScopeOn(HandleBuffer handle) => _scopes[handle].Scope;
+
+    public void Add(HandleBuffer first, HandleBuffer handle, BufferingScope scope)
+    {
+        if (!HasScopes && !first.Handle.IsConnection)
+            _namedTurn = _turn;
+        _scopes.Add(handle, (scope, NextTurn(handle)));
+    }
+
+    public bool WriteAgainToFirst(HandleBuffer handle)
+    {
+        var startsRun = StartsRun(handle, _firstsTurn);
+        _firstsTurn = NextTurn(handle);
+        return startsRun;
+    }
+
+    public bool TryWriteAgain(HandleBuffer handle, out bool startsRun)
+    {
+        startsRun = false;
+        ref var entry = ref CollectionsMarshal.GetValueRefOrNullRef(_scopes, handle);
+        if (Unsafe.IsNullRef(ref entry))
+            return false;
+        startsRun = StartsRun(handle, entry.LastTurn);
+        entry.LastTurn = NextTurn(handle);
+        return true;
+    }
+
+    public long OpenNested()
+    {
+        (_nested ??= []).Add(++_lastNested);
+        return _lastNested;
+    }
+
+    public bool CloseNested(long version) => _nested?.Remove(version) == true;
+
+    // As in a partition's queue: a name's output goes behind all that was written since, a connection's behind what was written to names.
+    private bool StartsRun(HandleBuffer handle, long lastTurn) => (handle.Handle.IsConnection ? _namedTurn : _turn) > lastTurn;
+
+    private long NextTurn(HandleBuffer handle)
+    {
+        _turn++;
+        if (!handle.Handle.IsConnection)
+            _namedTurn = _turn;
+        return _turn;
+    }
+}
+
+/// <summary>The ambient scopes of one buffer: at most one outermost scope an async flow.</summary>
+internal sealed class AmbientScopes(BufferClock clock, HoldQueue holds)
+{
+    private readonly AsyncLocal<AmbientScope?> _current = new();
+
+    // Lets a write skip the look at its flow while no ambient scope is open anywhere.
+    private int _open;
+
+    /// <summary>The calling flow's scope, while it is open.</summary>
+    public AmbientScope? Current => Volatile.Read(ref _open) != 0 && _current.Value is { IsOpen: true } scope ? scope : null;
+
+    public BufferingScope Open(string openerFile, int openerLine, TimeSpan maxHold)
+    {
+        if (Current?.TryNest() is { } nested)
+            return nested;
+        Interlocked.Increment(ref _open);
+        var scope = new AmbientScope(this, openerFile, openerLine, maxHold);
+        _current.Value = scope;
+        return new BufferingScope(scope, AmbientScope.OutermostVersion);
+    }
+
+    public void Hold(AmbientScope scope, TimeSpan time) => holds.Add(scope, clock.After(time));
+
+    public void OnClosed(AmbientScope scope)
+    {
+        Interlocked.Decrement(ref _open);
+        if (ReferenceEquals(_current.Value, scope))
+            _current.Value = null;
     }
 }

@@ -1,250 +1,366 @@
+using System.Diagnostics;
 using System.Runtime.CompilerServices;
+using BatchKit.Batches;
 using BatchKit.Diagnostics;
 using BatchKit.Dispatch;
 
 namespace BatchKit.Buffering;
 
-/// <summary>One handle's output until it is queued: counts its scopes and decides when its batch is sealed.</summary>
+/// <summary>One handle's output until it is queued: counts its scopes, fills its open batch, and decides when what it holds is queued.</summary>
 /// <remarks>
-/// The lock guards every field, so that counting, sealing and queueing are one step and no wake-up is lost. Inside it a partition's lock or
-/// the linger queue's may be taken, never the other way round; nothing is sent, awaited or called back under it.
+/// The lock guards every field, so that counting, sealing and queueing are one step and no wake-up is lost. Inside it a partition's lock, the hold
+/// queue's or that of the list of held handles may be taken, never the other way round. Nothing is sent, awaited or called back under it, but for
+/// the encoder of a message that is written in place. Only the end of an ambient scope holds several handles' locks, in the order of their ids.
 /// </remarks>
-internal sealed class HandleBuffer
+internal sealed class HandleBuffer : ITimedHold
 {
+    private static long _lastId;
+
     private readonly Lock _gate = new();
-    private readonly BufferingSettings _settings;
-    private BatchBuilder _builder;
+    private readonly BufferSettings _settings;
+    private readonly HeldHandles _heldHandles;
+    private readonly HoldQueue _holds;
+    private HandleOutput _output;
     private HandleScopes _scopes;
-    private bool _lingers;
+    private bool _isTimed;
+    private long _holdEnds;
     private bool _isRetired;
     private long _usedAt;
     private long _acceptedMessages;
     private long _acceptedBytes;
 
-    public HandleBuffer(OutputHandle handle, DispatchPartition[] partitions, BufferingSettings settings)
+    public HandleBuffer(OutputHandle handle, DispatchPartition[] partitions, BufferSettings settings, HeldHandles heldHandles, HoldQueue holds)
     {
-        _settings = settings;
         Handle = handle;
-        Partitions = partitions;
-        _usedAt = settings.Clock.Timestamp;
-        _builder = new BatchBuilder(this, _gate, partitions, settings);
+        _settings = settings;
+        _output = new HandleOutput(handle, _gate, partitions, settings);
+        _heldHandles = heldHandles;
+        _holds = holds;
+        _usedAt = settings.Clock.Coarse;
     }
 
     public OutputHandle Handle { get; }
 
-    public DispatchPartition[] Partitions { get; }
+    /// <summary>Its place in the order in which several handles' locks are taken.</summary>
+    public long Id { get; } = Interlocked.Increment(ref _lastId);
+
+    /// <summary>Its place in the list of held handles; that list's alone.</summary>
+    public LinkedListNode<HandleBuffer>? HeldNode { get; set; }
 
     /// <summary>A hint, because it looks outside the lock: whether it belongs to that output buffer and is not retired.</summary>
-    public bool IsUsableIn(BufferingSettings settings) => ReferenceEquals(_settings, settings) && !Volatile.Read(ref _isRetired);
+    public bool IsUsableIn(BufferSettings settings) => ReferenceEquals(_settings, settings) && !Volatile.Read(ref _isRetired);
 
     /// <summary>Adds a message, and queues its batch where no scope holds it back.</summary>
+    /// <param name="payload">The message's bytes.</param>
+    /// <param name="header">What it says about itself.</param>
+    /// <param name="prepaid">Bytes that a writer who waited has reserved for it.</param>
+    /// <param name="startsRun">True when the caller's ambient scope wrote to another handle since: the message needs a batch behind that output.</param>
     /// <remarks>Never inlined: the compiler's budget would be spent on it at the caller, and the copy inside it not inlined (27 ns a write, not 25).</remarks>
     [MethodImpl(MethodImplOptions.NoInlining)]
-    public AppendResult Append(ReadOnlySpan<byte> payload, MessageHeader? header, int prepaid)
+    public AppendResult Append<TPayload>(scoped ref TPayload payload, MessageHeader? header, int prepaid, bool startsRun)
+        where TPayload : struct, IMessagePayload, allows ref struct
     {
-        var result = AppendResult.NoRoom;
-        int starts;
+        var result = AppendResult.NoCapacity;
+        var starts = default(SenderStarts);
         lock (_gate)
         {
             if (_isRetired)
                 return AppendResult.Retired;
-            if (_builder.TryAppend(payload, header, prepaid, out starts))
+            var batch = _output.OpenFor(payload.MaxBytes, startsRun, _scopes.HasAmbient, ref starts);
+            var bytesBefore = batch.Bytes;
+            if (batch.TryAppend(ref payload, header, prepaid))
             {
                 result = AppendResult.Accepted;
                 _acceptedMessages++;
-                _acceptedBytes += payload.Length;
-                starts |= QueueUnlessHeld();
+                _acceptedBytes += batch.Bytes - bytesBefore;
+                if (BatchKitTracing.IsListening)
+                    HandleOutput.RememberWriter(batch);
+                QueueUnlessHeld(ref starts);
+            }
+            else
+            {
+                _output.GiveUpIfEmpty();
             }
         }
 
-        if (starts != 0)
-            _builder.Start(starts);
+        starts.StartAll();
         return result;
     }
 
-    /// <returns>Null when the handle was retired meanwhile: look it up again.</returns>
-    public BufferingScope? OpenScope(string openerFile, int openerLine)
+    /// <summary>Counts a message that the overflow policy dropped at its write as lost, for those who await the end of its scope or a flush.</summary>
+    public void CountDroppedAtWrite()
     {
-        BufferingScope scope;
-        int starts;
+        lock (_gate)
+            _output.Settlement.Settle(_output.Settlement.Add(), lostMessages: 1, cause: null);
+    }
+
+    /// <returns>Null when the handle was retired meanwhile: look it up again.</returns>
+    public BufferingScope? OpenScope(in ScopeOpening opening)
+    {
+        var starts = default(SenderStarts);
+        var scope = OpenScope(opening, ref starts);
+        starts.StartAll();
+        return scope;
+    }
+
+    /// <inheritdoc cref="OpenScope(in ScopeOpening)"/>
+    public BufferingScope? OpenScope(in ScopeOpening opening, ref SenderStarts starts)
+    {
         lock (_gate)
         {
             if (_isRetired)
                 return null;
-            // What was written before the scope must not wait for it.
-            starts = _scopes.Count == 0 ? SealOpen(FlushReason.ScopeOpened) : 0;
-            _usedAt = _settings.Clock.Timestamp;
-            var token = _scopes.Open(this, openerFile, openerLine, _usedAt);
-            scope = new BufferingScope(token, token.Version);
-        }
 
-        _builder.Start(starts);
-        return scope;
+            // What was written before the scope must not wait for it.
+            if (_scopes.Count == 0)
+                _output.QueueAll(FlushReason.ScopeOpened, ref starts);
+            _usedAt = _settings.Clock.Coarse;
+            var token = _scopes.Open(this, opening, _usedAt, _output.Settlement.Queued);
+            return new BufferingScope(token, token.Version);
+        }
     }
 
-    public void CloseScope(HandleScopeToken token, long version) => CloseScope(token, version, waits: false);
+    public void CloseScope(HandleScopeToken token, long version)
+    {
+        var starts = default(SenderStarts);
+        lock (_gate)
+        {
+            if (token.Version == version)
+                Close(token, ref starts);
+        }
 
-    /// <summary>Closes a scope and completes when what that flushed is settled.</summary>
-    public ValueTask CloseScopeAsync(HandleScopeToken token, long version) =>
-        EndWait(CloseScope(token, version, waits: true), CancellationToken.None);
+        starts.StartAll();
+    }
+
+    /// <summary>Closes a scope and completes when what that flushed is settled; fails when a message that was written in the scope was lost.</summary>
+    public ValueTask CloseScopeAsync(HandleScopeToken token, long version)
+    {
+        FlushWaiter? waiter = null;
+        var starts = default(SenderStarts);
+        lock (_gate)
+        {
+            if (token.Version == version)
+                waiter = CloseAndWait(token, ref starts);
+        }
+
+        starts.StartAll();
+        return EndWait(waiter, CancellationToken.None);
+    }
 
     /// <summary>Closes the scope that was opened last.</summary>
     /// <returns>False when none is open.</returns>
     public bool CloseYoungestScope()
     {
-        int starts;
+        var starts = default(SenderStarts);
         lock (_gate)
         {
             if (_scopes.Youngest is not { } youngest)
                 return false;
-            starts = Close(youngest);
+            Close(youngest, ref starts);
         }
 
-        _builder.Start(starts);
+        starts.StartAll();
         return true;
     }
 
     /// <summary>Seals and queues what is open, in open scopes too.</summary>
     public void Flush(FlushReason reason)
     {
-        int starts;
+        var starts = default(SenderStarts);
         lock (_gate)
-            starts = SealOpen(reason);
-        _builder.Start(starts);
+            _output.QueueAll(reason, ref starts);
+        starts.StartAll();
     }
 
-    /// <summary>The same, and completes when it and all before it is settled.</summary>
-    public ValueTask FlushAsync(FlushReason reason, CancellationToken cancellationToken)
+    /// <summary>The same, and completes when it and all before it is settled; fails when something was lost since the flush before.</summary>
+    public ValueTask FlushAsync(ReportedLosses reports, CancellationToken cancellationToken)
     {
         FlushWaiter? waiter;
-        int starts;
+        var starts = default(SenderStarts);
         lock (_gate)
         {
-            starts = SealOpen(reason);
-            waiter = _builder.Settlement.BeginWait();
+            _output.QueueAll(FlushReason.Requested, ref starts);
+            waiter = _output.Settlement.BeginWait(reports);
         }
 
-        _builder.Start(starts);
+        starts.StartAll();
         return EndWait(waiter, cancellationToken);
     }
 
-    /// <summary>Queues what lingers; what a scope holds back stays.</summary>
-    public void FlushLinger()
+    /// <summary>The limit of its scopes has passed since the first message that they hold.</summary>
+    public void OnDue()
     {
-        int starts;
+        var starts = default(SenderStarts);
         lock (_gate)
         {
-            _lingers = false;
-            starts = _scopes.Count == 0 ? SealOpen(FlushReason.Linger) : 0;
+            _isTimed = false;
+            if (!_output.HasHeld || !_scopes.AllHaveLimits)
+                return;
+            if (_settings.Clock.Until(_holdEnds) > TimeSpan.Zero)
+                WaitForLimit();
+            else
+                _output.QueueAll(FlushReason.HoldLimit, ref starts);
         }
 
-        _builder.Start(starts);
+        starts.StartAll();
     }
 
-    /// <summary>The place in the buffer's order of what a scope holds back; null when it holds nothing.</summary>
+    /// <summary>The place in the buffer's order of the oldest batch that a scope holds back; null when it holds none.</summary>
     public long? FindHeldOrder()
     {
         lock (_gate)
-            return _builder.HasHeld ? _builder.HeldOrder : null;
+            return _output.HasHeld ? _output.HeldOrder : null;
     }
 
-    /// <summary>Takes what a scope holds back out, to make room. The caller settles it as dropped.</summary>
+    /// <summary>Takes out the oldest batch that a scope holds back. The caller settles it as dropped.</summary>
     public PendingBatch? TakeHeld()
     {
         lock (_gate)
-            return _builder.HasHeld ? _builder.TakeHeld() : null;
+            return _output.HasHeld ? _output.TakeOldestHeld() : null;
     }
 
-    /// <summary>Closes scopes that are too old, and retires the handle when it is idle and was for long.</summary>
+    /// <summary>Closes scopes that are too old, and retires the handle when it has been idle for long.</summary>
+    /// <param name="idleTimeout">How long that is.</param>
+    /// <param name="expired">How each scope that it closed was opened.</param>
     /// <returns>True when it was retired.</returns>
-    public bool Sweep(TimeSpan idleTimeout)
+    public bool Sweep(TimeSpan idleTimeout, out List<ScopeOpening>? expired)
     {
-        List<ExpiredScope>? expired;
-        int starts;
+        var starts = default(SenderStarts);
         bool retires;
         lock (_gate)
         {
-            expired = _scopes.CloseExpired(_settings.Clock, _settings.Options.MaxScopeAge);
-            starts = expired is not null && _scopes.Count == 0 ? SealOpen(FlushReason.ScopeExpired) : 0;
-            retires = _scopes.Count == 0 && !_builder.HasOpen && _builder.Settlement.IsIdle && !_isRetired
-                && _settings.Clock.AgeOf(_usedAt) >= idleTimeout;
+            expired = _scopes.CloseExpired(_settings.Clock, _settings.MaxScopeAge);
+            if (expired is not null && _scopes.Count == 0)
+                _output.QueueAll(FlushReason.ScopeExpired, ref starts);
+            var idle = _settings.Clock.AgeOf(_usedAt);
+            retires = _scopes.Count == 0 && !_output.HasOpen && _output.Settlement.IsIdle && !_isRetired && idle >= idleTimeout
+                && (!_output.Settlement.HasUnreportedLoss || idle >= _settings.HandleIdleTimeout);
             _isRetired |= retires;
         }
 
-        if (expired is not null)
-        {
-            foreach (var scope in expired)
-                _settings.Logger.ScopeExpired(_settings.Options.MaxScopeAge, scope.OpenerFile, scope.OpenerLine);
-        }
-
-        _builder.Start(starts);
+        starts.StartAll();
         return retires;
     }
 
     /// <summary>Takes no more messages and queues what is open: the buffer stops.</summary>
     public void Stop()
     {
-        int starts;
+        var starts = default(SenderStarts);
         lock (_gate)
         {
             _isRetired = true;
-            starts = SealOpen(FlushReason.Drain);
+            _output.QueueAll(FlushReason.Drain, ref starts);
         }
 
-        _builder.Start(starts);
+        starts.StartAll();
     }
 
     public HandleStatistics GetStatistics()
     {
         lock (_gate)
-            return new HandleStatistics(_acceptedMessages, _acceptedBytes, _builder.HeldMessages, _scopes.Count);
+            return new HandleStatistics(_acceptedMessages, _acceptedBytes, _output.HeldMessages, _scopes.Count);
     }
 
-    private FlushWaiter? CloseScope(HandleScopeToken token, long version, bool waits)
+    /// <summary>Leaves the list of held handles when nothing is held.</summary>
+    public void LeaveHeldHandles()
     {
-        FlushWaiter? waiter;
-        int starts;
         lock (_gate)
         {
-            if (token.Version != version)
-                return null;
-            waits &= _scopes.Count == 1 && _builder.HasOpen;
-            starts = Close(token);
-            waiter = waits ? _builder.Settlement.BeginWait() : null;
+            if (!_output.HasHeld)
+                _heldHandles.Remove(this);
         }
-
-        _builder.Start(starts);
-        return waiter;
     }
 
-    private ValueTask EndWait(FlushWaiter? waiter, CancellationToken cancellationToken) =>
-        waiter is null ? default : _builder.Settlement.EndWait(waiter, _settings.SendContext.IsInside, cancellationToken);
+    /// <summary>Takes the lock, for the end of an ambient scope, which queues several handles' output in one step.</summary>
+    public void EnterGate() => _gate.Enter();
 
-    private int QueueUnlessHeld()
+    public void ExitGate() => _gate.Exit();
+
+    /// <summary>Closes a scope under the lock that the caller holds.</summary>
+    /// <param name="token">The scope.</param>
+    /// <param name="version">Its version.</param>
+    /// <param name="run">Gets what the handle held, when that was its last scope.</param>
+    /// <param name="waits">True when the caller waits for its settlement.</param>
+    public FlushWaiter? CloseInto(HandleScopeToken token, long version, OutputRun run, bool waits)
     {
-        // While a writer waits for room, holding back could make it wait for ever.
-        if (_settings.Budget.HasWaiters)
-            return _builder.SealAndQueue(FlushReason.RoomNeeded);
-        if (_scopes.Count > 0)
-            return 0;
-        _usedAt = _settings.Clock.Timestamp;
-        if (!_settings.Lingers)
-            return _builder.QueueOpen();
-        if (!_lingers)
-        {
-            _lingers = true;
-            _settings.Linger.Add(this);
-        }
-
-        return 0;
+        if (token.Version != version)
+            return null;
+        var since = token.Since;
+        _scopes.Close(token);
+        _usedAt = _settings.Clock.Coarse;
+        if (_scopes.Count == 0)
+            _output.MoveInto(run, FlushReason.ScopeClosed);
+        else if (_output.HasHeld && _scopes.AllHaveLimits)
+            BeginHold();
+        return !waits ? null : _scopes.Count == 0 ? _output.Settlement.BeginWait(ReportedLosses.OfScope, since) : _output.Settlement.BeginReport(since);
     }
 
-    private int SealOpen(FlushReason reason) => _builder.HasOpen ? _builder.SealAndQueue(reason) : 0;
+    /// <summary>Takes what is held under the lock that the caller holds, unless a scope without a limit is open.</summary>
+    public void FlushInto(OutputRun run, FlushReason reason)
+    {
+        if (_scopes.AllHaveLimits)
+            _output.MoveInto(run, reason);
+    }
 
-    private int Close(HandleScopeToken token)
+    public ValueTask EndWait(FlushWaiter? waiter, CancellationToken cancellationToken) =>
+        waiter is null ? default : _output.Settlement.EndWait(waiter, _settings.SendContext.IsInside, cancellationToken);
+
+    private FlushWaiter? CloseAndWait(HandleScopeToken token, ref SenderStarts starts)
+    {
+        var since = token.Since;
+        var isLast = _scopes.Count == 1;
+        Close(token, ref starts);
+
+        // A nested scope flushes nothing: it waits for nothing, and reports what it knows to be lost.
+        return isLast ? _output.Settlement.BeginWait(ReportedLosses.OfScope, since) : _output.Settlement.BeginReport(since);
+    }
+
+    private void Close(HandleScopeToken token, ref SenderStarts starts)
     {
         _scopes.Close(token);
-        _usedAt = _settings.Clock.Timestamp;
-        return _scopes.Count == 0 ? SealOpen(FlushReason.ScopeClosed) : 0;
+        _usedAt = _settings.Clock.Coarse;
+        if (_scopes.Count == 0)
+            _output.QueueAll(FlushReason.ScopeClosed, ref starts);
+        else if (_output.HasHeld && _scopes.AllHaveLimits)
+            BeginHold();
+    }
+
+    private void QueueUnlessHeld(ref SenderStarts starts)
+    {
+        // While a writer waits for capacity, holding back could make it wait for ever.
+        if (_settings.Budget.HasWaiters)
+        {
+            _output.QueueAll(FlushReason.CapacityNeeded, ref starts);
+        }
+        else if (_scopes.Count > 0)
+        {
+            if (HeldNode is null)
+                _heldHandles.Add(this);
+            if (_scopes.AllHaveLimits && _output.HeldMessages == 1)
+                BeginHold();
+        }
+        else
+        {
+            _usedAt = _settings.Clock.Coarse;
+            _output.QueueOpen(ref starts);
+        }
+    }
+
+    // The limit counts from the first message that is held, or from the end of the last scope that had none.
+    private void BeginHold()
+    {
+        if (_scopes.LongestHold() is not { } limit)
+            return;
+        _holdEnds = _settings.Clock.After(limit);
+        WaitForLimit();
+    }
+
+    // What an earlier run left in the queue comes too early, and waits again.
+    private void WaitForLimit()
+    {
+        if (_isTimed)
+            return;
+        _isTimed = true;
+        _holds.Add(this, _holdEnds);
     }
 }

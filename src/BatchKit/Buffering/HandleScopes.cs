@@ -1,4 +1,4 @@
-using BatchKit.Dispatch;
+using BatchKit.Batches;
 
 namespace BatchKit.Buffering;
 
@@ -7,23 +7,33 @@ internal struct HandleScopes
 {
     private HandleScopeToken? _youngest;
     private HandleScopeToken? _free;
+    private int _limited;
+    private int _ambient;
 
     public int Count { get; private set; }
 
+    /// <summary>True while an ambient scope holds output back: its batches need their place among those of its other handles.</summary>
+    public readonly bool HasAmbient => _ambient > 0;
+
+    /// <summary>False while a scope without a limit is open: its output waits for its end.</summary>
+    public readonly bool AllHaveLimits => _limited == Count;
+
     public readonly HandleScopeToken? Youngest => _youngest;
 
-    public HandleScopeToken Open(HandleBuffer owner, string openerFile, int openerLine, long now)
+    public HandleScopeToken Open(HandleBuffer owner, in ScopeOpening opening, long now, long since)
     {
         var token = _free ?? new HandleScopeToken(owner);
         _free = token.Next;
-        token.OpenerFile = openerFile;
-        token.OpenerLine = openerLine;
+        token.Opening = opening;
         token.OpenedAt = now;
+        token.Since = since;
         token.Previous = null;
         token.Next = _youngest;
         if (_youngest is not null)
             _youngest.Previous = token;
         _youngest = token;
+        _limited += opening.HasLimit ? 1 : 0;
+        _ambient += opening.IsAmbient ? 1 : 0;
         Count++;
         return token;
     }
@@ -39,19 +49,35 @@ internal struct HandleScopes
             token.Next.Previous = token.Previous;
         token.Next = _free;
         _free = token;
+        _limited -= token.Opening.HasLimit ? 1 : 0;
+        _ambient -= token.Opening.IsAmbient ? 1 : 0;
         Count--;
     }
 
-    /// <returns>Where each scope was opened that was too old; null when none was.</returns>
-    public List<ExpiredScope>? CloseExpired(CoarseClock clock, TimeSpan maxAge)
+    /// <summary>The longest that the handle's own scopes may hold output back; null when it has none. An ambient scope times its output itself.</summary>
+    public readonly TimeSpan? LongestHold()
     {
-        List<ExpiredScope>? expired = null;
+        TimeSpan? longest = null;
+        for (var scope = _youngest; scope is not null; scope = scope.Next)
+        {
+            if (!scope.Opening.IsAmbient && (longest is null || scope.Opening.MaxHold > longest))
+                longest = scope.Opening.MaxHold;
+        }
+
+        return longest;
+    }
+
+    /// <summary>Closes the scopes that are too old. One with a limit never is: it holds nothing back for longer than its limit.</summary>
+    /// <returns>How each of them was opened; null when none was too old.</returns>
+    public List<ScopeOpening>? CloseExpired(BufferClock clock, TimeSpan maxAge)
+    {
+        List<ScopeOpening>? expired = null;
         for (var scope = _youngest; scope is not null;)
         {
             var older = scope.Next;
-            if (clock.AgeOf(scope.OpenedAt) > maxAge)
+            if (!scope.Opening.HasLimit && clock.AgeOf(scope.OpenedAt) > maxAge)
             {
-                (expired ??= []).Add(new ExpiredScope(scope.OpenerFile, scope.OpenerLine));
+                (expired ??= []).Add(scope.Opening);
                 Close(scope);
             }
 
@@ -60,4 +86,40 @@ internal struct HandleScopes
 
         return expired;
     }
+}
+
+/// <summary>How a scope was opened: where in the source, and how long it may hold output back.</summary>
+/// <param name="File">The source file of the caller.</param>
+/// <param name="Line">The line in it.</param>
+/// <param name="MaxHold">The limit; infinite when there is none.</param>
+/// <param name="IsAmbient">True when an ambient scope took it.</param>
+internal readonly record struct ScopeOpening(string File, int Line, TimeSpan MaxHold, bool IsAmbient)
+{
+    public bool HasLimit => MaxHold != Timeout.InfiniteTimeSpan;
+}
+
+/// <summary>One handle's scope. Pooled in its handle's free list; the version tells a scope from the next one that uses the token.</summary>
+internal sealed class HandleScopeToken(HandleBuffer owner) : IScopeToken
+{
+    public HandleBuffer Owner => owner;
+
+    // All below are guarded by the owner's lock.
+    public long Version { get; set; }
+
+    public ScopeOpening Opening { get; set; }
+
+    public long OpenedAt { get; set; }
+
+    /// <summary>The place of the last batch that was queued before the scope opened: what is lost behind it was written in the scope.</summary>
+    public long Since { get; set; }
+
+    /// <summary>The next older open scope, or the next free token.</summary>
+    public HandleScopeToken? Next { get; set; }
+
+    /// <summary>The next younger open scope.</summary>
+    public HandleScopeToken? Previous { get; set; }
+
+    public void Close(long version) => owner.CloseScope(this, version);
+
+    public ValueTask CloseAsync(long version) => owner.CloseScopeAsync(this, version);
 }

@@ -1,19 +1,30 @@
 using System.Collections.Concurrent;
+using BatchKit.Batches;
+using BatchKit.Diagnostics;
 using BatchKit.Dispatch;
 
 namespace BatchKit.Buffering;
 
 /// <summary>The live handles: made on first use, given up when idle.</summary>
-internal sealed class HandleTable(Dispatcher dispatcher, BufferingSettings settings)
+internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings, HoldQueue holds)
 {
+    // Below this, what a table that was once full keeps is not worth a copy.
+    private const int MinShrunkHandles = 16_384;
+    private const int ShrinkFactor = 4;
+
     // A loop mostly writes to one handle, and comparing two is cheaper than a look-up (7 of a write's 28 ns).
     [ThreadStatic]
     private static HandleBuffer? _lastOfThread;
 
-    private readonly ConcurrentDictionary<OutputHandle, HandleBuffer> _handles = new();
-    private readonly Lock _retiredGate = new();
+    [ThreadStatic]
+    private static bool _isEncoding;
+
+    // Guards what goes into the dictionary and out of it; looking up takes no lock.
+    private readonly Lock _gate = new();
+    private volatile ConcurrentDictionary<OutputHandle, HandleBuffer> _handles = new();
     private HandleStatistics _retired;
     private int _live;
+    private int _mostLive;
     private int _createdSinceTrim;
     private volatile bool _isStopped;
 
@@ -21,56 +32,66 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferingSettings setti
 
     public int Live => Volatile.Read(ref _live);
 
+    /// <summary>The handles that may hold something back.</summary>
+    public HeldHandles Held { get; } = new();
+
     /// <returns>Null when the buffer has stopped.</returns>
-    public HandleBuffer? Find(OutputHandle handle) =>
-        _lastOfThread is { } last && last.Handle == handle && last.IsUsableIn(settings) ? last : FindSlow(handle);
+    public HandleBuffer? GetOrAdd(OutputHandle handle) =>
+        _lastOfThread is { } last && last.Handle == handle && last.IsUsableIn(settings) ? last : GetOrAddSlow(handle);
 
     /// <returns>Null when the handle is not in use.</returns>
-    public HandleBuffer? Peek(OutputHandle handle) => _handles.GetValueOrDefault(handle);
-
-    public void FlushAll(FlushReason reason)
+    public HandleBuffer? TryGet(OutputHandle handle)
     {
-        foreach (var (_, handle) in _handles)
-            handle.Flush(reason);
+        ThrowIfEncoding();
+        return _handles.GetValueOrDefault(handle);
     }
 
-    /// <summary>The same, and completes when all of it is settled; fails with the first flush that was given up.</summary>
-    public async ValueTask FlushAllAsync(FlushReason reason, CancellationToken cancellationToken)
+    /// <summary>The thread begins to encode a message under its handle's lock: until it ends, it may use no buffer, or two encoders could wait for each other.</summary>
+    public static void BeginEncoding()
     {
+        _lastOfThread = null;
+        _isEncoding = true;
+    }
+
+    public static void EndEncoding() => _isEncoding = false;
+
+    public static void ThrowIfEncoding()
+    {
+        if (_isEncoding)
+            throw new InvalidOperationException("A message encoder used an output buffer. It may only write to the memory that it is given.");
+    }
+
+    /// <summary>Flushes every handle, and completes when all of it is settled; fails when something of it was lost.</summary>
+    public async ValueTask FlushAllAsync(CancellationToken cancellationToken)
+    {
+        ThrowIfEncoding();
         List<Task>? flushes = null;
         foreach (var (_, handle) in _handles)
         {
-            var flush = handle.FlushAsync(reason, cancellationToken);
+            var flush = handle.FlushAsync(ReportedLosses.OfWait, cancellationToken);
             if (!flush.IsCompletedSuccessfully)
                 (flushes ??= []).Add(flush.AsTask());
         }
 
         if (flushes is not null)
-            await Task.WhenAll(flushes).ConfigureAwait(false);
-    }
-
-    /// <summary>The handle whose scope has held something back for longest; null when nothing is held.</summary>
-    public HandleBuffer? FindOldestHeld()
-    {
-        HandleBuffer? oldest = null;
-        var oldestOrder = long.MaxValue;
-        foreach (var (_, handle) in _handles)
-        {
-            if (handle.FindHeldOrder() is { } order && order < oldestOrder)
-                (oldest, oldestOrder) = (handle, order);
-        }
-
-        return oldest;
+            await WhenAllAsync(flushes).ConfigureAwait(false);
     }
 
     /// <summary>Closes scopes that are too old and gives up handles that were idle for long.</summary>
     public void Sweep(TimeSpan idleTimeout)
     {
-        foreach (var (key, handle) in _handles)
+        foreach (var (_, handle) in _handles)
         {
-            if (handle.Sweep(idleTimeout))
-                Remove(key, handle);
+            var retires = handle.Sweep(idleTimeout, out var expired);
+            if (retires)
+                Remove(handle);
+
+            // Last, because a logger is foreign: a writer that meets a retired handle must not wait for it.
+            foreach (var scope in expired ?? [])
+                settings.Logger.ScopeExpired(settings.MaxScopeAge, scope.File, scope.Line);
         }
+
+        Shrink();
     }
 
     public void Stop()
@@ -82,33 +103,66 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferingSettings setti
 
     public HandleStatistics GetStatistics()
     {
+        ThrowIfEncoding();
         HandleStatistics total;
-        lock (_retiredGate)
+        lock (_gate)
             total = _retired;
         foreach (var (_, handle) in _handles)
             total = Sum(total, handle.GetStatistics());
         return total;
     }
 
-    private HandleBuffer? FindSlow(OutputHandle handle)
+    // All losses in one exception, because a caller that awaits several sees only the first.
+    private static async ValueTask WhenAllAsync(List<Task> flushes)
     {
+        var lost = 0L;
+        Exception? cause = null;
+        foreach (var flush in flushes)
+        {
+            try
+            {
+                await flush.ConfigureAwait(false);
+            }
+            catch (OutputDeliveryException loss)
+            {
+                lost += loss.LostMessages;
+                cause ??= loss.InnerException;
+            }
+        }
+
+        if (lost > 0)
+            throw HandleSettlement.ErrorFor(lost, cause);
+    }
+
+    private HandleBuffer? GetOrAddSlow(OutputHandle handle)
+    {
+        ThrowIfEncoding();
         if (_isStopped)
             return null;
-        var found = _handles.TryGetValue(handle, out var known) ? known : Create(handle);
+        var found = _handles.TryGetValue(handle, out var known) ? known : Add(handle);
         _lastOfThread = found;
         return found;
     }
 
-    private HandleBuffer? Create(OutputHandle handle)
+    private HandleBuffer? Add(OutputHandle handle)
     {
         if (handle.IsNone)
             throw new ArgumentException("The handle is default and names no destination.", nameof(handle));
-        if (Live > settings.Options.MaxIdleHandles)
+        if (Live > settings.MaxIdleHandles)
             Trim();
-        var made = new HandleBuffer(handle, dispatcher.PartitionsOf(handle), settings);
-        var kept = _handles.GetOrAdd(handle, made);
-        if (ReferenceEquals(kept, made))
-            Interlocked.Increment(ref _live);
+
+        // Asked outside the lock, because a router is foreign.
+        var partitions = dispatcher.PartitionsOf(handle);
+        HandleBuffer kept;
+        lock (_gate)
+        {
+            if (!_handles.TryGetValue(handle, out kept!))
+            {
+                kept = new HandleBuffer(handle, partitions, settings, Held, holds);
+                _handles.TryAdd(handle, kept);
+                _mostLive = Math.Max(_mostLive, ++_live);
+            }
+        }
 
         // A stop that began meanwhile may have gone through the table before this one was in it.
         if (!_isStopped)
@@ -120,21 +174,131 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferingSettings setti
     // A trim walks all handles, so it pays only after a share of them is new.
     private void Trim()
     {
-        if (Interlocked.Increment(ref _createdSinceTrim) <= settings.Options.MaxIdleHandles / 8)
+        if (Interlocked.Increment(ref _createdSinceTrim) <= settings.MaxIdleHandles / 8)
             return;
         Interlocked.Exchange(ref _createdSinceTrim, 0);
         Sweep(TimeSpan.Zero);
     }
 
-    private void Remove(OutputHandle key, HandleBuffer handle)
+    private void Remove(HandleBuffer handle)
     {
-        lock (_retiredGate)
+        Held.Remove(handle);
+        lock (_gate)
+        {
             _retired = Sum(_retired, handle.GetStatistics());
-        _handles.TryRemove(new KeyValuePair<OutputHandle, HandleBuffer>(key, handle));
-        Interlocked.Decrement(ref _live);
+            if (_handles.TryRemove(new KeyValuePair<OutputHandle, HandleBuffer>(handle.Handle, handle)))
+                _live--;
+        }
+    }
+
+    // A dictionary keeps the memory of the most that it ever had; a copy has what it needs.
+    private void Shrink()
+    {
+        lock (_gate)
+        {
+            if (_mostLive < MinShrunkHandles || _mostLive / ShrinkFactor < _live)
+                return;
+            _mostLive = _live;
+            _handles = new ConcurrentDictionary<OutputHandle, HandleBuffer>(_handles);
+        }
     }
 
     private static HandleStatistics Sum(HandleStatistics left, HandleStatistics right) => new(
         left.AcceptedMessages + right.AcceptedMessages, left.AcceptedBytes + right.AcceptedBytes,
         left.HeldMessages + right.HeldMessages, left.OpenScopes + right.OpenScopes);
+}
+
+/// <summary>One handle's part of the buffer's statistics.</summary>
+internal readonly record struct HandleStatistics(long AcceptedMessages, long AcceptedBytes, int HeldMessages, int OpenScopes);
+
+/// <summary>The handles whose scopes held something back since they were last looked at, so that a writer that waits for capacity need not walk all handles.</summary>
+internal sealed class HeldHandles
+{
+    private readonly Lock _gate = new();
+    private readonly LinkedList<HandleBuffer> _handles = [];
+
+    /// <summary>Adds a handle that is not in the list; call it under the handle's lock.</summary>
+    public void Add(HandleBuffer handle)
+    {
+        lock (_gate)
+            handle.HeldNode = _handles.AddLast(handle);
+    }
+
+    /// <summary>Removes a handle; its next held message adds it again. Call it under the handle's lock, unless the handle is retired.</summary>
+    public void Remove(HandleBuffer handle)
+    {
+        lock (_gate)
+        {
+            if (handle.HeldNode is not { } node)
+                return;
+            _handles.Remove(node);
+            handle.HeldNode = null;
+        }
+    }
+
+    /// <summary>Flushes what the handles hold.</summary>
+    public void FlushAll(FlushReason reason)
+    {
+        foreach (var handle in Snapshot())
+        {
+            handle.Flush(reason);
+            handle.LeaveHeldHandles();
+        }
+    }
+
+    /// <summary>The handle whose scope has held something back for longest; null when nothing is held.</summary>
+    public HandleBuffer? FindOldest()
+    {
+        HandleBuffer? oldest = null;
+        var oldestOrder = long.MaxValue;
+        foreach (var handle in Snapshot())
+        {
+            if (handle.FindHeldOrder() is not { } order)
+                handle.LeaveHeldHandles();
+            else if (order < oldestOrder)
+                (oldest, oldestOrder) = (handle, order);
+        }
+
+        return oldest;
+    }
+
+    private HandleBuffer[] Snapshot()
+    {
+        lock (_gate)
+            return [.. _handles];
+    }
+}
+
+/// <summary>Ticks the coarse clock, closes scopes that are too old and gives up idle handles.</summary>
+internal sealed class BufferWatch : IAsyncDisposable
+{
+    private static readonly TimeSpan LongestInterval = TimeSpan.FromSeconds(1);
+
+    private readonly HandleTable _handles;
+    private readonly BufferSettings _settings;
+    private readonly ITimer _timer;
+
+    public BufferWatch(HandleTable handles, BufferSettings settings)
+    {
+        _handles = handles;
+        _settings = settings;
+        var interval = IntervalFor(settings);
+        _timer = settings.Clock.CreateTimer(static state => ((BufferWatch)state!).OnTick(), this);
+        _timer.Change(interval, interval);
+    }
+
+    public ValueTask DisposeAsync() => _timer.DisposeAsync();
+
+    // An eighth of the shortest span that is measured with the coarse clock.
+    private static TimeSpan IntervalFor(BufferSettings settings)
+    {
+        var shortest = new[] { settings.MaxScopeAge, settings.HandleIdleTimeout, settings.DeliveryTimeout }.Min() / 8;
+        return shortest < LongestInterval ? shortest : LongestInterval;
+    }
+
+    private void OnTick()
+    {
+        _settings.Clock.Tick();
+        _handles.Sweep(_settings.HandleIdleTimeout);
+    }
 }

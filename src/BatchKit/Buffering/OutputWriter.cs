@@ -1,59 +1,66 @@
+using System.Runtime.ExceptionServices;
+using BatchKit.Batches;
 using BatchKit.Dispatch;
 
 namespace BatchKit.Buffering;
 
-/// <summary>Takes a message to its handle's buffer, and decides what happens when there is no room.</summary>
-internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientScopes, Dispatcher dispatcher, BufferingSettings settings, int maxMessageBytes, string bufferName)
+/// <summary>Takes a message to its handle's buffer, and decides what happens when there is no capacity for it.</summary>
+internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientScopes, Dispatcher dispatcher, BufferSettings settings, int maxMessageBytes)
 {
-    public bool TryWrite(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header)
+    /// <returns>True when the message was accepted.</returns>
+    public bool TryWrite<TPayload>(OutputHandle handle, scoped ref TPayload payload, MessageHeader? header)
+        where TPayload : struct, IMessagePayload, allows ref struct
     {
-        ThrowIfTooLarge(payload.Length, header);
-        return TryAppend(handle, payload, header, prepaid: 0) switch
+        ThrowIfTooLarge(payload.MaxBytes, header);
+        return TryAppend(handle, ref payload, header, prepaid: 0) switch
         {
             AppendResult.Accepted => true,
-            AppendResult.NoRoom => AppendByPolicy(handle, payload, header) == AppendResult.Accepted,
+            AppendResult.NoCapacity => AppendByPolicy(handle, ref payload, header) == AppendResult.Accepted,
             _ => false,
         };
     }
 
-    public void Write(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header)
+    public void Write<TPayload>(OutputHandle handle, scoped ref TPayload payload, MessageHeader? header)
+        where TPayload : struct, IMessagePayload, allows ref struct
     {
-        ThrowIfTooLarge(payload.Length, header);
-        var result = TryAppend(handle, payload, header, prepaid: 0);
+        ThrowIfTooLarge(payload.MaxBytes, header);
+        var result = TryAppend(handle, ref payload, header, prepaid: 0);
         if (result == AppendResult.Accepted)
             return;
         ThrowIfStopped(result);
-        ThrowIfNotDone(AppendByPolicy(handle, payload, header));
+        WriteByPolicy(handle, ref payload, header);
     }
 
-    public ValueTask WriteAsync(OutputHandle handle, ReadOnlyMemory<byte> payload, MessageHeader? header, CancellationToken cancellationToken)
+    public ValueTask WriteAsync(OutputHandle handle, ReadOnlyMemory<byte> bytes, MessageHeader? header, CancellationToken cancellationToken)
     {
-        ThrowIfTooLarge(payload.Length, header);
+        ThrowIfTooLarge(bytes.Length, header);
         if (cancellationToken.IsCancellationRequested)
             return ValueTask.FromCanceled(cancellationToken);
-        var result = TryAppend(handle, payload.Span, header, prepaid: 0);
+        var payload = new CopiedPayload(bytes.Span);
+        var result = TryAppend(handle, ref payload, header, prepaid: 0);
         if (result == AppendResult.Accepted)
             return default;
         ThrowIfStopped(result);
-        if (settings.Options.Overflow == OverflowPolicy.Wait && !settings.SendContext.IsInside)
-            return WaitAndWriteAsync(handle, payload, header, cancellationToken);
-        ThrowIfNotDone(AppendByPolicy(handle, payload.Span, header));
+        if (settings.Overflow == OverflowPolicy.Wait && !settings.SendContext.IsInside)
+            return WaitAndWriteAsync(handle, bytes, header, cancellationToken);
+        WriteByPolicy(handle, ref payload, header);
         return default;
     }
 
     private async ValueTask WaitAndWriteAsync(
-        OutputHandle handle, ReadOnlyMemory<byte> payload, MessageHeader? header, CancellationToken cancellationToken)
+        OutputHandle handle, ReadOnlyMemory<byte> bytes, MessageHeader? header, CancellationToken cancellationToken)
     {
-        var cost = PendingBatch.CostOf(payload.Length, header);
+        var cost = PendingBatch.CostOf(bytes.Length, header);
         var reservation = settings.Budget.ReserveAsync(cost, cancellationToken);
 
-        // After the reservation has been asked for, every further write is queued at once, so what is held now is all there is.
-        handles.FlushAll(FlushReason.RoomNeeded);
+        // After the reservation has been asked for, every further write is queued at once, so what is held or lingers now is all there is.
+        handles.Held.FlushAll(FlushReason.CapacityNeeded);
+        dispatcher.EndLinger();
         await reservation.ConfigureAwait(false);
         var result = AppendResult.Retired;
         try
         {
-            result = TryAppend(handle, payload.Span, header, prepaid: cost);
+            result = TryAppendPrepaid(handle, bytes.Span, header, cost);
         }
         finally
         {
@@ -65,15 +72,38 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         ThrowIfStopped(result);
     }
 
-    /// <returns>No room when the policy does not drop; retired when the buffer has stopped: then nothing more is dropped for it.</returns>
-    private AppendResult AppendByPolicy(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header)
+    private AppendResult TryAppendPrepaid(OutputHandle handle, ReadOnlySpan<byte> bytes, MessageHeader? header, int prepaid)
     {
-        var result = AppendResult.NoRoom;
-        if (settings.Options.Overflow is OverflowPolicy.Wait or OverflowPolicy.Fail)
+        var payload = new CopiedPayload(bytes);
+        return TryAppend(handle, ref payload, header, prepaid);
+    }
+
+    private void WriteByPolicy<TPayload>(OutputHandle handle, scoped ref TPayload payload, MessageHeader? header)
+        where TPayload : struct, IMessagePayload, allows ref struct
+    {
+        var result = AppendByPolicy(handle, ref payload, header);
+        ThrowIfStopped(result);
+        if (result == AppendResult.NoCapacity)
+            throw Full();
+
+        // The caller is not told, so whoever awaits the end of its scope or a flush is.
+        if (result == AppendResult.Dropped)
+            handles.TryGet(handle)?.CountDroppedAtWrite();
+    }
+
+    /// <returns>No capacity when the policy does not drop; retired when the buffer has stopped: then nothing more is dropped for it.</returns>
+    private AppendResult AppendByPolicy<TPayload>(OutputHandle handle, scoped ref TPayload payload, MessageHeader? header)
+        where TPayload : struct, IMessagePayload, allows ref struct
+    {
+        var result = AppendResult.NoCapacity;
+        if (settings.Overflow is OverflowPolicy.Wait or OverflowPolicy.Fail)
             return result;
-        while (settings.Options.Overflow == OverflowPolicy.DropOldest && result == AppendResult.NoRoom && TryDropOldest())
-            result = TryAppend(handle, payload, header, prepaid: 0);
-        if (result != AppendResult.NoRoom)
+
+        // Where it could not fit beside what is under way, dropping older output would only lose more.
+        var cost = PendingBatch.CostOf(payload.MaxBytes, header);
+        while (settings.DropsOldest && result == AppendResult.NoCapacity && settings.Budget.CouldFit(cost) && TryDropOldest())
+            result = TryAppend(handle, ref payload, header, prepaid: 0);
+        if (result != AppendResult.NoCapacity)
             return result;
         settings.Metrics.CountRefused();
         return AppendResult.Dropped;
@@ -84,22 +114,25 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
     {
         if (dispatcher.TryDropOldest())
             return true;
-        if (handles.FindOldestHeld()?.TakeHeld() is not { } held)
+        if (handles.Held.FindOldest()?.TakeHeld() is not { } held)
             return false;
         dispatcher.Drop(held);
         return true;
     }
 
     /// <returns>Retired only when the buffer has stopped.</returns>
-    private AppendResult TryAppend(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header, int prepaid)
+    private AppendResult TryAppend<TPayload>(OutputHandle handle, scoped ref TPayload payload, MessageHeader? header, int prepaid)
+        where TPayload : struct, IMessagePayload, allows ref struct
     {
         var result = AppendResult.Retired;
-        while (result == AppendResult.Retired && handles.Find(handle) is { } buffer)
+        while (result == AppendResult.Retired && handles.GetOrAdd(handle) is { } buffer)
         {
-            ambientScopes.Current?.Cover(buffer);
-            result = buffer.Append(payload, header, prepaid);
+            var startsRun = ambientScopes.Current is { } ambient && ambient.Cover(buffer);
+            result = buffer.Append(ref payload, header, prepaid, startsRun);
         }
 
+        if (result == AppendResult.NoCapacity)
+            payload.ThrowIfFailed();
         return result;
     }
 
@@ -110,23 +143,67 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
             throw TooLarge(bytes);
     }
 
-    private void ThrowIfNotDone(AppendResult result)
-    {
-        ThrowIfStopped(result);
-        if (result == AppendResult.NoRoom)
-            throw NoRoom();
-    }
-
     private static void ThrowIfStopped(AppendResult result) => ObjectDisposedException.ThrowIf(result == AppendResult.Retired, typeof(OutputBuffer));
 
     private OutputOverflowException TooLarge(long bytes)
     {
-        var isOwnLimit = maxMessageBytes == settings.Options.MaxMessageBytes;
+        var isOwnLimit = maxMessageBytes == settings.MaxMessageBytes;
         var limit = isOwnLimit ? nameof(OutputBufferOptions.MaxMessageBytes) : "the transport's MaxMessageBytes";
         return new OutputOverflowException(limit, maxMessageBytes, $"A message of {bytes} bytes is larger than {limit} ({maxMessageBytes}).", isPermanent: true);
     }
 
-    private OutputOverflowException NoRoom() => new(
+    private OutputOverflowException Full() => new(
         nameof(OutputBufferOptions.MaxBufferedBytes), settings.Budget.Capacity,
-        $"Output buffer '{bufferName}' has no room: {settings.Budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({settings.Budget.Capacity}) bytes are accepted and not yet settled.", isPermanent: false);
+        $"Output buffer '{settings.Name}' is full: {settings.Budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({settings.Budget.Capacity}) bytes are accepted and not yet settled.", isPermanent: false);
+}
+
+/// <summary>What became of an append.</summary>
+internal enum AppendResult
+{
+    Accepted,
+
+    /// <summary>The byte budget has no capacity, and the overflow policy decides; or the message's encoder failed.</summary>
+    NoCapacity,
+
+    /// <summary>The handle's buffer was given up as idle meanwhile: look it up again.</summary>
+    Retired,
+
+    /// <summary>There was no capacity, and the overflow policy dropped the message, counted.</summary>
+    Dropped,
+}
+
+/// <summary>A message that its writer encodes straight into the batch.</summary>
+internal struct EncodedPayload<TState>(int maxBytes, TState state, MessageEncoder<TState> encode) : IMessagePayload
+{
+    private Exception? _failure;
+
+    public readonly int MaxBytes => maxBytes;
+
+    public int WriteTo(Span<byte> destination)
+    {
+        HandleTable.BeginEncoding();
+        try
+        {
+            var written = encode(destination, state);
+            if ((uint)written <= (uint)destination.Length)
+                return written;
+            _failure = new InvalidOperationException($"The encoder says that it wrote {written} bytes; it was given {destination.Length}.");
+        }
+        catch (Exception failure)
+        {
+            _failure = failure;
+        }
+        finally
+        {
+            HandleTable.EndEncoding();
+        }
+
+        return -1;
+    }
+
+    public readonly void ThrowIfFailed()
+    {
+        if (_failure is not null)
+            ExceptionDispatchInfo.Throw(_failure);
+    }
 }

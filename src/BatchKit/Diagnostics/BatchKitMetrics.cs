@@ -4,7 +4,7 @@ using System.Diagnostics.Metrics;
 namespace BatchKit.Diagnostics;
 
 /// <summary>All instruments of one buffer. Handles are never tags: their number has no bound.</summary>
-internal sealed class BatchKitMetrics : IDisposable
+internal sealed class BatchKitMetrics
 {
     public const string MeterName = "BatchKit";
 
@@ -15,6 +15,7 @@ internal sealed class BatchKitMetrics : IDisposable
     private readonly Counter<long> _sentMessages;
     private readonly Histogram<double> _operationDuration;
     private long _refusedMessages;
+    private WeakReference<BufferCounters>? _counters;
 
     public BatchKitMetrics(string bufferName, IMeterFactory? meterFactory)
     {
@@ -62,41 +63,66 @@ internal sealed class BatchKitMetrics : IDisposable
         _operationDuration.Record(duration.TotalSeconds, tags);
     }
 
-    /// <summary>Shows the buffer's own counters.</summary>
-    public void Observe(Func<OutputStatistics> read, Func<long> readUnscopedBatches)
+    /// <summary>Shows the buffer's own counters, until it is disposed or collected: a meter of an application's factory lives longer than the buffer.</summary>
+    /// <param name="counters">Kept by the buffer.</param>
+    public void Observe(BufferCounters counters)
     {
-        Count("batchkit.messages.accepted", "Messages taken by a write.", s => s.AcceptedMessages);
+        _counters = new WeakReference<BufferCounters>(counters);
+        Count("batchkit.messages.accepted", "Messages accepted by a write.", s => s.AcceptedMessages);
         Count("batchkit.messages.acknowledged", "Messages that every route acknowledged.", s => s.AcknowledgedMessages);
         Count("batchkit.messages.failed", "Messages refused for good or past their delivery limit.", s => s.FailedMessages);
-        Count("batchkit.sends", "Sends, those that failed included.", s => s.Sends);
+        Count("batchkit.sends", "Sends, including those that failed.", s => s.Sends);
         Count("batchkit.sends.failed", "Sends that failed, in whole or in part.", s => s.FailedSends);
         Gauge("batchkit.messages.pending", "{message}", "Messages accepted and not yet settled.", s => s.PendingMessages);
         Gauge("batchkit.buffered", "By", "Bytes reserved by what is accepted and not yet settled.", s => s.BufferedBytes);
         Gauge("batchkit.handles", "{handle}", "Handles that the buffer holds state for.", s => s.LiveHandles);
         Gauge("batchkit.scopes", "{scope}", "Buffering scopes that are open.", s => s.OpenScopes);
-        _meter.CreateObservableCounter("batchkit.messages.dropped", () => Dropped(read()), "{message}", "Messages dropped, by reason.");
-        _meter.CreateObservableCounter("batchkit.batches", () => Flushes(readUnscopedBatches()), "{batch}", "Batches sealed, by the reason of the flush.");
+        _meter.CreateObservableCounter("batchkit.messages.dropped", () => Measure(Dropped), "{message}", "Messages dropped, by reason.");
+        _meter.CreateObservableCounter("batchkit.batches", () => Measure(Flushes), "{batch}", "Batches sealed, by the reason of the flush.");
 
         void Count(string name, string description, Func<OutputStatistics, long> of) =>
-            _meter.CreateObservableCounter(name, () => of(read()), null, description);
+            _meter.CreateObservableCounter(name, () => Measure(counters => [new(of(counters.Read()))]), null, description);
         void Gauge(string name, string unit, string description, Func<OutputStatistics, long> of) =>
-            _meter.CreateObservableUpDownCounter(name, () => of(read()), unit, description);
+            _meter.CreateObservableUpDownCounter(name, () => Measure(counters => [new(of(counters.Read()))]), unit, description);
     }
 
-    public void Dispose() => _meter.Dispose();
-
-    private static Measurement<long>[] Dropped(OutputStatistics statistics) =>
-    [
-        new(statistics.OverflowDroppedMessages + statistics.RefusedMessages, new KeyValuePair<string, object?>("batchkit.reason", nameof(DropReason.Overflow))),
-        new(statistics.StopDroppedMessages, new KeyValuePair<string, object?>("batchkit.reason", nameof(DropReason.Stopped))),
-    ];
-
-    private IEnumerable<Measurement<long>> Flushes(long unscopedBatches)
+    /// <summary>Ends what it shows. A listener that is told of it may throw.</summary>
+    public void Dispose(ObserverFaults faults)
     {
-        foreach (var reason in Reasons)
+        _counters = null;
+        try
         {
-            var batches = Volatile.Read(ref _flushes[(int)reason]) + (reason == FlushReason.Unscoped ? unscopedBatches : 0);
-            yield return new(batches, new KeyValuePair<string, object?>("batchkit.reason", reason.ToString()));
+            _meter.Dispose();
+        }
+        catch (Exception fault)
+        {
+            faults.Add(fault);
         }
     }
+
+    private Measurement<long>[] Measure(Func<BufferCounters, Measurement<long>[]> of) =>
+        _counters is { } weak && weak.TryGetTarget(out var counters) ? of(counters) : [];
+
+    private static Measurement<long>[] Dropped(BufferCounters counters)
+    {
+        var statistics = counters.Read();
+        return
+        [
+            new(statistics.OverflowDroppedMessages + statistics.RefusedMessages, new KeyValuePair<string, object?>("batchkit.reason", nameof(DropReason.Overflow))),
+            new(statistics.StopDroppedMessages, new KeyValuePair<string, object?>("batchkit.reason", nameof(DropReason.Stopped))),
+        ];
+    }
+
+    private Measurement<long>[] Flushes(BufferCounters counters)
+    {
+        var unscoped = counters.ReadUnscopedBatches();
+        return
+        [
+            .. Reasons.Select(reason => new Measurement<long>(
+                Volatile.Read(ref _flushes[(int)reason]) + (reason == FlushReason.Unscoped ? unscoped : 0), new KeyValuePair<string, object?>("batchkit.reason", reason.ToString()))),
+        ];
+    }
 }
+
+/// <summary>Reads the counters of one buffer.</summary>
+internal sealed record BufferCounters(Func<OutputStatistics> Read, Func<long> ReadUnscopedBatches);

@@ -5,7 +5,7 @@ namespace BatchKit.Diagnostics;
 /// <summary>The core's log messages: ids 1 to 99.</summary>
 internal static partial class Log
 {
-    [LoggerMessage(1, LogLevel.Warning, "Route '{Route}' failed to send {Batches} batches; they are sent again.")]
+    [LoggerMessage(1, LogLevel.Warning, "Route '{Route}' failed to send {Batches} batches; they are retried.")]
     public static partial void SendFailed(this ILogger logger, string route, int batches, Exception failure);
 
     [LoggerMessage(2, LogLevel.Information, "Route '{Route}' sent again after {Attempts} failed attempts in {Duration}.")]
@@ -25,4 +25,13 @@ internal static partial class Log
 
     [LoggerMessage(7, LogLevel.Warning, "Output buffer '{Buffer}' stopped with {Messages} messages not sent within DrainTimeout ({DrainTimeout}); they count as dropped.")]
     public static partial void DrainTimedOut(this ILogger logger, string buffer, long messages, TimeSpan drainTimeout);
+
+    [LoggerMessage(8, LogLevel.Warning, "Route '{Route}' refused {Messages} messages of batches that it took; they count as failed.")]
+    public static partial void MessagesRefused(this ILogger logger, string route, int messages, Exception failure);
+
+    [LoggerMessage(9, LogLevel.Error, "Route '{Route}' failed in an unexpected way; the messages of that send count as failed, and the route goes on.")]
+    public static partial void SendBroke(this ILogger logger, string route, Exception failure);
+
+    [LoggerMessage(10, LogLevel.Warning, "A handler of a send's cancellation threw an exception.")]
+    public static partial void CancellationFailed(this ILogger logger, Exception failure);
 }

@@ -1,20 +1,40 @@
+using BatchKit.Batches;
+
 namespace BatchKit.Dispatch;
 
-/// <summary>One ordered lane of a route: has one send in flight and gives it every batch that waits, up to the limits.</summary>
-internal sealed class DispatchPartition(DispatchSettings settings, string routeName, bool sendsInline, PartitionSender sender)
-    : IThreadPoolWorkItem, IAsyncDisposable
+/// <summary>One ordered part of a route: has one send in flight and gives it every batch that waits, up to the limits.</summary>
+internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyncDisposable
 {
     // A slow transport would otherwise capture one caller into sending for everyone (4,869 sends in one call were seen).
     private const int MaxRoundsPerCall = 4;
 
+    // A write that comes sooner after the last send belongs to a loop, whose writes gather for a sender on the pool. A loop writes again after less than a
+    // microsecond; a client that answers takes at least the 24 µs of a loopback round trip.
+    private static readonly TimeSpan LoopGap = TimeSpan.FromMicroseconds(10);
+
     private static readonly ContextCallback RunLoopCallback = static state => ((DispatchPartition)state!).RunLoop();
 
-    // Guarded by _gate, which is taken inside a handle's lock and takes none itself.
+    private readonly BufferSettings _settings;
+    private readonly HoldQueue _holds;
+    private readonly PartitionSender _sender;
+    private readonly bool _sendsInline;
+
+    // Guarded by _gate, which is taken inside a handle's lock and takes none but the hold queue's.
     private readonly Lock _gate = new();
-    private BatchQueue _queue;
+    private RoutedBatch? _first;
+    private RoutedBatch? _last;
+    private long _lastPlace;
+    private long _lastNamedPlace;
     private bool _isSending;
-    private int _holds;
+    private bool _isLingering;
+    private bool _isTimed;
+    private long _lingerEnds;
+    private bool _isUnscoped;
+    private long _sentAt;
     private TaskCompletionSource? _idle;
+
+    // The starter's, from the moment that it sets _isSending until it has called Start.
+    private bool _startsInline;
 
     // The sender's alone; Dispose awaits it.
     private Task _loop = Task.CompletedTask;
@@ -23,17 +43,23 @@ internal sealed class DispatchPartition(DispatchSettings settings, string routeN
     private readonly Lock _evictionGate = new();
     private readonly PartitionCounters _evicted = new();
 
-    public string RouteName => routeName;
+    public DispatchPartition(BufferSettings settings, HoldQueue holds, OutputRoute route, PartitionIdentity identity)
+    {
+        _settings = settings;
+        _holds = holds;
+        _sendsInline = route.Transport.SendsWithoutBlocking;
+        _sender = new PartitionSender(settings, route, identity, _gate);
+    }
 
-    public bool SendsInline => sendsInline;
+    public string RouteName => _sender.RouteName;
 
-    public long Sends => sender.Counters.Sends;
+    public long Sends => _sender.Counters.Sends;
 
-    public long FailedSends => sender.Counters.FailedSends;
+    public long FailedSends => _sender.Counters.FailedSends;
 
-    public long UnscopedBatches => sender.Counters.UnscopedBatches + _evicted.UnscopedBatches;
+    public long UnscopedBatches => _sender.Counters.UnscopedBatches + _evicted.UnscopedBatches;
 
-    public PartitionFailure? Failure => sender.Failure;
+    public PartitionFailure? Failure => _sender.Failure;
 
     /// <summary>The place in the buffer's order of the batch that waits longest; null when none waits.</summary>
     public long? OldestOrder
@@ -41,63 +67,88 @@ internal sealed class DispatchPartition(DispatchSettings settings, string routeN
         get
         {
             lock (_gate)
-                return _queue.First?.Content.Order;
+                return _first?.Content.Order;
         }
     }
 
-    /// <summary>Queues a batch; call it under the handle's lock.</summary>
-    /// <returns>True when the caller must call <see cref="Start"/> once it has left that lock.</returns>
-    public bool Enqueue(RoutedBatch batch)
+    /// <summary>
+    /// Whether a message may be added to a queued batch, so that it overtakes nothing: behind a batch for a name nothing may be queued, and behind a connection's nothing
+    /// for a name. Connections among themselves have no order to keep, because a client sees its own output only.
+    /// </summary>
+    /// <remarks>Looks outside the lock: what is queued meanwhile is written at the same time.</remarks>
+    public bool MayGrow(RoutedBatch batch) =>
+        batch.Place >= (batch.Content.Handle.IsConnection ? Volatile.Read(ref _lastNamedPlace) : Volatile.Read(ref _lastPlace));
+
+    /// <summary>Queues batches that are linked with each other; call it under the handle's lock.</summary>
+    /// <param name="first">The first of them.</param>
+    /// <param name="last">The last of them.</param>
+    /// <param name="isUnscoped">True when no scope held them back: they may linger, or wait for others of the same loop.</param>
+    public SenderStart Enqueue(RoutedBatch first, RoutedBatch last, bool isUnscoped)
     {
         lock (_gate)
         {
-            if (_isSending || _holds > 0)
+            if (_isSending || (isUnscoped && Lingers()))
             {
-                _queue.Enqueue(batch);
-                return false;
+                AssignPlaces(first);
+                Append(first, last);
+                return SenderStart.None;
             }
 
+            _startsInline = _sendsInline && !(isUnscoped && IsInLoop());
+            _isUnscoped = isUnscoped;
+
+            AssignPlaces(first);
+
             // An inline sender is this caller, and comes at once: what it would take out again it gets here, and the lock is not taken twice.
-            if (sendsInline && _queue.IsEmpty)
-                sender.Send.Add(batch);
+            if (_startsInline && _first is null && ReferenceEquals(first, last))
+                _sender.Take(first);
             else
-                _queue.Enqueue(batch);
-            return _isSending = true;
+                Append(first, last);
+            return Begin();
         }
+    }
+
+    /// <summary>Ends the linger of what waits.</summary>
+    public SenderStart EndLinger()
+    {
+        lock (_gate)
+            return TryBegin();
+    }
+
+    /// <summary>The linger has passed, or that of output before it, which was sent early.</summary>
+    public void OnDue()
+    {
+        lock (_gate)
+        {
+            _isTimed = false;
+            if (!_isLingering)
+                return;
+            if (_settings.Clock.Until(_lingerEnds) > TimeSpan.Zero)
+            {
+                WaitForLinger();
+                return;
+            }
+
+            if (TryBegin() == SenderStart.None)
+                return;
+        }
+
+        Start();
     }
 
     /// <summary>Counts a batch that its writer sealed because it must start the sender: until then the sender's counters are the writer's.</summary>
-    public void CountUnscoped() => sender.Counters.CountUnscoped(1);
+    public void CountUnscoped() => _sender.Counters.CountUnscoped(1);
 
-    /// <summary>Sends what waits: on this thread where the transport does not block, else on the pool.</summary>
+    /// <summary>Sends what waits: on this thread where the transport does not block, else on the pool. Call it outside every lock, once for each start that was given.</summary>
     public void Start()
     {
-        if (sendsInline)
-            settings.SendContext.Run(RunLoopCallback, this);
+        if (_startsInline)
+            _settings.SendContext.Run(RunLoopCallback, this);
         else
-            settings.Scheduler.Schedule(this);
+            _settings.Scheduler.Schedule(this);
     }
 
-    void IThreadPoolWorkItem.Execute() => settings.SendContext.Run(RunLoopCallback, this);
-
-    /// <summary>Lets batches gather, so that they leave in one send.</summary>
-    public void Hold()
-    {
-        lock (_gate)
-            _holds++;
-    }
-
-    /// <inheritdoc cref="Enqueue" path="/returns"/>
-    public bool ReleaseHold()
-    {
-        lock (_gate)
-        {
-            _holds--;
-            if (_holds > 0 || _isSending || _queue.IsEmpty)
-                return false;
-            return _isSending = true;
-        }
-    }
+    void IThreadPoolWorkItem.Execute() => _settings.SendContext.Run(RunLoopCallback, this);
 
     /// <summary>Drops the batch that waits longest.</summary>
     /// <returns>False when none waits.</returns>
@@ -106,30 +157,31 @@ internal sealed class DispatchPartition(DispatchSettings settings, string routeN
         RoutedBatch batch;
         lock (_gate)
         {
-            if (_queue.IsEmpty)
+            if (_first is null)
                 return false;
-            batch = _queue.Dequeue();
+            batch = Dequeue();
+            CompleteIdleWhenEmpty();
         }
 
         var sealedHere = batch.Content.EnsureSealed();
         lock (_evictionGate)
         {
             _evicted.CountUnscoped(sealedHere ? 1 : 0);
-            OutgoingSend.Settle(batch, Settled.Evicted, failure: null, _evicted);
+            _evicted.Settle(batch, SettlementOutcome.Evicted, failure: null);
         }
 
         return true;
     }
 
-    public long CountMessages(Settled outcome) => sender.Counters.Messages(outcome) + _evicted.Messages(outcome);
+    public long CountMessages(SettlementOutcome outcome) => _sender.Counters.Messages(outcome) + _evicted.Messages(outcome);
 
     /// <summary>Messages that wait or are under way here and that no earlier route's partition counts.</summary>
     public long CountPendingMessages()
     {
-        var pending = sender.Send.CountPendingMessages();
+        var pending = _sender.CountPendingMessages();
         lock (_gate)
         {
-            for (var batch = _queue.First; batch is not null; batch = batch.Next)
+            for (var batch = _first; batch is not null; batch = batch.Next)
                 pending += batch.StandsForContent ? batch.Content.Count : 0;
         }
 
@@ -140,7 +192,7 @@ internal sealed class DispatchPartition(DispatchSettings settings, string routeN
     {
         lock (_gate)
         {
-            if (!_isSending && _queue.IsEmpty)
+            if (!_isSending && _first is null)
                 return Task.CompletedTask;
             return (_idle ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
         }
@@ -149,21 +201,53 @@ internal sealed class DispatchPartition(DispatchSettings settings, string routeN
     /// <summary>The drain limit has passed: ends the send under way and drops what waits.</summary>
     public void Abort()
     {
-        sender.Abort();
-        lock (_gate)
-        {
-            if (_isSending || _queue.IsEmpty)
-                return;
-            _isSending = true;
-        }
-
-        Start();
+        _sender.Abort();
+        if (EndLinger() != SenderStart.None)
+            Start();
     }
 
     public async ValueTask DisposeAsync()
     {
         await Volatile.Read(ref _loop).ConfigureAwait(false);
-        await sender.DisposeAsync().ConfigureAwait(false);
+        await _sender.DisposeAsync().ConfigureAwait(false);
+    }
+
+    private bool Lingers()
+    {
+        if (_settings.Linger == TimeSpan.Zero || _sender.IsAborted)
+            return false;
+        if (_isLingering)
+            return true;
+        _isLingering = true;
+        _lingerEnds = _settings.Clock.After(_settings.Linger);
+        WaitForLinger();
+        return true;
+    }
+
+    private void WaitForLinger()
+    {
+        if (_isTimed)
+            return;
+        _isTimed = true;
+        _holds.Add(this, _lingerEnds);
+    }
+
+    private bool IsInLoop() => _sentAt != 0 && _settings.Clock.ElapsedSince(_sentAt) < LoopGap;
+
+    private SenderStart TryBegin()
+    {
+        _isLingering = false;
+        if (_isSending || _first is null)
+            return SenderStart.None;
+        _startsInline = _sendsInline;
+        return Begin();
+    }
+
+    private SenderStart Begin()
+    {
+        _isSending = true;
+        _isLingering = false;
+        return _startsInline ? SenderStart.Inline : SenderStart.OnPool;
     }
 
     private void RunLoop()
@@ -172,7 +256,7 @@ internal sealed class DispatchPartition(DispatchSettings settings, string routeN
         {
             if (!TryTake())
                 return;
-            var sending = sender.SendAsync();
+            var sending = _sender.SendAsync();
             if (!sending.IsCompletedSuccessfully)
             {
                 Volatile.Write(ref _loop, FinishAsync(sending));
@@ -180,24 +264,24 @@ internal sealed class DispatchPartition(DispatchSettings settings, string routeN
             }
         }
 
-        settings.Scheduler.Schedule(this);
+        _settings.Scheduler.Schedule(this);
     }
 
+    // The sender lets no exception out: it fails its batches.
     private async Task FinishAsync(ValueTask sending)
     {
         await sending.ConfigureAwait(false);
         while (TryTake())
-            await sender.SendAsync().ConfigureAwait(false);
+            await _sender.SendAsync().ConfigureAwait(false);
     }
 
     private bool TryTake()
     {
-        while (sender.Send.Count > 0 || TakeWaiting())
+        while (_sender.HasBatches || TakeWaiting())
         {
-            if (!sender.IsAborted)
+            if (!_sender.IsAborted)
                 return true;
-            sender.Seal();
-            sender.Drop();
+            _sender.DropAll();
         }
 
         return false;
@@ -208,29 +292,73 @@ internal sealed class DispatchPartition(DispatchSettings settings, string routeN
     {
         lock (_gate)
         {
-            if (_queue.IsEmpty || (_holds > 0 && !sender.IsAborted))
+            if (_first is null)
             {
+                // A write that comes soon after a loop's send belongs to that loop.
+                _sentAt = _sendsInline && _isUnscoped ? _settings.Clock.Now : 0;
                 _isSending = false;
-                if (_queue.IsEmpty)
-                {
-                    _idle?.TrySetResult();
-                    _idle = null;
-                }
-
+                _sender.OnIdle();
+                CompleteIdleWhenEmpty();
                 return false;
             }
 
-            var send = sender.Send;
-            var bytes = 0L;
+            var (bytes, batches) = (0L, 0);
             do
             {
-                var batch = _queue.Dequeue();
+                var batch = Dequeue();
                 bytes += batch.Content.Cost;
-                send.Add(batch);
+                batches++;
+                _sender.Take(batch);
             }
-            while (_queue.First is { } next && send.Count < settings.Options.MaxSendBatches
-                && bytes + next.Content.Cost <= settings.Options.MaxSendBytes);
+            while (_first is { } next && Fits(next, bytes, batches));
             return true;
         }
+    }
+
+    // What a scope held leaves in one send: it is not begun where only a part of it fits.
+    private bool Fits(RoutedBatch next, long bytes, int batches)
+    {
+        var (maxBytes, maxBatches) = (_settings.MaxSendBytes, _settings.MaxSendBatches);
+        if (next.RunLength > 1 && next.RunLength <= maxBatches && next.RunCost <= maxBytes)
+            return batches + next.RunLength <= maxBatches && bytes + next.RunCost <= maxBytes;
+        return batches < maxBatches && bytes + next.Content.Cost <= maxBytes;
+    }
+
+    private void AssignPlaces(RoutedBatch first)
+    {
+        for (var batch = first; batch is not null; batch = batch.Next)
+        {
+            batch.Place = _lastPlace + 1;
+            Volatile.Write(ref _lastPlace, batch.Place);
+            if (!batch.Content.Handle.IsConnection)
+                Volatile.Write(ref _lastNamedPlace, batch.Place);
+        }
+    }
+
+    private void Append(RoutedBatch first, RoutedBatch last)
+    {
+        if (_last is null)
+            _first = first;
+        else
+            _last.Next = first;
+        _last = last;
+    }
+
+    private RoutedBatch Dequeue()
+    {
+        var batch = _first!;
+        _first = batch.Next;
+        batch.Next = null;
+        if (_first is null)
+            _last = null;
+        return batch;
+    }
+
+    private void CompleteIdleWhenEmpty()
+    {
+        if (_isSending || _first is not null)
+            return;
+        _idle?.TrySetResult();
+        _idle = null;
     }
 }

@@ -1,6 +1,6 @@
 using System.Collections.Immutable;
 using BatchKit.Diagnostics;
-using BatchKit.Transports;
+using BatchKit.Batches;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 
 namespace BatchKit.Dispatch;
@@ -8,10 +8,7 @@ namespace BatchKit.Dispatch;
 /// <summary>All routes and partitions of a buffer: which of them a handle's output takes, and their end at stop.</summary>
 internal sealed class Dispatcher : IAsyncDisposable
 {
-    // One bit each in the mask of partitions to start.
-    public const int MaxRoutes = 31;
-
-    private readonly DispatchSettings _settings;
+    private readonly BufferSettings _settings;
     private readonly IOutputRouter? _router;
     private readonly Dictionary<string, DispatchRoute> _routes = new(StringComparer.Ordinal);
     private readonly List<DispatchPartition> _partitions = [];
@@ -19,12 +16,12 @@ internal sealed class Dispatcher : IAsyncDisposable
     private readonly PartitionCounters _evictedHeld = new();
     private readonly DispatchRoute _firstRoute;
 
-    public Dispatcher(IReadOnlyList<OutputRoute> routes, IOutputRouter? router, DispatchSettings settings, long epoch)
+    public Dispatcher(IReadOnlyList<OutputRoute> routes, IOutputRouter? router, BufferSettings settings, HoldQueue holds, long epoch)
     {
         _settings = settings;
         _router = router;
         foreach (var route in routes)
-            Add(route, epoch);
+            Add(route, holds, epoch);
         _firstRoute = _routes[routes[0].Name];
     }
 
@@ -63,7 +60,17 @@ internal sealed class Dispatcher : IAsyncDisposable
         lock (_evictionGate)
         {
             foreach (var route in held.Routes)
-                OutgoingSend.Settle(route, Settled.Evicted, failure: null, _evictedHeld);
+                _evictedHeld.Settle(route, SettlementOutcome.Evicted, failure: null);
+        }
+    }
+
+    /// <summary>Sends what lingers.</summary>
+    public void EndLinger()
+    {
+        foreach (var partition in _partitions)
+        {
+            if (partition.EndLinger() != SenderStart.None)
+                partition.Start();
         }
     }
 
@@ -86,10 +93,10 @@ internal sealed class Dispatcher : IAsyncDisposable
     {
         AcceptedMessages = 0,
         AcceptedBytes = 0,
-        AcknowledgedMessages = CountMessages(Settled.Acknowledged),
-        FailedMessages = CountMessages(Settled.Failed),
-        StopDroppedMessages = CountMessages(Settled.Stopped),
-        OverflowDroppedMessages = CountMessages(Settled.Evicted),
+        AcknowledgedMessages = CountMessages(SettlementOutcome.Acknowledged),
+        FailedMessages = CountMessages(SettlementOutcome.Failed),
+        StopDroppedMessages = CountMessages(SettlementOutcome.Stopped),
+        OverflowDroppedMessages = CountMessages(SettlementOutcome.Evicted),
         RefusedMessages = _settings.Metrics.RefusedMessages,
         PendingMessages = _partitions.Sum(static partition => partition.CountPendingMessages()),
         BufferedBytes = 0,
@@ -106,7 +113,7 @@ internal sealed class Dispatcher : IAsyncDisposable
         .. _partitions.Where(static partition => partition.Failure is not null).Select(partition =>
         {
             var failure = partition.Failure!;
-            var since = _settings.TimeProvider.GetElapsedTime(failure.Since);
+            var since = _settings.Clock.ElapsedSince(failure.Since);
             return $"Route '{partition.RouteName}' has not been able to send for {since.TotalSeconds:0} s ({failure.Attempts} attempts): {failure.Cause.Message}";
         }),
     ];
@@ -114,7 +121,7 @@ internal sealed class Dispatcher : IAsyncDisposable
     /// <summary>Batches that were sealed because their sender came for them; all others are counted by the metrics.</summary>
     public long CountUnscopedBatches() => _partitions.Sum(static partition => partition.UnscopedBatches);
 
-    private long CountMessages(Settled outcome) =>
+    private long CountMessages(SettlementOutcome outcome) =>
         _partitions.Sum(partition => partition.CountMessages(outcome)) + _evictedHeld.Messages(outcome);
 
     private DispatchRoute Find(string name) => _routes.TryGetValue(name, out var route)
@@ -122,18 +129,26 @@ internal sealed class Dispatcher : IAsyncDisposable
         : throw new InvalidOperationException(
             $"The router {_router!.GetType().Name} named the route '{name}', which was not added; there are: {string.Join(", ", _routes.Keys)}.");
 
-    private void Add(OutputRoute route, long epoch)
+    private void Add(OutputRoute route, HoldQueue holds, long epoch)
     {
         var partitions = new DispatchPartition[route.Partitions];
         for (var index = 0; index < partitions.Length; index++)
         {
-            var producer = new ProducerId(_settings.Options.Node, epoch, _partitions.Count);
-            var sender = new PartitionSender(_settings, route.Name, route.Transport, producer);
-            partitions[index] = new DispatchPartition(_settings, route.Name, route.Transport.SendsWithoutBlocking, sender);
+            partitions[index] = new DispatchPartition(_settings, holds, route, new PartitionIdentity(epoch, _partitions.Count));
             _partitions.Add(partitions[index]);
         }
 
         if (!_routes.TryAdd(route.Name, new DispatchRoute(partitions)))
             throw new ArgumentException($"The route '{route.Name}' was given twice.", nameof(route));
     }
+}
+
+/// <summary>A route's partitions; a handle always maps to the same one.</summary>
+internal sealed class DispatchRoute(DispatchPartition[] partitions)
+{
+    // An array for each, so that a handle with one route allocates none.
+    private readonly DispatchPartition[][] _single = [.. partitions.Select(static partition => new[] { partition })];
+
+    public DispatchPartition[] PartitionsOf(OutputHandle handle) =>
+        _single[_single.Length == 1 ? 0 : (int)((uint)handle.GetHashCode() % (uint)_single.Length)];
 }

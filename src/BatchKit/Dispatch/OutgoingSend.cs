@@ -1,25 +1,28 @@
+using BatchKit.Batches;
 using BatchKit.Transports;
 
 namespace BatchKit.Dispatch;
 
-/// <summary>The batches of a partition's send under way, until each is settled. Touched by the partition's sender alone.</summary>
+/// <summary>The batches of a partition's send under way, until each is settled. Touched by the partition's sender alone, but for the count of what is pending.</summary>
 internal sealed class OutgoingSend(PartitionCounters counters)
 {
     private MessageBatch[] _batches = new MessageBatch[4];
+    private int _count;
 
-    public int Count { get; private set; }
+    public int Count => _count;
 
-    public ReadOnlyMemory<MessageBatch> Batches => _batches.AsMemory(0, Count);
+    public ReadOnlyMemory<MessageBatch> Batches => _batches.AsMemory(0, _count);
 
     public RoutedBatch this[int index] => (RoutedBatch)_batches[index];
 
     public void Add(RoutedBatch batch)
     {
-        if (_batches.Length == Count)
-            Array.Resize(ref _batches, Count * 2);
+        if (_batches.Length == _count)
+            Array.Resize(ref _batches, _count * 2);
 
-        // Through a span, because an array of a base class checks the type at each store (5 ns).
-        _batches.AsSpan()[Count++] = batch;
+        // Through a span, because an array of a base class checks the type at each store (5 ns). Counted once it is there, because others read.
+        _batches.AsSpan()[_count] = batch;
+        Volatile.Write(ref _count, _count + 1);
     }
 
     /// <summary>Seals those that still took unscoped writes.</summary>
@@ -27,56 +30,65 @@ internal sealed class OutgoingSend(PartitionCounters counters)
     public int EnsureSealed()
     {
         var sealedHere = 0;
-        for (var index = 0; index < Count; index++)
+        for (var index = 0; index < _count; index++)
             sealedHere += this[index].Content.EnsureSealed() ? 1 : 0;
         return sealedHere;
     }
 
+    public void MarkUnderWay()
+    {
+        for (var index = 0; index < _count; index++)
+            this[index].Content.MarkUnderWay();
+    }
+
     public void Number(ProducerId producer, ref long lastNumber)
     {
-        for (var index = 0; index < Count; index++)
+        for (var index = 0; index < _count; index++)
             this[index].Identify(producer, ++lastNumber);
     }
 
-    /// <summary>Messages under way that no earlier route's partition counts.</summary>
+    /// <summary>Messages under way that no earlier route's partition counts. Read beside the sender, so it may be a few off while batches are settled.</summary>
     public long CountPendingMessages()
     {
+        var count = Volatile.Read(ref _count);
         var pending = 0L;
-        for (var index = 0; index < Count; index++)
-            pending += this[index].StandsForContent ? this[index].Content.Count : 0;
+        foreach (var batch in _batches.AsSpan(0, Math.Min(count, _batches.Length)))
+            pending += batch is RoutedBatch { StandsForContent: true } routed ? routed.Content.Count : 0;
         return pending;
     }
 
-    public void SettleAll(Settled outcome, Exception? failure)
+    public void SettleAll(SettlementOutcome outcome, Exception? failure)
     {
-        for (var index = 0; index < Count; index++)
-            Settle(this[index], outcome, failure, counters);
-        Count = 0;
+        for (var index = 0; index < _count; index++)
+            counters.Settle(this[index], outcome, failure);
+        _count = 0;
     }
 
     /// <summary>Settles what a failed send decided and what is too old to be sent again; the rest stays, in order.</summary>
-    public (int Acknowledged, int Refused, int GivenUp) SettleDecided(Exception failure, Func<RoutedBatch, bool> isTooOld)
+    public DecidedBatches SettleDecided(Exception failure, Func<RoutedBatch, bool> isTooOld)
     {
-        var outcomes = failure is BatchSendException partial ? partial.Outcomes : [];
-        var (kept, acknowledged, refused, givenUp) = (0, 0, 0, 0);
-        for (var index = 0; index < Count; index++)
+        var partial = failure as BatchSendException;
+        var decided = default(DecidedBatches);
+        var kept = 0;
+        for (var index = 0; index < _count; index++)
         {
             var batch = this[index];
-            var outcome = index < outcomes.Length ? outcomes[index] : BatchOutcome.Unacknowledged;
+            var outcome = partial is not null && index < partial.Outcomes.Length ? partial.Outcomes[index] : BatchOutcome.Unacknowledged;
             if (outcome == BatchOutcome.Acknowledged)
             {
-                acknowledged++;
-                Settle(batch, Settled.Acknowledged, failure: null, counters);
+                var refusedMessages = CountRefused(partial!, index, batch.Count);
+                decided = decided with { Acknowledged = decided.Acknowledged + 1, RefusedMessages = decided.RefusedMessages + refusedMessages };
+                counters.Settle(batch, SettlementOutcome.Acknowledged, refusedMessages > 0 ? failure : null, refusedMessages);
             }
             else if (outcome == BatchOutcome.Refused)
             {
-                refused++;
-                Settle(batch, Settled.Failed, failure, counters);
+                decided = decided with { Refused = decided.Refused + 1 };
+                counters.Settle(batch, SettlementOutcome.Failed, failure);
             }
             else if (isTooOld(batch))
             {
-                givenUp++;
-                Settle(batch, Settled.Failed, failure, counters);
+                decided = decided with { GivenUp = decided.GivenUp + 1 };
+                counters.Settle(batch, SettlementOutcome.Failed, failure);
             }
             else
             {
@@ -84,15 +96,15 @@ internal sealed class OutgoingSend(PartitionCounters counters)
             }
         }
 
-        Count = kept;
-        return (acknowledged, refused, givenUp);
+        _count = kept;
+        return decided;
     }
 
     /// <summary>Leaves the present array and the batches' memory to an abandoned call until that has ended.</summary>
     public void Abandon(Task send)
     {
-        var contents = new PendingBatch[Count];
-        for (var index = 0; index < Count; index++)
+        var contents = new PendingBatch[_count];
+        for (var index = 0; index < _count; index++)
         {
             contents[index] = this[index].Content;
             contents[index].AddReference();
@@ -109,16 +121,63 @@ internal sealed class OutgoingSend(PartitionCounters counters)
             contents, CancellationToken.None, TaskContinuationOptions.ExecuteSynchronously, TaskScheduler.Default);
     }
 
-    public static void Settle(RoutedBatch batch, Settled outcome, Exception? failure, PartitionCounters counters)
+    // A transport may name a message twice, or one that is not there.
+    private static int CountRefused(BatchSendException partial, int batch, int messages)
+    {
+        var refused = 0;
+        foreach (var refusal in partial.RefusedMessages)
+            refused += refusal.Batch == batch && refusal.Message >= 0 && refusal.Message < messages ? 1 : 0;
+        return Math.Min(refused, messages);
+    }
+}
+
+/// <summary>How many batches of a failed send were decided, and how.</summary>
+/// <param name="Acknowledged">Batches that the next hop has.</param>
+/// <param name="Refused">Batches that it will never take.</param>
+/// <param name="GivenUp">Batches that are too old to be sent again.</param>
+/// <param name="RefusedMessages">Messages of acknowledged batches that it will never take.</param>
+internal readonly record struct DecidedBatches(int Acknowledged, int Refused, int GivenUp, int RefusedMessages);
+
+/// <summary>What became of the output of one partition. Written by one thread at a time, read by any.</summary>
+internal sealed class PartitionCounters
+{
+    private readonly long[] _settledMessages = new long[(int)SettlementOutcome.Failed + 1];
+    private long _unscopedBatches;
+    private long _sends;
+    private long _failedSends;
+
+    /// <summary>Batches that were sealed because their sender came for them.</summary>
+    public long UnscopedBatches => Volatile.Read(ref _unscopedBatches);
+
+    public long Sends => Volatile.Read(ref _sends);
+
+    public long FailedSends => Volatile.Read(ref _failedSends);
+
+    public long Messages(SettlementOutcome outcome) => Volatile.Read(ref _settledMessages[(int)outcome]);
+
+    public void CountUnscoped(int batches) => Volatile.Write(ref _unscopedBatches, _unscopedBatches + batches);
+
+    public void CountSend() => Volatile.Write(ref _sends, _sends + 1);
+
+    public void CountFailedSend() => Volatile.Write(ref _failedSends, _failedSends + 1);
+
+    /// <summary>Settles a batch on its route, and counts its messages once that was the last route.</summary>
+    public void Settle(RoutedBatch batch, SettlementOutcome outcome, Exception? failure, int refusedMessages = 0)
     {
         var content = batch.Content;
-        if (!content.SettleRoute(batch, outcome, failure))
+        if (!content.SettleRoute(batch, outcome, failure, refusedMessages))
             return;
-        // The batch may be in use again as soon as its room is released: what is needed of it is read first.
-        var (worst, messages, settlement, sequence) = (content.Outcome, content.Count, content.Settlement, content.Sequence);
-        var cause = content.Failure;
-        counters.CountSettled(worst, messages);
-        content.ReleaseRoom();
-        settlement.Settle(sequence, worst == Settled.Acknowledged ? 0 : messages, cause);
+
+        // Counted first, so that whoever awaits it finds it counted.
+        Count(content.Outcome, content.Count - content.RefusedMessages);
+        if (content.RefusedMessages > 0)
+            Count(SettlementOutcome.Failed, content.RefusedMessages);
+        content.Finish();
+    }
+
+    private void Count(SettlementOutcome outcome, int messages)
+    {
+        ref var counter = ref _settledMessages[(int)outcome];
+        Volatile.Write(ref counter, counter + messages);
     }
 }

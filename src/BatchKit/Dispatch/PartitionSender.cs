@@ -1,99 +1,144 @@
 using System.Diagnostics;
+using BatchKit.Batches;
 using BatchKit.Diagnostics;
 using BatchKit.Transports;
 
 namespace BatchKit.Dispatch;
 
 /// <summary>Gives a partition's batches to the transport, again and again until each is settled. One send at a time.</summary>
+/// <remarks>No exception leaves it: whatever throws inside, the batches of that send are settled, and the partition goes on.</remarks>
 internal sealed class PartitionSender : IAsyncDisposable
 {
-    private readonly DispatchSettings _settings;
-    private readonly string _routeName;
+    private readonly BufferSettings _settings;
     private readonly IBatchTransport _transport;
     private readonly ProducerId _producer;
+    private readonly Lock _gate;
     private readonly SendDeadline _deadline;
     private readonly RetrySchedule _schedule;
     private readonly Random _random;
     private readonly Func<RoutedBatch, bool> _isTooOld;
+    private readonly OutgoingSend _send;
     private long _lastNumber;
 
     // Written by the sender, read by the health check.
     private volatile PartitionFailure? _failure;
 
-    public PartitionSender(DispatchSettings settings, string routeName, IBatchTransport transport, ProducerId producer)
+    public PartitionSender(BufferSettings settings, OutputRoute route, PartitionIdentity identity, Lock gate)
     {
         _settings = settings;
-        _routeName = routeName;
-        _transport = transport;
-        _producer = producer;
-        _deadline = new SendDeadline(settings.TimeProvider, settings.Options.SendTimeout);
-        _schedule = new RetrySchedule(settings.Options.RetryDelay, settings.Options.MaxRetryDelay);
-        _random = new Random(settings.RandomSeed ^ producer.Lane);
-        _isTooOld = batch => settings.Clock.AgeOf(batch.Content.QueuedAt) >= settings.Options.DeliveryTimeout;
-        Send = new OutgoingSend(Counters);
+        RouteName = route.Name;
+        _transport = route.Transport;
+        _producer = new ProducerId(settings.Node, identity.Epoch, identity.Number);
+        _gate = gate;
+        _deadline = new SendDeadline(settings, gate);
+        _schedule = new RetrySchedule(settings.RetryDelay, settings.MaxRetryDelay);
+        _random = new Random((int)identity.Epoch ^ identity.Number);
+        _isTooOld = batch => settings.Clock.AgeOf(batch.Content.QueuedAt) >= settings.DeliveryTimeout;
+        _send = new OutgoingSend(Counters);
     }
+
+    public string RouteName { get; }
 
     public PartitionCounters Counters { get; } = new();
 
-    public OutgoingSend Send { get; }
-
     public PartitionFailure? Failure => _failure;
+
+    public bool HasBatches => _send.Count > 0;
 
     /// <summary>True once the drain limit has passed: nothing more is sent.</summary>
     public bool IsAborted => _deadline.IsAborted;
 
-    /// <summary>Sends what was taken; completes when each of its batches is settled.</summary>
+    /// <summary>Adds a batch to the next send; call it under the partition's lock.</summary>
+    public void Take(RoutedBatch batch)
+    {
+        if (_send.Count == 0)
+            _deadline.Begin();
+        _send.Add(batch);
+    }
+
+    /// <summary>Nothing is left to send; call it under the partition's lock.</summary>
+    public void OnIdle() => _deadline.End();
+
+    /// <summary>Sends what was taken; completes when each of its batches is settled. Never fails.</summary>
     public ValueTask SendAsync()
     {
-        Seal();
-        Send.Number(_producer, ref _lastNumber);
-        if (_settings.Metrics.IsObservingSends || BatchKitTracing.IsListening)
-            return FinishAsync(new SendObservation(_settings, _routeName, Send));
-        var pending = BeginSend();
-        if (!pending.IsCompletedSuccessfully)
-            return FinishAsync(pending);
-        pending.GetAwaiter().GetResult();
-        Complete();
+        try
+        {
+            Seal();
+            if (_settings.DropsOldest)
+                _send.MarkUnderWay();
+            _send.Number(_producer, ref _lastNumber);
+            if (_settings.Metrics.IsObservingSends || BatchKitTracing.IsListening)
+                return SendObservedAsync();
+            var pending = BeginSend();
+            if (!pending.IsCompletedSuccessfully)
+                return FinishAsync(pending, observation: null);
+            pending.GetAwaiter().GetResult();
+            Complete();
+        }
+        catch (Exception unexpected)
+        {
+            FailAll(unexpected);
+        }
+
         return default;
     }
 
-    /// <summary>Seals what was taken and still took unscoped writes.</summary>
-    public void Seal()
+    /// <summary>Drops what was taken: the drain limit has passed.</summary>
+    public void DropAll()
     {
-        var sealedHere = Send.EnsureSealed();
-        if (sealedHere > 0)
-            Counters.CountUnscoped(sealedHere);
+        Seal();
+        _send.SettleAll(SettlementOutcome.Stopped, failure: null);
     }
+
+    /// <summary>Messages under way that no earlier route's partition counts.</summary>
+    public long CountPendingMessages() => _send.CountPendingMessages();
 
     public void Abort() => _deadline.Abort();
 
-    public void Drop() => Send.SettleAll(Settled.Stopped, failure: null);
-
     public ValueTask DisposeAsync() => _deadline.DisposeAsync();
 
-    private async ValueTask FinishAsync(SendObservation observation)
+    // An async method of its own: the span that it makes current ends with it, and does not become the parent of the next send's.
+    private async ValueTask SendObservedAsync()
     {
-        using (observation)
+        try
+        {
+            Activity.Current = null;
+            using var observation = new SendObservation(_settings, RouteName, _send);
             await FinishAsync(BeginSend(), observation).ConfigureAwait(false);
+        }
+        catch (Exception unexpected)
+        {
+            FailAll(unexpected);
+        }
     }
 
-    private async ValueTask FinishAsync(ValueTask pending, SendObservation? observation = null)
+    private async ValueTask FinishAsync(ValueTask pending, SendObservation? observation)
     {
-        while (true)
+        try
         {
-            var failure = await WaitAsync(pending).ConfigureAwait(false);
-            if (failure is null)
+            while (await WaitAsync(pending).ConfigureAwait(false) is { } failure)
             {
-                observation?.Succeed();
-                Complete();
-                return;
+                observation?.Fail(failure);
+                if (!await PrepareRetryAsync(failure).ConfigureAwait(false))
+                    return;
+                pending = BeginSend();
             }
 
-            observation?.Fail(failure);
-            if (!await PrepareRetryAsync(failure).ConfigureAwait(false))
-                return;
-            pending = BeginSend();
+            observation?.Succeed();
+            Complete();
         }
+        catch (Exception unexpected)
+        {
+            FailAll(unexpected);
+        }
+    }
+
+    private void Seal()
+    {
+        var sealedHere = _send.EnsureSealed();
+        if (sealedHere > 0)
+            Counters.CountUnscoped(sealedHere);
     }
 
     private ValueTask BeginSend()
@@ -101,7 +146,7 @@ internal sealed class PartitionSender : IAsyncDisposable
         Counters.CountSend();
         try
         {
-            return _transport.SendAsync(Send.Batches, _deadline.Token);
+            return _transport.SendAsync(_send.Batches, _deadline.Token);
         }
         catch (Exception failure)
         {
@@ -111,9 +156,18 @@ internal sealed class PartitionSender : IAsyncDisposable
 
     private void Complete()
     {
-        Send.SettleAll(Settled.Acknowledged, failure: null);
+        _send.SettleAll(SettlementOutcome.Acknowledged, failure: null);
         if (_failure is { } failure)
             Recover(failure);
+    }
+
+    // The last resort: without it the partition would stand still for ever, with its batches unsettled.
+    private void FailAll(Exception unexpected)
+    {
+        Counters.CountFailedSend();
+        _failure = new PartitionFailure(_failure?.Since ?? _settings.Clock.Now, (_failure?.Attempts ?? 0) + 1, unexpected);
+        _send.SettleAll(SettlementOutcome.Failed, unexpected);
+        _settings.Logger.SendBroke(RouteName, unexpected);
     }
 
     private async ValueTask<Exception?> WaitAsync(ValueTask pending)
@@ -133,10 +187,10 @@ internal sealed class PartitionSender : IAsyncDisposable
                 return null;
             }
 
-            Send.Abandon(send);
+            _send.Abandon(send);
             return TookTooLong("and did not end when its token was cancelled", cause: null);
         }
-        catch (OperationCanceledException canceled) when (!_deadline.IsAborted)
+        catch (OperationCanceledException canceled) when (_deadline.HasExpired)
         {
             return TookTooLong("and was cancelled", canceled);
         }
@@ -144,22 +198,29 @@ internal sealed class PartitionSender : IAsyncDisposable
         {
             return failure;
         }
+        finally
+        {
+            lock (_gate)
+                _deadline.End();
+        }
     }
 
     private TimeoutException TookTooLong(string what, Exception? cause) =>
-        new($"A send took longer than {nameof(OutputBufferOptions.SendTimeout)} ({_settings.Options.SendTimeout}) {what}.", cause);
+        new($"A send took longer than {nameof(OutputBufferOptions.SendTimeout)} ({_settings.SendTimeout}) {what}.", cause);
 
     /// <summary>Settles what is decided and waits until the rest may be sent again.</summary>
     /// <returns>False when nothing is left to send.</returns>
     private async ValueTask<bool> PrepareRetryAsync(Exception failure)
     {
         Counters.CountFailedSend();
-        var decided = Send.SettleDecided(failure, _isTooOld);
+        var decided = _send.SettleDecided(failure, _isTooOld);
         if (decided.Refused > 0)
-            _settings.Logger.BatchesRefused(_routeName, decided.Refused, failure);
+            _settings.Logger.BatchesRefused(RouteName, decided.Refused, failure);
+        if (decided.RefusedMessages > 0)
+            _settings.Logger.MessagesRefused(RouteName, decided.RefusedMessages, failure);
         if (decided.GivenUp > 0)
-            _settings.Logger.BatchesGivenUp(_routeName, decided.GivenUp, _settings.Options.DeliveryTimeout, failure);
-        if (Send.Count == 0 && decided.GivenUp == 0)
+            _settings.Logger.BatchesGivenUp(RouteName, decided.GivenUp, _settings.DeliveryTimeout, failure);
+        if (_send.Count == 0 && decided.GivenUp == 0)
         {
             // Acknowledged or refused, each one was answered: the route works.
             if (_failure is { } past)
@@ -168,27 +229,42 @@ internal sealed class PartitionSender : IAsyncDisposable
         }
 
         var attempts = decided.Acknowledged > 0 ? 1 : (_failure?.Attempts ?? 0) + 1;
-        _failure = new PartitionFailure(_failure?.Since ?? _settings.TimeProvider.GetTimestamp(), attempts, failure);
+        _failure = new PartitionFailure(_failure?.Since ?? _settings.Clock.Now, attempts, failure);
         if (attempts == 1)
-            _settings.Logger.SendFailed(_routeName, Send.Count, failure);
+            _settings.Logger.SendFailed(RouteName, _send.Count, failure);
+        await PauseAsync(attempts).ConfigureAwait(false);
+        if (_deadline.IsAborted)
+            DropAll();
+        if (_send.Count == 0)
+            return false;
+        lock (_gate)
+            _deadline.Begin();
+        return true;
+    }
+
+    private async ValueTask PauseAsync(int attempts)
+    {
+        if (_deadline.IsAborted)
+            return;
         try
         {
-            if (!_deadline.IsAborted)
-                await Task.Delay(_schedule.DelayAfter(attempts, _random), _settings.TimeProvider, _deadline.Token).ConfigureAwait(false);
+            await Task.Delay(_schedule.DelayAfter(attempts, _random), _settings.Clock.TimeProvider, _deadline.Token).ConfigureAwait(false);
         }
         catch (OperationCanceledException)
         {
             Debug.Assert(_deadline.IsAborted, "Between sends only the drain limit cancels.");
         }
-
-        if (_deadline.IsAborted)
-            Drop();
-        return Send.Count > 0;
     }
 
     private void Recover(PartitionFailure failure)
     {
         _failure = null;
-        _settings.Logger.SendRecovered(_routeName, failure.Attempts, _settings.TimeProvider.GetElapsedTime(failure.Since));
+        _settings.Logger.SendRecovered(RouteName, failure.Attempts, _settings.Clock.ElapsedSince(failure.Since));
     }
 }
+
+/// <summary>Why a partition cannot send now, since when, and how often it tried.</summary>
+internal sealed record PartitionFailure(long Since, int Attempts, Exception Cause);
+
+/// <summary>What tells a partition from all others: the epoch of its buffer, and its number among all partitions of the buffer.</summary>
+internal readonly record struct PartitionIdentity(long Epoch, int Number);

@@ -1,34 +1,67 @@
+using BatchKit.Batches;
+using BatchKit.Diagnostics;
+
 namespace BatchKit.Dispatch;
 
 /// <summary>The time limit of one partition's sends: first cancels the send's token, then, if the transport does not heed it, gives the call up.</summary>
+/// <remarks>
+/// It is armed before a send begins, so that a transport that blocks its caller is cancelled too. While sends follow each other the timer stays armed and only their
+/// count advances, because arming it costs more than a send in process. Its state is guarded by the partition's lock, which every send's begin takes anyway.
+/// </remarks>
 internal sealed class SendDeadline : IAsyncDisposable
 {
     // What a transport gets to notice that its token was cancelled.
     private static readonly TimeSpan Grace = TimeSpan.FromMilliseconds(500);
 
-    private readonly Lock _gate = new();
-    private readonly TimeProvider _timeProvider;
-    private readonly TimeSpan _limit;
+    private const int LooksPerLimit = 8;
+
+    private readonly Lock _gate;
+    private readonly BufferSettings _settings;
     private readonly ITimer _timer;
 
     // Guarded by _gate.
     private CancellationTokenSource _cancellation = new();
     private TaskCompletionSource? _givenUp;
-    private long _armedAt;
-    private bool _isCancelling;
+    private long _send;
+    private bool _isSending;
+    private bool _isArmed;
+    private long _timedSend;
+    private long _since;
+    private bool _expired;
+    private long _cancelledAt;
     private bool _aborted;
 
-    public SendDeadline(TimeProvider timeProvider, TimeSpan limit)
+    public SendDeadline(BufferSettings settings, Lock gate)
     {
-        _timeProvider = timeProvider;
-        _limit = limit;
-        _timer = timeProvider.CreateTimer(static state => ((SendDeadline)state!).OnDue(), this, Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
+        _gate = gate;
+        _settings = settings;
+        _timer = settings.Clock.CreateTimer(static state => ((SendDeadline)state!).OnTimer(), this);
     }
 
-    /// <summary>For the next send.</summary>
+    /// <summary>For the send that begins.</summary>
     public CancellationToken Token => _cancellation.Token;
 
     public bool IsAborted => Volatile.Read(ref _aborted);
+
+    /// <summary>True when the limit has passed for the send that ends, so that its cancellation is ours.</summary>
+    public bool HasExpired => Volatile.Read(ref _expired);
+
+    /// <summary>A send begins; call it under the partition's lock.</summary>
+    public void Begin()
+    {
+        _send++;
+        _isSending = true;
+        RenewToken();
+        if (!_isArmed)
+            ArmFor(_send);
+    }
+
+    /// <summary>The send has ended; call it under the partition's lock.</summary>
+    public void End()
+    {
+        _isSending = false;
+        RenewToken();
+    }
 
     /// <summary>Waits for a send to end, in whatever way, within the limit.</summary>
     /// <returns>False when it was given up while it was still running.</returns>
@@ -38,19 +71,18 @@ internal sealed class SendDeadline : IAsyncDisposable
         lock (_gate)
         {
             _givenUp = givenUp = new TaskCompletionSource();
-            _armedAt = _timeProvider.GetTimestamp();
-            _timer.Change(_aborted ? Grace : _limit, Timeout.InfiniteTimeSpan);
+            if (_aborted)
+                Arm(Grace);
+            else if (_timedSend != _send)
+                ArmFor(_send);
         }
 
         var first = await Task.WhenAny(send, givenUp.Task).ConfigureAwait(false);
         lock (_gate)
         {
             _givenUp = null;
+            _isArmed = false;
             _timer.Change(Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
-            // Reset it would hit the next send, when it was found due and its cancelling is still to come; that needs it whole, so it is left to the collector.
-            if (!_aborted && (_isCancelling || !_cancellation.TryReset()))
-                _cancellation = new CancellationTokenSource();
-            _isCancelling = false;
         }
 
         return ReferenceEquals(first, send) || send.IsCompleted;
@@ -65,12 +97,13 @@ internal sealed class SendDeadline : IAsyncDisposable
             if (_aborted)
                 return;
             Volatile.Write(ref _aborted, true);
+            _cancelledAt = _settings.Clock.Now;
             cancellation = _cancellation;
             if (_givenUp is not null)
-                _timer.Change(Grace, Timeout.InfiniteTimeSpan);
+                Arm(Grace);
         }
 
-        cancellation.Cancel();
+        Cancel(cancellation);
     }
 
     public async ValueTask DisposeAsync()
@@ -79,29 +112,91 @@ internal sealed class SendDeadline : IAsyncDisposable
         _cancellation.Dispose();
     }
 
-    private void OnDue()
+    // A timer may fire early, late or twice (.NET's fire up to 3 ms early), so it only says when to look: what is not due yet is timed again for the rest.
+    private void OnTimer()
     {
-        CancellationTokenSource? cancellation = null;
-        TaskCompletionSource? givenUp;
+        CancellationTokenSource cancellation;
         lock (_gate)
         {
-            givenUp = _givenUp;
-            if (givenUp is null)
+            _isArmed = false;
+            if (!_isSending)
                 return;
-            if (!_cancellation.IsCancellationRequested)
+            if (_expired || _aborted)
             {
-                // A callback that comes late must not hit the send after the one it was meant for.
-                if (_timeProvider.GetElapsedTime(_armedAt) < _limit)
-                    return;
-                cancellation = _cancellation;
-                _isCancelling = true;
-                _timer.Change(Grace, Timeout.InfiniteTimeSpan);
+                GiveUpWhenDue();
+                return;
             }
+
+            if (_timedSend != _send)
+            {
+                // It began at some time since the last look; looking often bounds what it gets beyond the limit.
+                Time(_send);
+                Arm(_settings.SendTimeout / LooksPerLimit);
+                return;
+            }
+
+            var left = _settings.SendTimeout - _settings.Clock.ElapsedSince(_since);
+            if (left > TimeSpan.Zero)
+            {
+                Arm(left);
+                return;
+            }
+
+            Volatile.Write(ref _expired, true);
+            _cancelledAt = _settings.Clock.Now;
+            cancellation = _cancellation;
+            Arm(Grace);
         }
 
-        if (cancellation is not null)
-            cancellation.Cancel();
+        Cancel(cancellation);
+    }
+
+    private void GiveUpWhenDue()
+    {
+        var left = Grace - _settings.Clock.ElapsedSince(_cancelledAt);
+        if (left > TimeSpan.Zero)
+            Arm(left);
         else
-            givenUp.TrySetResult();
+            _givenUp?.TrySetResult();
+    }
+
+    // Cancelled for the send before: the next one needs another. What an abort has cancelled stays cancelled.
+    private void RenewToken()
+    {
+        if (!_expired || _aborted)
+            return;
+        Volatile.Write(ref _expired, false);
+        _cancellation = new CancellationTokenSource();
+    }
+
+    private void ArmFor(long send)
+    {
+        Time(send);
+        Arm(_settings.SendTimeout);
+    }
+
+    private void Time(long send)
+    {
+        _timedSend = send;
+        _since = _settings.Clock.Now;
+    }
+
+    private void Arm(TimeSpan time)
+    {
+        _isArmed = true;
+        _timer.Change(time, Timeout.InfiniteTimeSpan);
+    }
+
+    // Runs the transport's own callbacks, which may throw.
+    private void Cancel(CancellationTokenSource cancellation)
+    {
+        try
+        {
+            cancellation.Cancel();
+        }
+        catch (Exception failure)
+        {
+            _settings.Logger.CancellationFailed(failure);
+        }
     }
 }

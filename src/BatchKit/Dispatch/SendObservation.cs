@@ -1,26 +1,30 @@
 using System.Diagnostics;
+using BatchKit.Batches;
 using BatchKit.Diagnostics;
 
 namespace BatchKit.Dispatch;
 
-/// <summary>Measures and traces one send, from its start until its batches are settled; made only while somebody listens.</summary>
+/// <summary>Measures and traces one send, from its start until its batches are settled; made only while someone listens. Throws nothing that a listener throws.</summary>
 internal sealed class SendObservation : IDisposable
 {
-    private readonly DispatchSettings _settings;
+    // Backends cut at 128 links a span.
+    private const int MaxLinks = 128;
+
+    private readonly BufferSettings _settings;
     private readonly string _route;
     private readonly int _messages;
     private readonly long _startedAt;
     private readonly Activity? _activity;
     private string? _errorType;
 
-    public SendObservation(DispatchSettings settings, string route, OutgoingSend send)
+    public SendObservation(BufferSettings settings, string route, OutgoingSend send)
     {
         _settings = settings;
         _route = route;
         for (var index = 0; index < send.Count; index++)
             _messages += send[index].Count;
-        _activity = BatchKitTracing.IsListening ? BatchKitTracing.StartSend(route, _messages, Links(send)) : null;
-        _startedAt = settings.TimeProvider.GetTimestamp();
+        _activity = BatchKitTracing.IsListening ? Start(send) : null;
+        _startedAt = settings.Clock.Now;
     }
 
     public void Fail(Exception failure)
@@ -30,7 +34,7 @@ internal sealed class SendObservation : IDisposable
         _activity?.SetStatus(ActivityStatusCode.Error, failure.Message);
     }
 
-    /// <summary>It arrived in the end: what failed on the way is counted as failed sends, and is not the operation's error.</summary>
+    /// <summary>It arrived in the end: what failed before is counted as failed sends, and is not the operation's error.</summary>
     public void Succeed()
     {
         if (_errorType is null)
@@ -42,18 +46,44 @@ internal sealed class SendObservation : IDisposable
 
     public void Dispose()
     {
-        _settings.Metrics.RecordSend(_route, _messages, _settings.TimeProvider.GetElapsedTime(_startedAt), _errorType);
-        _activity?.Dispose();
+        try
+        {
+            _settings.Metrics.RecordSend(_route, _messages, _settings.Clock.ElapsedSince(_startedAt), _errorType);
+        }
+        catch (Exception fault)
+        {
+            _settings.Logger.Faults.Add(fault);
+        }
+
+        try
+        {
+            _activity?.Dispose();
+        }
+        catch (Exception fault)
+        {
+            _settings.Logger.Faults.Add(fault);
+        }
     }
 
-    // Backends cut at 128 links a span.
+    private Activity? Start(OutgoingSend send)
+    {
+        try
+        {
+            return BatchKitTracing.StartSend(_route, _messages, Links(send));
+        }
+        catch (Exception fault)
+        {
+            _settings.Logger.Faults.Add(fault);
+            return null;
+        }
+    }
+
     private static List<ActivityLink> Links(OutgoingSend send)
     {
-        const int maxLinks = 128;
         var links = new List<ActivityLink>();
-        for (var index = 0; index < send.Count && links.Count < maxLinks; index++)
+        for (var index = 0; index < send.Count && links.Count < MaxLinks; index++)
         {
-            foreach (var writer in send[index].Content.Writers.All.Take(maxLinks - links.Count))
+            foreach (var writer in send[index].Content.Writers.Take(MaxLinks - links.Count))
                 links.Add(new ActivityLink(writer));
         }
 

@@ -1,6 +1,6 @@
 using System.Net;
 using BatchKit.Broadcast.Connections;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.Connections;
 

@@ -1,5 +1,4 @@
 using BatchKit.Broadcast.Connections;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.Connections;
 

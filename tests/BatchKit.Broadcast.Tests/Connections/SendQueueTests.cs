@@ -2,7 +2,7 @@ using System.Text;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Tests.Connections.Queueing;
 using BatchKit.Broadcast.Tests.Support;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.Connections;
 

@@ -3,8 +3,8 @@ using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.Tests.Support;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 using FsCheck;
 using FsCheck.Fluent;
 

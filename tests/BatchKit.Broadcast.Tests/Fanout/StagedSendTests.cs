@@ -1,7 +1,7 @@
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Tests.Support;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.Fanout;
 

@@ -1,6 +1,5 @@
 using BatchKit.Broadcast.Groups;
 using BatchKit.Broadcast.Tests.Support;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.Groups;
 

@@ -1,6 +1,5 @@
 using System.Diagnostics;
 using System.Globalization;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.Holds;
 

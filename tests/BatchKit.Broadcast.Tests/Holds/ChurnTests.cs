@@ -1,6 +1,5 @@
 using System.Collections.Concurrent;
 using BatchKit.Broadcast.Tests.Support;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.Holds;
 

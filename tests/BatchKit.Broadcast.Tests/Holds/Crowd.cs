@@ -1,5 +1,4 @@
 using BatchKit.Broadcast.Tests.Clients;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.Holds;
 

@@ -1,6 +1,5 @@
 using BatchKit.Broadcast.Tests.Support;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.Holds;
 

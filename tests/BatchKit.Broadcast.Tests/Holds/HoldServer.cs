@@ -1,7 +1,7 @@
 using System.Collections.Concurrent;
 using System.Net;
 using BatchKit.Broadcast.Tests.Clients;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Hosting;
 using Microsoft.AspNetCore.Hosting.Server;

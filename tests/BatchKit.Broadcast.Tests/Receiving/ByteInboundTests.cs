@@ -1,7 +1,7 @@
 using System.Diagnostics;
 using System.Reflection;
 using BatchKit.Broadcast.Receiving;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.Receiving;
 

@@ -2,7 +2,7 @@ using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Receiving;
 using BatchKit.Broadcast.Tests.Connections;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit.Broadcast.Tests.Receiving;

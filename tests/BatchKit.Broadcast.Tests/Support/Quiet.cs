@@ -1,5 +1,3 @@
-using BatchKit.TransportSpecification.Support;
-
 namespace BatchKit.Broadcast.Tests.Support;
 
 /// <summary>Waits until what is under way has come to rest: a client may read its last line before the server has counted it.</summary>

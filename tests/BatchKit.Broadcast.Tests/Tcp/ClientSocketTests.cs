@@ -1,7 +1,6 @@
 using System.Net;
 using System.Net.Sockets;
 using BatchKit.Broadcast.Tcp;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.Tcp;
 

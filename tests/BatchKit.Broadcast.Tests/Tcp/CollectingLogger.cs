@@ -1,5 +1,4 @@
 using System.Collections.Concurrent;
-using BatchKit.TransportSpecification.Support;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Tests.Tcp;

@@ -2,7 +2,7 @@ using System.Net;
 using System.Net.Sockets;
 using System.Text;
 using BatchKit.Broadcast.Telnet;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 using Microsoft.Extensions.Options;
 
 namespace BatchKit.Broadcast.Tests.Tcp;

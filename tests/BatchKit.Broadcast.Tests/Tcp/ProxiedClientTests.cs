@@ -1,5 +1,5 @@
 using System.Net;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.Tcp;
 

@@ -1,7 +1,6 @@
 using System.Net;
 using System.Text;
 using BatchKit.Broadcast.Tcp;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.Tcp;
 

@@ -1,6 +1,5 @@
 using System.Net;
 using System.Threading.Channels;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.Tcp;
 

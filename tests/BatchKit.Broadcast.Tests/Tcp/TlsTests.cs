@@ -1,5 +1,5 @@
 using System.Security.Authentication;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.Tcp;
 

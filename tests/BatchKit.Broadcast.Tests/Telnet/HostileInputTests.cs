@@ -1,7 +1,7 @@
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Receiving;
 using BatchKit.Broadcast.Telnet;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 using FsCheck;
 using FsCheck.Fluent;
 

@@ -1,8 +1,8 @@
 using System.Text;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.Tests.Support;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.Telnet;
 

@@ -1,8 +1,8 @@
 using System.Text;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Telnet;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 using FsCheck;
 using FsCheck.Fluent;
 

@@ -3,7 +3,7 @@ using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Receiving;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.Tests.Connections;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.Telnet;
 

@@ -3,7 +3,7 @@ using System.Net.Sockets;
 using System.Text;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.Tests.Tcp;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.Telnet;
 

@@ -1,8 +1,8 @@
 using System.Collections.Immutable;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Tests.Support;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.Transport;
 

@@ -1,6 +1,6 @@
 using BatchKit.Broadcast.Tests.Support;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.Transport;
 

@@ -1,6 +1,6 @@
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Tests.Support;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.Transport;
 

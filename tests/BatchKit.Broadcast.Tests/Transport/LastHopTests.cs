@@ -1,7 +1,7 @@
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Tests.Support;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.Transport;
 

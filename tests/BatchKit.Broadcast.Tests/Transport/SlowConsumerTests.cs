@@ -1,7 +1,7 @@
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Tests.Holds;
 using BatchKit.Broadcast.Tests.Support;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.Transport;
 

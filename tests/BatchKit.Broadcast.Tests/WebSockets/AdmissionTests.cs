@@ -1,7 +1,6 @@
 using System.Net;
 using System.Net.WebSockets;
 using System.Security.Claims;
-using BatchKit.TransportSpecification.Support;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
 

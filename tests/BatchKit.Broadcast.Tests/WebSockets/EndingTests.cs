@@ -1,6 +1,5 @@
 using System.Net.Sockets;
 using BatchKit.Broadcast.Tests.Support;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.WebSockets;
 

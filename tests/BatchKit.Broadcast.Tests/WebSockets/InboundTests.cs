@@ -1,5 +1,5 @@
 using System.Text;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.WebSockets;
 

@@ -1,5 +1,5 @@
 using BatchKit.Broadcast.WebSockets;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 using Microsoft.AspNetCore.Connections.Features;
 
 namespace BatchKit.Broadcast.Tests.WebSockets;

@@ -2,7 +2,6 @@ using System.Buffers.Binary;
 using System.Net;
 using System.Net.Sockets;
 using System.Text;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.WebSockets;
 

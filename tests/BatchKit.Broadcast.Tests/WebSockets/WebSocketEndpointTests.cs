@@ -1,6 +1,5 @@
 using System.Net.WebSockets;
 using System.Text;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.WebSockets;
 

@@ -1,6 +1,5 @@
 using System.Net;
 using System.Threading.Channels;
-using BatchKit.TransportSpecification.Support;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Hosting.Server;
 using Microsoft.AspNetCore.Hosting.Server.Features;

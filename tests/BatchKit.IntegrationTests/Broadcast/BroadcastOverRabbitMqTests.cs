@@ -1,6 +1,5 @@
 using BatchKit.IntegrationTests.RabbitMQ;
 using BatchKit.RabbitMQ;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.Broadcast;
 

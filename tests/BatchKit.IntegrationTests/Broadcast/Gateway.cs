@@ -6,7 +6,6 @@ using System.Threading.Channels;
 using BatchKit.Broadcast;
 using BatchKit.RabbitMQ;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.Broadcast;
 

@@ -1,5 +1,3 @@
-using BatchKit.TransportSpecification.Support;
-
 namespace BatchKit.IntegrationTests.Broadcast;
 
 /// <summary>A client of a gateway.</summary>

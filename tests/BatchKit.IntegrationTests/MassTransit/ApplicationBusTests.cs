@@ -1,7 +1,7 @@
 using BatchKit.IntegrationTests.RabbitMQ;
 using BatchKit.MassTransit;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 using MassTransit;
 using Microsoft.Extensions.DependencyInjection;
 

@@ -1,7 +1,7 @@
 using System.Globalization;
+using BatchKit.Testing;
 using BatchKit.TestServers.Network;
 using BatchKit.TestServers.RabbitMQ;
-using BatchKit.TransportSpecification.Support;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 
 namespace BatchKit.IntegrationTests.MassTransit;

@@ -1,6 +1,6 @@
 using BatchKit.MassTransit;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 using FramePlan = BatchKit.MassTransit.FramePlan;
 
 namespace BatchKit.IntegrationTests.MassTransit;

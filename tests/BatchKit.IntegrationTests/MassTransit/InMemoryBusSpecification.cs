@@ -1,9 +1,9 @@
+using BatchKit.Testing.Specification;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification;
 
 namespace BatchKit.IntegrationTests.MassTransit;
 
-public sealed class InMemoryBusSpecification : TransportSpecification.TransportSpecification
+public sealed class InMemoryBusSpecification : TransportSpecification
 {
     protected override TransportPromises Promises =>
         TransportPromises.Ordered | TransportPromises.Once | TransportPromises.RefusesMissingNodes;

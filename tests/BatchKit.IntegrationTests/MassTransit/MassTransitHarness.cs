@@ -1,5 +1,5 @@
+using BatchKit.Testing.Specification;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification;
 
 namespace BatchKit.IntegrationTests.MassTransit;
 

@@ -1,5 +1,4 @@
 using BatchKit.MassTransit;
-using BatchKit.TransportSpecification.Support;
 using MassTransit;
 using Microsoft.Extensions.Options;
 

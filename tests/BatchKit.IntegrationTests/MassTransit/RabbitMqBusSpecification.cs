@@ -1,11 +1,11 @@
 using BatchKit.IntegrationTests.RabbitMQ;
+using BatchKit.Testing;
+using BatchKit.Testing.Specification;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.MassTransit;
 
-public sealed class RabbitMqBusSpecification(RabbitMqFixture fixture) : TransportSpecification.TransportSpecification
+public sealed class RabbitMqBusSpecification(RabbitMqFixture fixture) : TransportSpecification
 {
     protected override TransportPromises Promises =>
         TransportPromises.Ordered | TransportPromises.Once | TransportPromises.RefusesMissingNodes;

@@ -1,7 +1,7 @@
 using BatchKit.IntegrationTests.RabbitMQ;
+using BatchKit.Testing;
 using BatchKit.TestServers.Network;
 using BatchKit.TestServers.RabbitMQ;
-using BatchKit.TransportSpecification.Support;
 using MassTransit;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 

@@ -1,7 +1,7 @@
 using System.Security.Cryptography.X509Certificates;
+using BatchKit.Testing;
 using BatchKit.TestServers.Certificates;
 using BatchKit.TestServers.RabbitMQ;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.MassTransit;
 

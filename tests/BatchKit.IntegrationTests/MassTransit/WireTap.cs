@@ -1,6 +1,6 @@
 using System.Globalization;
+using BatchKit.Testing;
 using BatchKit.TestServers.RabbitMQ;
-using BatchKit.TransportSpecification.Support;
 using RabbitMQ.Client;
 
 namespace BatchKit.IntegrationTests.MassTransit;

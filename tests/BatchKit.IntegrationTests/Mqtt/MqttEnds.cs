@@ -1,6 +1,6 @@
 using BatchKit.Mqtt;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.Mqtt;
 

@@ -1,11 +1,11 @@
 using BatchKit.Mqtt;
+using BatchKit.Testing.Specification;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification;
 
 namespace BatchKit.IntegrationTests.Mqtt;
 
 /// <summary>Envelope mode keeps the rules of a transport, on the real broker.</summary>
-public abstract class MqttEnvelopeSpecification(MosquittoFixture fixture, MqttVersion version) : TransportSpecification.TransportSpecification
+public abstract class MqttEnvelopeSpecification(MosquittoFixture fixture, MqttVersion version) : TransportSpecification
 {
     protected override TransportPromises Promises => TransportPromises.Ordered | TransportPromises.Once;
 

@@ -1,7 +1,7 @@
 using BatchKit.Mqtt;
+using BatchKit.Testing;
 using BatchKit.TestServers.Mosquitto;
 using BatchKit.TestServers.Network;
-using BatchKit.TransportSpecification.Support;
 using static BatchKit.IntegrationTests.Mqtt.MqttEnds;
 
 namespace BatchKit.IntegrationTests.Mqtt;

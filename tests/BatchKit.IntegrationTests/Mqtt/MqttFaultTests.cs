@@ -2,7 +2,6 @@ using System.Globalization;
 using BatchKit.Mqtt;
 using BatchKit.TestServers.Mosquitto;
 using BatchKit.TestServers.Network;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.Mqtt;
 

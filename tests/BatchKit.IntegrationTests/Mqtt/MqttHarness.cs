@@ -1,6 +1,6 @@
 using BatchKit.Mqtt;
+using BatchKit.Testing.Specification;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification;
 
 namespace BatchKit.IntegrationTests.Mqtt;
 

@@ -2,8 +2,8 @@ using System.Diagnostics;
 using System.Globalization;
 using System.Reflection;
 using BatchKit.Mqtt;
+using BatchKit.Testing;
 using BatchKit.TestServers.Mosquitto;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.Mqtt;
 

@@ -1,7 +1,7 @@
 using BatchKit.Mqtt;
+using BatchKit.Testing;
 using BatchKit.TestServers.Mosquitto;
 using BatchKit.TestServers.Network;
-using BatchKit.TransportSpecification.Support;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;

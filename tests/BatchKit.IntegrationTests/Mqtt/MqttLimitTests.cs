@@ -1,7 +1,7 @@
 using System.Globalization;
 using BatchKit.Mqtt;
+using BatchKit.Testing;
 using BatchKit.TestServers.Mosquitto;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.Mqtt;
 

@@ -1,5 +1,5 @@
 using BatchKit.Mqtt;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.IntegrationTests.Mqtt;
 

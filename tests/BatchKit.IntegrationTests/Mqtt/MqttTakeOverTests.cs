@@ -1,5 +1,5 @@
 using BatchKit.Mqtt;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.IntegrationTests.Mqtt;

@@ -1,6 +1,6 @@
 using BatchKit.Mqtt;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 using static BatchKit.IntegrationTests.Mqtt.MqttEnds;
 
 namespace BatchKit.IntegrationTests.Mqtt;

@@ -1,8 +1,8 @@
 using System.Globalization;
 using System.Text;
 using BatchKit.Mqtt;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.IntegrationTests.Mqtt;

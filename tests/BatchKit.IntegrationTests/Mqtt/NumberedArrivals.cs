@@ -1,6 +1,5 @@
 using System.Buffers.Text;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.Mqtt;
 

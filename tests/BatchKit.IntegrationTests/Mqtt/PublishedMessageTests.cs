@@ -1,6 +1,5 @@
 using BatchKit.Mqtt;
 using BatchKit.TestServers.Mosquitto;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.Mqtt;
 

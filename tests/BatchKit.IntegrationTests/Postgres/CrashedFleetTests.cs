@@ -1,5 +1,5 @@
 using BatchKit.Postgres;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.IntegrationTests.Postgres;
 

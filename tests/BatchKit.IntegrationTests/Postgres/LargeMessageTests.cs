@@ -1,7 +1,7 @@
 using System.Collections.Concurrent;
 using BatchKit.Postgres;
+using BatchKit.Testing;
 using BatchKit.TestServers.Postgres;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.Postgres;
 

@@ -1,7 +1,7 @@
 using BatchKit.Postgres;
+using BatchKit.Testing;
 using BatchKit.TestServers.Postgres;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.IntegrationTests.Postgres;

@@ -2,7 +2,6 @@ using System.Globalization;
 using BatchKit.Postgres;
 using BatchKit.TestServers.Network;
 using BatchKit.TestServers.Postgres;
-using BatchKit.TransportSpecification.Support;
 using Npgsql;
 
 namespace BatchKit.IntegrationTests.Postgres;

@@ -1,8 +1,8 @@
 using System.Globalization;
 using BatchKit.Postgres;
+using BatchKit.Testing;
 using BatchKit.TestServers.Postgres;
 using BatchKit.TestServers.QueueWorker;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.Postgres;
 

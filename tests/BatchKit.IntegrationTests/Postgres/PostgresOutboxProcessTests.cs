@@ -1,9 +1,9 @@
 using BatchKit.IntegrationTests.RabbitMQ;
 using BatchKit.RabbitMQ;
+using BatchKit.Testing;
 using BatchKit.TestServers.OutboxWorker;
 using BatchKit.TestServers.Postgres;
 using BatchKit.TestServers.RabbitMQ;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.Postgres;
 

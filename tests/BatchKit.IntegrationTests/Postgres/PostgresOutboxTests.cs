@@ -1,6 +1,6 @@
 using BatchKit.Postgres;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.Postgres;
 

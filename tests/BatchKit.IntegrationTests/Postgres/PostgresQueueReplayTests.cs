@@ -1,7 +1,6 @@
 using System.Text;
 using BatchKit.Postgres;
 using BatchKit.TestServers.Postgres;
-using BatchKit.TransportSpecification.Support;
 using Npgsql;
 
 namespace BatchKit.IntegrationTests.Postgres;

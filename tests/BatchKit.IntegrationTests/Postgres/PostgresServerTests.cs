@@ -1,6 +1,5 @@
 using BatchKit.TestServers;
 using BatchKit.TestServers.Postgres;
-using BatchKit.TransportSpecification.Support;
 using Npgsql;
 
 namespace BatchKit.IntegrationTests.Postgres;

@@ -1,8 +1,8 @@
 using System.Globalization;
 using System.Text;
 using BatchKit.Postgres;
+using BatchKit.Testing;
 using BatchKit.TestServers.Postgres;
-using BatchKit.TransportSpecification.Support;
 using Npgsql;
 
 namespace BatchKit.IntegrationTests.Postgres;

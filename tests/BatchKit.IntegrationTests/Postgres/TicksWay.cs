@@ -1,6 +1,5 @@
 using BatchKit.TestServers.Postgres;
 using BatchKit.TestServers.WorldTicks;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.Postgres;
 

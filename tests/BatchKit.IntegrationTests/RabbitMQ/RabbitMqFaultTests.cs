@@ -1,9 +1,9 @@
 using System.Globalization;
 using BatchKit.RabbitMQ;
+using BatchKit.Testing;
 using BatchKit.TestServers.Network;
 using BatchKit.TestServers.RabbitMQ;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 

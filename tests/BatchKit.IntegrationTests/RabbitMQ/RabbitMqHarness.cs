@@ -1,6 +1,6 @@
 using BatchKit.RabbitMQ;
+using BatchKit.Testing.Specification;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 

@@ -1,7 +1,7 @@
 using BatchKit.RabbitMQ;
+using BatchKit.Testing;
 using BatchKit.TestServers.Network;
 using BatchKit.TestServers.RabbitMQ;
-using BatchKit.TransportSpecification.Support;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;

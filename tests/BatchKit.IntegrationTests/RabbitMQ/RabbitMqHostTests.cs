@@ -1,5 +1,5 @@
+using BatchKit.Testing;
 using BatchKit.TestServers.Network;
-using BatchKit.TransportSpecification.Support;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
 

@@ -1,7 +1,7 @@
 using BatchKit.RabbitMQ;
+using BatchKit.Testing;
 using BatchKit.TestServers.RabbitMQ;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 using RabbitMQ.Client;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;

@@ -1,6 +1,6 @@
 using BatchKit.RabbitMQ;
+using BatchKit.Testing;
 using BatchKit.TestServers.RabbitMQ;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 

@@ -1,11 +1,11 @@
 using BatchKit.RabbitMQ;
+using BatchKit.Testing.Specification;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
 /// <summary>RabbitMQ keeps the rules of a transport, on the real broker.</summary>
-public sealed class RabbitMqSpecification(RabbitMqFixture fixture) : TransportSpecification.TransportSpecification
+public sealed class RabbitMqSpecification(RabbitMqFixture fixture) : TransportSpecification
 {
     protected override TransportPromises Promises => TransportPromises.Ordered | TransportPromises.Once | TransportPromises.RefusesMissingNodes;
 

@@ -1,8 +1,8 @@
 using System.Security.Cryptography.X509Certificates;
 using BatchKit.RabbitMQ;
+using BatchKit.Testing;
 using BatchKit.TestServers.Certificates;
 using BatchKit.TestServers.RabbitMQ;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 

@@ -1,7 +1,7 @@
 using BatchKit.RabbitMQ;
+using BatchKit.Testing;
 using BatchKit.TestServers.Network;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 

@@ -1,6 +1,5 @@
 using System.Buffers;
 using System.Text;
-using BatchKit.TransportSpecification.Support;
 using MQTTnet;
 using MQTTnet.Protocol;
 

@@ -1,7 +1,7 @@
 using System.Globalization;
 using System.Net;
+using BatchKit.Testing;
 using BatchKit.TestServers.Network;
-using BatchKit.TransportSpecification.Support;
 using MQTTnet;
 using MQTTnet.Adapter;
 using MQTTnet.Formatter;

@@ -1,7 +1,7 @@
 using System.Buffers;
 using BatchKit.MQTTnet.Tests.Support;
 using BatchKit.MQTTnet.Writing;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 using MQTTnet.Exceptions;
 
 namespace BatchKit.MQTTnet.Tests.Writing;

@@ -1,6 +1,6 @@
 using BatchKit.MQTTnet.Tests.Support;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 using MQTTnet.Protocol;
 
 namespace BatchKit.MQTTnet.Tests.Writing;

@@ -1,8 +1,8 @@
 using System.Net;
 using System.Net.Sockets;
 using BatchKit.MQTTnet.Tests.Support;
+using BatchKit.Testing;
 using BatchKit.TestServers.Network;
-using BatchKit.TransportSpecification.Support;
 using MQTTnet.Protocol;
 using MQTTnet.Server;
 

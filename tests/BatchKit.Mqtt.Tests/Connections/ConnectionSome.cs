@@ -1,6 +1,5 @@
 using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Packets;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Mqtt.Tests.Connections;
 

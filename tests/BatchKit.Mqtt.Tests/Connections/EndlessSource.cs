@@ -1,5 +1,4 @@
 using BatchKit.Mqtt.Connections;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Mqtt.Tests.Connections;
 

@@ -1,6 +1,5 @@
 using System.Net;
 using System.Net.Sockets;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Mqtt.Tests.Connections;
 

@@ -1,5 +1,4 @@
 using System.Net.Sockets;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Mqtt.Tests.Connections;
 

@@ -1,5 +1,5 @@
 using BatchKit.Mqtt.Connections;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Mqtt.Tests.Connections;
 

@@ -1,6 +1,5 @@
 using BatchKit.Mqtt.Connections;
 using BatchKit.TestServers.Network;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Mqtt.Tests.Connections;
 

@@ -1,7 +1,7 @@
 using System.Text;
 using BatchKit.Mqtt.Connections;
+using BatchKit.Testing;
 using BatchKit.TestServers.Network;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Mqtt.Tests.Connections;
 

@@ -1,6 +1,5 @@
 using BatchKit.Mqtt.Connections;
 using BatchKit.TestServers.Network;
-using BatchKit.TransportSpecification.Support;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Mqtt.Tests.Connections;

@@ -1,7 +1,6 @@
 using System.Threading.Channels;
 using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Packets;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Mqtt.Tests.Connections;
 

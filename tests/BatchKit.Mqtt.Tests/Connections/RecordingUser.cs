@@ -1,6 +1,5 @@
 using System.Threading.Channels;
 using BatchKit.Mqtt.Connections;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Mqtt.Tests.Connections;
 

@@ -1,5 +1,4 @@
 using System.Threading.Channels;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Mqtt.Tests.Connections;
 

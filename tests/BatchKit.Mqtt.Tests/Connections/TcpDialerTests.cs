@@ -1,7 +1,6 @@
 using System.Net;
 using System.Net.Sockets;
 using BatchKit.Mqtt.Connections;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Mqtt.Tests.Connections;
 

@@ -1,5 +1,4 @@
 using System.Buffers.Binary;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Mqtt.Tests.Publishing;
 

@@ -1,8 +1,8 @@
 using System.Collections.Immutable;
 using BatchKit.Mqtt.Packets;
 using BatchKit.Mqtt.Publishing;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Mqtt.Tests.Publishing;
 

@@ -1,7 +1,7 @@
 using System.Globalization;
 using BatchKit.Mqtt.Publishing;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Mqtt.Tests.Publishing;
 

@@ -1,6 +1,6 @@
 using BatchKit.Mqtt.Tests.Connections;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Mqtt.Tests.Receiving;

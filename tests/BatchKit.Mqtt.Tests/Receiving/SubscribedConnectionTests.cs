@@ -1,8 +1,8 @@
 using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Packets;
 using BatchKit.Mqtt.Receiving;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Mqtt.Tests.Receiving;
 

@@ -1,6 +1,6 @@
 using BatchKit.Postgres.Frames;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Postgres.Tests.Frames;
 

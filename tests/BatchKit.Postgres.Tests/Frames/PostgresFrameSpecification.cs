@@ -1,12 +1,11 @@
 using BatchKit.Postgres.Frames;
+using BatchKit.Testing.Specification;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Postgres.Tests.Frames;
 
 /// <summary>Frame mode keeps the rules of a transport, on the real server.</summary>
-public sealed class PostgresFrameSpecification(PostgresFixture fixture) : TransportSpecification.TransportSpecification
+public sealed class PostgresFrameSpecification(PostgresFixture fixture) : TransportSpecification
 {
     private const string Queue = "frames";
 

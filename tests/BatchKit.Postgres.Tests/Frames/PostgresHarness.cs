@@ -1,6 +1,6 @@
+using BatchKit.Testing.Specification;
 using BatchKit.TestServers.Postgres;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification;
 
 namespace BatchKit.Postgres.Tests.Frames;
 

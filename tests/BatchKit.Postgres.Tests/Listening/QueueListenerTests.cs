@@ -3,7 +3,6 @@ using BatchKit.Postgres.Listening;
 using BatchKit.Postgres.Schema;
 using BatchKit.TestServers.Network;
 using BatchKit.TestServers.Postgres;
-using BatchKit.TransportSpecification.Support;
 using Npgsql;
 
 namespace BatchKit.Postgres.Tests.Listening;

@@ -1,4 +1,3 @@
-using BatchKit.TransportSpecification.Support;
 using static BatchKit.Postgres.Tests.Ordered.OrderedQueue;
 
 namespace BatchKit.Postgres.Tests.Ordered;

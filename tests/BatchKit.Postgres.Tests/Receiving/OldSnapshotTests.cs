@@ -3,7 +3,6 @@ using System.Globalization;
 using BatchKit.Postgres.Receiving;
 using BatchKit.Postgres.Schema;
 using BatchKit.TestServers.Postgres;
-using BatchKit.TransportSpecification.Support;
 using Npgsql;
 
 namespace BatchKit.Postgres.Tests.Receiving;

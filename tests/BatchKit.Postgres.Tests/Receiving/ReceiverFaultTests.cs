@@ -1,5 +1,4 @@
 using BatchKit.TestServers.Postgres;
-using BatchKit.TransportSpecification.Support;
 using Microsoft.Extensions.Logging;
 using Npgsql;
 

@@ -1,5 +1,4 @@
 using System.Diagnostics;
-using BatchKit.TransportSpecification.Support;
 using Microsoft.Extensions.Logging;
 using Npgsql;
 

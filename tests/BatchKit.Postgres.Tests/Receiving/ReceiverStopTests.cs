@@ -1,5 +1,3 @@
-using BatchKit.TransportSpecification.Support;
-
 namespace BatchKit.Postgres.Tests.Receiving;
 
 public sealed class ReceiverStopTests(PostgresFixture fixture)

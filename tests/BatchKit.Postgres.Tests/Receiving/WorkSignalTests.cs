@@ -1,5 +1,4 @@
 using BatchKit.Postgres.Receiving;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Postgres.Tests.Receiving;
 

@@ -1,5 +1,4 @@
 using System.Text;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Postgres.Tests.Rows;
 

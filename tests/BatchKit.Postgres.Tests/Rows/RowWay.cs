@@ -1,6 +1,5 @@
 using BatchKit.TestServers.Postgres;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Postgres.Tests.Rows;
 

@@ -1,7 +1,6 @@
 using System.Threading.Channels;
 using BatchKit.Postgres.Schema;
 using BatchKit.TestServers.Postgres;
-using BatchKit.TransportSpecification.Support;
 using Npgsql;
 
 namespace BatchKit.Postgres.Tests.Sending;

@@ -1,7 +1,7 @@
 using BatchKit.Postgres.Schema;
 using BatchKit.Postgres.Sending;
+using BatchKit.Testing;
 using BatchKit.TestServers.Postgres;
-using BatchKit.TransportSpecification.Support;
 using Npgsql;
 
 namespace BatchKit.Postgres.Tests.Sending;

@@ -1,5 +1,5 @@
 using BatchKit.Postgres.Sending;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 using Npgsql;
 
 namespace BatchKit.Postgres.Tests.Sending;

@@ -1,5 +1,5 @@
+using BatchKit.Testing;
 using BatchKit.TestServers.Postgres;
-using BatchKit.TransportSpecification.Support;
 using Npgsql;
 
 namespace BatchKit.Postgres.Tests.Sending;

@@ -1,7 +1,7 @@
 using System.Diagnostics;
 using System.Reflection;
+using BatchKit.Testing;
 using BatchKit.Tests.Support;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Tests.Buffering;
 

@@ -1,5 +1,5 @@
+using BatchKit.Testing;
 using BatchKit.Tests.Support;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Tests.Buffering;
 

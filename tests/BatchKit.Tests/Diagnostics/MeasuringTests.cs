@@ -1,7 +1,7 @@
 using System.Diagnostics;
 using System.Diagnostics.Metrics;
 using BatchKit.Diagnostics;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Tests.Diagnostics;
 

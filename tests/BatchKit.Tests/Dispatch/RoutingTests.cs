@@ -1,5 +1,5 @@
 using System.Collections.Immutable;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Tests.Dispatch;
 

@@ -1,6 +1,6 @@
+using BatchKit.Testing;
 using BatchKit.Tests.Support;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 
 namespace BatchKit.Tests.Dispatch;

@@ -1,5 +1,4 @@
 using System.Diagnostics;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Tests.Schedules;
 

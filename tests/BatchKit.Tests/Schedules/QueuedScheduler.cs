@@ -1,4 +1,4 @@
-using BatchKit.Dispatch;
+using BatchKit.Batches;
 
 namespace BatchKit.Tests.Schedules;
 

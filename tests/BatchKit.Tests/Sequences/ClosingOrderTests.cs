@@ -1,4 +1,4 @@
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Tests.Sequences;
 

@@ -1,6 +1,6 @@
 using System.Globalization;
 using System.Text;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Tests.Sequences;
 

@@ -1,8 +1,8 @@
 using System.Diagnostics;
 using System.Reflection;
+using BatchKit.Testing;
 using BatchKit.Tests.Buffering;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Tests.Transports;
 

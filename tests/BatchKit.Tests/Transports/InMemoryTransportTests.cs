@@ -1,10 +1,10 @@
+using BatchKit.Testing;
+using BatchKit.Testing.Specification;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Tests.Transports;
 
-public sealed class InMemoryTransportTests : TransportSpecification.TransportSpecification
+public sealed class InMemoryTransportTests : TransportSpecification
 {
     protected override TransportPromises Promises =>
         TransportPromises.Ordered | TransportPromises.Once | TransportPromises.AcknowledgesAfterNextHop;

@@ -1,5 +1,5 @@
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 using FsCheck;
 using FsCheck.Fluent;
 

@@ -1,6 +1,5 @@
 using System.Net.Sockets;
 using BatchKit.TestServers.Mud;
-using BatchKit.TransportSpecification.Support;
 using MudServer.Tests.Support;
 
 namespace MudServer.Tests.Clients;

@@ -1,6 +1,5 @@
 using System.Net.WebSockets;
 using System.Text;
-using BatchKit.TransportSpecification.Support;
 using MudServer.Tests.Support;
 
 namespace MudServer.Tests.Clients;

@@ -1,5 +1,4 @@
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 using MudServer.Game;
 
 namespace MudServer.Tests.Game;

@@ -3,7 +3,6 @@ using System.Net.Http.Json;
 using System.Text.Json;
 using BatchKit.Broadcast;
 using BatchKit.TestServers.Mud;
-using BatchKit.TransportSpecification.Support;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.Extensions.DependencyInjection;
 using MudServer.Hosting;

@@ -1,4 +1,4 @@
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 using MudServer.Softcode;
 
 namespace MudServer.Tests.Support;

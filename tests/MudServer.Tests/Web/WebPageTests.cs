@@ -2,7 +2,6 @@ using System.Net;
 using System.Net.Http.Headers;
 using System.Text.RegularExpressions;
 using BatchKit.TestServers.Network;
-using BatchKit.TransportSpecification.Support;
 using MudServer.Tests.Support;
 
 namespace MudServer.Tests.Web;

@@ -1,5 +1,5 @@
 using BatchKit.Postgres;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 using WorldTicks.Hosting;
 using WorldTicks.World;
 

@@ -1,6 +1,6 @@
 using System.Text;
 using BatchKit.Broadcast.Connections;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.Connections.Queueing;
 

@@ -3,8 +3,8 @@ using System.Text;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.Tests.Support;
+using BatchKit.Testing;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
 
 namespace BatchKit.Broadcast.Tests.Transport.Modelled;
 

@@ -1,0 +1,11 @@
+namespace BatchKit.Testing;
+
+/// <summary>The longest that this package waits for an event: far longer than an event takes, so that only a test that would hang is ended.</summary>
+internal static class Deadline
+{
+    public static TimeSpan Time { get; } = TimeSpan.FromSeconds(30);
+
+    public static Task WithinDeadline(this Task task) => task.WaitAsync(Time, TimeProvider.System);
+
+    public static Task WithinDeadline(this ValueTask task) => task.AsTask().WithinDeadline();
+}

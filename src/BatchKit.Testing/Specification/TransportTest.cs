@@ -1,0 +1,95 @@
+using BatchKit.Transports;
+using Xunit;
+
+namespace BatchKit.Testing.Specification;
+
+/// <summary>
+/// What every test of a transport has: the transport and its receiver, connected for that test alone, and behind the receiver a next hop that collects what arrives
+/// and fails when the test says so. xunit v3 makes one instance a test.
+/// </summary>
+public abstract class TransportTest : IAsyncLifetime
+{
+    private TransportHarness? _harness;
+
+    /// <summary>Makes the next hop; the transport is connected later, by <see cref="InitializeAsync"/>.</summary>
+    protected TransportTest() => NextHop = new ScriptedTransport(Collected);
+
+    /// <summary>What the transport promises. A rule that needs another promise is skipped, with a reason that names the promise.</summary>
+    protected abstract TransportPromises Promises { get; }
+
+    /// <summary>The node whose connections the receiver serves; 1 by default.</summary>
+    protected virtual int ReceiverNode => 1;
+
+    /// <summary>The size of a large message that the transport must take, in bytes; 1 MiB by default, or the transport's own limit where that is lower.</summary>
+    protected virtual int LargeMessageBytes => 1024 * 1024;
+
+    /// <summary>What has arrived behind the receiver.</summary>
+    protected CollectingTransport Collected { get; } = new();
+
+    /// <summary>The receiver's next hop. Its script decides which sends fail, stall or refuse a batch; the others reach <see cref="Collected"/>.</summary>
+    protected ScriptedTransport NextHop { get; }
+
+    /// <summary>The transport and its receiver.</summary>
+    /// <exception cref="InvalidOperationException">The test has not begun.</exception>
+    protected TransportHarness Harness => _harness ?? throw new InvalidOperationException("The test has not begun.");
+
+    /// <summary>Connects the transport, before each test.</summary>
+    public virtual async ValueTask InitializeAsync() => _harness = await CreateAsync(NextHop);
+
+    /// <summary>Disposes the transport and its receiver, after each test.</summary>
+    public virtual async ValueTask DisposeAsync()
+    {
+        GC.SuppressFinalize(this);
+        if (_harness is not null)
+            await _harness.DisposeAsync();
+    }
+
+    /// <summary>Connects a new transport to a new receiver, on queues or topics that no other test uses.</summary>
+    /// <param name="nextHop">The receiver hands batches to it. Let the receiver retry after a few milliseconds, because rules make it fail.</param>
+    protected abstract ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop);
+
+    /// <summary>A new connection's handle, on <see cref="ReceiverNode"/>.</summary>
+    protected OutputHandle Connection() => Some.Connection(ReceiverNode);
+
+    /// <summary>Sends through the transport under test.</summary>
+    /// <param name="batches">The batches of one send, in order.</param>
+    /// <exception cref="TimeoutException">The send took longer than 30 s.</exception>
+    protected Task SendAsync(params MessageBatch[] batches) => Harness.Transport.SendAsync(batches, CancellationToken.None).WithinDeadline();
+
+    /// <summary>Skips the test when the transport does not promise this.</summary>
+    /// <param name="promise">What the test needs.</param>
+    protected void Require(TransportPromises promise) => Assert.SkipUnless(Promises.HasFlag(promise), $"This transport does not promise {promise}.");
+}
+
+/// <summary>A transport and its receiver, connected and receiving. One test owns it.</summary>
+public abstract class TransportHarness : IAsyncDisposable
+{
+    /// <summary>The transport under test.</summary>
+    public abstract IBatchTransport Transport { get; }
+
+    /// <summary>Disposes the transport and leaves the receiver running.</summary>
+    public abstract ValueTask DisposeTransportAsync();
+
+    /// <summary>Disposes the receiver, and the transport if that was not done yet.</summary>
+    public abstract ValueTask DisposeAsync();
+}
+
+/// <summary>What a transport and its receiver promise beyond the least: that each message arrives, at least once, and in order for each handle.</summary>
+[Flags]
+public enum TransportPromises
+{
+    /// <summary>Nothing more than that.</summary>
+    None = 0,
+
+    /// <summary>Messages of one producer arrive in order across all handles.</summary>
+    Ordered = 1,
+
+    /// <summary>The receiver drops batches that it has seen before.</summary>
+    Once = 2,
+
+    /// <summary>A send completes only after the receiver's next hop has acknowledged the batches.</summary>
+    AcknowledgesAfterNextHop = 4,
+
+    /// <summary>A send refuses a batch for a connection whose node has no receiver, and delivers the other batches.</summary>
+    RefusesMissingNodes = 8,
+}

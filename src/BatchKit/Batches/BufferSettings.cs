@@ -1,0 +1,91 @@
+using BatchKit.Diagnostics;
+using Microsoft.Extensions.Logging;
+
+namespace BatchKit.Batches;
+
+/// <summary>What all parts of one output buffer share: its options as they were when it was made, its clock, its memory and its observers.</summary>
+internal sealed class BufferSettings
+{
+    private long _order;
+
+    public BufferSettings(OutputBufferOptions options, string name, BufferClock clock, IDispatchScheduler scheduler, BatchKitMetrics metrics, GuardedLogger logger)
+    {
+        Name = name;
+        Node = options.Node;
+        MaxBatchBytes = options.MaxBatchBytes;
+        MaxBatchMessages = options.MaxBatchMessages;
+        MaxMessageBytes = options.MaxMessageBytes;
+        Overflow = options.Overflow;
+        Linger = options.Linger;
+        MaxSendBytes = options.MaxSendBytes;
+        MaxSendBatches = options.MaxSendBatches;
+        SendTimeout = options.SendTimeout;
+        DeliveryTimeout = options.DeliveryTimeout;
+        RetryDelay = options.RetryDelay;
+        MaxRetryDelay = options.MaxRetryDelay;
+        MaxScopeAge = options.MaxScopeAge;
+        HandleIdleTimeout = options.HandleIdleTimeout;
+        MaxIdleHandles = options.MaxIdleHandles;
+        DrainTimeout = options.DrainTimeout;
+        Clock = clock;
+        Scheduler = scheduler;
+        Metrics = metrics;
+        Logger = logger;
+        Budget = new ByteBudget(options.MaxBufferedBytes, scheduler);
+        Batches = new PendingBatchPool(Budget);
+    }
+
+    public string Name { get; }
+
+    public int Node { get; }
+
+    public int MaxBatchBytes { get; }
+
+    public int MaxBatchMessages { get; }
+
+    public int MaxMessageBytes { get; }
+
+    public OverflowPolicy Overflow { get; }
+
+    public TimeSpan Linger { get; }
+
+    public int MaxSendBytes { get; }
+
+    public int MaxSendBatches { get; }
+
+    public TimeSpan SendTimeout { get; }
+
+    public TimeSpan DeliveryTimeout { get; }
+
+    public TimeSpan RetryDelay { get; }
+
+    public TimeSpan MaxRetryDelay { get; }
+
+    public TimeSpan MaxScopeAge { get; }
+
+    public TimeSpan HandleIdleTimeout { get; }
+
+    public int MaxIdleHandles { get; }
+
+    public TimeSpan DrainTimeout { get; }
+
+    /// <summary>True when the policy drops the oldest batches, which must then know their place in the buffer's order.</summary>
+    public bool DropsOldest => Overflow == OverflowPolicy.DropOldest;
+
+    public BufferClock Clock { get; }
+
+    public IDispatchScheduler Scheduler { get; }
+
+    public SendContext SendContext { get; } = new();
+
+    public ByteBudget Budget { get; }
+
+    public PendingBatchPool Batches { get; }
+
+    public BatchKitMetrics Metrics { get; }
+
+    public GuardedLogger Logger { get; }
+
+    /// <summary>The next place in the order of batches over all handles.</summary>
+    public long NextOrder() => Interlocked.Increment(ref _order);
+}

@@ -1,0 +1,149 @@
+namespace BatchKit.Batches;
+
+/// <summary>The bytes that are accepted and not yet settled. Writers that wait for capacity get it in the order in which they came.</summary>
+internal sealed class ByteBudget(long capacity, IDispatchScheduler scheduler)
+{
+    private readonly Lock _gate = new();
+    private readonly LinkedList<CapacityWaiter> _waiters = [];
+    private long _reserved;
+    private long _underWay;
+    private volatile int _waiting;
+
+    public long Reserved => Volatile.Read(ref _reserved);
+
+    public long Capacity => capacity;
+
+    /// <summary>While true, nothing is held back, so that capacity can become free.</summary>
+    public bool HasWaiters => _waiting != 0;
+
+    /// <summary>Fails while others wait, so that they are not starved.</summary>
+    public bool TryReserve(int bytes) => _waiting == 0 && TryTake(bytes);
+
+    public void Release(long bytes)
+    {
+        Interlocked.Add(ref _reserved, -bytes);
+        if (_waiting != 0)
+            GrantWaiters();
+    }
+
+    /// <summary>Counts bytes that a send has: dropping older output can't free them.</summary>
+    public void AddUnderWay(long bytes) => Interlocked.Add(ref _underWay, bytes);
+
+    /// <summary>False when the bytes would not fit even if everything that waits were dropped.</summary>
+    public bool CouldFit(long bytes) => bytes <= capacity - Volatile.Read(ref _underWay);
+
+    /// <summary>Completes when the bytes are reserved for the caller, who then owns them.</summary>
+    public async ValueTask ReserveAsync(int bytes, CancellationToken cancellationToken)
+    {
+        var waiter = new CapacityWaiter(bytes, scheduler);
+        lock (_gate)
+        {
+            _waiters.AddLast(waiter);
+            _waiting++;
+        }
+
+        GrantWaiters();
+        var registration = cancellationToken.UnsafeRegister(static (state, token) => ((CapacityWaiter)state!).TryRefuse(new OperationCanceledException(token)), waiter);
+        try
+        {
+            await waiter.Task.ConfigureAwait(false);
+        }
+        finally
+        {
+            await registration.DisposeAsync().ConfigureAwait(false);
+            Forget(waiter);
+        }
+    }
+
+    /// <summary>Ends every wait with an error: the buffer has stopped.</summary>
+    public void FailWaiters(Exception error)
+    {
+        lock (_gate)
+        {
+            foreach (var waiter in _waiters)
+                waiter.TryRefuse(error);
+        }
+    }
+
+    private bool TryTake(int bytes)
+    {
+        var seen = Volatile.Read(ref _reserved);
+        while (bytes <= capacity - seen)
+        {
+            var before = Interlocked.CompareExchange(ref _reserved, seen + bytes, seen);
+            if (before == seen)
+                return true;
+            seen = before;
+        }
+
+        return false;
+    }
+
+    private void GrantWaiters()
+    {
+        lock (_gate)
+        {
+            for (var node = _waiters.First; node is not null; node = node.Next)
+            {
+                if (node.Value.IsDecided)
+                    continue;
+                if (!TryTake(node.Value.Bytes))
+                    return;
+                if (!node.Value.TryGrant())
+                    Interlocked.Add(ref _reserved, -node.Value.Bytes);
+            }
+        }
+    }
+
+    // A waiter counts until its writer runs again, so that no other writer takes its turn in between.
+    private void Forget(CapacityWaiter waiter)
+    {
+        lock (_gate)
+        {
+            if (_waiters.Remove(waiter))
+                _waiting--;
+        }
+
+        if (_waiting != 0)
+            GrantWaiters();
+    }
+}
+
+/// <summary>A writer that waits for capacity. It continues where senders run, never on the thread that freed the capacity or cancelled the wait.</summary>
+internal sealed class CapacityWaiter(int bytes, IDispatchScheduler scheduler) : IThreadPoolWorkItem
+{
+    private readonly TaskCompletionSource _decision = new();
+    private Exception? _refusal;
+    private int _isDecided;
+
+    public int Bytes { get; } = bytes;
+
+    public Task Task => _decision.Task;
+
+    public bool IsDecided => Volatile.Read(ref _isDecided) != 0;
+
+    /// <returns>False when the wait had ended already.</returns>
+    public bool TryGrant() => TryDecide(refusal: null);
+
+    /// <inheritdoc cref="TryGrant"/>
+    public bool TryRefuse(Exception refusal) => TryDecide(refusal);
+
+    void IThreadPoolWorkItem.Execute()
+    {
+        if (_refusal is OperationCanceledException cancellation)
+            _decision.SetCanceled(cancellation.CancellationToken);
+        else if (_refusal is not null)
+            _decision.SetException(_refusal);
+        else
+            _decision.SetResult();
+    }
+
+    private bool TryDecide(Exception? refusal)
+    {
+        if (Interlocked.Exchange(ref _isDecided, 1) != 0)
+            return false;
+        _refusal = refusal;
+        scheduler.Schedule(this);
+        return true;
+    }
+}

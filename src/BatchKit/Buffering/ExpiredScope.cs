@@ -1,4 +1,0 @@
-namespace BatchKit.Buffering;
-
-/// <summary>Where a scope was opened that the watch closed.</summary>
-internal readonly record struct ExpiredScope(string OpenerFile, int OpenerLine);

@@ -1,0 +1,265 @@
+using System.Diagnostics;
+using System.Runtime.CompilerServices;
+using BatchKit.Batches;
+using BatchKit.Dispatch;
+
+namespace BatchKit.Buffering;
+
+/// <summary>What one handle has to be queued: its open batch, and the sealed ones that its scopes hold back. Guarded by the handle's lock.</summary>
+internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[] partitions, BufferSettings settings)
+{
+    private PendingBatch? _open;
+    private long _openVersion;
+    private PendingBatch? _firstHeld;
+    private PendingBatch? _lastHeld;
+    private int _sealedMessages;
+
+    public HandleSettlement Settlement { get; } = new();
+
+    /// <summary>False once the sender has sealed it: the batch may be settled and in another version by then.</summary>
+    public readonly bool HasOpen => _open is not null && _open.IsOpen(_openVersion);
+
+    public readonly bool HasHeld => _firstHeld is not null || (HasOpen && !_open!.IsQueued);
+
+    public readonly int HeldMessages => _sealedMessages + (HasOpen && !_open!.IsQueued ? _open.Count : 0);
+
+    /// <summary>The place in the buffer's order of the oldest batch that is held.</summary>
+    public readonly long HeldOrder => (_firstHeld ?? _open!).Order;
+
+    /// <summary>The batch that takes the next message: the open one, or a new one behind it.</summary>
+    public PendingBatch OpenFor(int payloadBytes, bool startsRun, bool needsOrder, ref SenderStarts starts)
+    {
+        var batch = _open;
+        if (batch is not null && batch.IsOpen(_openVersion))
+        {
+            var isFull = batch.Bytes + (long)payloadBytes > settings.MaxBatchBytes || batch.Count >= settings.MaxBatchMessages;
+            if (!batch.IsQueued)
+            {
+                if (!isFull && !startsRun)
+                    return batch;
+                HoldSealed(isFull ? FlushReason.BatchFull : FlushReason.Interleaved);
+            }
+            else if (!isFull && MayGrow(batch))
+            {
+                return batch;
+            }
+            else
+            {
+                SealQueued(batch, isFull ? FlushReason.BatchFull : FlushReason.Unscoped);
+                if (isFull)
+                    EndLinger(ref starts);
+            }
+        }
+
+        return Open(needsOrder);
+    }
+
+    /// <summary>Gives up the open batch when its first message could not be added.</summary>
+    public void GiveUpIfEmpty()
+    {
+        if (_open is not { Count: 0 } empty)
+            return;
+        _open = null;
+        empty.GiveUpEmpty();
+    }
+
+    // Apart, because its large values would widen the frame of every write.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    public static void RememberWriter(PendingBatch batch)
+    {
+        if (Activity.Current is { } writer)
+            batch.RememberWriter(writer.Context);
+    }
+
+    /// <summary>Queues the open batch as it is. It takes more messages while they overtake nothing, until its partition's sender seals it.</summary>
+    public void QueueOpen(ref SenderStarts starts)
+    {
+        var batch = _open!;
+        if (batch.IsQueued)
+            return;
+        Enter(batch);
+        for (var route = 0; route < partitions.Length; route++)
+            starts.Add(partitions[route], partitions[route].Enqueue(batch.Routes[route], batch.Routes[route], isUnscoped: true));
+
+        // Its only sender will be this caller, at once: sealing here saves taking the lock again.
+        if (partitions.Length == 1 && starts.IsInline(partitions[0]))
+        {
+            batch.Seal();
+            _open = null;
+            partitions[0].CountUnscoped();
+        }
+    }
+
+    /// <summary>Queues all that is held, the open batch included, in one step, so that it leaves in one send.</summary>
+    public void QueueAll(FlushReason reason, ref SenderStarts starts)
+    {
+        if (HasOpen && _open!.IsQueued)
+            SealQueued(_open, reason);
+        EndLinger(ref starts);
+        if (!HasHeld)
+            return;
+        if (HasOpen)
+            HoldSealed(reason);
+        var (first, last) = (_firstHeld!, _lastHeld!);
+        ForgetHeld();
+        for (var batch = first; batch is not null; batch = batch.NextHeld)
+            Enter(batch);
+        for (var route = 0; route < partitions.Length; route++)
+        {
+            var head = OutputRun.Link(first, route);
+            starts.Add(partitions[route], partitions[route].Enqueue(head, last.Routes[route], isUnscoped: false));
+        }
+    }
+
+    /// <summary>Moves all that is held into a run of several handles' output.</summary>
+    public void MoveInto(OutputRun run, FlushReason reason)
+    {
+        if (!HasHeld)
+            return;
+        if (HasOpen)
+            HoldSealed(reason);
+        for (var batch = _firstHeld; batch is not null; batch = batch.NextHeld)
+        {
+            Enter(batch);
+            run.Add(batch, partitions);
+        }
+
+        ForgetHeld();
+    }
+
+    /// <summary>Takes out the oldest batch that is held. The caller settles it as dropped.</summary>
+    public PendingBatch TakeOldestHeld()
+    {
+        if (_firstHeld is null)
+            HoldSealed(FlushReason.ScopeClosed);
+        var oldest = _firstHeld!;
+        _firstHeld = oldest.NextHeld;
+        _lastHeld = _firstHeld is null ? null : _lastHeld;
+        oldest.NextHeld = null;
+        _sealedMessages -= oldest.Count;
+        oldest.Sequence = Settlement.Add();
+        return oldest;
+    }
+
+    private PendingBatch Open(bool needsOrder)
+    {
+        var batch = settings.Batches.Rent();
+        batch.Open(gate, handle, Settlement, partitions.Length);
+        batch.Order = settings.DropsOldest || needsOrder ? settings.NextOrder() : 0;
+        _open = batch;
+        _openVersion = batch.Version;
+        return batch;
+    }
+
+    // A message that is added to a batch may overtake what is queued behind it.
+    private readonly bool MayGrow(PendingBatch batch)
+    {
+        for (var route = 0; route < partitions.Length; route++)
+        {
+            if (!partitions[route].MayGrow(batch.Routes[route]))
+                return false;
+        }
+
+        return true;
+    }
+
+    private readonly void Enter(PendingBatch batch)
+    {
+        batch.IsQueued = true;
+        batch.QueuedAt = settings.Clock.Coarse;
+        batch.Sequence = Settlement.Add();
+    }
+
+    // Once sealed, it may be sent, settled and in another version before the next line.
+    private void SealQueued(PendingBatch batch, FlushReason reason)
+    {
+        _open = null;
+        batch.Seal();
+        settings.Metrics.CountFlush(reason);
+    }
+
+    private readonly void EndLinger(ref SenderStarts starts)
+    {
+        if (settings.Linger == TimeSpan.Zero || Settlement.IsIdle)
+            return;
+        foreach (var partition in partitions)
+            starts.Add(partition, partition.EndLinger());
+    }
+
+    // Seals the open batch and keeps it behind those that are held already.
+    private void HoldSealed(FlushReason reason)
+    {
+        var batch = _open!;
+        _open = null;
+        batch.Seal();
+        settings.Metrics.CountFlush(reason);
+        if (_lastHeld is null)
+            _firstHeld = batch;
+        else
+            _lastHeld.NextHeld = batch;
+        _lastHeld = batch;
+        _sealedMessages += batch.Count;
+    }
+
+    private void ForgetHeld()
+    {
+        _firstHeld = _lastHeld = null;
+        _sealedMessages = 0;
+    }
+}
+
+/// <summary>Output of several handles that an ambient scope held back, queued in the order in which it was written.</summary>
+internal sealed class OutputRun
+{
+    private readonly List<(PendingBatch Batch, DispatchPartition[] Partitions, int Place)> _batches = [];
+
+    public void Add(PendingBatch batch, DispatchPartition[] partitions) => _batches.Add((batch, partitions, _batches.Count));
+
+    /// <summary>Links the batches that one handle held, for one of its routes.</summary>
+    /// <returns>The first of them.</returns>
+    public static RoutedBatch Link(PendingBatch first, int route)
+    {
+        var head = first.Routes[route];
+        head.BeginRun();
+        for (var last = first; last.NextHeld is { } next; last = next)
+        {
+            last.Routes[route].Next = next.Routes[route];
+            head.Lead(next.Routes[route]);
+        }
+
+        return head;
+    }
+
+    /// <summary>Queues all of it, for each partition in one step. Call it under the locks of all its handles.</summary>
+    public void Queue(ref SenderStarts starts)
+    {
+        // By place where the order is the same, because a handle's own batches must never change places.
+        _batches.Sort(static (left, right) => (left.Batch.Order, left.Place).CompareTo((right.Batch.Order, right.Place)));
+        var chains = new Dictionary<DispatchPartition, (RoutedBatch First, RoutedBatch Last)>();
+        foreach (var (batch, partitions, _) in _batches)
+        {
+            for (var route = 0; route < partitions.Length; route++)
+                Chain(chains, partitions[route], batch.Routes[route]);
+        }
+
+        foreach (var (partition, chain) in chains)
+            starts.Add(partition, partition.Enqueue(chain.First, chain.Last, isUnscoped: false));
+    }
+
+    private static void Chain(Dictionary<DispatchPartition, (RoutedBatch First, RoutedBatch Last)> chains, DispatchPartition partition, RoutedBatch batch)
+    {
+        if (!chains.TryGetValue(partition, out var chain))
+        {
+            chain = (batch, batch);
+            batch.BeginRun();
+        }
+        else
+        {
+            chain.Last.Next = batch;
+            chain.Last = batch;
+            chain.First.Lead(batch);
+        }
+
+        chains[partition] = chain;
+    }
+}

@@ -1,0 +1,65 @@
+using Microsoft.Extensions.Logging;
+
+namespace BatchKit.Diagnostics;
+
+/// <summary>What loggers, meter listeners and activity listeners threw. They only watch: what they throw stops no partition, and the buffer's health tells of it.</summary>
+internal sealed class ObserverFaults
+{
+    private long _count;
+    private volatile Exception? _last;
+
+    public long Count => Interlocked.Read(ref _count);
+
+    public Exception? Last => _last;
+
+    public void Add(Exception fault)
+    {
+        _last = fault;
+        Interlocked.Increment(ref _count);
+    }
+}
+
+/// <summary>A logger that throws nothing: what the logger inside it throws is counted.</summary>
+internal sealed class GuardedLogger(ILogger inner, ObserverFaults faults) : ILogger
+{
+    public ObserverFaults Faults => faults;
+
+    public IDisposable? BeginScope<TState>(TState state)
+        where TState : notnull
+    {
+        try
+        {
+            return inner.BeginScope(state);
+        }
+        catch (Exception fault)
+        {
+            faults.Add(fault);
+            return null;
+        }
+    }
+
+    public bool IsEnabled(LogLevel logLevel)
+    {
+        try
+        {
+            return inner.IsEnabled(logLevel);
+        }
+        catch (Exception fault)
+        {
+            faults.Add(fault);
+            return false;
+        }
+    }
+
+    public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter)
+    {
+        try
+        {
+            inner.Log(logLevel, eventId, state, exception, formatter);
+        }
+        catch (Exception fault)
+        {
+            faults.Add(fault);
+        }
+    }
+}

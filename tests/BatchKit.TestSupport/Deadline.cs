@@ -1,0 +1,20 @@
+namespace BatchKit.TestSupport;
+
+/// <summary>The longest that a test waits for an event: far longer than it takes, so that only a broken one is cut off.</summary>
+public static class Deadline
+{
+    /// <summary>Thirty seconds.</summary>
+    public static TimeSpan Time { get; } = TimeSpan.FromSeconds(30);
+
+    /// <summary>Waits for the task, and throws <see cref="TimeoutException"/> at the deadline.</summary>
+    public static Task WithinDeadline(this Task task) => task.WaitAsync(Time);
+
+    /// <inheritdoc cref="WithinDeadline(Task)"/>
+    public static Task<T> WithinDeadline<T>(this Task<T> task) => task.WaitAsync(Time);
+
+    /// <inheritdoc cref="WithinDeadline(Task)"/>
+    public static Task WithinDeadline(this ValueTask task) => task.AsTask().WaitAsync(Time);
+
+    /// <inheritdoc cref="WithinDeadline(Task)"/>
+    public static Task<T> WithinDeadline<T>(this ValueTask<T> task) => task.AsTask().WaitAsync(Time);
+}

@@ -1,0 +1,39 @@
+using System.Threading.Channels;
+using BatchKit.Testing.Specification;
+using BatchKit.Transports;
+
+namespace BatchKit.Testing.Tests.Examples;
+
+public sealed class QueueTransportTests : TransportSpecification
+{
+    protected override TransportPromises Promises => TransportPromises.Ordered | TransportPromises.Once;
+
+    protected override ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop) => new(new QueueHarness(nextHop));
+}
+
+internal sealed class QueueHarness : TransportHarness
+{
+    private readonly QueueTransport _transport;
+    private readonly QueueReceiver _receiver;
+
+    public QueueHarness(IBatchTransport nextHop)
+    {
+        var queue = Channel.CreateUnbounded<byte[]>();
+        _transport = new QueueTransport(queue.Writer);
+        _receiver = new QueueReceiver(queue.Reader, nextHop, new BatchReceiverOptions { RetryDelay = TimeSpan.FromMilliseconds(1) });
+    }
+
+    public override IBatchTransport Transport => _transport;
+
+    public override ValueTask DisposeTransportAsync()
+    {
+        _transport.Dispose();
+        return default;
+    }
+
+    public override async ValueTask DisposeAsync()
+    {
+        _transport.Dispose();
+        await _receiver.DisposeAsync();
+    }
+}

@@ -1,14 +1,20 @@
+using System.Diagnostics.Metrics;
+using System.Text.Json.Serialization;
 using BatchKit.Transports;
 using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Hosting;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Options;
 
 namespace BatchKit;
 
-/// <summary>Says where one output buffer's output goes. Made by <c>AddBatchKit</c>; adapters add their <c>UseX</c> to it.</summary>
-/// <remarks>For one thread, while the services are registered. What is missing or doubled stops the start with an error that names it.</remarks>
+/// <summary>Adds routes, a router and a codec to one output buffer. <c>AddBatchKit</c> returns it; adapters extend it with their <c>UseX</c> methods.</summary>
+/// <remarks>Use it from one thread, while the services are registered. A buffer without a route, or with several and no router, stops the host's start.</remarks>
 public sealed class BatchKitBuilder
 {
     private readonly List<RouteRegistration> _routes = [];
     private Func<IServiceProvider, IOutputRouter>? _router;
+    private bool _hasCodec;
 
     internal BatchKitBuilder(string name, IServiceCollection services)
     {
@@ -16,24 +22,26 @@ public sealed class BatchKitBuilder
         Services = services;
     }
 
-    /// <summary>The buffer's name: the key of its services and the name of its options; empty for the unnamed buffer.</summary>
+    /// <summary>The buffer's name, which is the key of its services and the name of its options; empty for the unnamed buffer.</summary>
     public string Name { get; }
 
-    /// <summary>The services that the buffer is registered with.</summary>
+    /// <summary>The services that the buffer is registered in.</summary>
     public IServiceCollection Services { get; }
 
     internal IReadOnlyList<RouteRegistration> Routes => _routes;
 
     internal Func<IServiceProvider, IOutputRouter>? Router => _router;
 
-    /// <summary>Adds a way out of this process.</summary>
-    /// <param name="routeName">What the router and the metrics call it; once per buffer.</param>
-    /// <param name="transport">Finds the next hop when the buffer is made. Take it from the services, which dispose it after the buffer; the buffer
-    /// does not. It must not ask for this buffer itself.</param>
-    /// <param name="partitions">Ordered lanes, from 1 to 64; see <see cref="OutputRoute"/>.</param>
+    /// <summary>Adds a route: a way out of this process.</summary>
+    /// <param name="routeName">The route's name for the router and in metrics; unique in the buffer.</param>
+    /// <param name="transport">
+    /// Gets the next hop when the buffer is created. Resolve it from the services: they dispose it after the buffer, and the buffer does not.
+    /// It must not resolve this buffer.
+    /// </param>
+    /// <param name="partitions">From 1 to <see cref="OutputRoute.MaxPartitions"/>; see <see cref="OutputRoute"/>.</param>
     /// <exception cref="ArgumentException">The name is null or empty.</exception>
-    /// <exception cref="ArgumentOutOfRangeException">The partitions are outside their range.</exception>
-    /// <exception cref="InvalidOperationException">The buffer has a route of that name.</exception>
+    /// <exception cref="ArgumentOutOfRangeException"><paramref name="partitions"/> is outside its range.</exception>
+    /// <exception cref="InvalidOperationException">The buffer already has a route of that name.</exception>
     public BatchKitBuilder AddRoute(string routeName, Func<IServiceProvider, IBatchTransport> transport, int partitions = 1)
     {
         ArgumentException.ThrowIfNullOrEmpty(routeName);
@@ -46,16 +54,17 @@ public sealed class BatchKitBuilder
         return this;
     }
 
-    /// <summary>Adds the route to this node's own connections, <see cref="LocalFirstRouter.LocalRoute"/>.</summary>
+    /// <summary>Adds the route to this node's own connections. Its name is <see cref="LocalFirstRouter.LocalRoute"/>.</summary>
     /// <inheritdoc cref="AddRoute"/>
     public BatchKitBuilder UseLocal(Func<IServiceProvider, IBatchTransport> transport) => AddRoute(LocalFirstRouter.LocalRoute, transport);
 
-    /// <summary>
-    /// Chooses routes by a router. Not needed with one route, which then takes everything, nor with a local and a remote one, between
-    /// which <see cref="LocalFirstRouter"/> chooses.
-    /// </summary>
-    /// <param name="router">Finds the router when the buffer is made.</param>
-    /// <exception cref="InvalidOperationException">The buffer has a router.</exception>
+    /// <summary>Chooses the routes of each handle by a router.</summary>
+    /// <remarks>
+    /// Not needed with one route, which takes everything, nor with the routes <c>local</c> and <c>remote</c>, which
+    /// <see cref="LocalFirstRouter"/> chooses between.
+    /// </remarks>
+    /// <param name="router">Gets the router when the buffer is created.</param>
+    /// <exception cref="InvalidOperationException">The buffer already has a router.</exception>
     public BatchKitBuilder UseRouter(Func<IServiceProvider, IOutputRouter> router)
     {
         ArgumentNullException.ThrowIfNull(router);
@@ -65,10 +74,106 @@ public sealed class BatchKitBuilder
         return this;
     }
 
-    /// <summary>True when a route of that name was added; ask when services are made, as routes may be added in any order.</summary>
+    /// <summary>Encodes typed messages as JSON: registers a <see cref="JsonMessageCodec"/> for the types of a generated context.</summary>
+    /// <param name="context">The context, such as <c>GameJson.Default</c>.</param>
+    /// <inheritdoc cref="UseCodec"/>
+    public BatchKitBuilder UseJson(JsonSerializerContext context) => UseCodec(new JsonMessageCodec(context));
+
+    /// <summary>
+    /// Encodes typed messages by a codec: registers it and a <see cref="TypedOutput"/> over this buffer, keyed by the buffer's name, and for the
+    /// unnamed buffer without a key too.
+    /// </summary>
+    /// <param name="codec">The codec, which receivers in this process can use for their <see cref="MessageDispatcher"/> as well.</param>
+    /// <exception cref="InvalidOperationException">The buffer already has a codec.</exception>
+    public BatchKitBuilder UseCodec(IMessageCodec codec)
+    {
+        ArgumentNullException.ThrowIfNull(codec);
+        if (_hasCodec)
+            throw new InvalidOperationException($"{this} already has a codec.");
+        _hasCodec = true;
+        Services.AddKeyedSingleton(Name, codec);
+        Services.AddKeyedSingleton(Name, (services, key) => new TypedOutput(services.GetRequiredKeyedService<IOutputBuffer>(key), codec));
+        if (Name.Length > 0)
+            return this;
+        Services.AddSingleton(codec);
+        Services.AddSingleton(services => services.GetRequiredKeyedService<TypedOutput>(Name));
+        return this;
+    }
+
+    /// <summary>True when a route of that name was added. Routes may be added in any order, so call it when services are created.</summary>
     /// <param name="routeName">The route's name.</param>
     public bool HasRoute(string routeName) => _routes.Exists(route => route.Name == routeName);
 
-    /// <summary>The buffer, for a person.</summary>
+    /// <summary>A human-readable form of the buffer's name.</summary>
     public override string ToString() => Name.Length == 0 ? "The unnamed output buffer" : $"The output buffer '{Name}'";
+}
+
+/// <summary>A route as it was registered: its transport is created with the buffer.</summary>
+internal sealed record RouteRegistration(string Name, Func<IServiceProvider, IBatchTransport> Transport, int Partitions);
+
+/// <summary>Creates the buffer of one registration from the services.</summary>
+internal sealed class OutputBufferFactory(BatchKitBuilder registration)
+{
+    // The container creates a singleton under a lock that its own thread may enter again, so a transport that asks for its buffer would
+    // recurse until the stack overflows.
+    private int _creatingThread;
+
+    public OutputBuffer Create(IServiceProvider services)
+    {
+        if (_creatingThread == Environment.CurrentManagedThreadId)
+        {
+            throw new InvalidOperationException($"{registration} was requested while its own transports or router are created. "
+                + "Resolve it later, at the first send.");
+        }
+
+        _creatingThread = Environment.CurrentManagedThreadId;
+        try
+        {
+            var options = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(registration.Name);
+            return new OutputBuffer(CreateRoutes(services), CreateRouter(services, options), options, registration.Name,
+                services.GetService<TimeProvider>(), services.GetService<ILogger<OutputBuffer>>(), services.GetService<IMeterFactory>());
+        }
+        finally
+        {
+            _creatingThread = 0;
+        }
+    }
+
+    private OutputRoute[] CreateRoutes(IServiceProvider services)
+    {
+        if (registration.Routes.Count == 0)
+        {
+            throw new InvalidOperationException($"{registration} has no route. Call UseLocal, AddRoute or an adapter's Use method "
+                + "on what AddBatchKit returned.");
+        }
+
+        return [.. registration.Routes.Select(route => new OutputRoute(route.Name, route.Transport(services), route.Partitions))];
+    }
+
+    private IOutputRouter? CreateRouter(IServiceProvider services, OutputBufferOptions options)
+    {
+        if (registration.Router is not null)
+            return registration.Router(services);
+        if (registration.Routes.Count == 1)
+            return null;
+        var names = registration.Routes.Select(route => route.Name).ToArray();
+        if (names is [LocalFirstRouter.LocalRoute, LocalFirstRouter.RemoteRoute] or [LocalFirstRouter.RemoteRoute, LocalFirstRouter.LocalRoute])
+            return new LocalFirstRouter(options.Node);
+        throw new InvalidOperationException($"{registration} has several routes ({string.Join(", ", names)}) and no router to choose "
+            + "between them. Call UseRouter on what AddBatchKit returned.");
+    }
+}
+
+/// <summary>Creates the buffer when the host starts, so that wrong settings fail there, and drains it when the host stops.</summary>
+internal sealed class OutputBufferHostedService(IServiceProvider services, string name) : IHostedService
+{
+    private OutputBuffer? _output;
+
+    public Task StartAsync(CancellationToken cancellationToken)
+    {
+        _output = services.GetRequiredKeyedService<OutputBuffer>(name);
+        return Task.CompletedTask;
+    }
+
+    public Task StopAsync(CancellationToken cancellationToken) => _output?.StopAsync(cancellationToken) ?? Task.CompletedTask;
 }

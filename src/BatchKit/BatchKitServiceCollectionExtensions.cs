@@ -1,4 +1,5 @@
 using BatchKit;
+using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection.Extensions;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
@@ -13,26 +14,57 @@ public static class BatchKitServiceCollectionExtensions
 
     /// <summary>Registers the unnamed output buffer, as <see cref="IOutputBuffer"/> and <see cref="OutputBuffer"/>.</summary>
     /// <inheritdoc cref="AddBatchKit(IServiceCollection, string, Action{OutputBufferOptions})"/>
-    public static BatchKitBuilder AddBatchKit(this IServiceCollection services, Action<OutputBufferOptions>? configure = null)
+    public static BatchKitBuilder AddBatchKit(this IServiceCollection services, Action<OutputBufferOptions>? configure = null) =>
+        AddUnnamed(services, configuration: null, configure);
+
+    /// <summary>Registers the unnamed output buffer with settings from configuration, as <see cref="IOutputBuffer"/> and <see cref="OutputBuffer"/>.</summary>
+    /// <inheritdoc cref="AddBatchKit(IServiceCollection, string, IConfiguration, Action{OutputBufferOptions})"/>
+    public static BatchKitBuilder AddBatchKit(this IServiceCollection services, IConfiguration configuration, Action<OutputBufferOptions>? configure = null)
     {
-        var builder = services.AddBatchKit(Options.Options.DefaultName, configure);
+        ArgumentNullException.ThrowIfNull(configuration);
+        return AddUnnamed(services, configuration, configure);
+    }
+
+    /// <summary>Registers a named output buffer, as <see cref="IOutputBuffer"/> and <see cref="OutputBuffer"/> keyed by its name.</summary>
+    /// <remarks>
+    /// The host creates the buffer when it starts, where invalid settings fail, and drains it when it stops. Hosted services stop in the reverse
+    /// order of their registration, so register those that write after the buffer: it then drains when they have stopped. The health check
+    /// <c>batchkit</c>, or <c>batchkit-name</c> for a named buffer, reports <see cref="OutputBuffer.GetHealth"/>.
+    /// </remarks>
+    /// <param name="services">The services.</param>
+    /// <param name="name">The buffer's name; unique in the services.</param>
+    /// <param name="configure">Sets the buffer's options.</param>
+    /// <returns>A builder for the buffer's routes. A buffer needs at least one.</returns>
+    /// <exception cref="InvalidOperationException">A buffer of that name is registered already.</exception>
+    public static BatchKitBuilder AddBatchKit(this IServiceCollection services, string name, Action<OutputBufferOptions>? configure = null) =>
+        AddNamed(services, name, configuration: null, configure);
+
+    /// <summary>Registers a named output buffer with settings from configuration, as <see cref="IOutputBuffer"/> and <see cref="OutputBuffer"/> keyed by its name.</summary>
+    /// <param name="services">The services.</param>
+    /// <param name="name">The buffer's name; unique in the services.</param>
+    /// <param name="configuration">
+    /// The section whose keys are the names of <see cref="OutputBufferOptions"/>' properties, such as <c>Configuration.GetSection("BatchKit")</c>. It is read
+    /// once, when the buffer is created; errors name it. Other keys are ignored.
+    /// </param>
+    /// <param name="configure">Changes the options after they were read from the configuration.</param>
+    /// <inheritdoc cref="AddBatchKit(IServiceCollection, string, Action{OutputBufferOptions})"/>
+    public static BatchKitBuilder AddBatchKit(
+        this IServiceCollection services, string name, IConfiguration configuration, Action<OutputBufferOptions>? configure = null)
+    {
+        ArgumentNullException.ThrowIfNull(configuration);
+        return AddNamed(services, name, configuration, configure);
+    }
+
+    private static BatchKitBuilder AddUnnamed(IServiceCollection services, IConfiguration? configuration, Action<OutputBufferOptions>? configure)
+    {
+        var builder = AddNamed(services, Options.Options.DefaultName, configuration, configure);
         services.TryAddSingleton(provider => provider.GetRequiredKeyedService<OutputBuffer>(Options.Options.DefaultName));
         services.TryAddSingleton<IOutputBuffer>(provider => provider.GetRequiredKeyedService<OutputBuffer>(Options.Options.DefaultName));
         return builder;
     }
 
-    /// <summary>Registers a named output buffer, as <see cref="IOutputBuffer"/> and <see cref="OutputBuffer"/> keyed by its name.</summary>
-    /// <remarks>
-    /// The host makes the buffer at its start, where wrong settings fail, and drains it at its stop. Hosted services stop in the reverse order
-    /// of their registration: register those that write after the buffer, so that it drains when they have stopped. A health check
-    /// <c>batchkit</c>, or <c>batchkit-name</c>, reports how the buffer is. Options can also be bound to configuration, by the buffer's name.
-    /// </remarks>
-    /// <param name="services">The services.</param>
-    /// <param name="name">The buffer's name, once per collection.</param>
-    /// <param name="configure">Sets its options.</param>
-    /// <returns>What the buffer's routes are added to; at least one is needed.</returns>
-    /// <exception cref="InvalidOperationException">There is a buffer of that name.</exception>
-    public static BatchKitBuilder AddBatchKit(this IServiceCollection services, string name, Action<OutputBufferOptions>? configure = null)
+    private static BatchKitBuilder AddNamed(
+        IServiceCollection services, string name, IConfiguration? configuration, Action<OutputBufferOptions>? configure)
     {
         ArgumentNullException.ThrowIfNull(services);
         ArgumentNullException.ThrowIfNull(name);
@@ -41,11 +73,9 @@ public static class BatchKitServiceCollectionExtensions
             throw new InvalidOperationException($"{builder} is registered already.");
 
         services.AddKeyedSingleton(name, builder);
-        services.TryAddEnumerable(ServiceDescriptor.Singleton<IValidateOptions<OutputBufferOptions>, OutputBufferOptionsValidator>());
-        services.AddOptions<OutputBufferOptions>(name).Configure(configure ?? (static _ => { })).ValidateOnStart();
-
+        AddOptions(services, name, configuration, configure);
         var factory = new OutputBufferFactory(builder);
-        services.AddKeyedSingleton(name, (provider, _) => factory.Make(provider));
+        services.AddKeyedSingleton(name, (provider, _) => factory.Create(provider));
         services.AddKeyedSingleton<IOutputBuffer>(name, (provider, key) => provider.GetRequiredKeyedService<OutputBuffer>(key));
         services.AddSingleton<IHostedService>(provider => new OutputBufferHostedService(provider, name));
         services.AddHealthChecks().Add(new HealthCheckRegistration(
@@ -53,5 +83,17 @@ public static class BatchKitServiceCollectionExtensions
             provider => new OutputBufferHealthCheck(provider.GetRequiredKeyedService<OutputBuffer>(name)),
             failureStatus: null, tags: [HealthCheckName]));
         return builder;
+    }
+
+    // Bound without a token for changes: the buffer reads its options once, and an invalid change would throw on the thread that reloads.
+    private static void AddOptions(IServiceCollection services, string name, IConfiguration? configuration, Action<OutputBufferOptions>? configure)
+    {
+        var section = (configuration as IConfigurationSection)?.Path;
+        services.AddSingleton<IValidateOptions<OutputBufferOptions>>(new OutputBufferOptionsValidator(name, section));
+        var options = services.AddOptions<OutputBufferOptions>(name).ValidateOnStart();
+        if (configuration is not null)
+            options.Configure(bound => configuration.Bind(bound));
+        if (configure is not null)
+            options.Configure(configure);
     }
 }

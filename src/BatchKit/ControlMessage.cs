@@ -3,10 +3,10 @@ using System.Text;
 
 namespace BatchKit;
 
-/// <summary>An order to the last hop about a connection: join a group, leave one, close.</summary>
+/// <summary>Tells the last hop what to do with a connection: join a group, leave a group, or close.</summary>
 /// <remarks>
-/// It travels as a message of kind <see cref="MessageKind.Control"/> and keeps the order of the output around it, across a broker too:
-/// what was written to the connection before it arrives before it takes effect. Its payload is the operation's number in one byte,
+/// It is sent as a message of kind <see cref="MessageKind.Control"/>, in order with the connection's output and across a broker too: the
+/// connection gets everything that was written before it, then it takes effect. Its payload is one byte with the number of the operation,
 /// followed by the group's name in UTF-8.
 /// </remarks>
 public readonly record struct ControlMessage
@@ -17,16 +17,16 @@ public readonly record struct ControlMessage
         Group = group;
     }
 
-    /// <summary>What is asked for.</summary>
+    /// <summary>What the last hop does.</summary>
     public ControlOperation Operation { get; }
 
     /// <summary>The group's name; empty for <see cref="ControlOperation.Close"/>.</summary>
     public string Group { get; }
 
-    /// <summary>Closes the connection after what was written before.</summary>
+    /// <summary>Closes the connection after the output that was written before.</summary>
     public static ControlMessage Close { get; } = new(ControlOperation.Close, string.Empty);
 
-    /// <summary>The connection joins a group.</summary>
+    /// <summary>Adds the connection to a group.</summary>
     /// <exception cref="ArgumentException">The name is null or empty.</exception>
     public static ControlMessage JoinGroup(string group)
     {
@@ -34,7 +34,7 @@ public readonly record struct ControlMessage
         return new ControlMessage(ControlOperation.JoinGroup, group);
     }
 
-    /// <summary>The connection leaves a group.</summary>
+    /// <summary>Removes the connection from a group.</summary>
     /// <exception cref="ArgumentException">The name is null or empty.</exception>
     public static ControlMessage LeaveGroup(string group)
     {
@@ -42,11 +42,11 @@ public readonly record struct ControlMessage
         return new ControlMessage(ControlOperation.LeaveGroup, group);
     }
 
-    /// <summary>The message's payload.</summary>
+    /// <summary>Encodes the message's payload.</summary>
     public byte[] ToPayload() => [(byte)Operation, .. Encoding.UTF8.GetBytes(Group ?? string.Empty)];
 
-    /// <summary>Reads a control message's payload.</summary>
-    /// <returns>False when it is not one: an unknown operation, a group missing or superfluous. The caller ignores it, counted.</returns>
+    /// <summary>Decodes a control message's payload.</summary>
+    /// <returns>False when the operation is unknown, a group's name is missing, or <see cref="ControlOperation.Close"/> has one. The last hop ignores and counts such a message.</returns>
     public static bool TryRead(ReadOnlySpan<byte> payload, [MaybeNullWhen(false)] out ControlMessage control)
     {
         control = default;
@@ -60,4 +60,17 @@ public readonly record struct ControlMessage
         control = new ControlMessage(operation, Encoding.UTF8.GetString(payload[1..]));
         return true;
     }
+}
+
+/// <summary>What a control message tells the last hop to do.</summary>
+public enum ControlOperation
+{
+    /// <summary>Add the connection to the group: it gets the group's output from here on.</summary>
+    JoinGroup = 1,
+
+    /// <summary>Remove the connection from the group.</summary>
+    LeaveGroup = 2,
+
+    /// <summary>Close the connection after the output that was written before.</summary>
+    Close = 3,
 }

@@ -3,42 +3,56 @@ using System.Text;
 
 namespace BatchKit;
 
-/// <summary>What a message says about itself beyond its bytes. A plain write has none and pays nothing for it.</summary>
-/// <remarks>Immutable: make one, keep it, and use it for as many writes as you like, from any thread.</remarks>
+/// <summary>What a message carries besides its bytes. A plain message has no header, and costs nothing for it.</summary>
+/// <remarks>Immutable: create one, keep it, and use it for any number of writes from any thread.</remarks>
 public sealed class MessageHeader
 {
-    /// <summary>The longest <see cref="Key"/>, <see cref="ContentType"/>, property name or property value, in UTF-8 bytes: 65,535.</summary>
+    /// <summary>
+    /// The longest <see cref="Key"/>, <see cref="ContentType"/>, <see cref="Type"/>, property name or property value, in UTF-8 bytes: 65,535. A write with a
+    /// longer one throws <see cref="ArgumentException"/>.
+    /// </summary>
     public const int MaxTextBytes = ushort.MaxValue;
 
     // Measured on first use; writing it twice at once does no harm.
     private int _encodedBytes;
 
-    /// <summary>A header that only says that the message is a prompt.</summary>
+    /// <summary>The header of a prompt that carries nothing else.</summary>
     public static MessageHeader Prompt { get; } = new() { Kind = MessageKind.Prompt };
 
-    /// <summary>A header that only says that the message is a control message.</summary>
+    /// <summary>The header of a control message.</summary>
     public static MessageHeader Control { get; } = new() { Kind = MessageKind.Control };
 
-    /// <summary>What the message is for; output by default.</summary>
+    /// <summary>What the message is for; <see cref="MessageKind.Output"/> by default.</summary>
     public MessageKind Kind { get; init; }
 
-    /// <summary>Connections that must not get the message, such as the one that wrote it; empty by default.</summary>
+    /// <summary>Connections that do not get a group's message, such as the speaker's own; empty by default.</summary>
     public ImmutableArray<OutputHandle> ExcludedConnections { get; init; } = [];
 
-    /// <summary>A key that a transport may order, group or deduplicate by; none by default.</summary>
+    /// <summary>A key that a transport may order, group or deduplicate messages by; null by default.</summary>
     public string? Key { get; init; }
 
-    /// <summary>The payload's media type, such as <c>application/json</c>; none by default.</summary>
+    /// <summary>The payload's media type, such as <c>application/json</c>; null by default.</summary>
     public string? ContentType { get; init; }
 
-    /// <summary>The name of the payload's type, by which a receiver dispatches typed messages; none by default.</summary>
+    /// <summary>The name of the payload's type, which <see cref="MessageDispatcher"/> chooses the handler by; null by default.</summary>
     public string? Type { get; init; }
 
-    /// <summary>Properties that a transport may know, such as MQTT 5's user properties, in order; empty by default.</summary>
+    /// <summary>Further properties in order, for transports that have a place for them, such as MQTT 5's user properties; empty by default.</summary>
     public ImmutableArray<KeyValuePair<string, string>> Properties { get; init; } = [];
 
-    /// <summary>At most what it takes in a frame, which is what the buffer reserves for it.</summary>
+    /// <summary>The most bytes that it needs in a frame, which the buffer reserves for it.</summary>
     internal int EncodedBytes => _encodedBytes != 0 ? _encodedBytes : _encodedBytes = MeasureEncoded();
+
+    /// <summary>Copies the header with another one's type, and with its content type where this one has none.</summary>
+    internal MessageHeader WithTypeOf(MessageHeader other) => new()
+    {
+        Kind = Kind,
+        ExcludedConnections = ExcludedConnections,
+        Key = Key,
+        ContentType = ContentType ?? other.ContentType,
+        Type = other.Type,
+        Properties = Properties,
+    };
 
     // Three bytes are the most that UTF-8 needs for a UTF-16 unit; ten cover a number and every length before a text.
     private int MeasureEncoded()
@@ -46,26 +60,41 @@ public sealed class MessageHeader
         const int bytesPerUnit = 3;
         const int bytesPerNumber = 10;
         ThrowIfUnknown(Kind);
-        var units = UnitsOf(Key ?? string.Empty) + UnitsOf(ContentType ?? string.Empty) + UnitsOf(Type ?? string.Empty);
+        var units = UnitsOf(Key, nameof(Key)) + UnitsOf(ContentType, nameof(ContentType)) + UnitsOf(Type, nameof(Type));
         var excluded = ExcludedConnections.IsDefault ? [] : ExcludedConnections;
         var properties = Properties.IsDefault ? [] : Properties;
         var total = bytesPerNumber * (4 + excluded.Length + (2 * properties.Length));
         foreach (var property in properties)
-            units += UnitsOf(property.Key) + UnitsOf(property.Value);
+            units += UnitsOf(property.Key, "property name") + UnitsOf(property.Value, "property value");
         return total + (units * bytesPerUnit);
     }
 
-    // Both are refused here, at the write: in a frame they would fail every send, and all that waits behind it.
+    // Checked at the write: in a frame, an unknown kind or a text that is too long would fail every send, and block the batches behind it.
     private static void ThrowIfUnknown(MessageKind kind)
     {
         if (kind is < MessageKind.Output or > MessageKind.Control)
-            throw new ArgumentException($"A header's {nameof(Kind)} ({(int)kind}) is not one of {nameof(MessageKind)}.", nameof(kind));
+            throw new ArgumentException($"A header's {nameof(Kind)} ({(int)kind}) is not one of {string.Join(", ", Enum.GetNames<MessageKind>())}.", nameof(kind));
     }
 
-    private static int UnitsOf(string text)
+    private static int UnitsOf(string? text, string part)
     {
-        if (text.Length > MaxTextBytes / 3 && Encoding.UTF8.GetByteCount(text) > MaxTextBytes)
-            throw new ArgumentException($"A header's text has more than {nameof(MaxTextBytes)} ({MaxTextBytes}) UTF-8 bytes.", nameof(text));
+        if (text is null)
+            return 0;
+        if (text.Length > MaxTextBytes / 3 && Encoding.UTF8.GetByteCount(text) is > MaxTextBytes and var bytes)
+            throw new ArgumentException($"A header's {part} has {bytes} UTF-8 bytes, more than {nameof(MaxTextBytes)} ({MaxTextBytes}).", nameof(text));
         return text.Length;
     }
+}
+
+/// <summary>What a message is for. The last hop treats each kind differently.</summary>
+public enum MessageKind
+{
+    /// <summary>Text or data for the destination; the kind of a plain message.</summary>
+    Output = 0,
+
+    /// <summary>A prompt: output that a telnet hop ends with GA or EOR (RFC 854, RFC 885).</summary>
+    Prompt = 1,
+
+    /// <summary>Tells the last hop what to do, in order with the output around it. See <see cref="ControlMessage"/>.</summary>
+    Control = 2,
 }

@@ -1,104 +1,239 @@
 using System.ComponentModel.DataAnnotations;
+using System.Globalization;
+using Microsoft.Extensions.Options;
 
 namespace BatchKit;
 
-/// <summary>Settings of an output buffer. Read once, when the buffer is made; a value outside its range stops the start and names the setting.</summary>
+/// <summary>Settings of an output buffer.</summary>
+/// <remarks>
+/// The buffer reads them once, when it is created; later changes have no effect. An invalid value stops the start with an error that names the
+/// setting, its value and its limits. Each limit below includes both ends.
+/// </remarks>
 public sealed class OutputBufferOptions : IValidatableObject
 {
-    /// <summary>This process's node number, which its connections' handles and its frames carry; 0 by default.</summary>
-    [Range(0, OutputHandle.MaxNode)]
+    /// <summary>What the buffer reserves for a message beside its payload and header: the place where it ends.</summary>
+    internal const int MessageOverheadBytes = sizeof(int);
+
+    /// <summary>
+    /// This process's node number, from 0 to <see cref="OutputHandle.MaxNode"/>; 0 by default. The handles of its connections and the frames
+    /// that it sends contain it, so processes that exchange frames need different numbers.
+    /// </summary>
+    [NumberRange(0, OutputHandle.MaxNode)]
     public int Node { get; set; }
 
-    /// <summary>A batch is sealed before its payload passes this; 64 KiB by default. A larger single message is a batch of its own.</summary>
-    [Range(256, 1 << 30)]
+    /// <summary>
+    /// The largest payload of a batch in bytes; 64 KiB by default. The buffer seals a batch before a message would exceed it. A message that is
+    /// larger alone is a batch of its own.
+    /// </summary>
+    [NumberRange(256, 1 << 30)]
     public int MaxBatchBytes { get; set; } = 64 * 1024;
 
-    /// <summary>A batch is sealed when it has this many messages; 10,000 by default.</summary>
-    [Range(1, 1_000_000)]
+    /// <summary>The most messages in a batch; 10,000 by default. The buffer seals a batch that has as many.</summary>
+    [NumberRange(1, 1_000_000)]
     public int MaxBatchMessages { get; set; } = 10_000;
 
-    /// <summary>The largest single message in bytes, payload and header; 1 MiB by default. A larger one is refused, naming this setting.</summary>
-    [Range(1, 1 << 30)]
+    /// <summary>
+    /// The largest message in bytes, payload and header; 1 MiB by default. A write of a larger one throws <see cref="OutputOverflowException"/>.
+    /// </summary>
+    [NumberRange(1, 1 << 30)]
     public int MaxMessageBytes { get; set; } = 1024 * 1024;
 
     /// <summary>
-    /// The most bytes accepted and not yet settled, in all; 64 MiB by default. Counts payloads, headers, and 4 bytes a message. At the limit
-    /// <see cref="Overflow"/> says what happens. A batch reserves at least 256 bytes, so many small ones reach the limit before their payloads do.
+    /// The buffer's capacity: the most bytes that are accepted and not yet acknowledged, failed or dropped; 64 MiB by default. Payloads, headers
+    /// and 4 bytes a message count; a batch counts as 256 bytes at least, so many small batches fill the buffer before their payloads do.
+    /// <see cref="Overflow"/> decides what happens when the buffer is full.
     /// </summary>
-    [Range(1024, 1L << 40)]
+    [NumberRange(1024, 1L << 40)]
     public long MaxBufferedBytes { get; set; } = 64L * 1024 * 1024;
 
-    /// <summary>What a write does that finds no room; waits by default, so that nothing is lost.</summary>
-    [EnumDataType(typeof(OverflowPolicy))]
+    /// <summary>What happens when the buffer is full; <see cref="OverflowPolicy.Wait"/> by default: <c>WriteAsync</c> waits, <c>Write</c> throws.</summary>
     public OverflowPolicy Overflow { get; set; } = OverflowPolicy.Wait;
 
     /// <summary>
-    /// The longest that output written outside a scope waits for company; zero by default, which batches only what arrives while a send is
-    /// under way.
+    /// How long a message outside a scope may be delayed so that others can join its batch; zero by default, at most 1 min. With zero, only
+    /// messages that are written during a send share the next batch.
     /// </summary>
     [TimeSpanRange("00:00:00", "00:01:00")]
     public TimeSpan Linger { get; set; } = TimeSpan.Zero;
 
-    /// <summary>The most bytes in one send, counted as for <see cref="MaxBufferedBytes"/>; 1 MiB by default. A larger single batch is sent alone.</summary>
-    [Range(256, 1 << 30)]
+    /// <summary>
+    /// The most bytes in one send, counted as for <see cref="MaxBufferedBytes"/>; 1 MiB by default. A batch that is larger alone is sent alone.
+    /// What one scope held leaves in one send if it fits.
+    /// </summary>
+    [NumberRange(256, 1 << 30)]
     public int MaxSendBytes { get; set; } = 1024 * 1024;
 
     /// <summary>The most batches in one send; 4,096 by default.</summary>
-    [Range(1, 65_536)]
+    [NumberRange(1, 65_536)]
     public int MaxSendBatches { get; set; } = 4096;
 
-    /// <summary>The longest one send may take before its token is cancelled and what it left is sent again; 10 s by default.</summary>
+    /// <summary>
+    /// The time limit of one send; 10 s by default, from 10 ms to 1 h. At the limit its token is cancelled, and what it left unacknowledged is
+    /// sent again.
+    /// </summary>
     [TimeSpanRange("00:00:00.010", "01:00:00")]
     public TimeSpan SendTimeout { get; set; } = TimeSpan.FromSeconds(10);
 
-    /// <summary>The longest from a batch's being queued until its delivery is given up after a failed send; 2 min by default.</summary>
+    /// <summary>
+    /// How long a batch is retried, counted from when it was queued; 2 min by default, from 10 ms to 1 day. A batch that is older when a send of
+    /// it fails is given up, and its messages count as failed.
+    /// </summary>
     [TimeSpanRange("00:00:00.010", "1.00:00:00")]
     public TimeSpan DeliveryTimeout { get; set; } = TimeSpan.FromMinutes(2);
 
-    /// <summary>The pause after a first failed send; 100 ms by default. It doubles with each further one, less a random part of up to a half.</summary>
+    /// <summary>
+    /// The pause after a first failed send; 100 ms by default, from 1 ms to 1 min. It doubles with each consecutive failure, up to
+    /// <see cref="MaxRetryDelay"/>, and is shortened by a random part of up to a half.
+    /// </summary>
     [TimeSpanRange("00:00:00.001", "00:01:00")]
     public TimeSpan RetryDelay { get; set; } = TimeSpan.FromMilliseconds(100);
 
-    /// <summary>The longest pause between failed sends; 5 s by default.</summary>
+    /// <summary>The longest pause after a failed send; 5 s by default, at most 1 h and not below <see cref="RetryDelay"/>.</summary>
     [TimeSpanRange("00:00:00.001", "01:00:00")]
     public TimeSpan MaxRetryDelay { get; set; } = TimeSpan.FromSeconds(5);
 
     /// <summary>
-    /// A scope open for longer is closed by a watch, with a warning that names where it was opened; 1 min by default. The watch looks
-    /// eight times in that span, so a scope may get an eighth more. Closing it later is harmless.
+    /// How long a scope may stay open; 1 min by default, from 10 ms to 1 day. The buffer checks eight times in that span, closes an older scope,
+    /// and logs a warning that names where it was opened. Disposing that scope later is harmless. A scope that was opened with a limit of its own
+    /// may stay open for any time.
     /// </summary>
     [TimeSpanRange("00:00:00.010", "1.00:00:00")]
     public TimeSpan MaxScopeAge { get; set; } = TimeSpan.FromMinutes(1);
 
-    /// <summary>A handle unused for this long gives its memory back; 1 min by default. Its next write makes it anew.</summary>
+    /// <summary>
+    /// How long the buffer keeps the memory of a handle that is not used; 1 min by default, from 10 ms to 1 day. The next write re-creates it.
+    /// </summary>
     [TimeSpanRange("00:00:00.010", "1.00:00:00")]
     public TimeSpan HandleIdleTimeout { get; set; } = TimeSpan.FromMinutes(1);
 
-    /// <summary>With more live handles than this, an idle one gives its memory back at once; 65,536 by default.</summary>
-    [Range(0, int.MaxValue)]
+    /// <summary>The most handles whose memory is kept while they are not used; 65,536 by default. Above it an idle handle's memory is freed at once.</summary>
+    [NumberRange(0, int.MaxValue)]
     public int MaxIdleHandles { get; set; } = 65_536;
 
-    /// <summary>The longest that a stop waits for what is queued; 10 s by default. What is left then is dropped, counted and logged.</summary>
+    /// <summary>
+    /// How long a stop waits until all that is pending is sent; 10 s by default, at most 1 h. Messages that are left then are dropped, counted
+    /// and logged.
+    /// </summary>
     [TimeSpanRange("00:00:00", "01:00:00")]
     public TimeSpan DrainTimeout { get; set; } = TimeSpan.FromSeconds(10);
 
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)
     {
+        if (!Enum.IsDefined(Overflow))
+            yield return Invalid(nameof(Overflow), Overflow, $"must be one of {string.Join(", ", Enum.GetNames<OverflowPolicy>())}");
         if (MaxMessageBytes + MessageOverheadBytes > MaxBufferedBytes)
         {
-            yield return Broken($"{nameof(MaxMessageBytes)} ({MaxMessageBytes}) must be below {nameof(MaxBufferedBytes)} ({MaxBufferedBytes}), "
-                + "or the largest message would never find room.", nameof(MaxMessageBytes));
+            yield return Invalid(nameof(MaxMessageBytes), MaxMessageBytes,
+                $"must be at least {MessageOverheadBytes} below {nameof(MaxBufferedBytes)} ({MaxBufferedBytes}), or the buffer can never accept the largest message");
         }
 
         if (MaxRetryDelay < RetryDelay)
-            yield return Broken($"{nameof(MaxRetryDelay)} ({MaxRetryDelay}) must not be below {nameof(RetryDelay)} ({RetryDelay}).", nameof(MaxRetryDelay));
+            yield return Invalid(nameof(MaxRetryDelay), MaxRetryDelay, $"must not be below {nameof(RetryDelay)} ({RetryDelay})");
         if (Linger >= MaxScopeAge)
-            yield return Broken($"{nameof(Linger)} ({Linger}) must be below {nameof(MaxScopeAge)} ({MaxScopeAge}).", nameof(Linger));
+            yield return Invalid(nameof(Linger), Linger, $"must be below {nameof(MaxScopeAge)} ({MaxScopeAge})");
     }
 
-    /// <summary>What the buffer reserves for a message beside its payload and header: the place where it ends.</summary>
-    internal const int MessageOverheadBytes = sizeof(int);
+    private static ValidationResult Invalid(string setting, object value, string rule) => new($"{nameof(OutputBufferOptions)}.{setting} ({value}) {rule}.");
+}
 
-    private static ValidationResult Broken(string text, string member) => new(text, [member]);
+/// <summary>What happens to a write when the buffer is full (<see cref="OutputBufferOptions.MaxBufferedBytes"/>).</summary>
+/// <remarks>
+/// <list type="table">
+/// <listheader><term>policy</term><description><c>TryWrite</c> / <c>Write</c> / <c>WriteAsync</c></description></listheader>
+/// <item><term><see cref="Wait"/></term><description>false / throws, naming the limit / seals what is open, then waits</description></item>
+/// <item><term><see cref="Fail"/></term><description>false / throws / throws</description></item>
+/// <item><term><see cref="DropNewest"/></term><description>false, counted / drops, counted / drops, counted</description></item>
+/// <item><term><see cref="DropOldest"/></term><description>true; the oldest batches that are not being sent are dropped, counted / the same / the same</description></item>
+/// </list>
+/// </remarks>
+public enum OverflowPolicy
+{
+    /// <summary><c>WriteAsync</c> waits until the buffer has capacity; <c>TryWrite</c> returns false and <c>Write</c> throws. The default.</summary>
+    Wait = 0,
+
+    /// <summary><c>TryWrite</c> returns false; <c>Write</c> and <c>WriteAsync</c> throw <see cref="OutputOverflowException"/>.</summary>
+    Fail = 1,
+
+    /// <summary>The new message is dropped and counted in <see cref="OutputStatistics.RefusedMessages"/>.</summary>
+    DropNewest = 2,
+
+    /// <summary>
+    /// The oldest batches that are not being sent are dropped and counted, until the new message fits: first queued ones, then those that open
+    /// scopes hold. When everything in the buffer is being sent, the new message is dropped as with <see cref="DropNewest"/>.
+    /// </summary>
+    DropOldest = 3,
+}
+
+/// <summary>Limits an option to times between two others, both included. Unlike <see cref="RangeAttribute"/> with a type, it is safe to trim.</summary>
+/// <param name="minimum">The least, as in <c>00:00:01</c>.</param>
+/// <param name="maximum">The most.</param>
+[AttributeUsage(AttributeTargets.Property)]
+public sealed class TimeSpanRangeAttribute(string minimum, string maximum) : ValidationAttribute
+{
+    /// <summary>The least.</summary>
+    public string Minimum { get; } = minimum;
+
+    /// <summary>The most.</summary>
+    public string Maximum { get; } = maximum;
+
+    /// <inheritdoc/>
+    public override bool IsValid(object? value) =>
+        value is null || (value is TimeSpan time && time >= Parse(Minimum) && time <= Parse(Maximum));
+
+    /// <inheritdoc/>
+    public override string FormatErrorMessage(string name) => $"{name} must be between {Minimum} and {Maximum}.";
+
+    /// <inheritdoc/>
+    protected override ValidationResult? IsValid(object? value, ValidationContext validationContext)
+    {
+        ArgumentNullException.ThrowIfNull(validationContext);
+        return IsValid(value) ? ValidationResult.Success : new ValidationResult(FormatErrorMessage($"{validationContext.DisplayName} ({value})"));
+    }
+
+    private static TimeSpan Parse(string text) => TimeSpan.Parse(text, CultureInfo.InvariantCulture);
+}
+
+/// <summary>Limits an option to whole numbers between two others, both included. Unlike <see cref="RangeAttribute"/>, its error has the value.</summary>
+[AttributeUsage(AttributeTargets.Property)]
+internal sealed class NumberRangeAttribute(long minimum, long maximum) : ValidationAttribute
+{
+    protected override ValidationResult? IsValid(object? value, ValidationContext validationContext)
+    {
+        var number = Convert.ToInt64(value, CultureInfo.InvariantCulture);
+        return number >= minimum && number <= maximum
+            ? ValidationResult.Success
+            : new ValidationResult($"{validationContext.DisplayName} ({number}) must be between {minimum} and {maximum}.");
+    }
+}
+
+/// <summary>Checks the options of one buffer, in generated code that is safe to trim. Its errors say which buffer and section they are about.</summary>
+internal sealed partial class OutputBufferOptionsValidator(string name, string? section) : IValidateOptions<OutputBufferOptions>
+{
+    public static void ThrowIfInvalid(OutputBufferOptions options, string name)
+    {
+        var result = new OutputBufferOptionsValidator(name, section: null).Validate(name, options);
+        if (result.Failed)
+            throw new OptionsValidationException(name, typeof(OutputBufferOptions), result.Failures);
+    }
+
+    // Each buffer registers a validator of its own, and a container asks all of them about each name.
+    ValidateOptionsResult IValidateOptions<OutputBufferOptions>.Validate(string? optionsName, OutputBufferOptions options) =>
+        optionsName == name ? Validate(name, options) : ValidateOptionsResult.Skip;
+
+    private ValidateOptionsResult Validate(string optionsName, OutputBufferOptions options)
+    {
+        var result = new Rules().Validate(name: null, options);
+        var origin = (optionsName.Length, section) switch
+        {
+            (0, null) => string.Empty,
+            (0, _) => $" It is set in section '{section}'.",
+            (_, null) => $" It is set for the output buffer '{optionsName}'.",
+            _ => $" It is set for the output buffer '{optionsName}' in section '{section}'.",
+        };
+        return result.Failed ? ValidateOptionsResult.Fail(result.Failures.Select(failure => failure + origin)) : result;
+    }
+
+    [OptionsValidator]
+    internal sealed partial class Rules : IValidateOptions<OutputBufferOptions>;
 }

@@ -3,11 +3,10 @@ using System.Text;
 
 namespace BatchKit;
 
-/// <summary>Where output goes: one connection, by number, or a named destination such as a group, topic or queue.</summary>
+/// <summary>Where output goes: one connection, which has a number, or a named destination such as a group, topic or queue.</summary>
 /// <remarks>
-/// An immutable value; compare it, use it as a key, keep it as long as you like. A connection's number contains the node
-/// that the connection lives on, so it never moves: a client that reconnects gets a new handle.
-/// <c>default</c> is no handle, and writing to it is refused.
+/// An immutable value: compare it, use it as a key, and keep it for any time. A connection's number contains the node that the connection is on,
+/// so it never moves: a client that reconnects gets a new handle. <c>default</c> is no destination, and a write to it throws.
 /// </remarks>
 public readonly struct OutputHandle : IEquatable<OutputHandle>
 {
@@ -17,7 +16,7 @@ public readonly struct OutputHandle : IEquatable<OutputHandle>
     /// <summary>The highest sequence of a connection on its node: 2^47 - 1.</summary>
     public const long MaxSequence = (1L << SequenceBits) - 1;
 
-    /// <summary>The longest name in UTF-8 bytes: 65,535, which is what an MQTT topic may have (MQTT 5, section 1.5.4).</summary>
+    /// <summary>The longest name in UTF-8 bytes: 65,535, the limit of an MQTT topic (MQTT 5, section 1.5.4).</summary>
     public const int MaxNameBytes = ushort.MaxValue;
 
     private const int SequenceBits = 47;
@@ -34,10 +33,10 @@ public readonly struct OutputHandle : IEquatable<OutputHandle>
     /// <summary>The destination's name, or null for a connection.</summary>
     public string? Name { get; }
 
-    /// <summary>The connection's number, node included; zero for a named destination.</summary>
+    /// <summary>The connection's number, which contains its node; zero for a named destination.</summary>
     public long Number => Name is null ? _number : 0;
 
-    /// <summary>The node that the connection lives on, from 0 to <see cref="MaxNode"/>; zero for a named destination.</summary>
+    /// <summary>The node that the connection is on, from 0 to <see cref="MaxNode"/>; zero for a named destination.</summary>
     public int Node => Name is null ? (int)(_number >> SequenceBits) : 0;
 
     /// <summary>True for a connection, false for a named destination and for <c>default</c>.</summary>
@@ -46,10 +45,10 @@ public readonly struct OutputHandle : IEquatable<OutputHandle>
     /// <summary>True for <c>default</c>, which names no destination.</summary>
     public bool IsNone => Name is null && _number == 0;
 
-    /// <summary>Makes the handle of a connection.</summary>
-    /// <param name="node">The node that the connection lives on, from 0 to <see cref="MaxNode"/>.</param>
-    /// <param name="sequence">The connection's number on that node, from 1 to <see cref="MaxSequence"/>, never used twice.</param>
-    /// <exception cref="ArgumentOutOfRangeException">A part is outside its range.</exception>
+    /// <summary>Creates the handle of a connection.</summary>
+    /// <param name="node">The node that the connection is on, from 0 to <see cref="MaxNode"/>.</param>
+    /// <param name="sequence">The connection's number on that node, from 1 to <see cref="MaxSequence"/>. Never use one again.</param>
+    /// <exception cref="ArgumentOutOfRangeException"><paramref name="node"/> or <paramref name="sequence"/> is outside its range.</exception>
     public static OutputHandle Connection(int node, long sequence)
     {
         ArgumentOutOfRangeException.ThrowIfNegative(node);
@@ -59,7 +58,7 @@ public readonly struct OutputHandle : IEquatable<OutputHandle>
         return new OutputHandle(((long)node << SequenceBits) | sequence, name: null);
     }
 
-    /// <summary>Makes the handle of a connection from its whole number, as <see cref="Number"/> gave it.</summary>
+    /// <summary>Creates the handle of a connection from its <see cref="Number"/>.</summary>
     /// <exception cref="ArgumentOutOfRangeException">The number is not positive.</exception>
     public static OutputHandle Connection(long number)
     {
@@ -67,13 +66,13 @@ public readonly struct OutputHandle : IEquatable<OutputHandle>
         return new OutputHandle(number, name: null);
     }
 
-    /// <summary>Makes the handle of a named destination: a group, a topic, a queue. Names are compared by ordinal.</summary>
+    /// <summary>Creates the handle of a named destination: a group, a topic or a queue. Names are case-sensitive.</summary>
     /// <exception cref="ArgumentException">The name is empty, or longer than <see cref="MaxNameBytes"/> in UTF-8.</exception>
     public static OutputHandle Named(string name)
     {
         ArgumentException.ThrowIfNullOrEmpty(name);
-        if (name.Length > MaxNameBytes / 3 && Encoding.UTF8.GetByteCount(name) > MaxNameBytes)
-            throw new ArgumentException($"The name has more than {nameof(MaxNameBytes)} ({MaxNameBytes}) UTF-8 bytes.", nameof(name));
+        if (name.Length > MaxNameBytes / 3 && Encoding.UTF8.GetByteCount(name) is > MaxNameBytes and var bytes)
+            throw new ArgumentException($"The name has {bytes} UTF-8 bytes, more than {nameof(MaxNameBytes)} ({MaxNameBytes}).", nameof(name));
         return new OutputHandle(name.GetHashCode(StringComparison.Ordinal), name);
     }
 

@@ -3,7 +3,26 @@ using Microsoft.Extensions.Diagnostics.HealthChecks;
 
 namespace BatchKit;
 
-/// <summary>How a buffer is, with the reasons when it is not well.</summary>
-/// <param name="Status">Healthy; degraded when output waits longer than it should; unhealthy when it cannot leave or has stopped.</param>
-/// <param name="Reasons">One sentence each, for a person; empty when healthy. They name routes and settings, never a handle or a secret.</param>
+/// <summary>A buffer's health, with the reasons when it is not healthy.</summary>
+/// <param name="Status">Degraded when the buffer is nearly full; unhealthy when a route cannot send or the buffer has stopped; else healthy.</param>
+/// <param name="Reasons">One human-readable sentence each; empty when healthy. They name routes and settings, never handles or secrets.</param>
 public sealed record OutputHealth(HealthStatus Status, ImmutableArray<string> Reasons);
+
+/// <summary>Reports <see cref="OutputBuffer.GetHealth"/> as a health check.</summary>
+/// <remarks>
+/// <c>AddBatchKit</c> registers one with the tag <c>batchkit</c> for each buffer: <c>batchkit</c>, or <c>batchkit-name</c> for a named buffer.
+/// Instead of unhealthy it reports the status that was registered for failures.
+/// </remarks>
+/// <param name="output">The buffer.</param>
+public sealed class OutputBufferHealthCheck(OutputBuffer output) : IHealthCheck
+{
+    /// <inheritdoc/>
+    public Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
+    {
+        ArgumentNullException.ThrowIfNull(context);
+        var health = output.GetHealth();
+        var status = health.Status == HealthStatus.Unhealthy ? context.Registration.FailureStatus : health.Status;
+        var reasons = health.Reasons.IsEmpty ? null : string.Join(' ', health.Reasons);
+        return Task.FromResult(new HealthCheckResult(status, reasons));
+    }
+}

@@ -1,22 +1,23 @@
+using System.Collections.Immutable;
 using BatchKit.Transports;
 
 namespace BatchKit;
 
-/// <summary>One way out of this process: a name, a transport, and how many partitions carry it.</summary>
+/// <summary>A way out of this process: a name, a transport, and its number of partitions.</summary>
 public sealed class OutputRoute
 {
-    /// <summary>The most ordered lanes that a route may have: 64.</summary>
+    /// <summary>The most partitions of a route: 64.</summary>
     public const int MaxPartitions = 64;
 
-    /// <summary>Makes a route.</summary>
-    /// <param name="name">What an <see cref="IOutputRouter"/> and the metrics call it.</param>
+    /// <summary>Creates a route.</summary>
+    /// <param name="name">The route's name for an <see cref="IOutputRouter"/> and in metrics.</param>
     /// <param name="transport">The next hop. The buffer does not dispose it.</param>
     /// <param name="partitions">
-    /// Ordered lanes, from 1 to <see cref="MaxPartitions"/>. With 1, the default, order holds across handles too (a room's line, then a player's prompt); with more it
-    /// holds per handle, and each partition has a send of its own in flight.
+    /// From 1 to <see cref="MaxPartitions"/>. Each partition has one send in flight. With 1, the default, order holds across handles too (a
+    /// room's line, then a player's prompt); with more, it holds for each handle.
     /// </param>
     /// <exception cref="ArgumentException">The name is null or empty.</exception>
-    /// <exception cref="ArgumentOutOfRangeException">The partitions are outside their range.</exception>
+    /// <exception cref="ArgumentOutOfRangeException"><paramref name="partitions"/> is outside its range.</exception>
     public OutputRoute(string name, IBatchTransport transport, int partitions = 1)
     {
         ArgumentException.ThrowIfNullOrEmpty(name);
@@ -28,12 +29,54 @@ public sealed class OutputRoute
         Partitions = partitions;
     }
 
-    /// <summary>What an <see cref="IOutputRouter"/> and the metrics call it.</summary>
+    /// <summary>The route's name for an <see cref="IOutputRouter"/> and in metrics.</summary>
     public string Name { get; }
 
     /// <summary>The next hop.</summary>
     public IBatchTransport Transport { get; }
 
-    /// <summary>How many ordered lanes it has.</summary>
+    /// <summary>How many partitions it has.</summary>
     public int Partitions { get; }
+}
+
+/// <summary>Chooses the routes of a handle's output.</summary>
+/// <remarks>
+/// The buffer asks once for each handle in use, from any thread, and again after the handle was idle: always give the same answer for the same
+/// handle. Return a shared array, because a handle's first write waits for the answer.
+/// </remarks>
+public interface IOutputRouter
+{
+    /// <summary>Gets the names of a handle's routes, in any order. The buffer must have a route for each name.</summary>
+    /// <param name="handle">The destination.</param>
+    ImmutableArray<string> GetRoutes(OutputHandle handle);
+}
+
+/// <summary>Sends output for this node's connections to the local route, for other nodes' connections to the remote one, and for named destinations to both.</summary>
+public sealed class LocalFirstRouter : IOutputRouter
+{
+    /// <summary>The name of the route to this node's connections: <c>local</c>.</summary>
+    public const string LocalRoute = "local";
+
+    /// <summary>The name of the route to the other nodes: <c>remote</c>.</summary>
+    public const string RemoteRoute = "remote";
+
+    private static readonly ImmutableArray<string> Local = [LocalRoute];
+    private static readonly ImmutableArray<string> Remote = [RemoteRoute];
+    private static readonly ImmutableArray<string> Both = [LocalRoute, RemoteRoute];
+
+    private readonly int _node;
+
+    /// <summary>Creates the router of one node.</summary>
+    /// <param name="node">This node's number, from 0 to <see cref="OutputHandle.MaxNode"/>.</param>
+    /// <exception cref="ArgumentOutOfRangeException">The number is outside its range.</exception>
+    public LocalFirstRouter(int node)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(node);
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
+        _node = node;
+    }
+
+    /// <inheritdoc/>
+    public ImmutableArray<string> GetRoutes(OutputHandle handle) =>
+        !handle.IsConnection ? Both : handle.Node == _node ? Local : Remote;
 }

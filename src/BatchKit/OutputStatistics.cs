@@ -1,55 +1,102 @@
 namespace BatchKit;
 
-/// <summary>What became of everything written to a buffer, as one snapshot.</summary>
+/// <summary>A snapshot of a buffer's counters: what happened to everything that was written to it.</summary>
 /// <remarks>
-/// At every quiet point (no write or send under way) <c>accepted = acknowledged + failed + dropped + pending</c>. Pending is counted by
-/// looking at what waits, not by subtraction, so that the law can be checked. While messages move, the figures may be a few apart.
-/// A message for several routes counts once, when all of them are settled.
+/// While no write or send is under way, <c>accepted = acknowledged + failed + dropped + pending</c>; while messages move, the counters may differ
+/// by a few. Pending messages are counted in the queues and not calculated from the others, so the equation can be checked. A message for several
+/// routes counts once, when each of them has acknowledged it, given it up or dropped it.
 /// </remarks>
 public sealed record OutputStatistics
 {
-    /// <summary>Messages taken by a write.</summary>
+    /// <summary>Messages that were accepted by a write.</summary>
     public required long AcceptedMessages { get; init; }
 
-    /// <summary>Payload bytes taken by a write.</summary>
+    /// <summary>Payload bytes of the accepted messages.</summary>
     public required long AcceptedBytes { get; init; }
 
-    /// <summary>Messages that every one of their routes acknowledged.</summary>
+    /// <summary>Messages that all of their routes acknowledged.</summary>
     public required long AcknowledgedMessages { get; init; }
 
-    /// <summary>Messages that a route refused for good or that passed their delivery limit.</summary>
+    /// <summary>Messages that a route refused, or gave up after <see cref="OutputBufferOptions.DeliveryTimeout"/>.</summary>
     public required long FailedMessages { get; init; }
 
-    /// <summary>Messages accepted and then dropped, for whatever reason. Those turned away at the door are in <see cref="RefusedMessages"/>.</summary>
+    /// <summary>Messages that were accepted and then dropped, for any reason. Messages that were never accepted are in <see cref="RefusedMessages"/>.</summary>
     public long DroppedMessages => OverflowDroppedMessages + StopDroppedMessages;
 
-    /// <summary>Messages accepted and then dropped to make room for newer ones (policy <see cref="OverflowPolicy.DropOldest"/>).</summary>
+    /// <summary>Messages that were accepted and then dropped because newer ones needed their capacity (<see cref="OverflowPolicy.DropOldest"/>).</summary>
     public required long OverflowDroppedMessages { get; init; }
 
-    /// <summary>Messages accepted and then dropped because the drain limit passed before they were sent.</summary>
+    /// <summary>Messages that were accepted and then dropped because <see cref="OutputBufferOptions.DrainTimeout"/> passed before they were sent.</summary>
     public required long StopDroppedMessages { get; init; }
 
-    /// <summary>Messages that were dropped before they were accepted (policy <see cref="OverflowPolicy.DropNewest"/>).</summary>
+    /// <summary>Messages that were dropped instead of accepted because the buffer was full (<see cref="OverflowPolicy.DropNewest"/>).</summary>
     public required long RefusedMessages { get; init; }
 
-    /// <summary>Messages accepted and not yet settled.</summary>
+    /// <summary>Messages that are accepted and not yet acknowledged, failed or dropped.</summary>
     public required long PendingMessages { get; init; }
 
-    /// <summary>Bytes reserved by what is accepted and not yet settled; at most <see cref="OutputBufferOptions.MaxBufferedBytes"/>.</summary>
+    /// <summary>Bytes that pending messages reserve; at most <see cref="OutputBufferOptions.MaxBufferedBytes"/>.</summary>
     public required long BufferedBytes { get; init; }
 
     /// <summary>Batches sealed so far.</summary>
     public required long Batches { get; init; }
 
-    /// <summary>Sends so far, those that failed included.</summary>
+    /// <summary>Sends so far, including failed ones.</summary>
     public required long Sends { get; init; }
 
     /// <summary>Sends that failed, in whole or in part.</summary>
     public required long FailedSends { get; init; }
 
-    /// <summary>Handles that the buffer holds state for now.</summary>
+    /// <summary>Handles that the buffer holds memory for now.</summary>
     public required int LiveHandles { get; init; }
 
     /// <summary>Buffering scopes that are open now.</summary>
     public required int OpenScopes { get; init; }
+}
+
+/// <summary>Why a batch was sealed and queued.</summary>
+public enum FlushReason
+{
+    /// <summary>The outermost buffering scope closed.</summary>
+    ScopeClosed = 0,
+
+    /// <summary>It was written outside any scope, and its partition's sender took it.</summary>
+    Unscoped = 1,
+
+    /// <summary>It was written outside any scope, and <see cref="OutputBufferOptions.Linger"/> had passed.</summary>
+    Linger = 2,
+
+    /// <summary>Another message would have exceeded <see cref="OutputBufferOptions.MaxBatchBytes"/> or <see cref="OutputBufferOptions.MaxBatchMessages"/>.</summary>
+    BatchFull = 3,
+
+    /// <summary><c>FlushAsync</c> was called.</summary>
+    Requested = 4,
+
+    /// <summary>A scope opened: output that was written before it does not wait for its end.</summary>
+    ScopeOpened = 5,
+
+    /// <summary>A scope was open for longer than <see cref="OutputBufferOptions.MaxScopeAge"/>.</summary>
+    ScopeExpired = 6,
+
+    /// <summary>A writer waits for capacity, so nothing is held back.</summary>
+    CapacityNeeded = 7,
+
+    /// <summary>The buffer is stopping.</summary>
+    Drain = 8,
+
+    /// <summary>A message had waited in its scope for the scope's own limit; the scope goes on.</summary>
+    HoldLimit = 9,
+
+    /// <summary>The same ambient scope wrote to another handle next. Order holds across handles, so later output needs a batch behind that one.</summary>
+    Interleaved = 10,
+}
+
+/// <summary>Why messages were dropped. Every dropped message is counted with its reason.</summary>
+public enum DropReason
+{
+    /// <summary>The buffer was full, and its <see cref="OverflowPolicy"/> is to drop.</summary>
+    Overflow = 0,
+
+    /// <summary>The buffer stopped, and <see cref="OutputBufferOptions.DrainTimeout"/> passed before they were sent.</summary>
+    Stopped = 1,
 }

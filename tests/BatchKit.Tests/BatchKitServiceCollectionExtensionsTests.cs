@@ -1,5 +1,6 @@
 using System.Collections.Immutable;
 using BatchKit.Testing;
+using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
@@ -79,6 +80,58 @@ public sealed class BatchKitServiceCollectionExtensionsTests
 
         Assert.Equal("game", exception.OptionsName);
         Assert.Contains("MaxBatchMessages", exception.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Options_are_read_from_a_section_and_then_set()
+    {
+        _application.Configuration.AddInMemoryCollection(
+        [
+            new("Game:Output:Node", "7"), new("Game:Output:MaxBufferedBytes", "5000000000"), new("Game:Output:Linger", "00:00:00.250"),
+            new("Game:Output:Overflow", "dropOldest"), new("Game:Output:MaxMessageBytes", "10"), new("Game:Output:Unknown", "ignored"), new("Node", "8"),
+        ]);
+        Services.AddBatchKit("game", _application.Configuration.GetSection("Game:Output"), options => options.MaxMessageBytes = 20).UseLocal(_ => _transport);
+        Services.AddBatchKit(_application.Configuration).UseLocal(_ => _transport);
+        using var host = _application.Build();
+        await host.StartAsync(TestContext.Current.CancellationToken);
+        var monitor = host.Services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>();
+
+        var named = monitor.Get("game");
+        var unnamed = monitor.CurrentValue;
+
+        Assert.Equal((7, 5_000_000_000, TimeSpan.FromMilliseconds(250)), (named.Node, named.MaxBufferedBytes, named.Linger));
+        Assert.Equal((OverflowPolicy.DropOldest, 20), (named.Overflow, named.MaxMessageBytes));
+        Assert.Equal(8, unnamed.Node);
+        await host.StopAsync(TestContext.Current.CancellationToken).WithinDeadline();
+    }
+
+    [Theory]
+    [InlineData("", " It is set in section 'Game:Output'.")]
+    [InlineData("game", " It is set for the output buffer 'game' in section 'Game:Output'.")]
+    public async Task A_bad_option_of_a_section_names_the_section(string name, string origin)
+    {
+        _application.Configuration.AddInMemoryCollection([new("Game:Output:MaxBatchMessages", "0")]);
+        var section = _application.Configuration.GetSection("Game:Output");
+        var builder = name.Length == 0 ? Services.AddBatchKit(section) : Services.AddBatchKit(name, section);
+        builder.UseLocal(_ => _transport);
+        using var host = _application.Build();
+
+        var exception = await Assert.ThrowsAsync<OptionsValidationException>(() => host.StartAsync(TestContext.Current.CancellationToken));
+
+        Assert.Equal("OutputBufferOptions.MaxBatchMessages (0) must be between 1 and 1000000." + origin, Assert.Single(exception.Failures));
+    }
+
+    [Fact]
+    public async Task Text_in_a_section_that_is_no_number_is_named()
+    {
+        _application.Configuration.AddInMemoryCollection([new("Game:MaxBatchMessages", "many")]);
+        Services.AddBatchKit(_application.Configuration.GetSection("Game")).UseLocal(_ => _transport);
+        using var host = _application.Build();
+
+        var exception = await Assert.ThrowsAsync<InvalidOperationException>(() => host.StartAsync(TestContext.Current.CancellationToken));
+
+        Assert.Contains("Game:MaxBatchMessages", exception.Message, StringComparison.Ordinal);
+        Assert.Contains("many", exception.Message, StringComparison.Ordinal);
     }
 
     [Fact]

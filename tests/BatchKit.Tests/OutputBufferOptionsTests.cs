@@ -24,6 +24,7 @@ public sealed class OutputBufferOptionsTests
         { nameof(OutputBufferOptions.MaxRetryDelay), options => options.MaxRetryDelay = TimeSpan.FromMilliseconds(99) },
         { nameof(OutputBufferOptions.MaxScopeAge), options => options.MaxScopeAge = TimeSpan.Zero },
         { nameof(OutputBufferOptions.HandleIdleTimeout), options => options.HandleIdleTimeout = TimeSpan.Zero },
+        { nameof(OutputBufferOptions.MaxSendBatches), options => options.MaxSendBatches = 65_537 },
         { nameof(OutputBufferOptions.MaxIdleHandles), options => options.MaxIdleHandles = -1 },
         { nameof(OutputBufferOptions.DrainTimeout), options => options.DrainTimeout = TimeSpan.FromHours(2) },
     };
@@ -38,7 +39,24 @@ public sealed class OutputBufferOptionsTests
         var exception = Assert.Throws<OptionsValidationException>(() => OutputBufferOptionsValidator.ThrowIfInvalid(options, "game"));
 
         Assert.Equal("game", exception.OptionsName);
-        Assert.Contains(setting, exception.Message, StringComparison.Ordinal);
+        Assert.All(exception.Failures, failure => Assert.Matches($@"^OutputBufferOptions\.\w+ \(.+\) must .+\. It is set for the output buffer 'game'\.$", failure));
+        Assert.Contains($"OutputBufferOptions.{setting} (", exception.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public void An_error_names_the_setting_its_value_and_its_limits()
+    {
+        var options = new OutputBufferOptions { MaxBatchBytes = 100, SendTimeout = TimeSpan.Zero, Overflow = (OverflowPolicy)99, MaxBufferedBytes = 2000 };
+
+        var exception = Assert.Throws<OptionsValidationException>(() => OutputBufferOptionsValidator.ThrowIfInvalid(options, string.Empty));
+
+        Assert.Equal(
+        [
+            "OutputBufferOptions.MaxBatchBytes (100) must be between 256 and 1073741824.",
+            "OutputBufferOptions.MaxMessageBytes (1048576) must be at least 4 below MaxBufferedBytes (2000), or the buffer can never accept the largest message.",
+            "OutputBufferOptions.Overflow (99) must be one of Wait, Fail, DropNewest, DropOldest.",
+            "OutputBufferOptions.SendTimeout (00:00:00) must be between 00:00:00.010 and 01:00:00.",
+        ], exception.Failures.Order(StringComparer.Ordinal));
     }
 
     [Fact]

@@ -3,5 +3,7 @@ using BatchKit.TrimSmoke;
 await Smoke.BufferAloneAsync();
 await Smoke.OwnSocketsAsync();
 await Smoke.HostedAsync();
+await Smoke.TypedAsync();
 await Smoke.BadOptionsAsync();
+await Smoke.ConfiguredAsync();
 Console.WriteLine("The trimmed core works.");

@@ -1,3 +1,4 @@
+using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
@@ -55,6 +56,26 @@ internal static class Smoke
         Require(health.Entries.Count == 2 && health.Status == HealthStatus.Healthy, $"{health.Entries.Count} health checks said {health.Status}.");
     }
 
+    public static async Task TypedAsync()
+    {
+        var sum = 0;
+        var codec = new JsonMessageCodec(SmokeJson.Default);
+        var dispatcher = new MessageDispatcher(codec).On<Coins>((_, coins, _) =>
+        {
+            sum += coins.Count;
+            return default;
+        });
+        await using var output = new OutputBuffer(dispatcher);
+
+        await using (output.BeginBufferingScope(Player))
+        {
+            new TypedOutput(output, codec).Write(Player, new Coins(40));
+            new TypedOutput(output, codec).Write(Player, new Coins(2));
+        }
+
+        Require(sum == 42, $"{sum} of 42 coins arrived.");
+    }
+
     public static async Task BadOptionsAsync()
     {
         var application = Host.CreateApplicationBuilder();
@@ -70,6 +91,20 @@ internal static class Smoke
         }
 
         throw new InvalidOperationException("A bad option did not stop the start.");
+    }
+
+    public static async Task ConfiguredAsync()
+    {
+        var application = Host.CreateApplicationBuilder();
+        application.Configuration.AddInMemoryCollection([new("Game:MaxMessageBytes", "3"), new("Game:Linger", "00:00:00.5"), new("Game:Overflow", "fail")]);
+        application.Services.AddBatchKit(application.Configuration.GetSection("Game")).UseLocal(_ => new CountingTransport());
+        using var host = application.Build();
+        await host.StartAsync();
+
+        var options = host.Services.GetRequiredService<IOptions<OutputBufferOptions>>().Value;
+
+        Require(options is { MaxMessageBytes: 3, Linger.TotalMilliseconds: 500, Overflow: OverflowPolicy.Fail }, "The configuration was not bound.");
+        await host.StopAsync();
     }
 
     private static void Require(bool holds, string otherwise)

@@ -149,12 +149,12 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
     {
         var isOwnLimit = maxMessageBytes == settings.MaxMessageBytes;
         var limit = isOwnLimit ? nameof(OutputBufferOptions.MaxMessageBytes) : "the transport's MaxMessageBytes";
-        return new OutputOverflowException(limit, maxMessageBytes, $"A message of {bytes} bytes is larger than {limit} ({maxMessageBytes}).");
+        return new OutputOverflowException(limit, maxMessageBytes, $"A message of {bytes} bytes is larger than {limit} ({maxMessageBytes}).", isPermanent: true);
     }
 
     private OutputOverflowException Full() => new(
         nameof(OutputBufferOptions.MaxBufferedBytes), settings.Budget.Capacity,
-        $"Output buffer '{settings.Name}' is full: {settings.Budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({settings.Budget.Capacity}) bytes are accepted and not yet settled.");
+        $"Output buffer '{settings.Name}' is full: {settings.Budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({settings.Budget.Capacity}) bytes are accepted and not yet settled.", isPermanent: false);
 }
 
 /// <summary>What became of an append.</summary>

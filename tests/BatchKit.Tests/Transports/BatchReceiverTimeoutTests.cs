@@ -1,6 +1,6 @@
 using System.ComponentModel.DataAnnotations;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Tests.Transports;

@@ -1,0 +1,145 @@
+using System.Collections.Immutable;
+using BatchKit.Transports;
+
+namespace BatchKit;
+
+/// <summary>Calls the handler of each message's type: the next hop of a receiver of typed messages.</summary>
+/// <remarks>
+/// <para>Messages are handled one after another, in their order. The send completes, and so acknowledges the batches, when their handlers have.</para>
+/// <para>A message is refused for good, counted and logged by the hop before, when it has no type, when no handler takes its type, when its
+/// payload can't be decoded, or when its handler throws <see cref="MessageRefusedException"/>. The messages around it are handled.</para>
+/// <para>Any other exception of a handler ends the send. The hop before sends the batch again, and the dispatcher goes on with the message that
+/// failed: those before it are not handled again, as long as the dispatcher lives and no more than 1,024 other batches failed since. A receiver
+/// refuses the whole batch when a handler fails for longer than <see cref="BatchReceiverOptions.DeliveryTimeout"/>.</para>
+/// <para>Register all handlers before the first send. Sends may overlap where several receivers use one dispatcher.</para>
+/// </remarks>
+/// <param name="codec">Decodes the messages and names their types.</param>
+public sealed class MessageDispatcher(IMessageCodec codec) : IBatchTransport
+{
+    private const int MaxPositions = 1024;
+
+    private readonly IMessageCodec _codec = codec ?? throw new ArgumentNullException(nameof(codec));
+    private readonly Dictionary<string, Func<OutputHandle, ReadOnlyMemory<byte>, CancellationToken, ValueTask>> _handlers = new(StringComparer.Ordinal);
+
+    // Guards the messages at which failed batches go on. Some batches are never sent again, so the oldest entry is removed at the limit.
+    private readonly Lock _lock = new();
+    private readonly OrderedDictionary<BatchKey, Position> _positions = [];
+
+    /// <summary>Registers the handler of a type.</summary>
+    /// <typeparam name="T">The type that was given to <see cref="TypedOutput.Write"/>.</typeparam>
+    /// <param name="handler">Gets the message's handle and value, and a token that is cancelled when the send is.</param>
+    /// <returns>This dispatcher.</returns>
+    /// <exception cref="InvalidOperationException">The type, or another one with the same name, has a handler.</exception>
+    /// <exception cref="NotSupportedException">The codec does not know the type.</exception>
+    public MessageDispatcher On<T>(Func<OutputHandle, T, CancellationToken, ValueTask> handler)
+    {
+        ArgumentNullException.ThrowIfNull(handler);
+        var name = _codec.GetHeader<T>().Type ?? throw new InvalidOperationException($"The codec's header for {typeof(T)} has no {nameof(MessageHeader.Type)}.");
+        if (!_handlers.TryAdd(name, (handle, payload, cancellationToken) => handler(handle, Decode<T>(name, payload.Span), cancellationToken)))
+            throw new InvalidOperationException($"Messages of type '{name}' already have a handler.");
+        return this;
+    }
+
+    /// <inheritdoc/>
+    public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    {
+        List<Refusal>? refusals = null;
+        for (var batch = 0; batch < batches.Length; batch++)
+        {
+            var sent = batches.Span[batch];
+            for (var message = Resume(sent, batch, ref refusals); message < sent.Count; message++)
+            {
+                try
+                {
+                    cancellationToken.ThrowIfCancellationRequested();
+                    var (payload, header) = sent[message];
+                    if (header?.Type is { } type && _handlers.TryGetValue(type, out var handler))
+                        await handler(sent.Handle, payload, cancellationToken).ConfigureAwait(false);
+                    else
+                        (refusals ??= []).Add(new Refusal(new MessageRefusal(batch, message), NoHandler(sent.Handle, header?.Type)));
+                }
+                catch (MessageRefusedException refused)
+                {
+                    (refusals ??= []).Add(new Refusal(new MessageRefusal(batch, message), refused));
+                }
+                catch (Exception failure)
+                {
+                    Remember(sent, batch, message, refusals);
+
+                    // A handler that sends batches of its own may throw their outcomes, which say nothing about these.
+                    if (batch == 0 && failure is not BatchSendException)
+                        throw;
+                    throw Fail(batches.Length, batch, refusals, failure);
+                }
+            }
+        }
+
+        if (refusals is not null)
+            throw Fail(batches.Length, batches.Length, refusals, refusals[0].Reason);
+    }
+
+    // Not thrown: a sender whose types are all unknown would cost an exception's stack trace for each message.
+    private static MessageRefusedException NoHandler(OutputHandle handle, string? type) => new(
+        type is null ? $"A message for {handle} has no type." : $"A message for {handle} has the type '{type}', which has no handler.");
+
+    private T Decode<T>(string name, ReadOnlySpan<byte> payload)
+    {
+        try
+        {
+            return _codec.Decode<T>(payload);
+        }
+        catch (Exception exception)
+        {
+            throw new MessageRefusedException($"A message of type '{name}' with {payload.Length} bytes can't be decoded.", exception);
+        }
+    }
+
+    private int Resume(MessageBatch sent, int batch, ref List<Refusal>? refusals)
+    {
+        Position? position;
+        lock (_lock)
+        {
+            if (_positions.Count == 0 || !_positions.Remove(new BatchKey(sent.Producer, sent.Number, sent.Handle), out position))
+                return 0;
+        }
+
+        foreach (var (message, reason) in position.Refusals)
+            (refusals ??= []).Add(new Refusal(new MessageRefusal(batch, message.Message), reason));
+        return position.Next;
+    }
+
+    private void Remember(MessageBatch sent, int batch, int message, List<Refusal>? refusals)
+    {
+        // Without a producer a number does not identify a batch.
+        if (sent.Producer == default)
+            return;
+        var position = new Position(message, [.. (refusals ?? []).Where(refusal => refusal.Message.Batch == batch)]);
+        lock (_lock)
+        {
+            if (_positions.Count == MaxPositions)
+                _positions.RemoveAt(0);
+            _positions[new BatchKey(sent.Producer, sent.Number, sent.Handle)] = position;
+        }
+    }
+
+    private static BatchSendException Fail(int batches, int acknowledged, List<Refusal>? refusals, Exception cause)
+    {
+        var outcomes = new BatchOutcome[batches];
+        outcomes.AsSpan(0, acknowledged).Fill(BatchOutcome.Acknowledged);
+        var refused = (refusals ?? []).Where(refusal => refusal.Message.Batch < acknowledged).Select(refusal => refusal.Message).ToImmutableArray();
+        return new BatchSendException(
+            [.. outcomes], $"{acknowledged} of {batches} batches were handled, and {refused.Length} of their messages were refused. {cause.Message}", cause, refused);
+    }
+
+    private readonly record struct Refusal(MessageRefusal Message, MessageRefusedException Reason);
+
+    /// <summary>The message of a failed batch that is handled next, and the messages before it that were refused.</summary>
+    private sealed record Position(int Next, ImmutableArray<Refusal> Refusals);
+
+    private readonly record struct BatchKey(ProducerId Producer, long Number, OutputHandle Handle);
+}
+
+/// <summary>A handler of a <see cref="MessageDispatcher"/> throws it to refuse its message for good. The message is not sent again; others are handled.</summary>
+/// <param name="message">A human-readable reason. It is logged by the hop before.</param>
+/// <param name="innerException">The cause, where there is one.</param>
+public sealed class MessageRefusedException(string message, Exception? innerException = null) : Exception(message, innerException);

@@ -19,6 +19,14 @@ public readonly struct BufferingScope : IDisposable, IAsyncDisposable, IEquatabl
         _version = version;
     }
 
+    /// <summary>Creates a scope for an <see cref="IOutputBuffer"/> of your own, such as a fake in a test.</summary>
+    /// <param name="closed">Called once, by the first disposal of the scope or of a copy. What it throws reaches that caller.</param>
+    public static BufferingScope Create(Action closed)
+    {
+        ArgumentNullException.ThrowIfNull(closed);
+        return new BufferingScope(new CallbackToken(closed), version: 0);
+    }
+
     /// <summary>Closes the scope. The last one seals and queues what was held; it never blocks and never throws.</summary>
     public void Dispose() => _token?.Close(_version);
 
@@ -51,9 +59,22 @@ public readonly struct BufferingScope : IDisposable, IAsyncDisposable, IEquatabl
     /// <summary>Closes a handle's scope under the lock of the handle, for the end of an ambient scope.</summary>
     internal FlushWaiter? CloseInto(HandleBuffer handle, OutputRun run, bool waits) =>
         handle.CloseInto((HandleScopeToken)_token!, _version, run, waits);
+
+    private sealed class CallbackToken(Action closed) : IScopeToken
+    {
+        private Action? _closed = closed;
+
+        public void Close(long version) => Interlocked.Exchange(ref _closed, null)?.Invoke();
+
+        public ValueTask CloseAsync(long version)
+        {
+            Close(version);
+            return default;
+        }
+    }
 }
 
-/// <summary>What a <see cref="BufferingScope"/> stands for: one handle's scope, or an ambient one.</summary>
+/// <summary>What a <see cref="BufferingScope"/> stands for: one handle's scope, an ambient one, or a fake's.</summary>
 internal interface IScopeToken
 {
     void Close(long version);

@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using System.Runtime.CompilerServices;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
@@ -50,7 +51,7 @@ public sealed class BatchReceiver
         _filtersDuplicates = options.FilterDuplicates;
         _ownGroupsNode = options.DropOwnGroups ? options.Node : null;
         _filter = new DuplicateFilter(timeProvider, options.ProducerExpiry, options.MaxProducers);
-        _delivery = new FrameDelivery(next, options, timeProvider, new GuardedLogger(logger ?? NullLogger<BatchReceiver>.Instance));
+        _delivery = new FrameDelivery(next, options, timeProvider, new GuardedLogger(logger ?? NullLogger<BatchReceiver>.Instance, new ObserverFaults()));
     }
 
     /// <summary>Reads a frame and completes when the next hop has every batch of it that is new, or has refused it for good.</summary>

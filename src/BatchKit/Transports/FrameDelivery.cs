@@ -300,26 +300,3 @@ internal static partial class ReceiverLog
     [LoggerMessage(204, LogLevel.Warning, "A received frame of {Bytes} bytes can never be read and was dropped.")]
     public static partial void FrameDropped(ILogger logger, int bytes, Exception exception);
 }
-
-/// <summary>Keeps what a logger throws from ending a delivery.</summary>
-internal sealed class GuardedLogger(ILogger logger) : ILogger
-{
-    public IDisposable? BeginScope<TState>(TState state)
-        where TState : notnull => null;
-
-    // Each message goes to the logger, which decides again: asking it first could throw.
-    public bool IsEnabled(LogLevel logLevel) => true;
-
-    public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter)
-    {
-        try
-        {
-            if (logger.IsEnabled(logLevel))
-                logger.Log(logLevel, eventId, state, exception, formatter);
-        }
-        catch (Exception)
-        {
-            // Nothing can report that the log is broken; the counters still say what happened.
-        }
-    }
-}

@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
 
@@ -175,7 +176,7 @@ public sealed class FrameReceiver
     {
         ArgumentNullException.ThrowIfNull(receiver);
         _receiver = receiver;
-        _logger = new GuardedLogger(logger ?? NullLogger<FrameReceiver>.Instance);
+        _logger = new GuardedLogger(logger ?? NullLogger<FrameReceiver>.Instance, new ObserverFaults());
     }
 
     /// <summary>Receives one frame. Completing means: acknowledge it to the broker.</summary>

@@ -1,5 +1,5 @@
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Tests.Transports;
 

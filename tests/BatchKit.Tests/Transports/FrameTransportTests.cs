@@ -1,14 +1,14 @@
 using System.Collections.Concurrent;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing.Specification;
+using BatchKit.Testing;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Tests.Transports;
 
-public sealed class FrameTransportTests : TransportSpecification.TransportSpecification
+public sealed class FrameTransportTests : TransportSpecification
 {
     private readonly ConcurrentQueue<string> _published = new();
     private readonly ProducerId _producer = Some.Producer();

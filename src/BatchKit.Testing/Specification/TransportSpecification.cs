@@ -52,6 +52,30 @@ public abstract class TransportSpecification : TransportTest
         Assert.Equal([.. Enumerable.Range(1, 100).Select(number => $"{number}")], Collected.Texts);
     }
 
+    /// <summary>
+    /// What is written to an <see cref="OutputBuffer"/> outside scopes, while a send is under way, arrives in the order of the writes, also across handles.
+    /// Needs <see cref="TransportPromises.Ordered"/>.
+    /// </summary>
+    [Fact]
+    public async Task Order_holds_across_handles_for_what_a_buffer_takes_while_a_send_is_under_way()
+    {
+        Require(TransportPromises.Ordered);
+        var (room, player) = (Some.Group(), Connection());
+        var transport = new ScriptedTransport(Harness.Transport);
+        var underWay = transport.Stall();
+        await using var output = new OutputBuffer(transport);
+
+        output.Write(player, "under way");
+        await underWay.EnteredAsync();
+        output.Write(room, "a");
+        output.Write(player, "X");
+        output.Write(room, "b");
+        underWay.Release();
+        await Collected.WaitForMessagesAsync(4);
+
+        Assert.Equal(["under way", "a", "X", "b"], Collected.Texts);
+    }
+
     /// <summary>A header arrives with its kind, excluded connections, key, content type and properties; a plain message arrives without a header.</summary>
     [Fact]
     public async Task Headers_kinds_exclusions_and_properties_survive()

@@ -114,6 +114,8 @@ internal sealed class HandleBuffer : ITimedHold
             // What was written before the scope must not wait for it.
             if (_scopes.Count == 0)
                 _output.QueueAll(FlushReason.ScopeOpened, ref starts);
+            else if (opening.IsAmbient)
+                _output.PlaceHeld();
             _usedAt = _settings.Clock.Coarse;
             var token = _scopes.Open(this, opening, _usedAt, _output.Settlement.Queued);
             return new BufferingScope(token, token.Version);

@@ -45,9 +45,9 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
             }
             else
             {
-                SealQueued(batch, isFull ? FlushReason.BatchFull : FlushReason.Unscoped);
                 if (isFull)
-                    EndLinger(ref starts);
+                    EndLingerOf(batch, ref starts);
+                SealQueued(batch, isFull ? FlushReason.BatchFull : FlushReason.Unscoped);
             }
         }
 
@@ -127,6 +127,15 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         ForgetHeld();
     }
 
+    /// <summary>Gives what is held its place among the output of an ambient scope that begins to cover the handle.</summary>
+    public readonly void PlaceHeld()
+    {
+        for (var batch = _firstHeld; batch is not null; batch = batch.NextHeld)
+            PlaceOne(batch);
+        if (HasOpen && !_open!.IsQueued)
+            PlaceOne(_open);
+    }
+
     /// <summary>Takes out the oldest batch that is held. The caller settles it as dropped.</summary>
     public PendingBatch TakeOldestHeld()
     {
@@ -163,6 +172,12 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         return true;
     }
 
+    private readonly void PlaceOne(PendingBatch batch)
+    {
+        if (batch.Order == 0)
+            batch.Order = settings.NextOrder();
+    }
+
     private readonly void Enter(PendingBatch batch)
     {
         batch.IsQueued = true;
@@ -176,6 +191,14 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         _open = null;
         batch.Seal();
         settings.Metrics.CountFlush(reason);
+    }
+
+    private readonly void EndLingerOf(PendingBatch batch, ref SenderStarts starts)
+    {
+        if (settings.Linger == TimeSpan.Zero)
+            return;
+        for (var route = 0; route < partitions.Length; route++)
+            starts.Add(partitions[route], partitions[route].EndLinger(batch.Routes[route]));
     }
 
     private readonly void EndLinger(ref SenderStarts starts)

@@ -21,14 +21,10 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
 
     // Guarded by _gate, which is taken inside a handle's lock and takes none but the hold queue's.
     private readonly Lock _gate = new();
-    private RoutedBatch? _first;
-    private RoutedBatch? _last;
-    private long _lastPlace;
-    private long _lastNamedPlace;
+    private BatchQueue _queue;
     private bool _isSending;
-    private bool _isLingering;
+    private Queue<(long Place, long Ends)>? _lingering;
     private bool _isTimed;
-    private long _lingerEnds;
     private bool _isUnscoped;
     private long _sentAt;
     private TaskCompletionSource? _idle;
@@ -67,17 +63,12 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
         get
         {
             lock (_gate)
-                return _first?.Content.Order;
+                return _queue.First?.Content.Order;
         }
     }
 
-    /// <summary>
-    /// Whether a message may be added to a queued batch, so that it overtakes nothing: behind a batch for a name nothing may be queued, and behind a connection's nothing
-    /// for a name. Connections among themselves have no order to keep, because a client sees its own output only.
-    /// </summary>
-    /// <remarks>Looks outside the lock: what is queued meanwhile is written at the same time.</remarks>
-    public bool MayGrow(RoutedBatch batch) =>
-        batch.Place >= (batch.Content.Handle.IsConnection ? Volatile.Read(ref _lastNamedPlace) : Volatile.Read(ref _lastPlace));
+    /// <inheritdoc cref="BatchQueue.MayGrow"/>
+    public bool MayGrow(RoutedBatch batch) => _queue.MayGrow(batch);
 
     /// <summary>Queues batches that are linked with each other; call it under the handle's lock.</summary>
     /// <param name="first">The first of them.</param>
@@ -87,53 +78,62 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
     {
         lock (_gate)
         {
-            if (_isSending || (isUnscoped && Lingers()))
+            _queue.AssignPlaces(first);
+            if (isUnscoped && _settings.Linger > TimeSpan.Zero && !_sender.IsAborted)
+                Linger();
+            else
+                _queue.Release(_queue.LastPlace);
+            if (_isSending || !_queue.IsReleased(first))
             {
-                AssignPlaces(first);
-                Append(first, last);
+                _queue.Append(first, last);
                 return SenderStart.None;
             }
 
             _startsInline = _sendsInline && !(isUnscoped && IsInLoop());
             _isUnscoped = isUnscoped;
 
-            AssignPlaces(first);
-
             // An inline sender is this caller, and comes at once: what it would take out again it gets here, and the lock is not taken twice.
-            if (_startsInline && _first is null && ReferenceEquals(first, last))
+            if (_startsInline && _queue.First is null && ReferenceEquals(first, last))
                 _sender.Take(first);
             else
-                Append(first, last);
+                _queue.Append(first, last);
             return Begin();
         }
     }
 
-    /// <summary>Ends the linger of what waits.</summary>
+    /// <summary>Ends the linger of all that waits.</summary>
     public SenderStart EndLinger()
     {
         lock (_gate)
-            return TryBegin();
+            return Release(_queue.LastPlace);
     }
 
-    /// <summary>The linger has passed, or that of output before it, which was sent early.</summary>
+    /// <summary>Ends the linger of a batch, and of what is queued before it.</summary>
+    public SenderStart EndLinger(RoutedBatch batch)
+    {
+        lock (_gate)
+            return Release(batch.Place);
+    }
+
+    /// <summary>The linger of what waits longest has passed.</summary>
     public void OnDue()
     {
+        var start = SenderStart.None;
         lock (_gate)
         {
             _isTimed = false;
-            if (!_isLingering)
-                return;
-            if (_settings.Clock.Until(_lingerEnds) > TimeSpan.Zero)
+            while (_lingering!.TryPeek(out var next) && _settings.Clock.Until(next.Ends) <= TimeSpan.Zero)
             {
-                WaitForLinger();
-                return;
+                _lingering.Dequeue();
+                start = start == SenderStart.None ? Release(next.Place) : start;
+                _queue.Release(next.Place);
             }
 
-            if (TryBegin() == SenderStart.None)
-                return;
+            WaitForLinger();
         }
 
-        Start();
+        if (start != SenderStart.None)
+            Start();
     }
 
     /// <summary>Counts a batch that its writer sealed because it must start the sender: until then the sender's counters are the writer's.</summary>
@@ -157,9 +157,9 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
         RoutedBatch batch;
         lock (_gate)
         {
-            if (_first is null)
+            if (_queue.First is null)
                 return false;
-            batch = Dequeue();
+            batch = _queue.Dequeue();
             CompleteIdleWhenEmpty();
         }
 
@@ -181,7 +181,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
         var pending = _sender.CountPendingMessages();
         lock (_gate)
         {
-            for (var batch = _first; batch is not null; batch = batch.Next)
+            for (var batch = _queue.First; batch is not null; batch = batch.Next)
                 pending += batch.StandsForContent ? batch.Content.Count : 0;
         }
 
@@ -192,7 +192,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
     {
         lock (_gate)
         {
-            if (!_isSending && _first is null)
+            if (!_isSending && _queue.First is null)
                 return Task.CompletedTask;
             return (_idle ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
         }
@@ -212,32 +212,29 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
         await _sender.DisposeAsync().ConfigureAwait(false);
     }
 
-    private bool Lingers()
+    private void Linger()
     {
-        if (_settings.Linger == TimeSpan.Zero || _sender.IsAborted)
-            return false;
-        if (_isLingering)
-            return true;
-        _isLingering = true;
-        _lingerEnds = _settings.Clock.After(_settings.Linger);
+        (_lingering ??= new Queue<(long, long)>()).Enqueue((_queue.LastPlace, _settings.Clock.After(_settings.Linger)));
         WaitForLinger();
-        return true;
     }
 
+    // What was released meanwhile needs no timer.
     private void WaitForLinger()
     {
-        if (_isTimed)
+        while (_lingering!.TryPeek(out var released) && released.Place <= _queue.ReleasedPlace)
+            _lingering.Dequeue();
+        if (_isTimed || !_lingering.TryPeek(out var next))
             return;
         _isTimed = true;
-        _holds.Add(this, _lingerEnds);
+        _holds.Add(this, next.Ends);
     }
 
     private bool IsInLoop() => _sentAt != 0 && _settings.Clock.ElapsedSince(_sentAt) < LoopGap;
 
-    private SenderStart TryBegin()
+    private SenderStart Release(long place)
     {
-        _isLingering = false;
-        if (_isSending || _first is null)
+        _queue.Release(place);
+        if (_isSending || !_queue.HasReleased)
             return SenderStart.None;
         _startsInline = _sendsInline;
         return Begin();
@@ -246,7 +243,6 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
     private SenderStart Begin()
     {
         _isSending = true;
-        _isLingering = false;
         return _startsInline ? SenderStart.Inline : SenderStart.OnPool;
     }
 
@@ -292,7 +288,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
     {
         lock (_gate)
         {
-            if (_first is null)
+            if (!_queue.HasReleased)
             {
                 // A write that comes soon after a loop's send belongs to that loop.
                 _sentAt = _sendsInline && _isUnscoped ? _settings.Clock.Now : 0;
@@ -305,12 +301,12 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
             var (bytes, batches) = (0L, 0);
             do
             {
-                var batch = Dequeue();
+                var batch = _queue.Dequeue();
                 bytes += batch.Content.Cost;
                 batches++;
                 _sender.Take(batch);
             }
-            while (_first is { } next && Fits(next, bytes, batches));
+            while (_queue.HasReleased && Fits(_queue.First!, bytes, batches));
             return true;
         }
     }
@@ -324,39 +320,9 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
         return batches < maxBatches && bytes + next.Content.Cost <= maxBytes;
     }
 
-    private void AssignPlaces(RoutedBatch first)
-    {
-        for (var batch = first; batch is not null; batch = batch.Next)
-        {
-            batch.Place = _lastPlace + 1;
-            Volatile.Write(ref _lastPlace, batch.Place);
-            if (!batch.Content.Handle.IsConnection)
-                Volatile.Write(ref _lastNamedPlace, batch.Place);
-        }
-    }
-
-    private void Append(RoutedBatch first, RoutedBatch last)
-    {
-        if (_last is null)
-            _first = first;
-        else
-            _last.Next = first;
-        _last = last;
-    }
-
-    private RoutedBatch Dequeue()
-    {
-        var batch = _first!;
-        _first = batch.Next;
-        batch.Next = null;
-        if (_first is null)
-            _last = null;
-        return batch;
-    }
-
     private void CompleteIdleWhenEmpty()
     {
-        if (_isSending || _first is not null)
+        if (_isSending || _queue.First is not null)
             return;
         _idle?.TrySetResult();
         _idle = null;

@@ -6,6 +6,7 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
     private readonly ModelHandle[] _handles = [.. Enumerable.Range(0, handles).Select(index => new ModelHandle(index))];
     private readonly List<ModelScope> _scopes = [];
     private ModelGathering? _ambient;
+    private long _lastPlace;
 
     public List<SentBatch> Sent { get; } = [];
 
@@ -13,23 +14,24 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
 
     public int Accepted { get; private set; }
 
-    public int Held => _handles.Sum(handle => handle.Held.Count);
+    public int Held => _handles.Sum(handle => handle.Held.Sum(batch => batch.Messages.Count));
+
+    public int HeldBatches => _handles.Sum(handle => Math.Max(0, handle.Held.Count - 1));
 
     public void Write(int handleIndex, int message, int bytes)
     {
         var handle = _handles[handleIndex];
         Accepted++;
-        if (_ambient is { OpenScopes: > 0 } gathering && !gathering.Taken.Exists(taken => taken.Handle == handle))
-            gathering.Taken.Add(Open(handle));
-        if (handle.Held.Count > 0 && (handle.HeldBytes + bytes > maxBatchBytes || handle.Held.Count == maxBatchMessages))
-            Send(handle);
-        handle.Held.Add(message);
-        handle.HeldBytes += bytes;
+        var startsBatch = _ambient is { OpenScopes: > 0 } gathering && Gather(gathering, handle);
+        if (startsBatch || handle.Held is not [.., var open] || open.Bytes + bytes > maxBatchBytes || open.Messages.Count == maxBatchMessages)
+            handle.Held.Add(open = new ModelBatch { Place = handle.IsGathered ? ++_lastPlace : 0 });
+        open.Messages.Add(message);
+        open.Bytes += bytes;
         if (!handle.IsHeldBack)
             Send(handle);
     }
 
-    public void Open(int handleIndex) => _scopes.Add(Open(_handles[handleIndex]));
+    public void Open(int handleIndex) => _scopes.Add(Open(_handles[handleIndex], gathering: null));
 
     public void OpenAmbient(bool elsewhere)
     {
@@ -58,9 +60,23 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
             Send(handle);
     }
 
-    private static ModelScope Open(ModelHandle handle)
+    /// <returns>True when the message must go behind what the flow wrote since: a name's behind everything, a connection's behind what went to names.</returns>
+    private bool Gather(ModelGathering gathering, ModelHandle handle)
     {
-        var scope = new ModelScope(handle, gathering: null);
+        var last = gathering.Written.FindLastIndex(written => written == handle);
+        var since = gathering.Written[(last + 1)..];
+        gathering.Written.Add(handle);
+        if (last >= 0)
+            return since.Exists(written => !handle.IsConnection || !written.IsConnection);
+        foreach (var batch in handle.Held.Where(batch => batch.Place == 0))
+            batch.Place = ++_lastPlace;
+        gathering.Taken.Add(Open(handle, gathering));
+        return true;
+    }
+
+    private static ModelScope Open(ModelHandle handle, ModelGathering? gathering)
+    {
+        var scope = new ModelScope(handle, gathering);
         handle.OpenScopes.Add(scope);
         return scope;
     }
@@ -78,16 +94,78 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
         }
         else if (--scope.Gathering!.OpenScopes == 0)
         {
-            scope.Gathering.Taken.ForEach(Close);
+            CloseAll(scope.Gathering.Taken.Where(taken => taken.IsOpen).ToList());
         }
+    }
+
+    // In the order in which the batches were begun, over all handles.
+    private void CloseAll(List<ModelScope> taken)
+    {
+        foreach (var scope in taken)
+        {
+            scope.IsOpen = false;
+            scope.Handle!.OpenScopes.Remove(scope);
+        }
+
+        var leaving = taken.Select(scope => scope.Handle!).Where(handle => !handle.IsHeldBack).ToList();
+        Sent.AddRange(
+            from handle in leaving
+            from batch in handle.Held
+            orderby batch.Place
+            select new SentBatch(handle.Index, [.. batch.Messages]));
+        leaving.ForEach(handle => handle.Held.Clear());
     }
 
     private void Send(ModelHandle handle)
     {
-        if (handle.Held.Count == 0)
-            return;
-        Sent.Add(new SentBatch(handle.Index, [.. handle.Held]));
+        Sent.AddRange(handle.Held.Select(batch => new SentBatch(handle.Index, [.. batch.Messages])));
         handle.Held.Clear();
-        handle.HeldBytes = 0;
     }
+}
+
+/// <summary>A batch that the model holds back.</summary>
+internal sealed class ModelBatch
+{
+    public List<int> Messages { get; } = [];
+
+    public int Bytes { get; set; }
+
+    /// <summary>Its place among the batches of an ambient scope's handles.</summary>
+    public long Place { get; set; }
+}
+
+/// <summary>A handle in the model: its open scopes in the order of their opening, those that an ambient scope took included, and what they hold back.</summary>
+internal sealed class ModelHandle(int index)
+{
+    public int Index { get; } = index;
+
+    public bool IsConnection { get; } = SequenceRun.IsConnection(index);
+
+    public List<ModelScope> OpenScopes { get; } = [];
+
+    public List<ModelBatch> Held { get; } = [];
+
+    public bool IsHeldBack => OpenScopes.Count > 0;
+
+    public bool IsGathered => OpenScopes.Exists(scope => scope.Gathering is not null);
+}
+
+/// <summary>A scope in the model: on one handle, or ambient; or one that an ambient scope took on a handle.</summary>
+internal sealed class ModelScope(ModelHandle? handle, ModelGathering? gathering)
+{
+    public ModelHandle? Handle { get; } = handle;
+
+    public ModelGathering? Gathering { get; } = gathering;
+
+    public bool IsOpen { get; set; } = true;
+}
+
+/// <summary>What nested ambient scopes share in the model: how many are open, the scopes that they took, and every write in order.</summary>
+internal sealed class ModelGathering
+{
+    public int OpenScopes { get; set; }
+
+    public List<ModelScope> Taken { get; } = [];
+
+    public List<ModelHandle> Written { get; } = [];
 }

@@ -35,7 +35,9 @@ internal sealed class SequenceRun
 
     // Numbers and names, so that both kinds of handle share every path.
     private static OutputHandle HandleAt(int index) =>
-        index % 2 == 0 ? OutputHandle.Connection(node: index, sequence: 1) : OutputHandle.Named($"group {index}");
+        IsConnection(index) ? OutputHandle.Connection(node: index, sequence: 1) : OutputHandle.Named($"group {index}");
+
+    public static bool IsConnection(int index) => index % 2 == 0;
 
     private void Run(Step[] steps)
     {
@@ -46,7 +48,7 @@ internal sealed class SequenceRun
                 Task.Run(() => Take(step)).GetAwaiter().GetResult();
             else
                 Take(step);
-            Compare($"step {index}, {step}");
+            Compare($"step {index}, {step}", isOrdered: step.Kind != StepKind.FlushAll);
         }
 
         for (var scope = 0; scope < _scopes.Count; scope++)
@@ -55,7 +57,7 @@ internal sealed class SequenceRun
             _model.Close(scope);
         }
 
-        Compare("closing all");
+        Compare("closing all", isOrdered: true);
         Assert.Equal(0, _buffer.GetStatistics().PendingMessages);
         _buffer.DisposeAsync().AsTask().GetAwaiter().GetResult();
     }
@@ -139,19 +141,20 @@ internal sealed class SequenceRun
         task.GetAwaiter().GetResult();
     }
 
-    private void Compare(string where)
+    // One partition: the order holds across handles too. Only a flush of all handles goes through them in no particular order.
+    private void Compare(string where, bool isOrdered)
     {
         var sent = _transport.Batches.Skip(_compared).Select(ToSent).ToList();
         var expected = _model.Sent.Skip(_compared).ToList();
-        if (!sent.Select(Text).Order(StringComparer.Ordinal).SequenceEqual(expected.Select(Text).Order(StringComparer.Ordinal)))
+        if (!isOrdered)
+            (sent, expected) = ([.. sent.OrderBy(batch => batch.Handle)], [.. expected.OrderBy(batch => batch.Handle)]);
+        if (!sent.Select(Text).SequenceEqual(expected.Select(Text)))
             Assert.Fail($"After {where}: sent {string.Join(", ", sent)} where the model sent {string.Join(", ", expected)}.");
-        foreach (var handle in Enumerable.Range(0, Steps.Handles))
-            Assert.Equal(expected.Where(batch => batch.Handle == handle).Select(Text), sent.Where(batch => batch.Handle == handle).Select(Text));
         _compared += sent.Count;
 
         var statistics = _buffer.GetStatistics();
         var truth = (statistics.AcceptedMessages, statistics.AcknowledgedMessages, statistics.PendingMessages, statistics.Batches);
-        var model = ((long)_model.Accepted, (long)_model.Accepted - _model.Held, (long)_model.Held, (long)_model.Sent.Count);
+        var model = ((long)_model.Accepted, (long)_model.Accepted - _model.Held, (long)_model.Held, (long)_model.Sent.Count + _model.HeldBatches);
         if (truth != model)
             Assert.Fail($"After {where}: (accepted, acknowledged, pending, batches) are {truth} where the model has {model}.");
     }

@@ -35,6 +35,21 @@ public sealed class OutputBufferExtensionsTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task A_scope_that_is_opened_by_name_holds_back_that_destination_alone()
+    {
+        using (_output.BeginBufferingScope("lobby"))
+        {
+            _output.Write(OutputHandle.Named("lobby"), "held back");
+            _output.Write(_player, "sent");
+
+            Assert.Equal(["sent"], _arrived.Texts);
+        }
+
+        await _output.FlushAsync(TestContext.Current.CancellationToken);
+        Assert.Equal(["sent", "held back"], _arrived.Texts);
+    }
+
+    [Fact]
     public async Task Bytes_are_written_as_they_are()
     {
         var bytes = Some.Bytes("bytes");

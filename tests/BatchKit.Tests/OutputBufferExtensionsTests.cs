@@ -50,6 +50,22 @@ public sealed class OutputBufferExtensionsTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task A_scope_that_is_opened_by_name_may_have_a_limit()
+    {
+        var clock = new ManualTimeProvider();
+        await using var output = new OutputBuffer(_arrived, timeProvider: clock);
+        using var scope = output.BeginBufferingScope("lobby", TimeSpan.FromSeconds(1));
+        output.Write(OutputHandle.Named("lobby"), "held back");
+        var heldBack = _arrived.MessageCount == 0;
+
+        clock.Advance(TimeSpan.FromSeconds(2));
+
+        await _arrived.WaitForMessagesAsync(1);
+        Assert.True(heldBack);
+        Assert.Equal(1, output.GetStatistics().OpenScopes);
+    }
+
+    [Fact]
     public async Task Bytes_are_written_as_they_are()
     {
         var bytes = Some.Bytes("bytes");

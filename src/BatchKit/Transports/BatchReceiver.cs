@@ -37,7 +37,7 @@ public sealed class BatchReceiver
 
     private bool _isReceiving;
 
-    /// <summary>Makes a receiver.</summary>
+    /// <summary>Creates a receiver.</summary>
     /// <param name="next">The next hop; it gets one send at a time.</param>
     /// <param name="options">Its settings; the defaults when null.</param>
     /// <param name="timeProvider">The clock of pauses and expiry; the system's when null.</param>

@@ -2,11 +2,11 @@ using System.ComponentModel.DataAnnotations;
 
 namespace BatchKit.Transports;
 
-/// <summary>Settings of a receiver. Read once, when it is made.</summary>
+/// <summary>Settings of a receiver. Read once, when it is created.</summary>
 public sealed class BatchReceiverOptions : IValidatableObject
 {
     /// <summary>
-    /// Drops batches whose numbers were seen; true by default. Set it to false where the way is not first-in-first-out, as with shared
+    /// Drops batches whose numbers were seen; true by default. Set it to false where frames may arrive in another order, as with shared
     /// subscriptions: there a later number may arrive first, and delivery is at least once.
     /// </summary>
     public bool FilterDuplicates { get; set; } = true;
@@ -39,7 +39,7 @@ public sealed class BatchReceiverOptions : IValidatableObject
 
     /// <summary>How long the next hop may fail to take a batch before the receiver refuses it for good; 2 min by default, from 10 ms to 1 day.</summary>
     /// <remarks>
-    /// It is counted from the first failure while the batch is the first that waits, and refusals are counted and logged. <see cref="BatchReceiver"/>
+    /// The time begins at the first failure while the batch is the first that waits, and goes on when its frame is received again. Refusals are counted and logged. <see cref="BatchReceiver"/>
     /// says how the receiver tells a bad batch from a next hop that is down. A send that has not ended is not interrupted.
     /// </remarks>
     [TimeSpanRange("00:00:00.010", "1.00:00:00")]
@@ -60,7 +60,7 @@ public sealed class BatchReceiverOptions : IValidatableObject
     }
 }
 
-/// <summary>A receiver's counters since it was made: received = delivered + duplicate + own-group + refused + abandoned + those of the frame under way.</summary>
+/// <summary>A receiver's counters since it was created: received = delivered + duplicate + own-group + refused + abandoned + those of the frame under way.</summary>
 public readonly record struct BatchReceiverStatistics
 {
     /// <summary>Frames that were read.</summary>
@@ -105,6 +105,6 @@ public readonly record struct BatchReceiverStatistics
     /// <summary>Messages in those batches.</summary>
     public long AbandonedMessages { get; init; }
 
-    /// <summary>How often the next hop has failed since it last took something; zero when all is well.</summary>
+    /// <summary>The number of consecutive failures of the next hop; zero when it took something last.</summary>
     public int FailuresInARow { get; init; }
 }

@@ -15,7 +15,7 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
     // Touched by the delivery under way only.
     private MessageBatch[] _pending = [];
     private int _count;
-    private MessageBatch? _failedFirst;
+    private (ProducerId Producer, long Number) _failedFirst;
     private long _failedFirstSince;
 
     // Counted by the delivery under way, read by any thread.
@@ -72,7 +72,6 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
 
     public void Clear()
     {
-        _failedFirst = null;
         _pending.AsSpan(0, _count).Clear();
         _count = 0;
         if (_pending.Length > MaxKept)
@@ -116,12 +115,14 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
             Recover();
     }
 
-    // The time begins at the first failure of the batch that is first now: no batch gets less because of the one before it.
+    // The time begins at the first failure of the batch that is first now, so the one before it takes nothing of it. It goes on when the frame is
+    // abandoned and comes again: by then these are other objects with the same numbers.
     private TimeSpan TimeLeftForFirst()
     {
         var now = timeProvider.GetTimestamp();
-        if (_failedFirst != _pending[0])
-            (_failedFirst, _failedFirstSince) = (_pending[0], now);
+        var first = (_pending[0].Producer, _pending[0].Number);
+        if (_failedFirst != first)
+            (_failedFirst, _failedFirstSince) = (first, now);
         return _deliveryTimeout - timeProvider.GetElapsedTime(_failedFirstSince, now);
     }
 

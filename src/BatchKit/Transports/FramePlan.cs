@@ -4,10 +4,10 @@ using System.Runtime.InteropServices;
 
 namespace BatchKit.Transports;
 
-/// <summary>Shares a send's batches out among as few frames as keep the order of every receiver, for transports that publish all frames of a send at once.</summary>
+/// <summary>Divides a send's batches into the fewest frames that keep the order of every receiver.</summary>
 /// <remarks>
-/// A receiver drops numbers that do not rise, so what any one of them gets must rise over all frames. A frame to all nodes therefore parts the frames
-/// before it from those behind; between two such frames each node has one.
+/// A receiver drops numbers that do not rise, so the numbers that one receiver gets must rise over all frames. The frames before a frame to all nodes
+/// are therefore other frames than those behind it; between two such frames each node has one.
 /// </remarks>
 public static class FramePlan
 {
@@ -73,7 +73,7 @@ public static class FramePlan
     }
 }
 
-/// <summary>The batches of a send that travel together: all for one destination, of one producer, with rising numbers. <see cref="FramePlan"/> makes it.</summary>
+/// <summary>The batches of a send that travel together: all for one destination, of one producer, with rising numbers. <see cref="FramePlan"/> creates it.</summary>
 /// <remarks>Valid as long as the send's batches are: until its task has ended.</remarks>
 public sealed class PlannedFrame
 {
@@ -161,13 +161,13 @@ public readonly record struct FrameDestination
     public override string ToString() => IsAll ? "all nodes" : $"node {_node.ToString(CultureInfo.InvariantCulture)}";
 }
 
-/// <summary>Says what a send that was not acknowledged as a whole means for each of its batches.</summary>
+/// <summary>Reports what a send that was not acknowledged as a whole means for each of its batches.</summary>
 public static class FrameReport
 {
-    /// <summary>Makes the exception that the send throws.</summary>
+    /// <summary>Creates the exception that the send throws.</summary>
     /// <param name="target">A human-readable name of the next hop; the message begins with it.</param>
     /// <param name="frames">The send's frames, as they were planned and published.</param>
-    /// <param name="results">What was said to each; at least one is not acknowledged.</param>
+    /// <param name="results">The answer to each; at least one is not acknowledged.</param>
     /// <param name="batchCount">How many batches the send had.</param>
     /// <returns>A <see cref="BatchSendException"/>, or an <see cref="IOException"/> when no batch was acknowledged and none is refused.</returns>
     public static Exception ToException(string target, IReadOnlyList<PlannedFrame> frames, IReadOnlyList<FrameResult> results, int batchCount)
@@ -189,7 +189,7 @@ public static class FrameReport
     {
         FrameOutcome.Acknowledged => BatchOutcome.Acknowledged,
         FrameOutcome.Refused => BatchOutcome.Refused,
-        // Not taken, while a later one was: a receiver would drop it as a repeat, so sending it again would lose it in silence.
+        // A later frame was taken, so a receiver would drop this one as a repeat: sending it again would lose it without a trace.
         FrameOutcome.NotTaken when WasOvertaken(index, frames, results) => BatchOutcome.Refused,
         // A later frame for the same receiver may be acknowledged, and then it has had this one as well; it drops it should it come twice.
         _ => BatchOutcome.Unacknowledged,
@@ -211,24 +211,24 @@ public static class FrameReport
     }
 }
 
-/// <summary>What the next hop said to one frame.</summary>
-/// <param name="Outcome">Its answer.</param>
-/// <param name="Reason">A sentence that says why it does not have it; null when it has.</param>
+/// <summary>The next hop's answer to one frame, and why.</summary>
+/// <param name="Outcome">The answer.</param>
+/// <param name="Reason">Why the next hop does not have the frame, as a sentence; null when it has.</param>
 /// <param name="Error">The cause, where there is one.</param>
 public readonly record struct FrameResult(FrameOutcome Outcome, string? Reason = null, Exception? Error = null);
 
-/// <summary>What the next hop said to one frame of a send.</summary>
+/// <summary>The next hop's answer to one frame of a send.</summary>
 public enum FrameOutcome
 {
-    /// <summary>It has it, for every receiver that it goes to.</summary>
+    /// <summary>It has the frame, for every receiver that the frame goes to.</summary>
     Acknowledged = 0,
 
-    /// <summary>It did not take it now, and may another time.</summary>
+    /// <summary>It did not take the frame, and may take it later.</summary>
     NotTaken = 1,
 
-    /// <summary>It will never take it: the node is gone, or the frame is too large.</summary>
+    /// <summary>It will never take the frame: the node is gone, or the frame is too large.</summary>
     Refused = 2,
 
-    /// <summary>Nothing: the connection broke, or the time was up. It may have the frame.</summary>
+    /// <summary>There was no answer: the connection broke, or the time was up. It may have the frame.</summary>
     Unknown = 3,
 }

@@ -7,6 +7,8 @@ namespace BatchKit.Transports;
 /// <summary>Encodes batches as a frame, which <see cref="FrameReader"/> reads on the far side of a broker.</summary>
 public static class FrameWriter
 {
+    private const int MaxRepeatedHeaderBytes = 2;
+
     /// <summary>The most bytes that a frame of these batches takes; the frame may be smaller.</summary>
     /// <param name="batches">The batches of the frame.</param>
     /// <exception cref="ArgumentException">It may take more than <see cref="Array.MaxLength"/> bytes.</exception>
@@ -69,9 +71,9 @@ public static class FrameWriter
         MessageHeader? before = null;
         foreach (var header in batch.Headers)
         {
-            // One that is the same object as the one directly before it is written with that, as a count.
-            if (header is not null && header != before)
-                total += header.EncodedBytes;
+            // The same object as directly before is counted there, or takes a place and a number of a shared header, each of one byte.
+            if (header is not null)
+                total += header == before ? MaxRepeatedHeaderBytes : header.EncodedBytes;
             before = header;
         }
 

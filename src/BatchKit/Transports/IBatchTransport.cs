@@ -4,7 +4,7 @@ namespace BatchKit.Transports;
 
 /// <summary>The next hop of a batch. Completing the send is the acknowledgement to the hop before.</summary>
 /// <remarks>
-/// A partition has one send in flight; a transport that serves several routes or partitions may get calls side by side. A transport does not
+/// A partition has one send in flight; a transport that serves several routes or partitions may get concurrent calls. A transport does not
 /// retry across sends, log or count: dispatch does.
 /// </remarks>
 public interface IBatchTransport
@@ -12,8 +12,7 @@ public interface IBatchTransport
     /// <summary>Hands batches to the next hop, in order.</summary>
     /// <remarks>
     /// Completes when the next hop has them all: a publisher confirm, a committed row, a socket's queue. The batches and their memory are valid
-    /// until the returned task has ended; who keeps bytes for longer copies them. What a failed send left unacknowledged is sent again, unchanged,
-    /// before anything newer. It may write to the same buffer, open scopes and flush; what it writes goes behind what is under way.
+    /// until the returned task has ended; copy bytes that you need after that. Unacknowledged batches are sent again, unchanged, before newer ones. It may write to the same buffer, open scopes and flush; what it writes goes behind what is under way.
     /// </remarks>
     /// <param name="batches">At least one batch. Dispatch sends those of one producer, an outbox those of several; each producer's numbers rise.</param>
     /// <param name="cancellationToken">Cancelled when the send takes too long or the buffer's drain limit has passed.</param>

@@ -4,8 +4,8 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Transports;
 
-/// <summary>A broker's way without a broker: encodes each send as a frame and receives it in this process. Ordered, and once.</summary>
-/// <remarks>A send completes when the next hop has the batches. Sends side by side wait for one another.</remarks>
+/// <summary>Replaces a broker in one process: it encodes each send as a frame and receives it at once. Delivery is ordered, and once.</summary>
+/// <remarks>A send completes when the next hop has the batches. Concurrent sends wait for one another.</remarks>
 public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable
 {
     // A larger frame's memory is not kept: most sends are far smaller than the largest.
@@ -18,7 +18,7 @@ public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable
     private ArrayBufferWriter<byte> _frame = new();
     private bool _isDisposed;
 
-    /// <summary>Makes the transport with its receiver.</summary>
+    /// <summary>Creates the transport with its receiver.</summary>
     /// <param name="next">The next hop, which the receiver hands batches to.</param>
     /// <param name="options">The receiver's settings; the defaults when null.</param>
     /// <param name="timeProvider">The receiver's clock; the system's when null.</param>
@@ -66,7 +66,7 @@ public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable
         }
     }
 
-    /// <summary>Waits for the send under way; later ones throw.</summary>
+    /// <summary>Waits for the send under way; later sends throw.</summary>
     public async ValueTask DisposeAsync()
     {
         await _turn.WaitAsync().ConfigureAwait(false);

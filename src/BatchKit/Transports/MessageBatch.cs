@@ -4,7 +4,7 @@ using System.Diagnostics;
 namespace BatchKit.Transports;
 
 /// <summary>A sealed, ordered run of messages for one handle, in one contiguous block of memory.</summary>
-/// <remarks>Valid until the task of the <see cref="IBatchTransport.SendAsync"/> that it was given to has ended; after that its memory is used again. Read it from any thread.</remarks>
+/// <remarks>Valid until the task of the <see cref="IBatchTransport.SendAsync"/> that got it has ended; after that its memory is used again. Read it from any thread.</remarks>
 public abstract class MessageBatch
 {
     private int[] _ends = [];
@@ -26,10 +26,10 @@ public abstract class MessageBatch
     /// <summary>How many messages it has; at least one.</summary>
     public int Count { get; private set; }
 
-    /// <summary>All messages' bytes, one behind the other.</summary>
+    /// <summary>The bytes of all messages, one after another.</summary>
     public ReadOnlyMemory<byte> Payload { get; private set; }
 
-    /// <summary>False when every message is plain, so that headers need no look.</summary>
+    /// <summary>False when every message is plain.</summary>
     public bool HasHeaders => _headers is not null;
 
     /// <summary>For each message, where in <see cref="Payload"/> it ends.</summary>
@@ -52,7 +52,7 @@ public abstract class MessageBatch
         }
     }
 
-    /// <summary>Makes a batch of copied messages, for tests of a transport and for hops that build their own.</summary>
+    /// <summary>Creates a batch of copied messages, for tests of a transport and for hops that build their own batches.</summary>
     /// <param name="handle">Where the messages go.</param>
     /// <param name="producer">Who numbered it.</param>
     /// <param name="number">Its number.</param>
@@ -147,7 +147,7 @@ public abstract class MessageBatch
 /// <summary>One message of a batch: its bytes and, when it needs one, a header.</summary>
 /// <remarks>The payload's memory is the batch's, and is valid as long as that is.</remarks>
 /// <param name="Payload">The message's bytes.</param>
-/// <param name="Header">What it says about itself; null for a plain message.</param>
+/// <param name="Header">The header; null for a plain message.</param>
 public readonly record struct BatchMessage(ReadOnlyMemory<byte> Payload, MessageHeader? Header = null)
 {
     /// <summary>What the message is for; output when it has no header.</summary>
@@ -157,11 +157,11 @@ public readonly record struct BatchMessage(ReadOnlyMemory<byte> Payload, Message
 /// <summary>Who numbered a batch: a node, an epoch drawn at its start, and one of its ordered partitions.</summary>
 /// <remarks>Numbers rise within one producer. A process that starts again draws a new epoch and so is a new producer.</remarks>
 /// <param name="Node">The node's number.</param>
-/// <param name="Epoch">Drawn at random when the buffer was made.</param>
+/// <param name="Epoch">A random number, drawn when the buffer was created.</param>
 /// <param name="Lane">The number of the route and partition.</param>
 public readonly record struct ProducerId(int Node, long Epoch, int Lane);
 
-/// <summary>A batch that was read from a frame or made by hand. The payload is its maker's; what it rents, it gives back on release.</summary>
+/// <summary>A batch that was read from a frame or created by hand. Its creator owns the payload; it returns what it rents on release.</summary>
 internal sealed class ReceivedBatch : MessageBatch
 {
     // A small array costs more to rent than to keep: most batches of a crowded frame have a few messages.

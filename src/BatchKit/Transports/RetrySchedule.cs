@@ -6,11 +6,11 @@ namespace BatchKit.Transports;
 /// <param name="maxDelay">The longest pause.</param>
 public sealed class RetrySchedule(TimeSpan firstDelay, TimeSpan maxDelay)
 {
-    // 2^62 ticks are 14,000 years: past any limit, and still short of an overflow.
+    // 2^62 ticks are 14,000 years: above any limit, and below an overflow.
     private const int MaxDoublings = 62;
 
     /// <summary>The pause before the next attempt.</summary>
-    /// <param name="failures">How many attempts in a row have failed, from 1.</param>
+    /// <param name="failures">The number of consecutive attempts that failed, from 1.</param>
     /// <param name="random">Where the random part comes from.</param>
     public TimeSpan DelayAfter(int failures, Random random)
     {

@@ -147,6 +147,23 @@ public sealed class BatchReceiverTimeoutTests
     }
 
     [Fact]
+    public async Task The_time_limit_goes_on_when_a_frame_is_abandoned_and_received_again()
+    {
+        var receiver = Receiver(FailOn("poison"), new BatchReceiverOptions { RetryDelay = TimeSpan.FromSeconds(10), MaxRetryDelay = TimeSpan.FromSeconds(10) });
+        using var cancellation = new CancellationTokenSource();
+        var abandoned = receiver.ReceiveAsync(Some.Frame(To(_anna, 1, "poison")), cancellation.Token).AsTask();
+        await _clock.WaitForTimersAsync();
+        await cancellation.CancelAsync();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => abandoned.WithinDeadline());
+        _clock.Advance(Timeout - TimeSpan.FromSeconds(1));
+
+        await ReceiveAsync(receiver, To(_anna, 1, "poison"));
+
+        Assert.Equal(Timeout, TimeSpan.FromTicks(_clock.GetTimestamp()));
+        Assert.Equal(1, receiver.GetStatistics().RefusedBatches);
+    }
+
+    [Fact]
     public async Task A_cancelled_isolation_remembers_what_the_next_hop_took_and_leaves_the_rest()
     {
         using var cancellation = new CancellationTokenSource();

@@ -70,6 +70,18 @@ public sealed class FrameTests
     }
 
     [Fact]
+    public void A_header_that_comes_again_and_repeats_takes_no_more_than_measured()
+    {
+        var header = Typed("Said");
+        var batch = MessageBatch.Create(Some.Connection(), Producer, 1,
+            [Some.Message("", header), Some.Message(""), .. Enumerable.Repeat(Some.Message("", header), 2000)]);
+
+        var frame = Some.Frame(batch);
+
+        Assert.InRange(frame.Length, 6000, FrameWriter.Measure([batch]));
+    }
+
+    [Fact]
     public void A_thousand_short_messages_cost_one_byte_each_beside_their_payload()
     {
         var frame = Some.Frame(Some.Batch(Some.Connection(), Producer, 1, [.. Enumerable.Repeat("hello world!", 1000)]));

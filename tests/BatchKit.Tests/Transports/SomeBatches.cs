@@ -70,10 +70,17 @@ internal static class SomeBatches
         from header in Headers
         select new BatchMessage(Enumerable.Repeat((byte)fill, length).ToArray(), header);
 
+    // Many empty messages of few kept headers: where headers take more than was measured, this is where it shows.
+    private static Gen<BatchMessage[]> EmptyMessages =>
+        from header in Gen.Elements(KeptHeaders)
+        from repeats in Gen.Choose(1, 300)
+        from others in Gen.ArrayOf(Gen.Elements([null, .. KeptHeaders]))
+        select ((MessageHeader?[])[.. others, .. Enumerable.Repeat(header, repeats), .. others]).Select(each => new BatchMessage(default, each)).ToArray();
+
     private static Gen<(OutputHandle Handle, BatchMessage[] Messages)> Contents =>
         from handle in Handles
-        from messages in Messages.NonEmptyListOf()
-        select (handle, messages.ToArray());
+        from messages in Gen.Frequency((4, Messages.NonEmptyListOf().Select(list => list.ToArray())), (1, EmptyMessages))
+        select (handle, messages);
 
     private static MessageBatch[] Number(ProducerId producer, long[] steps, (OutputHandle Handle, BatchMessage[] Messages)[] contents)
     {

@@ -1,5 +1,6 @@
 using System.ComponentModel.DataAnnotations;
 using MQTTnet.Protocol;
+using Microsoft.Extensions.Options;
 
 namespace BatchKit.MQTTnet;
 
@@ -38,5 +39,19 @@ public sealed class MqttClientTransportOptions : IValidatableObject
     {
         if (QualityOfService == MqttQualityOfServiceLevel.ExactlyOnce)
             yield return new ValidationResult("QoS 2 is not supported: use QoS 1.", [nameof(QualityOfService)]);
+    }
+}
+
+/// <summary>Checks the options by their attributes, in generated code that is safe to trim.</summary>
+[OptionsValidator]
+internal sealed partial class MqttClientTransportOptionsValidator : IValidateOptions<MqttClientTransportOptions>
+{
+    private static readonly MqttClientTransportOptionsValidator Shared = new();
+
+    public static void ThrowIfInvalid(MqttClientTransportOptions options)
+    {
+        var result = Shared.Validate(Options.DefaultName, options);
+        if (result.Failed)
+            throw new OptionsValidationException(Options.DefaultName, typeof(MqttClientTransportOptions), result.Failures);
     }
 }

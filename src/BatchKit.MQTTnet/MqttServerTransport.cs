@@ -1,11 +1,10 @@
 using System.Collections.Immutable;
 using System.Runtime.InteropServices;
-using BatchKit.MQTTnet.Injecting;
 using BatchKit.Transports;
-using Microsoft.Extensions.Logging;
-using Microsoft.Extensions.Logging.Abstractions;
 using MQTTnet.Packets;
 using MQTTnet.Server;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit.MQTTnet;
 
@@ -22,7 +21,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
     private readonly MqttServerTransportOptions _options;
     private readonly PublishSettings _settings;
     private readonly DropCounter _drops;
-    private readonly SubscriberRoom _room;
+    private readonly SubscriberCapacity _room;
 
     // Held by the send whose turn it is, from asking for room to the last message that goes into it.
     private readonly SemaphoreSlim _turn = new(1, 1);
@@ -44,7 +43,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         _server = server;
         _settings = new PublishSettings(_options.QualityOfService, _options.Retain, _options.Expiry);
         _drops = new DropCounter(server);
-        _room = new SubscriberRoom(server, _options, _drops, timeProvider ?? TimeProvider.System, logger ?? NullLogger<MqttServerTransport>.Instance);
+        _room = new SubscriberCapacity(server, _options, _drops, timeProvider ?? TimeProvider.System, logger ?? NullLogger<MqttServerTransport>.Instance);
     }
 
     /// <summary>What it has done so far.</summary>
@@ -132,3 +131,9 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         return room;
     }
 }
+
+/// <summary>What a <see cref="MqttServerTransport"/> has done so far.</summary>
+/// <param name="InjectedMessages">Messages that the server took.</param>
+/// <param name="DroppedMessages">Messages that the server had no room for in a subscriber's queue, once for each such subscriber; those of its other publishers included.</param>
+/// <param name="SlowSubscribers">Connected subscribers that are not waited for now.</param>
+public readonly record struct MqttServerTransportStatistics(long InjectedMessages, long DroppedMessages, int SlowSubscribers);

@@ -1,5 +1,6 @@
 using System.ComponentModel.DataAnnotations;
 using MQTTnet.Protocol;
+using Microsoft.Extensions.Options;
 
 namespace BatchKit.MQTTnet;
 
@@ -44,5 +45,19 @@ public sealed class MqttServerTransportOptions : IValidatableObject
     {
         if (QualityOfService == MqttQualityOfServiceLevel.ExactlyOnce)
             yield return new ValidationResult("QoS 2 is not supported: use QoS 1.", [nameof(QualityOfService)]);
+    }
+}
+
+/// <summary>Checks the options by their attributes, in generated code that is safe to trim.</summary>
+[OptionsValidator]
+internal sealed partial class MqttServerTransportOptionsValidator : IValidateOptions<MqttServerTransportOptions>
+{
+    private static readonly MqttServerTransportOptionsValidator Shared = new();
+
+    public static void ThrowIfInvalid(MqttServerTransportOptions options)
+    {
+        var result = Shared.Validate(Options.DefaultName, options);
+        if (result.Failed)
+            throw new OptionsValidationException(Options.DefaultName, typeof(MqttServerTransportOptions), result.Failures);
     }
 }

@@ -148,3 +148,58 @@ public sealed class MqttOptions : IValidatableObject
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext) => MqttOptionsRules.FindBroken(this);
 }
+
+/// <summary>How messages for the topics that a filter matches are published, where they don't say so themselves.</summary>
+public sealed class MqttTopicRule
+{
+    /// <summary>The topic filter, with <c>+</c> and <c>#</c> as in a subscription (MQTT 5, section 4.7); <c>#</c> by default, which matches every topic but those that begin with <c>$</c>.</summary>
+    [Required]
+    public string Filter { get; set; } = "#";
+
+    /// <summary>QoS 0 or 1; null by default, which takes <see cref="MqttOptions.QualityOfService"/>.</summary>
+    [EnumDataType(typeof(MqttQualityOfService))]
+    public MqttQualityOfService? QualityOfService { get; set; }
+
+    /// <summary>Whether the broker keeps the last message for later subscribers; false by default.</summary>
+    public bool Retain { get; set; }
+
+    /// <summary>After how long the broker may drop a message that waits for a subscriber, in whole seconds; null by default, which is never. MQTT 5 only.</summary>
+    [TimeSpanRange("00:00:01", "24855.00:00:00")]
+    public TimeSpan? Expiry { get; set; }
+}
+
+/// <summary>What a receiver subscribes to.</summary>
+public sealed class MqttSubscription
+{
+    /// <summary>The topic filter; <c>$share/group/filter</c> shares its messages out among the group's receivers (MQTT 5, section 4.8.2).</summary>
+    [Required]
+    public string Filter { get; set; } = "";
+
+    /// <summary>The most QoS to receive with, 0 or 1; 1 by default.</summary>
+    [EnumDataType(typeof(MqttQualityOfService))]
+    public MqttQualityOfService QualityOfService { get; set; } = MqttQualityOfService.AtLeastOnce;
+}
+
+/// <summary>What the broker publishes for the transport's connection when that ends without a goodbye (MQTT 5, section 3.1.2.5).</summary>
+/// <param name="Message">The message. Its payload is kept as it is.</param>
+/// <param name="Delay">How long after the end, in whole seconds; zero by default. A connection that is back by then keeps it from being published. MQTT 5 only.</param>
+public sealed record MqttWill(MqttMessage Message, TimeSpan Delay = default);
+
+/// <summary>Who connects. Never logged, nor part of an error.</summary>
+/// <param name="UserName">The user name; null sends none.</param>
+/// <param name="Password">The password or token, in UTF-8; empty sends none.</param>
+public sealed record MqttCredentials(string? UserName, ReadOnlyMemory<byte> Password)
+{
+    /// <summary>Without the secret.</summary>
+    public override string ToString() => nameof(MqttCredentials);
+}
+
+/// <summary>The version of the protocol; the value is the level that CONNECT carries (MQTT 5, section 3.1.2.2).</summary>
+public enum MqttVersion
+{
+    /// <summary>MQTT 3.1.1: no properties, no reason codes for a publish, no Receive Maximum.</summary>
+    V311 = 4,
+
+    /// <summary>MQTT 5.</summary>
+    V5 = 5,
+}

@@ -1,6 +1,7 @@
 using System.Globalization;
 using System.Text;
 using BatchKit.Mqtt.Packets;
+using BatchKit.Transports;
 
 namespace BatchKit.Mqtt;
 
@@ -93,4 +94,14 @@ internal static class MqttTopics
             return "A topic must not be empty.";
         return PacketText.FindFault(text) is { } fault ? $"The topic {Show(text)} {fault}." : null;
     }
+}
+
+/// <summary>The topics that frames travel by in envelope mode.</summary>
+internal static class EnvelopeTopics
+{
+    public static string All(string prefix) => $"{prefix}/all";
+
+    public static string Node(string prefix, int node) => string.Create(CultureInfo.InvariantCulture, $"{prefix}/node/{node}");
+
+    public static string Of(string prefix, FrameDestination destination) => destination.IsAll ? All(prefix) : Node(prefix, destination.Node);
 }

@@ -3,6 +3,7 @@ using BatchKit.Mqtt.Publishing;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
+using Microsoft.Extensions.Options;
 
 namespace BatchKit.Mqtt;
 
@@ -106,4 +107,60 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
         // Its end is awaited when the link is disposed; the first attempt's outcome reaches the sends that wait for it.
         _ = _link.StartAsync();
     }
+}
+
+/// <summary>What a transport has done so far, and what it has under way.</summary>
+public readonly record struct MqttTransportStatistics
+{
+    /// <summary>Messages that were given to it, by buffers and by calls.</summary>
+    public long AcceptedMessages { get; init; }
+
+    /// <summary>Of these, acknowledged by the broker (QoS 1) or written (QoS 0).</summary>
+    public long AcknowledgedMessages { get; init; }
+
+    /// <summary>Of these, refused: by this side for a bad topic or a size, or by the broker with a reason code.</summary>
+    public long RefusedMessages { get; init; }
+
+    /// <summary>QoS 0 messages that were just being written when a connection was lost: they may have gone with it. They count as acknowledged too.</summary>
+    public long LostMessages { get; init; }
+
+    /// <summary>How often a message was sent again after a lost connection.</summary>
+    public long ResentMessages { get; init; }
+
+    /// <summary>How often it has connected.</summary>
+    public long Connects { get; init; }
+
+    /// <summary>The most messages that may wait for their acknowledgement now: the smaller of <see cref="MqttOptions.PublishWindow"/> and the broker's Receive Maximum. Zero before the first connect.</summary>
+    public int Window { get; init; }
+
+    /// <summary>How many wait for it on this connection.</summary>
+    public int InFlightMessages { get; init; }
+}
+
+/// <summary>What a packet must hold for a buffer: a message with its topic, and in envelope mode a batch.</summary>
+internal static class PacketLimits
+{
+    // What a packet has beside topic, header and payload.
+    private const int FixedBytes = 64;
+
+    /// <summary>What to leave for all but the message: a topic of the longest kind too, unless that would take most of the packet. Then a long one's packet may turn out too large when it is sent.</summary>
+    public static int FindOverheadBytes(int maxPacketBytes) =>
+        maxPacketBytes / 2 < OutputHandle.MaxNameBytes ? FixedBytes : OutputHandle.MaxNameBytes + FixedBytes;
+
+    public static void ThrowIfTooSmall(string name, MqttOptions options, OutputBufferOptions buffer)
+    {
+        var overheadBytes = FindOverheadBytes(options.MaxPacketBytes);
+        if (options.MaxPacketBytes < (long)buffer.MaxMessageBytes + overheadBytes)
+        {
+            throw Broken(name, options, $"{overheadBytes} bytes, which a packet takes beside its message, above {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.MaxMessageBytes)} "
+                + $"({buffer.MaxMessageBytes})");
+        }
+
+        // Beside its messages' bytes a frame has their lengths and headers.
+        if (options.EnvelopePrefix is not null && options.MaxPacketBytes < 2L * buffer.MaxBatchBytes)
+            throw Broken(name, options, $"twice {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.MaxBatchBytes)} ({buffer.MaxBatchBytes})");
+    }
+
+    private static OptionsValidationException Broken(string name, MqttOptions options, string least) =>
+        new(name, typeof(MqttOptions), [$"{nameof(MqttOptions.MaxPacketBytes)} ({options.MaxPacketBytes}) must be at least {least}."]);
 }

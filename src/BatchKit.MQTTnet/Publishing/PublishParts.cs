@@ -1,6 +1,9 @@
 using System.Text;
 using BatchKit.Transports;
 using MQTTnet;
+using MQTTnet.Packets;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.ObjectPool;
 
 namespace BatchKit.MQTTnet.Publishing;
 
@@ -34,5 +37,149 @@ internal sealed record PublishParts(IMqttClient Client, ClientWatch Watch, Publi
         foreach (var property in header.Properties)
             bytes += PropertyOverheadBytes + measure(property.Key) + measure(property.Value);
         return bytes;
+    }
+}
+
+/// <summary>Counts the publishes under way, and lets sends wait for room.</summary>
+internal sealed class PublishWindow
+{
+    private readonly int _setting;
+
+    // Guards both fields below.
+    private readonly Lock _lock = new();
+    private int _inFlight;
+    private TaskCompletionSource? _room;
+
+    private volatile int _size;
+
+    public PublishWindow(int setting) => (_setting, _size) = (setting, setting);
+
+    public int Size => _size;
+
+    public int InFlight
+    {
+        get
+        {
+            lock (_lock)
+                return _inFlight;
+        }
+    }
+
+    public void Limit(int? receiveMaximum) => _size = Math.Min(_setting, receiveMaximum ?? _setting);
+
+    public bool TryEnter()
+    {
+        lock (_lock)
+        {
+            if (_inFlight >= _size)
+                return false;
+            _inFlight++;
+            return true;
+        }
+    }
+
+    public void Leave()
+    {
+        TaskCompletionSource? room = null;
+        lock (_lock)
+        {
+            _inFlight--;
+            if (_room is not null && HasRoom)
+                (room, _room) = (_room, null);
+        }
+
+        room?.SetResult();
+    }
+
+    public Task WaitForRoomAsync()
+    {
+        lock (_lock)
+        {
+            if (HasRoom)
+                return Task.CompletedTask;
+            _room ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+            return _room.Task;
+        }
+    }
+
+    // Any room at all: waiting for more would keep back the bytes that carry our TCP acknowledgement, for which a broker that leaves Nagle's algorithm on holds its
+    // other PUBACKs back, up to 40 ms. A window of 250 then passed 5,600 messages a second.
+    private bool HasRoom => _inFlight < _size;
+}
+
+/// <summary>Follows the connects of the application's client: which connection it is, and what the broker allows on it.</summary>
+internal sealed class ClientWatch : IDisposable
+{
+    private readonly IMqttClient _client;
+    private readonly PublishWindow _window;
+    private readonly ILogger _logger;
+    private readonly int _setting;
+    private int _connection;
+    private uint _maxPacketBytes = uint.MaxValue;
+
+    public ClientWatch(IMqttClient client, PublishWindow window, ILogger logger)
+    {
+        _client = client;
+        _window = window;
+        _logger = logger;
+        _setting = window.Size;
+        client.ConnectingAsync += OnConnectingAsync;
+        client.ConnectedAsync += OnConnectedAsync;
+    }
+
+    /// <summary>Another number once the client begins to connect again.</summary>
+    public int Connection => Volatile.Read(ref _connection);
+
+    public uint MaxPacketBytes => Volatile.Read(ref _maxPacketBytes);
+
+    public void Dispose()
+    {
+        _client.ConnectingAsync -= OnConnectingAsync;
+        _client.ConnectedAsync -= OnConnectedAsync;
+    }
+
+    // Before the new connection carries anything: what is left of a send then does not overtake what the old connection lost.
+    private Task OnConnectingAsync(MqttClientConnectingEventArgs occurrence)
+    {
+        Interlocked.Increment(ref _connection);
+        return Task.CompletedTask;
+    }
+
+    private Task OnConnectedAsync(MqttClientConnectedEventArgs occurrence)
+    {
+        // Zero is what MQTTnet makes of a limit that the broker did not give.
+        int? receiveMaximum = occurrence.ConnectResult.ReceiveMaximum is > 0 and var limit ? limit : null;
+        Volatile.Write(ref _maxPacketBytes, occurrence.ConnectResult.MaximumPacketSize is > 0 and var bytes ? bytes : uint.MaxValue);
+        _window.Limit(receiveMaximum);
+        if (receiveMaximum < _setting)
+            Log.WindowLimited(_logger, receiveMaximum.Value, _setting);
+        Log.ClientConnected(_logger, _window.Size, MaxPacketBytes);
+        return Task.CompletedTask;
+    }
+}
+
+/// <summary>Lists of user properties that go round. One comes back only after the task of its publish has ended: until then the client may encode it.</summary>
+internal sealed class PropertyLists
+{
+    private const int MaxKept = 1024;
+    private const int MaxKeptProperties = 64;
+
+    private readonly ObjectPool<List<MqttUserProperty>> _pool = new DefaultObjectPool<List<MqttUserProperty>>(new Policy(), MaxKept);
+
+    public List<MqttUserProperty> Rent() => _pool.Get();
+
+    public void Return(List<MqttUserProperty> list) => _pool.Return(list);
+
+    private sealed class Policy : PooledObjectPolicy<List<MqttUserProperty>>
+    {
+        public override List<MqttUserProperty> Create() => [];
+
+        public override bool Return(List<MqttUserProperty> obj)
+        {
+            if (obj.Capacity > MaxKeptProperties)
+                return false;
+            obj.Clear();
+            return true;
+        }
     }
 }

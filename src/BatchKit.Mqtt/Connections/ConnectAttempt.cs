@@ -1,7 +1,10 @@
+using System.Diagnostics.CodeAnalysis;
+using System.Net;
 using System.Net.Security;
 using System.Net.Sockets;
 using System.Net.WebSockets;
 using System.Security.Authentication;
+using System.Security.Cryptography.X509Certificates;
 using System.Text;
 using BatchKit.Mqtt.Packets;
 
@@ -126,4 +129,128 @@ internal sealed class ConnectAttempt
             return stream;
         },
     };
+}
+
+/// <summary>How far an attempt to connect came.</summary>
+internal enum ConnectStage
+{
+    Credentials,
+    Network,
+    Tls,
+    WebSocket,
+    Answer,
+}
+
+/// <summary>Connects a socket to the first of a host's addresses that answers.</summary>
+internal static class TcpDialer
+{
+    /// <param name="host">A name or an address.</param>
+    /// <param name="port">The port.</param>
+    /// <param name="limit">Shared out among the addresses, so that one that swallows everything leaves time for the next.</param>
+    /// <param name="timeProvider">The time.</param>
+    /// <param name="cancellationToken">Gives up.</param>
+    /// <exception cref="SocketException">None answered; this is the last one's error.</exception>
+    public static async Task<Socket> ConnectAsync(string host, int port, TimeSpan limit, TimeProvider timeProvider, CancellationToken cancellationToken)
+    {
+        var addresses = IPAddress.TryParse(host, out var only) ? [only] : await Dns.GetHostAddressesAsync(host, cancellationToken).ConfigureAwait(false);
+        if (addresses.Length == 0)
+            throw new SocketException((int)SocketError.HostNotFound);
+        for (var index = 0; ; index++)
+        {
+            var isLast = index == addresses.Length - 1;
+            using var share = new CancellationTokenSource(isLast ? Timeout.InfiniteTimeSpan : limit / addresses.Length, timeProvider);
+            using var either = CancellationTokenSource.CreateLinkedTokenSource(share.Token, cancellationToken);
+            try
+            {
+                return await ConnectAsync(new IPEndPoint(addresses[index], port), either.Token).ConfigureAwait(false);
+            }
+            catch (Exception exception) when (!isLast && (exception is SocketException || share.IsCancellationRequested))
+            {
+                // The next address may answer.
+                cancellationToken.ThrowIfCancellationRequested();
+            }
+        }
+    }
+
+    private static async Task<Socket> ConnectAsync(IPEndPoint endPoint, CancellationToken cancellationToken)
+    {
+        var socket = new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
+        try
+        {
+            await socket.ConnectAsync(endPoint, cancellationToken).ConfigureAwait(false);
+            return socket;
+        }
+        catch
+        {
+            socket.Dispose();
+            throw;
+        }
+    }
+}
+
+/// <summary>Decides on a broker's certificate, once, and remembers what was wrong with it: the exception that follows does not say.</summary>
+internal sealed class ServerCertificateCheck(MqttOptions options, string serverName, TimeProvider timeProvider)
+{
+    /// <summary>What is wrong, to follow "its certificate"; null while nothing was found wrong.</summary>
+    public string? Complaint { get; private set; }
+
+    public bool Accept(object sender, X509Certificate? certificate, X509Chain? chain, SslPolicyErrors errors)
+    {
+        var isAccepted = options.ValidateServerCertificate is { } validate ? validate(sender, certificate, chain, errors) : errors == SslPolicyErrors.None;
+        if (!isAccepted)
+            Complaint = FindComplaint(certificate as X509Certificate2, chain, errors);
+        return isAccepted;
+    }
+
+    private string FindComplaint(X509Certificate2? certificate, X509Chain? chain, SslPolicyErrors errors)
+    {
+        if (certificate is null)
+            return "is missing";
+        var complaints = new List<string>();
+        var now = timeProvider.GetUtcNow().UtcDateTime;
+        if (now > certificate.NotAfter.ToUniversalTime())
+            complaints.Add($"expired at {certificate.NotAfter.ToUniversalTime():u}");
+        if (now < certificate.NotBefore.ToUniversalTime())
+            complaints.Add($"is not valid before {certificate.NotBefore.ToUniversalTime():u}");
+        if (errors.HasFlag(SslPolicyErrors.RemoteCertificateNameMismatch))
+            complaints.Add($"is for another name than {serverName} ({nameof(MqttOptions.TlsServerName)})");
+        var statuses = chain?.ChainStatus.Aggregate(X509ChainStatusFlags.NoError, static (all, status) => all | status.Status) ?? X509ChainStatusFlags.NoError;
+        var untrusted = statuses & (X509ChainStatusFlags.UntrustedRoot | X509ChainStatusFlags.PartialChain);
+        if (untrusted != X509ChainStatusFlags.NoError)
+            complaints.Add(certificate.Subject == certificate.Issuer ? "is self-signed" : "comes from an issuer that this system does not trust");
+        var others = statuses & ~untrusted & ~X509ChainStatusFlags.NotTimeValid;
+        if (others != X509ChainStatusFlags.NoError || (complaints.Count == 0 && statuses != X509ChainStatusFlags.NoError))
+            complaints.Add($"failed the check of its chain: {statuses}");
+        return complaints.Count > 0 ? string.Join(", ", complaints) : $"was refused by {nameof(MqttOptions.ValidateServerCertificate)}";
+    }
+}
+
+/// <summary>Reads the broker's first packet, which must be a CONNACK, or sees that it speaks another protocol.</summary>
+internal static class ConnackReader
+{
+    // A record of TLS: an alert, of version 3.x.
+    private static ReadOnlySpan<byte> TlsAlert => [0x15, 0x03];
+
+    /// <returns>False when more must arrive first.</returns>
+    /// <exception cref="MqttConnectException">It is another protocol.</exception>
+    /// <exception cref="MqttProtocolException">It is malformed.</exception>
+    public static bool TryRead(ReadBuffer input, MqttOptions options, [NotNullWhen(true)] out ConnackPacket? connack)
+    {
+        connack = null;
+        if (input.Unread.Length < TlsAlert.Length)
+            return false;
+        if (input.Unread.StartsWith(TlsAlert))
+            throw new MqttConnectException("It speaks TLS on this port: use mqtts:// or wss://.") { IsRefusal = true };
+        if (input.Unread.StartsWith("HTTP/"u8))
+            throw new MqttConnectException("It speaks HTTP on this port: use ws:// or wss:// if it serves MQTT over WebSocket there.") { IsRefusal = true };
+        if (!PacketHeader.TryRead(input.Unread, options.MaxPacketBytes, out var header, out var headerBytes))
+            return false;
+        if (header.Type != PacketType.Connack)
+            throw new MqttProtocolException(MqttReasonCode.ProtocolError, $"The first packet is {header.Type}, not a CONNACK.");
+        if (input.Unread.Length - headerBytes < header.BodyBytes)
+            return false;
+        connack = ConnackPacket.Read(input.Unread.Slice(headerBytes, header.BodyBytes), options.Version);
+        input.Consume(headerBytes + header.BodyBytes);
+        return true;
+    }
 }

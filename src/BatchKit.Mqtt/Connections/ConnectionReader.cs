@@ -1,3 +1,4 @@
+using System.Buffers;
 using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt.Connections;
@@ -94,5 +95,69 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
         return code == MqttReasonCode.SessionTakenOver
             ? new ConnectionEnd($"The session was taken over by another connection with the same client id.{says}", Notice: code)
             : new ConnectionEnd($"The broker ended the connection: {code} (0x{(int)code:X2}).{says}", Notice: code);
+    }
+}
+
+/// <summary>Gets the packets of one connection, in their order, on its reader's thread. PINGRESP and DISCONNECT are the connection's own.</summary>
+internal interface IPacketHandler
+{
+    /// <summary>One packet, checked for its header only. Its memory is valid during the call.</summary>
+    /// <exception cref="MqttProtocolException">It is malformed or out of place; the connection is closed with the reason code.</exception>
+    void Handle(PacketHeader header, ReadOnlySpan<byte> body);
+
+    /// <summary>All packets that one read brought were given. Nothing more is read until this completes.</summary>
+    ValueTask FinishReadAsync(CancellationToken cancellationToken);
+}
+
+/// <summary>Holds what a connection has read and not yet handed on. Grows for a large packet, and gives the memory back after it.</summary>
+internal sealed class ReadBuffer : IDisposable
+{
+    private const int KeptBytes = 16 * 1024;
+
+    private byte[] _array = ArrayPool<byte>.Shared.Rent(KeptBytes);
+    private int _start;
+    private int _end;
+
+    public ReadOnlySpan<byte> Unread => _array.AsSpan(_start, _end - _start);
+
+    /// <summary>Where the next read goes; never empty. What is unread may move.</summary>
+    public Memory<byte> MakeRoom()
+    {
+        if (_start == _end)
+        {
+            (_start, _end) = (0, 0);
+            if (_array.Length > 2 * KeptBytes)
+                MoveTo(KeptBytes);
+        }
+        else if (_end == _array.Length && _start > 0)
+        {
+            Unread.CopyTo(_array);
+            (_start, _end) = (0, _end - _start);
+        }
+        else if (_end == _array.Length)
+        {
+            // Who reads the headers refuses a packet past the limit, so doubling ends there.
+            MoveTo(2 * _array.Length);
+        }
+
+        return _array.AsMemory(_end);
+    }
+
+    public void Advance(int bytes) => _end += bytes;
+
+    public void Consume(int bytes) => _start += bytes;
+
+    public void Dispose()
+    {
+        ArrayPool<byte>.Shared.Return(_array);
+        (_array, _start, _end) = ([], 0, 0);
+    }
+
+    private void MoveTo(int bytes)
+    {
+        var array = ArrayPool<byte>.Shared.Rent(bytes);
+        Unread.CopyTo(array);
+        ArrayPool<byte>.Shared.Return(_array);
+        (_array, _start, _end) = (array, 0, _end - _start);
     }
 }

@@ -1,3 +1,5 @@
+using System.Buffers;
+
 namespace BatchKit.Mqtt.Connections;
 
 /// <summary>Writes a connection's packets: what was appended (pings, acknowledgements), then what the source has, all in one write. One write at a time.</summary>
@@ -226,5 +228,68 @@ internal sealed class PacketOutput : IThreadPoolWorkItem, IDisposable
         lock (_lock)
             _isClosed = true;
         _ended.TrySetResult();
+    }
+}
+
+/// <summary>Has packets to write whenever a connection can take some. Called by one thread at a time.</summary>
+internal interface IPacketSource
+{
+    /// <summary>Writes as many whole packets as there are and as fit.</summary>
+    /// <param name="buffer">Where they go. Ask it for room for one packet larger than what is left only when it is empty.</param>
+    void Fill(PacketBuffer buffer);
+
+    /// <summary>What the last <see cref="Fill"/> wrote has been handed to the network.</summary>
+    void CompleteWrite();
+}
+
+/// <summary>Collects packets for one write. Owned by a connection's output; one thread at a time.</summary>
+internal sealed class PacketBuffer : IDisposable
+{
+    // Larger gains nothing on loopback (a write of 64 KiB is one system call either way), and a large packet's memory is not kept.
+    private const int KeptBytes = 64 * 1024;
+
+    private byte[] _array = ArrayPool<byte>.Shared.Rent(KeptBytes);
+    private int _length;
+
+    public bool IsEmpty => _length == 0;
+
+    public ReadOnlyMemory<byte> Bytes => _array.AsMemory(0, _length);
+
+    /// <summary>Room for a packet of so many bytes; an empty buffer grows for a large one.</summary>
+    /// <returns>False when what is in it must be written first.</returns>
+    public bool TryReserve(int bytes, out Span<byte> room)
+    {
+        if (_array.Length - _length < bytes)
+        {
+            if (_length > 0)
+            {
+                room = default;
+                return false;
+            }
+
+            ArrayPool<byte>.Shared.Return(_array);
+            _array = ArrayPool<byte>.Shared.Rent(bytes);
+        }
+
+        room = _array.AsSpan(_length, bytes);
+        return true;
+    }
+
+    public void Advance(int bytes) => _length += bytes;
+
+    public void Clear()
+    {
+        _length = 0;
+        if (_array.Length <= 2 * KeptBytes)
+            return;
+        ArrayPool<byte>.Shared.Return(_array);
+        _array = ArrayPool<byte>.Shared.Rent(KeptBytes);
+    }
+
+    public void Dispose()
+    {
+        ArrayPool<byte>.Shared.Return(_array);
+        _array = [];
+        _length = 0;
     }
 }

@@ -71,3 +71,135 @@ internal static class ConnectPacket
         return (byte)flags;
     }
 }
+
+/// <summary>What a CONNECT says.</summary>
+internal sealed record ConnectFields
+{
+    public required MqttVersion Version { get; init; }
+
+    public required string ClientId { get; init; }
+
+    public required MqttCredentials Credentials { get; init; }
+
+    public required bool CleanStart { get; init; }
+
+    /// <summary>In seconds.</summary>
+    public required ushort KeepAlive { get; init; }
+
+    /// <summary>In seconds; MQTT 5 only.</summary>
+    public required uint SessionExpiry { get; init; }
+
+    public required ushort ReceiveMaximum { get; init; }
+
+    public required uint MaxPacketBytes { get; init; }
+
+    public required ushort TopicAliasMaximum { get; init; }
+
+    /// <summary>Its QoS and retain are set.</summary>
+    public required MqttWill? Will { get; init; }
+}
+
+/// <summary>CONNECT's properties (MQTT 5, section 3.1.2.11): those that differ from what a broker assumes.</summary>
+internal static class ConnectProperties
+{
+    private const int TwoBytesProperty = 1 + sizeof(ushort);
+    private const int FourBytesProperty = 1 + sizeof(uint);
+
+    /// <summary>Their bytes with the length before them; none in 3.1.1.</summary>
+    public static long MeasureWithLength(ConnectFields fields) => fields.Version == MqttVersion.V5 ? 1 + Measure(fields) : 0;
+
+    public static void WriteWithLength(ref PacketWriter writer, ConnectFields fields)
+    {
+        if (fields.Version != MqttVersion.V5)
+            return;
+        writer.WriteLength(Measure(fields));
+        if (fields.SessionExpiry != 0)
+        {
+            writer.WriteByte((byte)PropertyId.SessionExpiry);
+            writer.WriteFourBytes(fields.SessionExpiry);
+        }
+
+        if (fields.ReceiveMaximum != ushort.MaxValue)
+        {
+            writer.WriteByte((byte)PropertyId.ReceiveMaximum);
+            writer.WriteTwoBytes(fields.ReceiveMaximum);
+        }
+
+        if (fields.MaxPacketBytes != uint.MaxValue)
+        {
+            writer.WriteByte((byte)PropertyId.MaximumPacketSize);
+            writer.WriteFourBytes(fields.MaxPacketBytes);
+        }
+
+        if (fields.TopicAliasMaximum != 0)
+        {
+            writer.WriteByte((byte)PropertyId.TopicAliasMaximum);
+            writer.WriteTwoBytes(fields.TopicAliasMaximum);
+        }
+    }
+
+    private static int Measure(ConnectFields fields) =>
+        (fields.SessionExpiry != 0 ? FourBytesProperty : 0)
+        + (fields.ReceiveMaximum != ushort.MaxValue ? TwoBytesProperty : 0)
+        + (fields.MaxPacketBytes != uint.MaxValue ? FourBytesProperty : 0)
+        + (fields.TopicAliasMaximum != 0 ? TwoBytesProperty : 0);
+}
+
+/// <summary>A will in CONNECT (MQTT 5, sections 3.1.3.2 to 3.1.3.4).</summary>
+internal static class WillFields
+{
+    private const int DelayBytes = 1 + sizeof(uint);
+
+    public static PublishFields Of(MqttWill will) => new()
+    {
+        Topic = will.Message.Topic,
+        Payload = will.Message.Payload.Span,
+        QualityOfService = will.Message.QualityOfService ?? MqttQualityOfService.AtMostOnce,
+        Retain = will.Message.Retain ?? false,
+        Expiry = Seconds(will.Message.Expiry ?? TimeSpan.Zero),
+        UserProperties = will.Message.UserProperties.Span,
+        ContentType = will.Message.ContentType,
+        ResponseTopic = will.Message.ResponseTopic,
+        CorrelationData = will.Message.CorrelationData.Span,
+    };
+
+    /// <summary>What is wrong with a will, for a person; null when it may be sent.</summary>
+    public static string? FindFault(MqttWill will, MqttVersion version)
+    {
+        if (MqttTopics.FindFaultInName(will.Message.Topic, allowSystemTopics: true) is { } fault)
+            return fault;
+        return will.Message.Payload.Length > PacketText.MaxBytes ? $"Its payload has more than {PacketText.MaxBytes} bytes." : PublishPacket.FindFault(Of(will), version);
+    }
+
+    /// <summary>Its bytes in CONNECT's payload.</summary>
+    public static long Measure(MqttWill will, in PublishFields fields, MqttVersion version)
+    {
+        var bytes = (2L * sizeof(ushort)) + PacketText.Strict.GetByteCount(fields.Topic) + fields.Payload.Length;
+        if (version != MqttVersion.V5)
+            return bytes;
+        var propertyBytes = MeasureProperties(will, fields);
+        return bytes + VariableByteInteger.Measure(propertyBytes) + propertyBytes;
+    }
+
+    public static void Write(ref PacketWriter writer, MqttWill will, in PublishFields fields, MqttVersion version)
+    {
+        if (version == MqttVersion.V5)
+        {
+            writer.WriteLength(checked((int)MeasureProperties(will, fields)));
+            if (Seconds(will.Delay) is var delay and > 0)
+            {
+                writer.WriteByte((byte)PropertyId.WillDelay);
+                writer.WriteFourBytes(delay);
+            }
+
+            MessageProperties.Write(ref writer, fields);
+        }
+
+        writer.WriteText(fields.Topic);
+        writer.WriteBinary(fields.Payload);
+    }
+
+    private static long MeasureProperties(MqttWill will, in PublishFields fields) => MessageProperties.Measure(fields) + (Seconds(will.Delay) > 0 ? DelayBytes : 0);
+
+    private static uint Seconds(TimeSpan time) => (uint)Math.Clamp(Math.Ceiling(time.TotalSeconds), 0, uint.MaxValue);
+}

@@ -50,3 +50,34 @@ internal ref struct PacketReader(ReadOnlySpan<byte> body)
         return taken;
     }
 }
+
+/// <summary>Which reason codes are known (MQTT 5, section 2.4).</summary>
+internal static class ReasonCodes
+{
+    private const int FirstFailure = 0x80;
+
+    /// <summary>Reads a code. A success must be one of the packet's own; of failures any is taken that the protocol has.</summary>
+    /// <remarks>
+    /// Section 3.4.2.1 and its likes list failures for each packet too. A broker that strays there has still said no: to close the connection for it would send the message
+    /// again, and get the same answer, for ever.
+    /// </remarks>
+    /// <exception cref="MqttProtocolException">The code is unknown.</exception>
+    public static MqttReasonCode Read(byte value, params ReadOnlySpan<MqttReasonCode> successes)
+    {
+        var code = (MqttReasonCode)value;
+        var isKnown = value >= FirstFailure ? Enum.IsDefined(code) : successes.Contains(code);
+        return isKnown ? code : throw MqttProtocolException.Forbidden($"A reason code, 0x{value:X2}, is not one of its packet.");
+    }
+}
+
+/// <summary>The other side sent what the protocol forbids; the connection is closed with the reason code. Its message holds nothing of what was sent.</summary>
+internal sealed class MqttProtocolException(MqttReasonCode reasonCode, string message) : Exception(message)
+{
+    public MqttReasonCode ReasonCode { get; } = reasonCode;
+
+    /// <summary>It can't be parsed (MQTT 5, section 4.13).</summary>
+    public static MqttProtocolException Malformed(string message) => new(MqttReasonCode.MalformedPacket, message);
+
+    /// <summary>It was parsed, and says what is not allowed (MQTT 5, section 4.13).</summary>
+    public static MqttProtocolException Forbidden(string message) => new(MqttReasonCode.ProtocolError, message);
+}

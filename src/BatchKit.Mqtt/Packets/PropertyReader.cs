@@ -1,3 +1,5 @@
+using System.Text;
+
 namespace BatchKit.Mqtt.Packets;
 
 /// <summary>Reads a packet's properties one by one: those it may have, each once where the protocol says so, with values in their range.</summary>
@@ -76,4 +78,92 @@ internal ref struct PropertyReader(ReadOnlySpan<byte> properties, ulong allowed)
         if (property.Id is PropertyId.SubscriptionIdentifier or PropertyId.ReceiveMaximum or PropertyId.MaximumPacketSize)
             throw MqttProtocolException.Forbidden("A property that must not be 0 is 0.");
     }
+}
+
+/// <summary>A property that was received; its memory is the packet's.</summary>
+internal ref struct Property
+{
+    public PropertyId Id;
+
+    /// <summary>A number's value.</summary>
+    public uint Number;
+
+    /// <summary>A text's or binary data's value, and a user property's.</summary>
+    public ReadOnlySpan<byte> Value;
+
+    /// <summary>A user property's name.</summary>
+    public ReadOnlySpan<byte> Name;
+}
+
+/// <summary>Reads properties of which only the reason string matters.</summary>
+internal static class ReasonProperty
+{
+    /// <exception cref="MqttProtocolException">The properties are malformed.</exception>
+    public static string? Read(ReadOnlySpan<byte> properties, ulong allowed)
+    {
+        var reason = default(string);
+        var reader = new PropertyReader(properties, allowed);
+        while (reader.TryRead(out var property))
+        {
+            if (property.Id == PropertyId.Reason)
+                reason = Encoding.UTF8.GetString(property.Value);
+        }
+
+        return reason;
+    }
+}
+
+/// <summary>The properties (MQTT 5, section 2.2.2.2).</summary>
+internal enum PropertyId : byte
+{
+    PayloadFormat = 1,
+    MessageExpiry = 2,
+    ContentType = 3,
+    ResponseTopic = 8,
+    CorrelationData = 9,
+    SubscriptionIdentifier = 11,
+    SessionExpiry = 17,
+    AssignedClientId = 18,
+    ServerKeepAlive = 19,
+    AuthenticationMethod = 21,
+    AuthenticationData = 22,
+    WillDelay = 24,
+    ResponseInformation = 26,
+    ServerReference = 28,
+    Reason = 31,
+    ReceiveMaximum = 33,
+    TopicAliasMaximum = 34,
+    TopicAlias = 35,
+    MaximumQualityOfService = 36,
+    RetainAvailable = 37,
+    UserProperty = 38,
+    MaximumPacketSize = 39,
+    WildcardSubscriptionAvailable = 40,
+    SubscriptionIdentifierAvailable = 41,
+    SharedSubscriptionAvailable = 42,
+}
+
+/// <summary>Which properties a packet from a broker may have (MQTT 5, table 2-4), a bit for each identifier.</summary>
+internal static class PropertySets
+{
+    public const ulong Repeatable = 1UL << (int)PropertyId.UserProperty | 1UL << (int)PropertyId.SubscriptionIdentifier;
+
+    /// <summary>PUBACK and SUBACK.</summary>
+    public const ulong Acknowledgement = 1UL << (int)PropertyId.Reason | 1UL << (int)PropertyId.UserProperty;
+
+    /// <summary>A broker must not send the session expiry (MQTT-3.14.2-2).</summary>
+    public const ulong Disconnect = Acknowledgement | 1UL << (int)PropertyId.ServerReference;
+
+    public const ulong Publish =
+        1UL << (int)PropertyId.PayloadFormat | 1UL << (int)PropertyId.MessageExpiry | 1UL << (int)PropertyId.TopicAlias
+        | 1UL << (int)PropertyId.ResponseTopic | 1UL << (int)PropertyId.CorrelationData | 1UL << (int)PropertyId.UserProperty
+        | 1UL << (int)PropertyId.SubscriptionIdentifier | 1UL << (int)PropertyId.ContentType;
+
+    public const ulong Connack =
+        Disconnect | 1UL << (int)PropertyId.SessionExpiry | 1UL << (int)PropertyId.ReceiveMaximum | 1UL << (int)PropertyId.MaximumQualityOfService
+        | 1UL << (int)PropertyId.RetainAvailable | 1UL << (int)PropertyId.MaximumPacketSize | 1UL << (int)PropertyId.AssignedClientId
+        | 1UL << (int)PropertyId.TopicAliasMaximum | 1UL << (int)PropertyId.WildcardSubscriptionAvailable
+        | 1UL << (int)PropertyId.SubscriptionIdentifierAvailable | 1UL << (int)PropertyId.SharedSubscriptionAvailable
+        | 1UL << (int)PropertyId.ServerKeepAlive | 1UL << (int)PropertyId.ResponseInformation | 1UL << (int)PropertyId.AuthenticationMethod
+        | 1UL << (int)PropertyId.AuthenticationData;
 }

@@ -1,3 +1,7 @@
+using System.Collections.Immutable;
+using System.Runtime.InteropServices;
+using System.Text;
+
 namespace BatchKit.Mqtt.Packets;
 
 /// <summary>PUBLISH (MQTT 5, section 3.3; 3.1.1, section 3.3).</summary>
@@ -133,4 +137,163 @@ internal static class PublishPacket
         if (topic.ContainsAny((byte)'+', (byte)'#'))
             throw MqttProtocolException.Forbidden("The topic of a PUBLISH holds a wildcard.");
     }
+}
+
+/// <summary>What a PUBLISH to be written says; its memory is the caller's.</summary>
+internal ref struct PublishFields
+{
+    public string Topic;
+    public ReadOnlySpan<byte> Payload;
+    public MqttQualityOfService QualityOfService;
+    public bool Retain;
+
+    /// <summary>In seconds; zero is never.</summary>
+    public uint Expiry;
+
+    public ReadOnlySpan<KeyValuePair<string, string>> UserProperties;
+    public string? ContentType;
+    public string? ResponseTopic;
+    public ReadOnlySpan<byte> CorrelationData;
+}
+
+/// <summary>A PUBLISH that was received; its memory is the packet's.</summary>
+internal ref struct ReceivedPublish
+{
+    /// <summary>In UTF-8, checked; empty when <see cref="TopicAlias"/> stands for it.</summary>
+    public ReadOnlySpan<byte> Topic;
+    public ReadOnlySpan<byte> Payload;
+    public MqttQualityOfService QualityOfService;
+    public bool Retain;
+    public bool IsDuplicate;
+
+    /// <summary>Zero with QoS 0.</summary>
+    public ushort PacketId;
+
+    /// <summary>Zero for none.</summary>
+    public ushort TopicAlias;
+
+    /// <summary>The user properties as they are on the wire, checked, one behind the other with their identifiers; other properties may lie between them.</summary>
+    public ReadOnlySpan<byte> Properties;
+    public bool HasUserProperties;
+    public ReadOnlySpan<byte> ContentType;
+    public ReadOnlySpan<byte> ResponseTopic;
+    public ReadOnlySpan<byte> CorrelationData;
+}
+
+/// <summary>The properties that a PUBLISH and a will have in common (MQTT 5, sections 3.3.2.3 and 3.1.3.2), on their way out.</summary>
+internal static class MessageProperties
+{
+    // An identifier, and the lengths before texts.
+    private const int NumberBytes = 1 + sizeof(uint);
+    private const int TextBytes = 1 + sizeof(ushort);
+    private const int PairBytes = 1 + (2 * sizeof(ushort));
+
+    /// <summary>What is wrong with them, for a person; null when they may be sent.</summary>
+    public static string? FindFault(in PublishFields fields)
+    {
+        if (fields.ContentType is { } contentType && PacketText.FindFault(contentType) is { } contentTypeFault)
+            return $"The content type {MqttTopics.Show(contentType)} {contentTypeFault}.";
+        if (fields.ResponseTopic is { } responseTopic && MqttTopics.FindFaultInName(responseTopic, allowSystemTopics: true) is { } responseTopicFault)
+            return $"Response topic: {responseTopicFault}";
+        if (fields.CorrelationData.Length > PacketText.MaxBytes)
+            return $"The correlation data has more than {PacketText.MaxBytes} bytes.";
+        foreach (var (name, value) in fields.UserProperties)
+        {
+            if (PacketText.FindFault(name) is { } nameFault)
+                return name is null ? $"A user property's name {nameFault}." : $"The user property's name {MqttTopics.Show(name)} {nameFault}.";
+            if (PacketText.FindFault(value) is { } valueFault)
+                return $"The value of the user property {MqttTopics.Show(name)} {valueFault}.";
+        }
+
+        return null;
+    }
+
+    public static long Measure(in PublishFields fields)
+    {
+        var bytes = fields.Expiry > 0 ? NumberBytes : 0L;
+        if (fields.ContentType is { } contentType)
+            bytes += TextBytes + PacketText.Strict.GetByteCount(contentType);
+        if (fields.ResponseTopic is { } responseTopic)
+            bytes += TextBytes + PacketText.Strict.GetByteCount(responseTopic);
+        if (!fields.CorrelationData.IsEmpty)
+            bytes += TextBytes + fields.CorrelationData.Length;
+        foreach (ref readonly var property in fields.UserProperties)
+            bytes += PairBytes + PacketText.Strict.GetByteCount(property.Key) + PacketText.Strict.GetByteCount(property.Value);
+        return bytes;
+    }
+
+    public static void Write(ref PacketWriter writer, in PublishFields fields)
+    {
+        if (fields.Expiry > 0)
+        {
+            writer.WriteByte((byte)PropertyId.MessageExpiry);
+            writer.WriteFourBytes(fields.Expiry);
+        }
+
+        if (fields.ContentType is { } contentType)
+        {
+            writer.WriteByte((byte)PropertyId.ContentType);
+            writer.WriteText(contentType);
+        }
+
+        if (fields.ResponseTopic is { } responseTopic)
+        {
+            writer.WriteByte((byte)PropertyId.ResponseTopic);
+            writer.WriteText(responseTopic);
+        }
+
+        if (!fields.CorrelationData.IsEmpty)
+        {
+            writer.WriteByte((byte)PropertyId.CorrelationData);
+            writer.WriteBinary(fields.CorrelationData);
+        }
+
+        foreach (ref readonly var property in fields.UserProperties)
+        {
+            writer.WriteByte((byte)PropertyId.UserProperty);
+            writer.WriteText(property.Key);
+            writer.WriteText(property.Value);
+        }
+    }
+}
+
+/// <summary>The user properties of a PUBLISH that was received (MQTT 5, section 3.3.2.3.7).</summary>
+internal static class UserProperties
+{
+    /// <summary>Reads them from <see cref="ReceivedPublish.Properties"/>, in order.</summary>
+    /// <exception cref="MqttProtocolException">They were not checked before, and are malformed.</exception>
+    public static ImmutableArray<KeyValuePair<string, string>> Read(ReadOnlySpan<byte> properties)
+    {
+        var count = Count(properties);
+        if (count == 0)
+            return [];
+        var found = new KeyValuePair<string, string>[count];
+        var next = 0;
+        var reader = new PropertyReader(properties, PropertySets.Publish);
+        while (reader.TryRead(out var property))
+        {
+            if (property.Id == PropertyId.UserProperty)
+                found[next++] = new(Encoding.UTF8.GetString(property.Name), Encoding.UTF8.GetString(property.Value));
+        }
+
+        return ImmutableCollectionsMarshal.AsImmutableArray(found);
+    }
+
+    private static int Count(ReadOnlySpan<byte> properties)
+    {
+        var count = 0;
+        var reader = new PropertyReader(properties, PropertySets.Publish);
+        while (reader.TryRead(out var property))
+            count += property.Id == PropertyId.UserProperty ? 1 : 0;
+        return count;
+    }
+}
+
+/// <summary>A PUBLISH's bits beside its type (MQTT 5, section 3.3.1).</summary>
+internal static class PublishFlags
+{
+    public const byte Retain = 0b0001;
+    public const byte QualityOfServiceMask = 0b0110;
+    public const int QualityOfServiceShift = 1;
+    public const byte Duplicate = 0b1000;
 }

@@ -1,5 +1,6 @@
 using System.Collections.Immutable;
 using System.Threading.Tasks.Sources;
+using BatchKit.Mqtt.Packets;
 using BatchKit.Transports;
 
 namespace BatchKit.Mqtt.Publishing;
@@ -74,5 +75,119 @@ internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : Publ
         var refusals = _groups.Select(static group => group.Refusal).OfType<string>().Distinct(StringComparer.Ordinal).Take(3);
         string[] sentences = cause is null ? [.. refusals] : [cause.Message, .. refusals];
         return new BatchSendException([.. outcomes], $"Not everything was published. {string.Join(' ', sentences)}", cause);
+    }
+}
+
+/// <summary>A batch: each of its messages is one on the topic that its handle names.</summary>
+internal sealed class BatchPublishes(TopicPolicy policy) : PublishGroup
+{
+    private MessageBatch? _batch;
+    private PublishSettings _settings;
+
+    public ProducerId Producer { get; private set; }
+
+    public long Number { get; private set; }
+
+    /// <summary>The first thing that was wrong with one of its messages; null when nothing was.</summary>
+    public string? Refusal { get; private set; }
+
+    public BatchOutcome Outcome => Unsettled > 0 ? BatchOutcome.Unacknowledged : Refusal is null ? BatchOutcome.Acknowledged : BatchOutcome.Refused;
+
+    public void Begin(PublishSend owner, MessageBatch batch)
+    {
+        Begin(owner, batch.Count);
+        (Producer, Number, Refusal) = (batch.Producer, batch.Number, null);
+        _batch = batch;
+        // A connection has no topic: only envelope mode carries its output.
+        _settings = batch.Handle.Name is { } topic
+            ? policy.Find(topic)
+            : new PublishSettings(default, default, default, $"A connection's output has no topic: set {nameof(MqttOptions.EnvelopePrefix)}, or write to a named handle.");
+    }
+
+    /// <summary>Goes on where it was left: the same batch is being sent again.</summary>
+    public void Resume(PublishSend owner, MessageBatch batch)
+    {
+        Adopt(owner);
+        _batch = batch;
+    }
+
+    public override void Leave()
+    {
+        base.Leave();
+        _batch = null;
+    }
+
+    public override MqttPublishResult Read(int index, ref PublishFields fields)
+    {
+        if (_settings.Fault is { } fault)
+            return new MqttPublishResult(MqttReasonCode.TopicNameInvalid, fault);
+        var message = _batch![index];
+        if (message.Kind == MessageKind.Control)
+            return new MqttPublishResult(MqttReasonCode.ImplementationSpecificError, $"A control message can't be published to a topic; set {nameof(MqttOptions.EnvelopePrefix)} to carry it.");
+        fields.Topic = _batch.Handle.Name!;
+        fields.Payload = message.Payload.Span;
+        (fields.QualityOfService, fields.Retain, fields.Expiry) = (_settings.QualityOfService, _settings.Retain, _settings.Expiry);
+        if (message.Header is { } header)
+        {
+            fields.ContentType = header.ContentType;
+            fields.UserProperties = header.Properties.AsSpan();
+        }
+
+        return default;
+    }
+
+    protected override void Record(int index, MqttPublishResult result)
+    {
+        if (!result.IsSuccess)
+            Refusal ??= result.Reason;
+    }
+}
+
+/// <summary>Batches whose send was given up half-way, until they are sent again; and those that may be used for others. Guarded by the queue's lock.</summary>
+/// <remarks>Dispatch sends what a failed send left again before anything newer of its producer: what it does not bring back then, it has given up.</remarks>
+internal sealed class ParkedBatches(TopicPolicy policy)
+{
+    private const int MaxSpare = 4096;
+
+    private readonly Dictionary<ProducerId, List<BatchPublishes>> _parked = [];
+    private readonly Stack<BatchPublishes> _spare = [];
+
+    /// <summary>The batch's publishes: those that were parked, or else just begun.</summary>
+    public BatchPublishes Take(PublishSend owner, MessageBatch batch, out bool isBegun)
+    {
+        isBegun = false;
+        if (_parked.Count > 0 && _parked.TryGetValue(batch.Producer, out var parked) && parked.Find(group => group.Number == batch.Number) is { } resumed)
+        {
+            parked.Remove(resumed);
+            resumed.Resume(owner, batch);
+            return resumed;
+        }
+
+        isBegun = true;
+        var group = _spare.TryPop(out var spare) ? spare : new BatchPublishes(policy);
+        group.Begin(owner, batch);
+        return group;
+    }
+
+    /// <summary>What the producer did not bring back is forgotten. It is not spare: the window may still hold some of it.</summary>
+    public void Forget(ProducerId producer)
+    {
+        if (_parked.Count > 0)
+            _parked.Remove(producer);
+    }
+
+    /// <summary>Takes back what a send has left.</summary>
+    public void Return(BatchPublishes group)
+    {
+        if (group.Unsettled == 0)
+        {
+            if (_spare.Count < MaxSpare)
+                _spare.Push(group);
+            return;
+        }
+
+        if (!_parked.TryGetValue(group.Producer, out var parked))
+            _parked[group.Producer] = parked = [];
+        parked.Add(group);
     }
 }

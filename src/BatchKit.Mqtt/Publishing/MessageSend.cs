@@ -1,4 +1,5 @@
 using System.Threading.Tasks.Sources;
+using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt.Publishing;
 
@@ -62,5 +63,77 @@ internal sealed class MessageSend : PublishSend, IValueTaskSource<MqttPublishRep
         if (_group.Unsettled > 0)
             _group = new MessagePublishes(_policy);
         return cause;
+    }
+}
+
+/// <summary>The messages of one call.</summary>
+internal sealed class MessagePublishes(TopicPolicy policy) : PublishGroup
+{
+    private ReadOnlyMemory<MqttMessage> _messages;
+
+    // Made with the first that is no plain success, and then the caller's.
+    private byte[]? _reasonCodes;
+    private Dictionary<int, string>? _reasons;
+
+    // Most calls name few topics, one after the other.
+    private string? _lastTopic;
+    private PublishSettings _lastSettings;
+
+    public MqttPublishReport Report => new(_messages.Length, _reasonCodes, _reasons);
+
+    public void Begin(PublishSend owner, ReadOnlyMemory<MqttMessage> messages)
+    {
+        Begin(owner, messages.Length);
+        _messages = messages;
+    }
+
+    public override void Leave()
+    {
+        base.Leave();
+        _messages = default;
+        (_reasonCodes, _reasons) = (null, null);
+        _lastTopic = null;
+    }
+
+    public override MqttPublishResult Read(int index, ref PublishFields fields)
+    {
+        ref readonly var message = ref _messages.Span[index];
+        var settings = Find(message.Topic);
+        if (settings.Fault is { } fault)
+            return new MqttPublishResult(MqttReasonCode.TopicNameInvalid, fault);
+        fields.QualityOfService = message.QualityOfService ?? settings.QualityOfService;
+        if (fields.QualityOfService is not (MqttQualityOfService.AtMostOnce or MqttQualityOfService.AtLeastOnce))
+            return new MqttPublishResult(MqttReasonCode.QoSNotSupported, $"QoS {(int)fields.QualityOfService} is not supported; use 0 or 1.");
+        if (message.Expiry < TimeSpan.Zero)
+            return new MqttPublishResult(MqttReasonCode.ImplementationSpecificError, $"The message's {nameof(MqttMessage.Expiry)} ({message.Expiry}) is below zero.");
+        fields.Topic = message.Topic;
+        fields.Payload = message.Payload.Span;
+        fields.Retain = message.Retain ?? settings.Retain;
+        fields.Expiry = message.Expiry is { } expiry ? TopicPolicy.ToSeconds(expiry) : settings.Expiry;
+        fields.UserProperties = message.UserProperties.Span;
+        fields.ContentType = message.ContentType;
+        fields.ResponseTopic = message.ResponseTopic;
+        fields.CorrelationData = message.CorrelationData.Span;
+        return default;
+    }
+
+    protected override void Record(int index, MqttPublishResult result)
+    {
+        // Nobody waits for it any more, or it is what every message has that no result is kept of.
+        if (Owner is null || result == default)
+            return;
+        _reasonCodes ??= new byte[_messages.Length];
+        _reasonCodes[index] = (byte)result.ReasonCode;
+        if (result.Reason is { } reason)
+            (_reasons ??= []).Add(index, reason);
+    }
+
+    private PublishSettings Find(string? topic)
+    {
+        if (_lastTopic is not null && string.Equals(_lastTopic, topic, StringComparison.Ordinal))
+            return _lastSettings;
+        _lastSettings = policy.Find(topic);
+        _lastTopic = topic;
+        return _lastSettings;
     }
 }

@@ -208,3 +208,93 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         }
     }
 }
+
+/// <summary>The sends under way: all of them, and in order those that have something to send yet. Guarded by the queue's lock.</summary>
+internal sealed class PublishSends
+{
+    private readonly HashSet<PublishSend> _all = [];
+    private Queue<PublishSend> _unsent = new();
+
+    /// <summary>The group whose next message is the next to be sent; null when there is none.</summary>
+    public PublishGroup? Next
+    {
+        get
+        {
+            while (_unsent.TryPeek(out var send))
+            {
+                if (send.NextGroup is { } group)
+                    return group;
+                _unsent.Dequeue();
+            }
+
+            return null;
+        }
+    }
+
+    /// <summary>Adds a send that has begun.</summary>
+    public void Add(PublishSend send)
+    {
+        if (send.IsComplete)
+            return;
+        _all.Add(send);
+        if (send.HasUnsent)
+            _unsent.Enqueue(send);
+    }
+
+    /// <summary>Forgets a send whose caller has its result. It has nothing unsent, so it is in no queue any more.</summary>
+    public void Remove(PublishSend send) => _all.Remove(send);
+
+    public void GiveUp(PublishSend send, Exception cause)
+    {
+        if (send.IsComplete)
+            return;
+        _unsent = new Queue<PublishSend>(_unsent.Where(other => other != send));
+        send.GiveUp(cause);
+    }
+
+    public void GiveUpAll(Exception cause)
+    {
+        _unsent.Clear();
+        foreach (var send in _all)
+        {
+            if (!send.IsComplete)
+                send.GiveUp(cause);
+        }
+    }
+}
+
+/// <summary>Sends that may be used for other calls. Guarded by the queue's lock.</summary>
+internal sealed class PublishSendPool : IDisposable
+{
+    // As many calls side by side as are worth keeping memory for.
+    private const int MaxSpare = 64;
+
+    private readonly Stack<BatchSend> _batchSends = [];
+    private readonly Stack<MessageSend> _messageSends = [];
+    private bool _isDisposed;
+
+    public BatchSend? TakeBatchSend() => _batchSends.TryPop(out var send) ? send : null;
+
+    public MessageSend? TakeMessageSend() => _messageSends.TryPop(out var send) ? send : null;
+
+    public void Return(BatchSend send)
+    {
+        if (_batchSends.Count < MaxSpare)
+            _batchSends.Push(send);
+    }
+
+    public void Return(MessageSend send)
+    {
+        if (_messageSends.Count < MaxSpare && !_isDisposed)
+            _messageSends.Push(send);
+        else
+            send.Dispose();
+    }
+
+    public void Dispose()
+    {
+        _isDisposed = true;
+        while (_messageSends.TryPop(out var send))
+            send.Dispose();
+    }
+}

@@ -156,3 +156,86 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
         group.Settle(index, result);
     }
 }
+
+/// <summary>Writes PUBLISH packets for one connection, within its broker's limits.</summary>
+internal sealed class PublishEncoder(ConnackPacket limits, MqttVersion version, string target, MqttOptions options)
+{
+    private readonly long _maxPacketBytes = Math.Min(limits.MaxPacketBytes, options.MaxPacketBytes);
+    private readonly TopicAliases _aliases = new(Math.Min(limits.TopicAliasMaximum, options.MaxTopicAliases));
+
+    /// <summary>Why this broker does not take the message; a plain success when it may.</summary>
+    /// <param name="fields">The message.</param>
+    /// <param name="bytes">What its packet takes.</param>
+    public MqttPublishResult Check(in PublishFields fields, out int bytes)
+    {
+        bytes = 0;
+        if (fields.QualityOfService > limits.MaximumQualityOfService)
+            return new MqttPublishResult(MqttReasonCode.QoSNotSupported, $"{target} takes QoS {(int)limits.MaximumQualityOfService} at most.");
+        if (fields.Retain && !limits.IsRetainAvailable)
+            return new MqttPublishResult(MqttReasonCode.RetainNotSupported, $"{target} keeps no retained messages.");
+        if (PublishPacket.FindFault(fields, version) is { } fault)
+            return new MqttPublishResult(MqttReasonCode.MalformedPacket, fault);
+        var (alias, isKnown) = _aliases.Find(fields.Topic);
+        var packetBytes = PublishPacket.Measure(fields, version, alias, isKnown);
+        if (packetBytes > _maxPacketBytes)
+        {
+            var limit = limits.MaxPacketBytes < options.MaxPacketBytes ? $"{target} takes" : $"{nameof(MqttOptions.MaxPacketBytes)} allows";
+            return new MqttPublishResult(
+                MqttReasonCode.PacketTooLarge, $"A message for {MqttTopics.Show(fields.Topic)} needs a packet of {packetBytes} bytes, and {limit} {_maxPacketBytes} at most.");
+        }
+
+        bytes = (int)packetBytes;
+        return default;
+    }
+
+    /// <summary>Writes a message that <see cref="Check"/> let pass.</summary>
+    public void Write(Span<byte> room, in PublishFields fields, ushort packetId, bool isDuplicate)
+    {
+        var (alias, isKnown) = _aliases.Find(fields.Topic);
+        PublishPacket.Write(room, fields, version, packetId, isDuplicate, alias, isKnown);
+        if (alias > 0 && !isKnown)
+            _aliases.Learn(fields.Topic, alias);
+    }
+}
+
+/// <summary>The topics that one connection names by number (MQTT 5, section 3.3.2.3.4): the first that come. Their number never changes, because others may be under way.</summary>
+internal sealed class TopicAliases(int maximum)
+{
+    private readonly Dictionary<string, ushort> _aliases = new(StringComparer.Ordinal);
+
+    /// <summary>The topic's number, zero for none, and whether the broker knows it.</summary>
+    public (ushort Alias, bool IsKnown) Find(string topic)
+    {
+        if (maximum == 0)
+            return default;
+        if (_aliases.TryGetValue(topic, out var alias))
+            return (alias, true);
+        return _aliases.Count < maximum ? ((ushort)(_aliases.Count + 1), false) : default;
+    }
+
+    /// <summary>A packet with the topic and its number is on its way.</summary>
+    public void Learn(string topic, ushort alias) => _aliases[topic] = alias;
+}
+
+/// <summary>What a queue counts. Guarded by its lock.</summary>
+internal struct PublishCounters
+{
+    public long Accepted;
+    public long Acknowledged;
+    public long Refused;
+    public long Lost;
+    public long Resent;
+    public long Connects;
+
+    public readonly MqttTransportStatistics With(PublishWindow window) => new()
+    {
+        AcceptedMessages = Accepted,
+        AcknowledgedMessages = Acknowledged,
+        RefusedMessages = Refused,
+        LostMessages = Lost,
+        ResentMessages = Resent,
+        Connects = Connects,
+        Window = window.Quota,
+        InFlightMessages = window.Unacknowledged,
+    };
+}

@@ -1,13 +1,13 @@
-using Microsoft.Extensions.Logging;
 using MQTTnet.Server;
+using Microsoft.Extensions.Logging;
 
-namespace BatchKit.MQTTnet.Injecting;
+namespace BatchKit.MQTTnet;
 
 /// <summary>
 /// Finds out how many messages every connected subscriber has room for, and waits for those that are full, each within a limit. One send at a time asks it and injects what it grants, so
 /// that no two fill the same room.
 /// </summary>
-internal sealed class SubscriberRoom(MqttServer server, MqttServerTransportOptions options, DropCounter drops, TimeProvider timeProvider, ILogger logger)
+internal sealed class SubscriberCapacity(MqttServer server, MqttServerTransportOptions options, DropCounter drops, TimeProvider timeProvider, ILogger logger)
 {
     // The server does not say when it has sent something; at 80,000 messages a second, its best, it sends a tenth of its default queue meanwhile.
     private static readonly TimeSpan LookInterval = TimeSpan.FromMilliseconds(1);
@@ -84,5 +84,40 @@ internal sealed class SubscriberRoom(MqttServer server, MqttServerTransportOptio
             return;
         _slow.IntersectWith(clients.Select(static client => client.Id));
         _slowCount = _slow.Count;
+    }
+}
+
+/// <summary>Counts what the server drops, by either of its strategies: the oldest, which it says in one event, or the new one, which it says in another.</summary>
+internal sealed class DropCounter : IDisposable
+{
+    private readonly MqttServer _server;
+    private long _droppedMessages;
+
+    public DropCounter(MqttServer server)
+    {
+        _server = server;
+        server.QueuedApplicationMessageOverwrittenAsync += OnOverwrittenAsync;
+        server.ApplicationMessageEnqueuedOrDroppedAsync += OnEnqueuedOrDroppedAsync;
+    }
+
+    public long DroppedMessages => Interlocked.Read(ref _droppedMessages);
+
+    public void Dispose()
+    {
+        _server.QueuedApplicationMessageOverwrittenAsync -= OnOverwrittenAsync;
+        _server.ApplicationMessageEnqueuedOrDroppedAsync -= OnEnqueuedOrDroppedAsync;
+    }
+
+    private Task OnOverwrittenAsync(QueueMessageOverwrittenEventArgs occurrence)
+    {
+        Interlocked.Increment(ref _droppedMessages);
+        return Task.CompletedTask;
+    }
+
+    private Task OnEnqueuedOrDroppedAsync(ApplicationMessageEnqueuedEventArgs occurrence)
+    {
+        if (occurrence.IsDropped)
+            Interlocked.Increment(ref _droppedMessages);
+        return Task.CompletedTask;
     }
 }

@@ -1,6 +1,6 @@
 using System.Net;
 
-namespace BatchKit.MQTTnet.Writing;
+namespace BatchKit.MQTTnet;
 
 internal sealed partial class BatchedWriteChannel
 {

@@ -3,7 +3,7 @@ using BatchKit.Transports;
 using BatchKit.TransportSpecification.Support;
 using MQTTnet.Protocol;
 
-namespace BatchKit.MQTTnet.Tests.Writing;
+namespace BatchKit.MQTTnet.Tests;
 
 public sealed class BatchedWriteClientTests : IAsyncLifetime
 {

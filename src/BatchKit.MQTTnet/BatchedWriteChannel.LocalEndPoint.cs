@@ -4,6 +4,6 @@ namespace BatchKit.MQTTnet;
 
 internal sealed partial class BatchedWriteChannel
 {
-    // Asked for since MQTTnet 5.1.
+    // A member of the interface since MQTTnet 5.1.
     public EndPoint LocalEndPoint => _inner.LocalEndPoint;
 }

@@ -12,20 +12,20 @@ using MQTTnet.Server;
 namespace BatchKit.MQTTnet;
 
 /// <summary>
-/// Listens for an MQTTnet server in place of its own TCP adapter, so that what waits for a client leaves in one write:
-/// <c>new MqttServerFactory().CreateMqttServer(options, [new BatchedWriteServerAdapter()])</c>. The stock adapter writes each packet by itself, its head and its payload apart.
+/// Listens for an MQTTnet server instead of its own TCP adapter, and writes all pending packets of a client at once:
+/// <c>new MqttServerFactory().CreateMqttServer(options, [new BatchedWriteServerAdapter()])</c>. MQTTnet's own adapter writes each packet separately, its header and its payload in two calls.
 /// </summary>
 /// <remarks>
-/// It listens as the server's options say, with TLS too. At most 64 KiB wait in a client's channel, then the server's own queue fills as ever. The server counts a message as sent once the
-/// channel has it. Other transports, such as ASP.NET Core's, keep their own adapters beside this one.
+/// It listens as the server's options specify, including TLS. A client's channel holds at most 64 KiB; after that the server's own queue fills as usual. The server counts a message as sent once the
+/// channel has it. Other transports, such as ASP.NET Core's, keep their own adapters.
 /// </remarks>
 public sealed class BatchedWriteServerAdapter : IMqttServerAdapter
 {
     private readonly TimeProvider _timeProvider;
     private readonly List<BatchedWriteListener> _listeners = [];
 
-    /// <summary>Makes an adapter; the server starts it.</summary>
-    /// <param name="timeProvider">The time; the system's when null.</param>
+    /// <summary>Creates an adapter; the server starts it.</summary>
+    /// <param name="timeProvider">The source of time; the system's clock when null.</param>
     public BatchedWriteServerAdapter(TimeProvider? timeProvider = null) => _timeProvider = timeProvider ?? TimeProvider.System;
 
     /// <inheritdoc/>
@@ -37,9 +37,9 @@ public sealed class BatchedWriteServerAdapter : IMqttServerAdapter
         ArgumentNullException.ThrowIfNull(options);
         ArgumentNullException.ThrowIfNull(logger);
         if (_listeners.Count > 0)
-            throw new InvalidOperationException("The server is started already.");
+            throw new InvalidOperationException("The server has already been started.");
         if (options.TlsEndpointOptions is { IsEnabled: true, CertificateProvider: null })
-            throw new ArgumentException("The TLS end point has no certificate.", nameof(options));
+            throw new ArgumentException("The TLS endpoint has no certificate.", nameof(options));
         try
         {
             Listen(options, options.DefaultEndpointOptions, logger);
@@ -63,7 +63,7 @@ public sealed class BatchedWriteServerAdapter : IMqttServerAdapter
             await listener.Accepting.ConfigureAwait(false);
     }
 
-    /// <summary>Stops listening. Clients that have connected are the server's to end.</summary>
+    /// <summary>Stops listening. The server disconnects the clients.</summary>
     public void Dispose()
     {
         foreach (var listener in _listeners)
@@ -85,10 +85,10 @@ public sealed class BatchedWriteServerAdapter : IMqttServerAdapter
     private Task HandleAsync(IMqttChannelAdapter adapter) => ClientHandler?.Invoke(adapter) ?? Task.CompletedTask;
 }
 
-/// <summary>Accepts an MQTTnet server's clients on one address, through TLS where the end point has it, and gives each a channel of batched writes.</summary>
+/// <summary>Accepts an MQTTnet server's clients on one address, with TLS if the endpoint has it, and gives each a <see cref="BatchedWriteChannel"/>.</summary>
 internal sealed class BatchedWriteListener : IDisposable
 {
-    // Beyond that the server's own queue fills, by which it and others see a client that does not read.
+    // Above this the server's own queue fills, which shows that a client does not read.
     private const int MaxPendingBytes = 64 * 1024;
 
     private static readonly TimeSpan PauseAfterFailure = TimeSpan.FromMilliseconds(100);
@@ -108,12 +108,12 @@ internal sealed class BatchedWriteListener : IDisposable
         (_options, _endPoint, _handler, _rootLogger, _timeProvider) = (options, endPoint, handler, logger, timeProvider);
         _logger = logger.WithSource(nameof(BatchedWriteListener));
         _socket = Open(endPoint, address);
-        // A port that the system chose is the other address's too, as in MQTTnet's own listener.
+        // If the system chose the port, the other address uses the same one, as in MQTTnet's own listener.
         endPoint.Port = ((IPEndPoint)_socket.LocalEndPoint!).Port;
         Accepting = AcceptAllAsync(_stopping.Token);
     }
 
-    /// <summary>Ends once it is disposed.</summary>
+    /// <summary>Completes after the listener is disposed.</summary>
     public Task Accepting { get; }
 
     public void Dispose()
@@ -148,7 +148,7 @@ internal sealed class BatchedWriteListener : IDisposable
             try
             {
                 var client = await _socket.AcceptAsync(cancellationToken).ConfigureAwait(false);
-                // The server owns its clients' tasks: it ends them when it stops.
+                // The server owns the tasks of its clients and ends them when it stops.
                 _ = ServeAsync(client);
             }
             catch (Exception exception) when (exception is OperationCanceledException or ObjectDisposedException)
@@ -157,7 +157,7 @@ internal sealed class BatchedWriteListener : IDisposable
             }
             catch (SocketException exception)
             {
-                _logger.Error(exception, "A client could not be accepted.");
+                _logger.Error(exception, "Accepting a client failed.");
                 await Task.Delay(PauseAfterFailure, _timeProvider, CancellationToken.None).ConfigureAwait(false);
             }
         }
@@ -181,7 +181,7 @@ internal sealed class BatchedWriteListener : IDisposable
         }
         catch (Exception exception)
         {
-            // The top of a client's task: a handshake that failed, or a defect of the server's.
+            // The top of a client's task: a failed handshake, or a defect of the server.
             _logger.Warning(exception, "A client's connection failed.");
             client.Dispose();
         }
@@ -221,7 +221,7 @@ internal sealed class BatchedWriteListener : IDisposable
     }
 }
 
-/// <summary>A client's connection at a server: a socket's stream, or TLS over it.</summary>
+/// <summary>A client's connection to the server: a socket's stream, or TLS over it.</summary>
 internal sealed class StreamChannel(Stream stream, Socket socket) : IMqttChannel
 {
     public X509Certificate2 ClientCertificate { get; } = CertificateOf(stream)!;
@@ -240,7 +240,7 @@ internal sealed class StreamChannel(Stream stream, Socket socket) : IMqttChannel
         return Task.CompletedTask;
     }
 
-    // MQTTnet understands a read of nothing, after a disposal, as the end.
+    // MQTTnet treats a read of zero bytes after a disposal as the end.
     public async Task<int> ReadAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken)
     {
         try

@@ -4,60 +4,60 @@ using Microsoft.Extensions.Logging;
 namespace BatchKit.MQTTnet;
 
 /// <summary>
-/// Finds out how many messages every connected subscriber has room for, and waits for those that are full, each within a limit. One send at a time asks it and injects what it grants, so
-/// that no two fill the same room.
+/// Determines how many messages fit in the queue of every connected subscriber, and waits for full queues, each within a time limit. Only one send at a time may use it, so
+/// that no two sends use the same capacity.
 /// </summary>
 internal sealed class SubscriberCapacity(MqttServer server, MqttServerTransportOptions options, DropCounter drops, TimeProvider timeProvider, ILogger logger)
 {
-    // The server does not say when it has sent something; at 80,000 messages a second, its best, it sends a tenth of its default queue meanwhile.
-    private static readonly TimeSpan LookInterval = TimeSpan.FromMilliseconds(1);
+    // The server has no event for a sent message. At its best rate, 80,000 messages a second, it sends a tenth of its default queue during this time.
+    private static readonly TimeSpan PollInterval = TimeSpan.FromMilliseconds(1);
 
     // The rest of the queue is for the server's other publishers.
     private readonly int _target = options.MaxPendingMessagesPerClient * 3 / 4;
 
-    // Fewer are not worth a look at every subscriber.
-    private readonly int _minRoom = Math.Max(1, options.MaxPendingMessagesPerClient / 4);
+    // A smaller capacity is not worth querying every subscriber.
+    private readonly int _minCapacity = Math.Max(1, options.MaxPendingMessagesPerClient / 4);
 
     private readonly HashSet<string> _slow = new(StringComparer.Ordinal);
     private volatile int _slowCount;
 
     public int SlowSubscribers => _slowCount;
 
-    /// <summary>Waits until every subscriber that is waited for has room for some messages.</summary>
-    /// <returns>How many messages may be injected now.</returns>
+    /// <summary>Waits until the queue of every subscriber that is not given up has capacity.</summary>
+    /// <returns>The number of messages that may be injected now.</returns>
     public async ValueTask<int> WaitAsync(CancellationToken cancellationToken)
     {
         var clients = await server.GetClientsAsync().ConfigureAwait(false);
-        ForgetGone(clients);
-        var room = _target;
+        ForgetDisconnected(clients);
+        var capacity = _target;
         foreach (var client in clients)
         {
             var session = client.Session;
             if (IsGivenUp(session))
                 continue;
-            if (RoomOf(session) < _minRoom && !await WaitForAsync(client, cancellationToken).ConfigureAwait(false))
+            if (CapacityOf(session) < _minCapacity && !await WaitForAsync(client, cancellationToken).ConfigureAwait(false))
                 GiveUp(session);
             else
-                room = Math.Min(room, Math.Max(_minRoom, RoomOf(session)));
+                capacity = Math.Min(capacity, Math.Max(_minCapacity, CapacityOf(session)));
         }
 
-        return room;
+        return capacity;
     }
 
     private async ValueTask<bool> WaitForAsync(MqttClientStatus client, CancellationToken cancellationToken)
     {
         var began = timeProvider.GetTimestamp();
-        while (RoomOf(client.Session) < _minRoom)
+        while (CapacityOf(client.Session) < _minCapacity)
         {
             if (timeProvider.GetElapsedTime(began) >= options.SlowSubscriberTimeout)
                 return false;
-            await Task.Delay(LookInterval, timeProvider, cancellationToken).ConfigureAwait(false);
+            await Task.Delay(PollInterval, timeProvider, cancellationToken).ConfigureAwait(false);
         }
 
         return true;
     }
 
-    private int RoomOf(MqttSessionStatus session) => _target - (int)session.PendingApplicationMessagesCount;
+    private int CapacityOf(MqttSessionStatus session) => _target - (int)session.PendingApplicationMessagesCount;
 
     private bool IsGivenUp(MqttSessionStatus session)
     {
@@ -75,10 +75,10 @@ internal sealed class SubscriberCapacity(MqttServer server, MqttServerTransportO
     {
         _slow.Add(session.Id);
         _slowCount = _slow.Count;
-        Log.SubscriberGivenUp(logger, session.Id, _minRoom, options.SlowSubscriberTimeout);
+        Log.SubscriberGivenUp(logger, session.Id, _minCapacity, options.SlowSubscriberTimeout);
     }
 
-    private void ForgetGone(IList<MqttClientStatus> clients)
+    private void ForgetDisconnected(IList<MqttClientStatus> clients)
     {
         if (_slow.Count == 0)
             return;
@@ -87,7 +87,7 @@ internal sealed class SubscriberCapacity(MqttServer server, MqttServerTransportO
     }
 }
 
-/// <summary>Counts what the server drops, by either of its strategies: the oldest, which it says in one event, or the new one, which it says in another.</summary>
+/// <summary>Counts the messages that the server drops. Its two strategies, to drop the oldest or the newest message, raise different events.</summary>
 internal sealed class DropCounter : IDisposable
 {
     private readonly MqttServer _server;

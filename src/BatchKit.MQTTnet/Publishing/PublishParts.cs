@@ -7,22 +7,22 @@ using Microsoft.Extensions.ObjectPool;
 
 namespace BatchKit.MQTTnet.Publishing;
 
-/// <summary>What all sends of a transport share.</summary>
+/// <summary>The objects that all sends of a transport share.</summary>
 internal sealed record PublishParts(IMqttClient Client, ClientWatch Watch, PublishWindow Window, PropertyLists Lists, PublishSettings Settings, bool AllowSystemTopics)
 {
-    // Type, remaining length, packet id, length of the properties, expiry, and the codes and lengths of the rest but those of user properties.
+    // Type, remaining length, packet id, length of the properties, expiry, and the identifiers and length prefixes of everything except user properties.
     private const int PacketOverheadBytes = 32;
     private const int PropertyOverheadBytes = 5;
 
-    /// <summary>What keeps a message from being sent, or null.</summary>
+    /// <summary>Why a message can't be sent; null when it can.</summary>
     public string? FindFault(string topic, BatchMessage message)
     {
         var limit = Watch.MaxPacketBytes;
-        // Three bytes are the most that UTF-8 needs for a UTF-16 unit, so that only what may be too large is measured.
+        // UTF-8 needs at most three bytes for a UTF-16 code unit, so only messages that may be too large are measured exactly.
         if (limit == uint.MaxValue || Measure(topic, message, static text => text.Length * 3L) <= limit)
             return null;
         var bytes = Measure(topic, message, static text => Encoding.UTF8.GetByteCount(text));
-        return bytes <= limit ? null : $"A message needs up to {bytes} bytes as a packet, and the broker takes at most {limit}.";
+        return bytes <= limit ? null : $"A message needs a packet of up to {bytes} bytes; the broker accepts at most {limit}.";
     }
 
     private static long Measure(string topic, BatchMessage message, Func<string, long> measure)
@@ -40,7 +40,7 @@ internal sealed record PublishParts(IMqttClient Client, ClientWatch Watch, Publi
     }
 }
 
-/// <summary>Counts the publishes under way, and lets sends wait for room.</summary>
+/// <summary>Counts the unacknowledged publishes, and lets sends wait for capacity.</summary>
 internal sealed class PublishWindow
 {
     private readonly int _setting;
@@ -48,7 +48,7 @@ internal sealed class PublishWindow
     // Guards both fields below.
     private readonly Lock _lock = new();
     private int _inFlight;
-    private TaskCompletionSource? _room;
+    private TaskCompletionSource? _waiter;
 
     private volatile int _size;
 
@@ -80,34 +80,34 @@ internal sealed class PublishWindow
 
     public void Leave()
     {
-        TaskCompletionSource? room = null;
+        TaskCompletionSource? waiter = null;
         lock (_lock)
         {
             _inFlight--;
-            if (_room is not null && HasRoom)
-                (room, _room) = (_room, null);
+            if (_waiter is not null && HasCapacity)
+                (waiter, _waiter) = (_waiter, null);
         }
 
-        room?.SetResult();
+        waiter?.SetResult();
     }
 
-    public Task WaitForRoomAsync()
+    public Task WaitForCapacityAsync()
     {
         lock (_lock)
         {
-            if (HasRoom)
+            if (HasCapacity)
                 return Task.CompletedTask;
-            _room ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
-            return _room.Task;
+            _waiter ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+            return _waiter.Task;
         }
     }
 
-    // Any room at all: waiting for more would keep back the bytes that carry our TCP acknowledgement, for which a broker that leaves Nagle's algorithm on holds its
-    // other PUBACKs back, up to 40 ms. A window of 250 then passed 5,600 messages a second.
-    private bool HasRoom => _inFlight < _size;
+    // One free place is enough. Waiting for more would delay the bytes that carry our TCP acknowledgement, for which a broker that uses Nagle's algorithm delays its
+    // next PUBACKs by up to 40 ms: with a window of 250 that allowed 5,600 messages a second.
+    private bool HasCapacity => _inFlight < _size;
 }
 
-/// <summary>Follows the connects of the application's client: which connection it is, and what the broker allows on it.</summary>
+/// <summary>Observes the connects of the application's client: numbers its connections, and reads the broker's limits.</summary>
 internal sealed class ClientWatch : IDisposable
 {
     private readonly IMqttClient _client;
@@ -127,7 +127,7 @@ internal sealed class ClientWatch : IDisposable
         client.ConnectedAsync += OnConnectedAsync;
     }
 
-    /// <summary>Another number once the client begins to connect again.</summary>
+    /// <summary>A number that changes when the client begins to reconnect.</summary>
     public int Connection => Volatile.Read(ref _connection);
 
     public uint MaxPacketBytes => Volatile.Read(ref _maxPacketBytes);
@@ -138,7 +138,7 @@ internal sealed class ClientWatch : IDisposable
         _client.ConnectedAsync -= OnConnectedAsync;
     }
 
-    // Before the new connection carries anything: what is left of a send then does not overtake what the old connection lost.
+    // Called before the new connection carries anything, so that the rest of a send does not overtake what the old connection lost.
     private Task OnConnectingAsync(MqttClientConnectingEventArgs occurrence)
     {
         Interlocked.Increment(ref _connection);
@@ -147,7 +147,7 @@ internal sealed class ClientWatch : IDisposable
 
     private Task OnConnectedAsync(MqttClientConnectedEventArgs occurrence)
     {
-        // Zero is what MQTTnet makes of a limit that the broker did not give.
+        // MQTTnet returns zero for a limit that the broker did not name.
         int? receiveMaximum = occurrence.ConnectResult.ReceiveMaximum is > 0 and var limit ? limit : null;
         Volatile.Write(ref _maxPacketBytes, occurrence.ConnectResult.MaximumPacketSize is > 0 and var bytes ? bytes : uint.MaxValue);
         _window.Limit(receiveMaximum);
@@ -158,7 +158,7 @@ internal sealed class ClientWatch : IDisposable
     }
 }
 
-/// <summary>Lists of user properties that go round. One comes back only after the task of its publish has ended: until then the client may encode it.</summary>
+/// <summary>Pools lists of user properties. A list may be returned only after the task of its publish has ended, because the client may encode it until then.</summary>
 internal sealed class PropertyLists
 {
     private const int MaxKept = 1024;

@@ -29,13 +29,13 @@ internal sealed class ConnectAttempt
         _certificateCheck = new ServerCertificateCheck(options, _serverName, timeProvider);
     }
 
-    /// <summary>How far it came.</summary>
+    /// <summary>The stage that the attempt has reached.</summary>
     public ConnectStage Stage { get; private set; } = ConnectStage.Credentials;
 
-    /// <summary>What was wrong with the broker's certificate; null while nothing was found wrong.</summary>
+    /// <summary>What is wrong with the broker's certificate; null while no fault was found.</summary>
     public string? CertificateComplaint => _certificateCheck.Complaint;
 
-    /// <summary>Asks for the credentials of this attempt.</summary>
+    /// <summary>Gets the credentials of this attempt.</summary>
     public async Task<MqttCredentials> FindCredentialsAsync(CancellationToken cancellationToken)
     {
         if (_options.CredentialsProvider is { } provider)
@@ -43,7 +43,7 @@ internal sealed class ConnectAttempt
         return new MqttCredentials(_options.UserName, _options.Password is { } password ? Encoding.UTF8.GetBytes(password) : default);
     }
 
-    /// <summary>Connects down to the stream that MQTT is spoken on.</summary>
+    /// <summary>Opens the stream for MQTT: TCP, then TLS and WebSocket if the address asks for them.</summary>
     public async Task<BrokerStream> DialAsync(CancellationToken cancellationToken)
     {
         try
@@ -55,7 +55,7 @@ internal sealed class ConnectAttempt
                 return new BrokerStream(_socket!, stream);
             Stage = ConnectStage.Tls;
             var tls = new SslStream(stream);
-            await tls.AuthenticateAsClientAsync(MakeTlsOptions(), cancellationToken).ConfigureAwait(false);
+            await tls.AuthenticateAsClientAsync(CreateTlsOptions(), cancellationToken).ConfigureAwait(false);
             return new BrokerStream(_socket!, tls);
         }
         catch
@@ -65,15 +65,15 @@ internal sealed class ConnectAttempt
         }
     }
 
-    /// <summary>Sends CONNECT and reads the CONNACK; what came behind it stays in the input.</summary>
-    public async Task<ConnackPacket> IntroduceAsync(BrokerStream stream, byte[] connect, ReadBuffer input, CancellationToken cancellationToken)
+    /// <summary>Sends CONNECT and reads the CONNACK; bytes after it stay in the input.</summary>
+    public async Task<ConnackPacket> HandshakeAsync(BrokerStream stream, byte[] connect, ReadBuffer input, CancellationToken cancellationToken)
     {
         Stage = ConnectStage.Answer;
         await stream.Stream.WriteAsync(connect, cancellationToken).ConfigureAwait(false);
         ConnackPacket? connack;
         while (!ConnackReader.TryRead(input, _options, out connack))
         {
-            var bytes = await stream.Stream.ReadAsync(input.MakeRoom(), cancellationToken).ConfigureAwait(false);
+            var bytes = await stream.Stream.ReadAsync(input.GetMemory(), cancellationToken).ConfigureAwait(false);
             if (bytes == 0)
                 throw new EndOfStreamException("The connection was closed.");
             input.Advance(bytes);
@@ -89,7 +89,7 @@ internal sealed class ConnectAttempt
         return new NetworkStream(_socket, ownsSocket: true);
     }
 
-    private SslClientAuthenticationOptions MakeTlsOptions() => new()
+    private SslClientAuthenticationOptions CreateTlsOptions() => new()
     {
         TargetHost = _serverName,
         ClientCertificates = _options.ClientCertificates,
@@ -102,10 +102,10 @@ internal sealed class ConnectAttempt
         var webSocket = new ClientWebSocket();
         try
         {
-            // MQTT has pings of its own.
+            // MQTT has its own pings.
             webSocket.Options.KeepAliveInterval = TimeSpan.Zero;
             webSocket.Options.AddSubProtocol("mqtt");
-            using var invoker = new HttpMessageInvoker(MakeHttpHandler());
+            using var invoker = new HttpMessageInvoker(CreateHttpHandler());
             await webSocket.ConnectAsync(_address.WebSocketUri, invoker, cancellationToken).ConfigureAwait(false);
             return new BrokerStream(_socket!, WebSocketStream.Create(webSocket, WebSocketMessageType.Binary, ownsWebSocket: false), webSocket);
         }
@@ -116,12 +116,12 @@ internal sealed class ConnectAttempt
         }
     }
 
-    private SocketsHttpHandler MakeHttpHandler() => new()
+    private SocketsHttpHandler CreateHttpHandler() => new()
     {
         UseProxy = false,
         UseCookies = false,
         AllowAutoRedirect = false,
-        SslOptions = MakeTlsOptions(),
+        SslOptions = CreateTlsOptions(),
         ConnectCallback = async (_, token) =>
         {
             var stream = await DialTcpAsync(token).ConfigureAwait(false);
@@ -131,7 +131,7 @@ internal sealed class ConnectAttempt
     };
 }
 
-/// <summary>How far an attempt to connect came.</summary>
+/// <summary>The stages of an attempt to connect.</summary>
 internal enum ConnectStage
 {
     Credentials,
@@ -146,10 +146,10 @@ internal static class TcpDialer
 {
     /// <param name="host">A name or an address.</param>
     /// <param name="port">The port.</param>
-    /// <param name="limit">Shared out among the addresses, so that one that swallows everything leaves time for the next.</param>
-    /// <param name="timeProvider">The time.</param>
-    /// <param name="cancellationToken">Gives up.</param>
-    /// <exception cref="SocketException">None answered; this is the last one's error.</exception>
+    /// <param name="limit">The time limit. It is divided among the addresses, so that one that does not answer leaves time for the next.</param>
+    /// <param name="timeProvider">The source of time.</param>
+    /// <param name="cancellationToken">Cancels the attempt.</param>
+    /// <exception cref="SocketException">No address answered; this is the error of the last one.</exception>
     public static async Task<Socket> ConnectAsync(string host, int port, TimeSpan limit, TimeProvider timeProvider, CancellationToken cancellationToken)
     {
         var addresses = IPAddress.TryParse(host, out var only) ? [only] : await Dns.GetHostAddressesAsync(host, cancellationToken).ConfigureAwait(false);
@@ -188,10 +188,10 @@ internal static class TcpDialer
     }
 }
 
-/// <summary>Decides on a broker's certificate, once, and remembers what was wrong with it: the exception that follows does not say.</summary>
+/// <summary>Validates a broker's certificate once, and records what is wrong with it, because the exception that follows does not say.</summary>
 internal sealed class ServerCertificateCheck(MqttOptions options, string serverName, TimeProvider timeProvider)
 {
-    /// <summary>What is wrong, to follow "its certificate"; null while nothing was found wrong.</summary>
+    /// <summary>What is wrong, as the end of a sentence that begins with "its certificate"; null while no fault was found.</summary>
     public string? Complaint { get; private set; }
 
     public bool Accept(object sender, X509Certificate? certificate, X509Chain? chain, SslPolicyErrors errors)
@@ -225,15 +225,15 @@ internal sealed class ServerCertificateCheck(MqttOptions options, string serverN
     }
 }
 
-/// <summary>Reads the broker's first packet, which must be a CONNACK, or sees that it speaks another protocol.</summary>
+/// <summary>Reads the broker's first packet, which must be a CONNACK, or recognizes another protocol.</summary>
 internal static class ConnackReader
 {
-    // A record of TLS: an alert, of version 3.x.
+    // The beginning of a TLS record: an alert of version 3.x.
     private static ReadOnlySpan<byte> TlsAlert => [0x15, 0x03];
 
     /// <returns>False when more must arrive first.</returns>
-    /// <exception cref="MqttConnectException">It is another protocol.</exception>
-    /// <exception cref="MqttProtocolException">It is malformed.</exception>
+    /// <exception cref="MqttConnectException">The broker uses another protocol.</exception>
+    /// <exception cref="MqttProtocolException">The packet is malformed.</exception>
     public static bool TryRead(ReadBuffer input, MqttOptions options, [NotNullWhen(true)] out ConnackPacket? connack)
     {
         connack = null;

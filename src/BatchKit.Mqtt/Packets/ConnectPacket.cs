@@ -7,9 +7,9 @@ internal static class ConnectPacket
     private const int FixedBytes = 10;
 
     /// <summary>Writes the packet.</summary>
-    /// <returns>It, in an array of its exact size; it holds the password, so clear it when it is sent.</returns>
+    /// <returns>An array of exactly the packet's size. It contains the password: clear it after the packet is sent.</returns>
     /// <exception cref="MqttProtocolException">
-    /// A text is longer than 65,535 bytes, or has no UTF-8, or the will's topic is not one to publish to; or there is a password without a user name, which 3.1.1 does not have.
+    /// A text is longer than 65,535 bytes or can't be encoded as UTF-8, or the will's topic is invalid, or there is a password without a user name, which 3.1.1 does not allow.
     /// </exception>
     public static byte[] Write(ConnectFields fields)
     {
@@ -51,9 +51,9 @@ internal static class ConnectPacket
             throw MqttProtocolException.Malformed($"The password has more than {PacketText.MaxBytes} bytes.");
         // MQTT 3.1.1, MQTT-3.1.2-22.
         if (fields.Version != MqttVersion.V5 && fields.Credentials.UserName is null && !fields.Credentials.Password.IsEmpty)
-            throw MqttProtocolException.Forbidden("There is a password without a user name, which MQTT 3.1.1 does not have.");
+            throw MqttProtocolException.Forbidden("There is a password without a user name, which MQTT 3.1.1 does not allow.");
         if (fields.Will is { } will && WillFields.FindFault(will, fields.Version) is { } willFault)
-            throw MqttProtocolException.Malformed($"The will can't be sent. {willFault}");
+            throw MqttProtocolException.Malformed($"The will is invalid. {willFault}");
     }
 
     private static long MeasureText(string text) => sizeof(ushort) + PacketText.Strict.GetByteCount(text);
@@ -72,7 +72,7 @@ internal static class ConnectPacket
     }
 }
 
-/// <summary>What a CONNECT says.</summary>
+/// <summary>The content of a CONNECT.</summary>
 internal sealed record ConnectFields
 {
     public required MqttVersion Version { get; init; }
@@ -95,17 +95,17 @@ internal sealed record ConnectFields
 
     public required ushort TopicAliasMaximum { get; init; }
 
-    /// <summary>Its QoS and retain are set.</summary>
+    /// <summary>Null for none; otherwise its QoS and retain are not null.</summary>
     public required MqttWill? Will { get; init; }
 }
 
-/// <summary>CONNECT's properties (MQTT 5, section 3.1.2.11): those that differ from what a broker assumes.</summary>
+/// <summary>The properties of CONNECT (MQTT 5, section 3.1.2.11) whose values differ from the defaults of the protocol.</summary>
 internal static class ConnectProperties
 {
     private const int TwoBytesProperty = 1 + sizeof(ushort);
     private const int FourBytesProperty = 1 + sizeof(uint);
 
-    /// <summary>Their bytes with the length before them; none in 3.1.1.</summary>
+    /// <summary>The size in bytes of the properties and their length prefix; zero in 3.1.1.</summary>
     public static long MeasureWithLength(ConnectFields fields) => fields.Version == MqttVersion.V5 ? 1 + Measure(fields) : 0;
 
     public static void WriteWithLength(ref PacketWriter writer, ConnectFields fields)
@@ -145,7 +145,7 @@ internal static class ConnectProperties
         + (fields.TopicAliasMaximum != 0 ? TwoBytesProperty : 0);
 }
 
-/// <summary>A will in CONNECT (MQTT 5, sections 3.1.3.2 to 3.1.3.4).</summary>
+/// <summary>Writes a will as part of CONNECT (MQTT 5, sections 3.1.3.2 to 3.1.3.4).</summary>
 internal static class WillFields
 {
     private const int DelayBytes = 1 + sizeof(uint);
@@ -163,7 +163,7 @@ internal static class WillFields
         CorrelationData = will.Message.CorrelationData.Span,
     };
 
-    /// <summary>What is wrong with a will, for a person; null when it may be sent.</summary>
+    /// <summary>A human-readable description of what is wrong with a will; null when it may be sent.</summary>
     public static string? FindFault(MqttWill will, MqttVersion version)
     {
         if (MqttTopics.FindFaultInName(will.Message.Topic, allowSystemTopics: true) is { } fault)
@@ -171,7 +171,7 @@ internal static class WillFields
         return will.Message.Payload.Length > PacketText.MaxBytes ? $"Its payload has more than {PacketText.MaxBytes} bytes." : PublishPacket.FindFault(Of(will), version);
     }
 
-    /// <summary>Its bytes in CONNECT's payload.</summary>
+    /// <summary>The size in bytes of the will in CONNECT's payload.</summary>
     public static long Measure(MqttWill will, in PublishFields fields, MqttVersion version)
     {
         var bytes = (2L * sizeof(ushort)) + PacketText.Strict.GetByteCount(fields.Topic) + fields.Payload.Length;

@@ -2,8 +2,8 @@ using System.Text;
 
 namespace BatchKit.Mqtt.Packets;
 
-/// <summary>Reads a packet's properties one by one: those it may have, each once where the protocol says so, with values in their range.</summary>
-/// <param name="properties">The properties without the length before them.</param>
+/// <summary>Reads a packet's properties one by one. Checks that the packet may have them, that none is repeated unless the protocol allows it, and that their values are in range.</summary>
+/// <param name="properties">The properties without their length prefix.</param>
 /// <param name="allowed">One of <see cref="PropertySets"/>.</param>
 internal ref struct PropertyReader(ReadOnlySpan<byte> properties, ulong allowed)
 {
@@ -11,8 +11,8 @@ internal ref struct PropertyReader(ReadOnlySpan<byte> properties, ulong allowed)
     private ulong _seen;
 
     /// <summary>Reads the next property.</summary>
-    /// <returns>False when there is none.</returns>
-    /// <exception cref="MqttProtocolException">It is malformed or not allowed here.</exception>
+    /// <returns>False when there are no more.</returns>
+    /// <exception cref="MqttProtocolException">The property is malformed or not allowed here.</exception>
     public bool TryRead(out Property property)
     {
         property = default;
@@ -42,7 +42,7 @@ internal ref struct PropertyReader(ReadOnlySpan<byte> properties, ulong allowed)
                 property.Value = _reader.ReadText();
                 break;
             case PropertyId.PayloadFormat:
-                // Not checked further: brokers pass on what its publisher wrote, and to close the connection would have it sent again, for ever.
+                // Not validated: a broker passes on what the publisher wrote. Closing the connection would only make the broker send the message again, for ever.
                 property.Number = _reader.ReadByte();
                 break;
             default:
@@ -56,18 +56,18 @@ internal ref struct PropertyReader(ReadOnlySpan<byte> properties, ulong allowed)
 
     private PropertyId ReadId()
     {
-        // Identifiers are variable byte integers, but every one of them has a single byte.
+        // Identifiers are variable byte integers, but all of them fit in one byte.
         var id = _reader.ReadByte();
         var bit = id < 64 ? 1UL << id : 0;
         if ((bit & allowed) == 0)
-            throw MqttProtocolException.Malformed("A property is unknown, or not one of its packet.");
+            throw MqttProtocolException.Malformed("A property is unknown, or not allowed in its packet.");
         if ((bit & _seen & ~PropertySets.Repeatable) != 0)
-            throw MqttProtocolException.Forbidden("A property is there twice.");
+            throw MqttProtocolException.Forbidden("A property is repeated.");
         _seen |= bit;
         return (PropertyId)id;
     }
 
-    private uint ReadBit() => _reader.ReadByte() is var value and <= 1 ? value : throw MqttProtocolException.Forbidden("A property that is 0 or 1 has another value.");
+    private uint ReadBit() => _reader.ReadByte() is var value and <= 1 ? value : throw MqttProtocolException.Forbidden("A property that must be 0 or 1 has another value.");
 
     private static void CheckNumber(in Property property)
     {
@@ -80,22 +80,22 @@ internal ref struct PropertyReader(ReadOnlySpan<byte> properties, ulong allowed)
     }
 }
 
-/// <summary>A property that was received; its memory is the packet's.</summary>
+/// <summary>A received property; it refers to the memory of the packet.</summary>
 internal ref struct Property
 {
     public PropertyId Id;
 
-    /// <summary>A number's value.</summary>
+    /// <summary>The value of a numeric property.</summary>
     public uint Number;
 
-    /// <summary>A text's or binary data's value, and a user property's.</summary>
+    /// <summary>The value of a text, binary or user property.</summary>
     public ReadOnlySpan<byte> Value;
 
-    /// <summary>A user property's name.</summary>
+    /// <summary>The name of a user property.</summary>
     public ReadOnlySpan<byte> Name;
 }
 
-/// <summary>Reads properties of which only the reason string matters.</summary>
+/// <summary>Reads properties and returns the reason string among them.</summary>
 internal static class ReasonProperty
 {
     /// <exception cref="MqttProtocolException">The properties are malformed.</exception>
@@ -113,7 +113,7 @@ internal static class ReasonProperty
     }
 }
 
-/// <summary>The properties (MQTT 5, section 2.2.2.2).</summary>
+/// <summary>The property identifiers (MQTT 5, section 2.2.2.2).</summary>
 internal enum PropertyId : byte
 {
     PayloadFormat = 1,
@@ -143,7 +143,7 @@ internal enum PropertyId : byte
     SharedSubscriptionAvailable = 42,
 }
 
-/// <summary>Which properties a packet from a broker may have (MQTT 5, table 2-4), a bit for each identifier.</summary>
+/// <summary>The properties that each packet from a broker may have (MQTT 5, table 2-4), one bit per identifier.</summary>
 internal static class PropertySets
 {
     public const ulong Repeatable = 1UL << (int)PropertyId.UserProperty | 1UL << (int)PropertyId.SubscriptionIdentifier;

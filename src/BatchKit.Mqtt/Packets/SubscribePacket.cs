@@ -5,7 +5,7 @@ internal static class SubscribePacket
 {
     private const int Flags = 0b0010;
 
-    /// <summary>Writes the packet, in an array of its exact size.</summary>
+    /// <summary>Writes the packet into an array of exactly its size.</summary>
     /// <exception cref="ArgumentException">A filter holds half a surrogate pair.</exception>
     /// <exception cref="MqttProtocolException">A filter is longer than 65,535 bytes.</exception>
     public static byte[] Write(ushort packetId, IReadOnlyList<MqttSubscription> subscriptions, MqttVersion version)
@@ -29,10 +29,10 @@ internal static class SubscribePacket
     }
 }
 
-/// <summary>SUBACK (MQTT 5, section 3.9): a reason code for each subscription, in their order.</summary>
+/// <summary>SUBACK (MQTT 5, section 3.9): a reason code for each subscription, in the order of the SUBSCRIBE.</summary>
 internal sealed record SubackPacket(ushort PacketId, IReadOnlyList<MqttReasonCode> ReasonCodes, string? Reason)
 {
-    /// <exception cref="MqttProtocolException">It is malformed.</exception>
+    /// <exception cref="MqttProtocolException">The packet is malformed.</exception>
     public static SubackPacket Read(ReadOnlySpan<byte> body, MqttVersion version)
     {
         var reader = new PacketReader(body);
@@ -46,9 +46,9 @@ internal sealed record SubackPacket(ushort PacketId, IReadOnlyList<MqttReasonCod
         return new SubackPacket(packetId, codes, reason);
     }
 
-    // 3.1.1 has one failure only (section 3.9.3).
+    // 3.1.1 has only one failure code (section 3.9.3).
     private static MqttReasonCode ReadCode(byte value, MqttVersion version) =>
         version == MqttVersion.V5 || value <= (byte)MqttReasonCode.UnspecifiedError
             ? Packets.ReasonCodes.Read(value, MqttReasonCode.Success, MqttReasonCode.GrantedQoS1, MqttReasonCode.GrantedQoS2)
-            : throw MqttProtocolException.Forbidden($"A return code, 0x{value:X2}, is not one of SUBACK.");
+            : throw MqttProtocolException.Forbidden($"The return code 0x{value:X2} is not valid in a SUBACK.");
 }

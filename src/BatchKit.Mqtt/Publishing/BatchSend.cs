@@ -5,7 +5,7 @@ using BatchKit.Transports;
 
 namespace BatchKit.Mqtt.Publishing;
 
-/// <summary>A send of batches.</summary>
+/// <summary>A send of batches from dispatch.</summary>
 internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : PublishSend, IValueTaskSource
 {
     private readonly List<BatchPublishes> _groups = [];
@@ -21,7 +21,7 @@ internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : Publ
         }
     }
 
-    /// <returns>How many of the messages are new: not of a batch that was begun before.</returns>
+    /// <returns>The number of new messages: those of parked batches were counted before.</returns>
     public int Begin(ReadOnlySpan<MessageBatch> batches)
     {
         var (unsettled, begun) = (0, 0);
@@ -53,10 +53,10 @@ internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : Publ
 
     protected override Exception? Finish(Exception? cause)
     {
-        var failure = MakeException(cause);
+        var failure = CreateException(cause);
         foreach (var group in _groups)
         {
-            group.Leave();
+            group.Detach();
             parked.Return(group);
         }
 
@@ -65,7 +65,7 @@ internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : Publ
         return failure;
     }
 
-    private Exception? MakeException(Exception? cause)
+    private Exception? CreateException(Exception? cause)
     {
         if (cause is null && _groups.TrueForAll(static group => group.Refusal is null))
             return null;
@@ -74,11 +74,11 @@ internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : Publ
             return cause;
         var refusals = _groups.Select(static group => group.Refusal).OfType<string>().Distinct(StringComparer.Ordinal).Take(3);
         string[] sentences = cause is null ? [.. refusals] : [cause.Message, .. refusals];
-        return new BatchSendException([.. outcomes], $"Not everything was published. {string.Join(' ', sentences)}", cause);
+        return new BatchSendException([.. outcomes], $"Not every message was published. {string.Join(' ', sentences)}", cause);
     }
 }
 
-/// <summary>A batch: each of its messages is one on the topic that its handle names.</summary>
+/// <summary>The messages of a batch, each published to the topic that the batch's handle names.</summary>
 internal sealed class BatchPublishes(TopicPolicy policy) : PublishGroup
 {
     private MessageBatch? _batch;
@@ -88,7 +88,7 @@ internal sealed class BatchPublishes(TopicPolicy policy) : PublishGroup
 
     public long Number { get; private set; }
 
-    /// <summary>The first thing that was wrong with one of its messages; null when nothing was.</summary>
+    /// <summary>The reason of the first refused message; null when none was refused.</summary>
     public string? Refusal { get; private set; }
 
     public BatchOutcome Outcome => Unsettled > 0 ? BatchOutcome.Unacknowledged : Refusal is null ? BatchOutcome.Acknowledged : BatchOutcome.Refused;
@@ -98,22 +98,22 @@ internal sealed class BatchPublishes(TopicPolicy policy) : PublishGroup
         Begin(owner, batch.Count);
         (Producer, Number, Refusal) = (batch.Producer, batch.Number, null);
         _batch = batch;
-        // A connection has no topic: only envelope mode carries its output.
+        // A connection has no topic: its output can only be sent in envelope mode.
         _settings = batch.Handle.Name is { } topic
             ? policy.Find(topic)
             : new PublishSettings(default, default, default, $"A connection's output has no topic: set {nameof(MqttOptions.EnvelopePrefix)}, or write to a named handle.");
     }
 
-    /// <summary>Goes on where it was left: the same batch is being sent again.</summary>
+    /// <summary>Continues where the earlier send of the same batch stopped.</summary>
     public void Resume(PublishSend owner, MessageBatch batch)
     {
-        Adopt(owner);
+        Attach(owner);
         _batch = batch;
     }
 
-    public override void Leave()
+    public override void Detach()
     {
-        base.Leave();
+        base.Detach();
         _batch = null;
     }
 
@@ -143,8 +143,8 @@ internal sealed class BatchPublishes(TopicPolicy policy) : PublishGroup
     }
 }
 
-/// <summary>Batches whose send was given up half-way, until they are sent again; and those that may be used for others. Guarded by the queue's lock.</summary>
-/// <remarks>Dispatch sends what a failed send left again before anything newer of its producer: what it does not bring back then, it has given up.</remarks>
+/// <summary>Batches whose send was given up half-way, kept until they are sent again, and objects for reuse. Guarded by the queue's lock.</summary>
+/// <remarks>After a failed send, dispatch sends the same batches again before newer ones of the same producer. A batch that the next send does not contain was given up.</remarks>
 internal sealed class ParkedBatches(TopicPolicy policy)
 {
     private const int MaxSpare = 4096;
@@ -152,7 +152,7 @@ internal sealed class ParkedBatches(TopicPolicy policy)
     private readonly Dictionary<ProducerId, List<BatchPublishes>> _parked = [];
     private readonly Stack<BatchPublishes> _spare = [];
 
-    /// <summary>The batch's publishes: those that were parked, or else just begun.</summary>
+    /// <summary>Returns the parked publishes of the batch, or new ones.</summary>
     public BatchPublishes Take(PublishSend owner, MessageBatch batch, out bool isBegun)
     {
         isBegun = false;
@@ -169,14 +169,14 @@ internal sealed class ParkedBatches(TopicPolicy policy)
         return group;
     }
 
-    /// <summary>What the producer did not bring back is forgotten. It is not spare: the window may still hold some of it.</summary>
+    /// <summary>Removes the batches that the producer has given up. They are not reused, because the window may still contain their messages.</summary>
     public void Forget(ProducerId producer)
     {
         if (_parked.Count > 0)
             _parked.Remove(producer);
     }
 
-    /// <summary>Takes back what a send has left.</summary>
+    /// <summary>Takes back a group that a send has detached from.</summary>
     public void Return(BatchPublishes group)
     {
         if (group.Unsettled == 0)

@@ -3,7 +3,7 @@ using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt.Publishing;
 
-/// <summary>A call that publishes many messages, with a time limit.</summary>
+/// <summary>A call of <see cref="IMqttPublisher.PublishManyAsync"/>, with a time limit.</summary>
 internal sealed class MessageSend : PublishSend, IValueTaskSource<MqttPublishReport>, IDisposable
 {
     private readonly PublishQueue _queue;
@@ -34,8 +34,8 @@ internal sealed class MessageSend : PublishSend, IValueTaskSource<MqttPublishRep
         Begin(messages.IsEmpty ? 0 : 1);
     }
 
-    /// <summary>False for a timer that comes late and means an earlier call.</summary>
-    public bool IsPast(TimeSpan limit) => !IsComplete && _timeProvider.GetElapsedTime(_beganAt) >= limit;
+    /// <summary>False for a late timer of an earlier call.</summary>
+    public bool HasTimedOut(TimeSpan limit) => !IsComplete && _timeProvider.GetElapsedTime(_beganAt) >= limit;
 
     public MqttPublishReport GetResult(short token)
     {
@@ -58,8 +58,8 @@ internal sealed class MessageSend : PublishSend, IValueTaskSource<MqttPublishRep
     {
         _timer.Change(Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
         _report = _group.Report;
-        _group.Leave();
-        // The window may still hold some of a call that was given up.
+        _group.Detach();
+        // The window may still contain messages of a call that was given up.
         if (_group.Unsettled > 0)
             _group = new MessagePublishes(_policy);
         return cause;
@@ -71,11 +71,11 @@ internal sealed class MessagePublishes(TopicPolicy policy) : PublishGroup
 {
     private ReadOnlyMemory<MqttMessage> _messages;
 
-    // Made with the first that is no plain success, and then the caller's.
+    // Created for the first result that is not a plain success; the caller owns them afterwards.
     private byte[]? _reasonCodes;
     private Dictionary<int, string>? _reasons;
 
-    // Most calls name few topics, one after the other.
+    // Most calls use few topics, in runs.
     private string? _lastTopic;
     private PublishSettings _lastSettings;
 
@@ -87,9 +87,9 @@ internal sealed class MessagePublishes(TopicPolicy policy) : PublishGroup
         _messages = messages;
     }
 
-    public override void Leave()
+    public override void Detach()
     {
-        base.Leave();
+        base.Detach();
         _messages = default;
         (_reasonCodes, _reasons) = (null, null);
         _lastTopic = null;
@@ -119,7 +119,7 @@ internal sealed class MessagePublishes(TopicPolicy policy) : PublishGroup
 
     protected override void Record(int index, MqttPublishResult result)
     {
-        // Nobody waits for it any more, or it is what every message has that no result is kept of.
+        // No one waits for the result any more, or it is a plain success, which needs no entry.
         if (Owner is null || result == default)
             return;
         _reasonCodes ??= new byte[_messages.Length];

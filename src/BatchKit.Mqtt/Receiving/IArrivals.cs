@@ -8,28 +8,28 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Mqtt.Receiving;
 
-/// <summary>Gathers the PUBLISHes that one read brought, and hands them on together. One caller at a time.</summary>
+/// <summary>Collects the PUBLISH packets of one read and delivers them together. Not thread-safe.</summary>
 internal interface IArrivals
 {
     bool IsEmpty { get; }
 
-    /// <summary>Copies what a PUBLISH brought.</summary>
+    /// <summary>Copies the content of a PUBLISH.</summary>
     void Add(in ReceivedPublish publish);
 
-    /// <summary>Completes when the receiver's next hop has everything, in order, or will never take it. Empty afterwards, whatever came of it.</summary>
-    ValueTask HandOnAsync(BatchReceiver receiver, CancellationToken cancellationToken);
+    /// <summary>Delivers everything in order. Completes when the receiver's next hop has accepted it or refused it for good. The collection is empty afterwards, also after a failure.</summary>
+    ValueTask DeliverAsync(BatchReceiver receiver, CancellationToken cancellationToken);
 
-    /// <summary>Forgets what was gathered.</summary>
+    /// <summary>Drops everything that was collected.</summary>
     void Clear();
 }
 
-/// <summary>Messages of any topics: consecutive ones of one topic become a batch for the handle that bears its name, numbered here.</summary>
+/// <summary>Messages on any topics: consecutive messages on one topic become a batch for the handle with that name. The batches are numbered here.</summary>
 internal sealed class TopicArrivals(int node) : IArrivals
 {
     // A frame's reader refuses more than 65,536 batches.
     private const int MaxBatchesInFrame = 4096;
 
-    // A read of small packets fits; what a large one needed goes back.
+    // Enough for a read of small packets; larger memory is returned after use.
     private const int KeptBytes = 64 * 1024;
 
     private readonly ProducerId _producer = new(node, MemoryMarshal.Read<long>(RandomNumberGenerator.GetBytes(sizeof(long))), Lane: 0);
@@ -45,13 +45,13 @@ internal sealed class TopicArrivals(int node) : IArrivals
 
     public void Add(in ReceivedPublish publish)
     {
-        MakeRoom(publish.Payload.Length);
+        EnsureCapacity(publish.Payload.Length);
         publish.Payload.CopyTo(_payloads.AsSpan(_payloadBytes));
-        _messages.Add((_handles.Get(publish.Topic), _payloadBytes, publish.Payload.Length, MakeHeader(publish)));
+        _messages.Add((_handles.Get(publish.Topic), _payloadBytes, publish.Payload.Length, CreateHeader(publish)));
         _payloadBytes += publish.Payload.Length;
     }
 
-    public async ValueTask HandOnAsync(BatchReceiver receiver, CancellationToken cancellationToken)
+    public async ValueTask DeliverAsync(BatchReceiver receiver, CancellationToken cancellationToken)
     {
         try
         {
@@ -82,7 +82,7 @@ internal sealed class TopicArrivals(int node) : IArrivals
         _payloads = [];
     }
 
-    private static MessageHeader? MakeHeader(in ReceivedPublish publish)
+    private static MessageHeader? CreateHeader(in ReceivedPublish publish)
     {
         if (publish.ContentType.IsEmpty && !publish.HasUserProperties)
             return null;
@@ -93,7 +93,7 @@ internal sealed class TopicArrivals(int node) : IArrivals
         };
     }
 
-    // Returns where the next batch starts.
+    // Returns the index at which the next batch starts.
     private int AddBatch(int first)
     {
         var handle = _messages[first].Handle;
@@ -109,7 +109,7 @@ internal sealed class TopicArrivals(int node) : IArrivals
         return next;
     }
 
-    private void MakeRoom(int bytes)
+    private void EnsureCapacity(int bytes)
     {
         if (_payloads.Length - _payloadBytes >= bytes)
             return;
@@ -121,16 +121,16 @@ internal sealed class TopicArrivals(int node) : IArrivals
     }
 }
 
-/// <summary>The handles of topics that were met lately, so that a topic that comes again allocates nothing. One caller at a time.</summary>
+/// <summary>Caches the handles of recent topics, so that a repeated topic allocates nothing. Not thread-safe.</summary>
 internal sealed class TopicHandles
 {
-    // 2,048 topics of at most 256 bytes: under 2 MB whatever arrives.
+    // 2,048 topics of at most 256 bytes: always under 2 MB.
     private const int Slots = 2048;
     private const int MaxKeptTopicBytes = 256;
 
     private readonly (byte[]? Topic, OutputHandle Handle)[] _slots = new (byte[]?, OutputHandle)[Slots];
 
-    /// <summary>The handle of a topic in UTF-8, checked and not empty.</summary>
+    /// <summary>The handle of a topic, which must be valid UTF-8 and not empty.</summary>
     public OutputHandle Get(ReadOnlySpan<byte> topic)
     {
         var hash = default(HashCode);
@@ -145,7 +145,7 @@ internal sealed class TopicHandles
     }
 }
 
-/// <summary>Messages that each carry a whole frame.</summary>
+/// <summary>Messages that each contain a frame.</summary>
 internal sealed class FrameArrivals(ILogger logger) : IArrivals
 {
     private readonly List<(byte[] Array, int Length)> _frames = [];
@@ -159,12 +159,12 @@ internal sealed class FrameArrivals(ILogger logger) : IArrivals
         _frames.Add((array, publish.Payload.Length));
     }
 
-    public async ValueTask HandOnAsync(BatchReceiver receiver, CancellationToken cancellationToken)
+    public async ValueTask DeliverAsync(BatchReceiver receiver, CancellationToken cancellationToken)
     {
         try
         {
             foreach (var (array, length) in _frames)
-                await HandOnAsync(receiver, array.AsMemory(0, length), cancellationToken).ConfigureAwait(false);
+                await DeliverAsync(receiver, array.AsMemory(0, length), cancellationToken).ConfigureAwait(false);
         }
         finally
         {
@@ -179,7 +179,7 @@ internal sealed class FrameArrivals(ILogger logger) : IArrivals
         _frames.Clear();
     }
 
-    private async ValueTask HandOnAsync(BatchReceiver receiver, ReadOnlyMemory<byte> frame, CancellationToken cancellationToken)
+    private async ValueTask DeliverAsync(BatchReceiver receiver, ReadOnlyMemory<byte> frame, CancellationToken cancellationToken)
     {
         try
         {
@@ -187,7 +187,7 @@ internal sealed class FrameArrivals(ILogger logger) : IArrivals
         }
         catch (FrameFormatException exception)
         {
-            // It never can be handed on, and unacknowledged it would come again for ever. The receiver has counted it.
+            // The frame can never be delivered, and without an acknowledgement the broker would send it again for ever. The receiver has counted it.
             Log.FrameDropped(logger, exception, frame.Length);
         }
     }

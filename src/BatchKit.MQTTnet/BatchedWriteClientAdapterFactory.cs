@@ -13,14 +13,15 @@ using MQTTnet.Implementations;
 namespace BatchKit.MQTTnet;
 
 /// <summary>
-/// Creates MQTTnet clients that write many packets at once: <c>new MqttClientFactory().CreateMqttClient(new BatchedWriteClientAdapterFactory())</c>. MQTTnet's own client writes each packet
-/// separately, its header and its payload in two calls.
+/// Creates MQTTnet clients that write many packets at once: <c>new MqttClientFactory().CreateMqttClient(new BatchedWriteClientAdapterFactory())</c>. MQTTnet's own
+/// client writes each packet separately, its header and its payload in two calls.
 /// </summary>
 /// <remarks>
-/// It wraps MQTTnet's own channels, so TLS and WebSocket work as usual. On Linux it opens plain TCP itself, so that the kernel acknowledges each read immediately (TCP_QUICKACK): a broker that
-/// uses Nagle's algorithm, as Mosquitto does by default, otherwise delays PUBACKs by up to 40 ms. Over TLS and WebSocket, set <c>set_tcp_nodelay true</c> on Mosquitto. The publishes of one <see cref="MqttClientTransport.SendAsync"/> leave in one write of up to 256 KiB;
-/// other publishes leave with whatever is pending at the same time. <b>A publish at QoS 0 completes before its bytes are written</b>: if the connection is lost, the pending bytes are lost with it, as are those in
-/// the socket's buffer. At QoS 1 only the speed changes. Thread-safe.
+/// It wraps MQTTnet's own channels, so TLS and WebSocket work as usual. On Linux it opens plain TCP itself, so that the kernel acknowledges each read immediately
+/// (TCP_QUICKACK): a broker that uses Nagle's algorithm, as Mosquitto does by default, otherwise delays PUBACKs by up to 40 ms. Over TLS and WebSocket, set
+/// <c>set_tcp_nodelay true</c> on Mosquitto. The publishes of one <see cref="MqttClientTransport.SendAsync"/> leave in one write of up to 256 KiB; other publishes
+/// leave with whatever is pending at the same time. <b>A publish at QoS 0 completes before its bytes are written</b>: if the connection is lost, the pending bytes
+/// are lost with it, as are those in the socket's buffer. At QoS 1 only the speed changes. Thread-safe.
 /// </remarks>
 public sealed partial class BatchedWriteClientAdapterFactory : IMqttClientAdapterFactory
 {

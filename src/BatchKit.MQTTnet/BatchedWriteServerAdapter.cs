@@ -13,11 +13,12 @@ namespace BatchKit.MQTTnet;
 
 /// <summary>
 /// Listens for an MQTTnet server instead of its own TCP adapter, and writes all pending packets of a client at once:
-/// <c>new MqttServerFactory().CreateMqttServer(options, [new BatchedWriteServerAdapter()])</c>. MQTTnet's own adapter writes each packet separately, its header and its payload in two calls.
+/// <c>new MqttServerFactory().CreateMqttServer(options, [new BatchedWriteServerAdapter()])</c>. MQTTnet's own adapter writes each packet separately, its header
+/// and its payload in two calls.
 /// </summary>
 /// <remarks>
-/// It listens as the server's options specify, including TLS. A client's channel holds at most 64 KiB; after that the server's own queue fills as usual. The server counts a message as sent once the
-/// channel has it. Other transports, such as ASP.NET Core's, keep their own adapters.
+/// It listens as the server's options specify, including TLS. A client's channel holds at most 64 KiB; after that the server's own queue fills as usual. The server
+/// counts a message as sent once the channel has it. Other transports, such as ASP.NET Core's, keep their own adapters.
 /// </remarks>
 public sealed class BatchedWriteServerAdapter : IMqttServerAdapter
 {

@@ -8,9 +8,9 @@ namespace BatchKit.MQTTnet;
 
 /// <summary>Publishes batches over the MQTTnet client of an application: a handle is a topic. The publishes of a send are started in order and awaited together.</summary>
 /// <remarks>
-/// The application owns the client: it connects, reconnects and disposes it. While the client is not connected, sends fail immediately and dispatch retries them. Create the
-/// transport before the client connects, so that it learns the broker's limits. Control messages have no meaning on a topic and are not published. At QoS 1 each message arrives at least once: a
-/// batch that was acknowledged only in part is published again as a whole. Thread-safe.
+/// The application owns the client: it connects, reconnects and disposes it. While the client is not connected, sends fail immediately and dispatch retries them.
+/// Create the transport before the client connects, so that it learns the broker's limits. Control messages have no meaning on a topic and are not published. At QoS
+/// 1 each message arrives at least once: a batch that was acknowledged only in part is published again as a whole. Thread-safe.
 /// </remarks>
 public sealed class MqttClientTransport : IBatchTransport, IDisposable
 {

@@ -4,7 +4,10 @@ using Microsoft.Extensions.Options;
 
 namespace BatchKit.MQTTnet;
 
-/// <summary>Settings of a <see cref="MqttClientTransport"/>. They are read when the transport is created. A value outside its range fails the start with an error that names the setting.</summary>
+/// <summary>
+/// Settings of a <see cref="MqttClientTransport"/>. They are read when the transport is created. A value outside its range fails the start with an error that names
+/// the setting.
+/// </summary>
 public sealed class MqttClientTransportOptions : IValidatableObject
 {
     /// <summary>

@@ -10,10 +10,11 @@ namespace BatchKit.MQTTnet;
 
 /// <summary>Injects batches into the MQTTnet server of an application: a handle is a topic. Messages are injected only as fast as connected subscribers read them.</summary>
 /// <remarks>
-/// By default the server queues at most 1000 messages for each client and then drops the oldest silently. This transport watches the queues of connected clients and waits for capacity,
-/// at most <see cref="MqttServerTransportOptions.SlowSubscriberTimeout"/> for each, so that a subscriber that reads loses nothing; messages dropped for others are counted and logged. It does not wait
-/// for sessions whose client is not connected. The server keeps references to payloads and lists for an unlimited time, so the transport copies each batch into new memory that is
-/// never pooled. The application owns the server. Control messages are not injected. Concurrent sends take turns. Thread-safe.
+/// By default the server queues at most 1000 messages for each client and then drops the oldest silently. This transport watches the queues of connected clients and
+/// waits for capacity, at most <see cref="MqttServerTransportOptions.SlowSubscriberTimeout"/> for each, so that a subscriber that reads loses nothing; messages
+/// dropped for others are counted and logged. It does not wait for sessions whose client is not connected. The server keeps references to payloads and lists for an
+/// unlimited time, so the transport copies each batch into new memory that is never pooled. The application owns the server. Control messages are not injected.
+/// Concurrent sends take turns. Thread-safe.
 /// </remarks>
 public sealed class MqttServerTransport : IBatchTransport, IDisposable
 {
@@ -134,6 +135,8 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
 
 /// <summary>The counts of a <see cref="MqttServerTransport"/> so far.</summary>
 /// <param name="InjectedMessages">Messages that the server accepted.</param>
-/// <param name="DroppedMessages">Messages that the server dropped because a subscriber's queue was full, counted once for each such subscriber; messages of other publishers are included.</param>
+/// <param name="DroppedMessages">
+/// Messages that the server dropped because a subscriber's queue was full, counted once for each such subscriber; messages of other publishers are included.
+/// </param>
 /// <param name="SlowSubscribers">Connected subscribers for which sends do not wait now.</param>
 public readonly record struct MqttServerTransportStatistics(long InjectedMessages, long DroppedMessages, int SlowSubscribers);

@@ -4,19 +4,23 @@ using Microsoft.Extensions.Options;
 
 namespace BatchKit.MQTTnet;
 
-/// <summary>Settings of a <see cref="MqttServerTransport"/>. They are read when the transport is created. A value outside its range fails the start with an error that names the setting.</summary>
+/// <summary>
+/// Settings of a <see cref="MqttServerTransport"/>. They are read when the transport is created. A value outside its range fails the start with an error that names
+/// the setting.
+/// </summary>
 public sealed class MqttServerTransportOptions : IValidatableObject
 {
     /// <summary>
-    /// The server's <c>MqttServerOptions.MaxPendingMessagesPerClient</c>, which the server does not expose; 1000 by default, as on the server. With a higher value than the server's, messages are lost; with a lower
-    /// one, sends wait earlier. The transport uses three quarters of it and leaves the rest to other publishers.
+    /// The server's <c>MqttServerOptions.MaxPendingMessagesPerClient</c>, which the server does not expose; 1000 by default, as on the server. With a higher value
+    /// than the server's, messages are lost; with a lower one, sends wait earlier. The transport uses three quarters of it and leaves the rest to other publishers.
     /// </summary>
     [Range(4, 10_000_000)]
     public int MaxPendingMessagesPerClient { get; set; } = 1000;
 
     /// <summary>
-    /// How long a send waits for one connected subscriber whose queue is full; 1 s by default. After that, sends do not wait for this subscriber until it has read half of its queue: the
-    /// server drops messages that exceed the queue, and <see cref="MqttServerTransportStatistics.DroppedMessages"/> counts them. Keep it well below <see cref="OutputBufferOptions.SendTimeout"/>.
+    /// How long a send waits for one connected subscriber whose queue is full; 1 s by default. After that, sends do not wait for this subscriber until it has read
+    /// half of its queue: the server drops messages that exceed the queue, and <see cref="MqttServerTransportStatistics.DroppedMessages"/> counts them. Keep it well
+    /// below <see cref="OutputBufferOptions.SendTimeout"/>.
     /// </summary>
     [TimeSpanRange("00:00:00.010", "00:05:00")]
     public TimeSpan SlowSubscriberTimeout { get; set; } = TimeSpan.FromSeconds(1);

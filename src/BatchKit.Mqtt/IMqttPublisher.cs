@@ -5,10 +5,15 @@ namespace BatchKit.Mqtt;
 public interface IMqttPublisher
 {
     /// <summary>Writes the messages as packets, as many in one write as fit, and completes when each has its result.</summary>
-    /// <remarks>A message that can't be sent (a bad topic, too large, QoS 2) gets a result that says so; the others are still sent. Unacknowledged messages are sent again after a lost connection.</remarks>
+    /// <remarks>
+    /// A message that can't be sent (a bad topic, too large, QoS 2) gets a result that says so; the others are still sent. Unacknowledged messages are sent again
+    /// after a lost connection.
+    /// </remarks>
     /// <param name="messages">The messages; they and their memory must stay unchanged until the task has ended.</param>
     /// <param name="cancellationToken">Gives up the messages that have no result yet; the broker may or may not have them.</param>
-    /// <exception cref="IOException">The broker refused the connection, or there was none within <see cref="MqttOptions.PublishTimeout"/>. Messages without an answer may or may not have arrived.</exception>
+    /// <exception cref="IOException">
+    /// The broker refused the connection, or there was none within <see cref="MqttOptions.PublishTimeout"/>. Messages without an answer may or may not have arrived.
+    /// </exception>
     /// <exception cref="TimeoutException">The broker did not acknowledge everything within <see cref="MqttOptions.PublishTimeout"/>.</exception>
     /// <exception cref="OperationCanceledException">The call was cancelled.</exception>
     /// <exception cref="ObjectDisposedException">The publisher is disposed.</exception>

@@ -24,9 +24,9 @@ public static class MqttBuilderExtensions
 
     /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output for other nodes and for topics is sent over MQTT.</summary>
     /// <remarks>
-    /// It changes two defaults of the buffer: <see cref="OutputBufferOptions.Linger"/> to 8 ms and
-    /// <see cref="OutputBufferOptions.MaxBatchMessages"/> to 1000. Values that you set, including zero, take precedence. The transport is also registered as <see cref="IMqttPublisher"/>, keyed by
-    /// the buffer's name; for the unnamed buffer also without a key.
+    /// It changes two defaults of the buffer: <see cref="OutputBufferOptions.Linger"/> to 8 ms and <see cref="OutputBufferOptions.MaxBatchMessages"/> to 1000.
+    /// Values that you set, including zero, take precedence. The transport is also registered as <see cref="IMqttPublisher"/>, keyed by the buffer's name; for the
+    /// unnamed buffer also without a key.
     /// </remarks>
     /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
     /// <param name="configure">Configures the options; null leaves the defaults.</param>

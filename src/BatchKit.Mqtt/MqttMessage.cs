@@ -1,7 +1,10 @@
 namespace BatchKit.Mqtt;
 
 /// <summary>One message for <see cref="IMqttPublisher.PublishManyAsync"/>.</summary>
-/// <remarks>The caller owns its memory and must not change it until the publish has ended. MQTT 3.1.1 carries only topic, payload, QoS and retain; the other properties are not sent.</remarks>
+/// <remarks>
+/// The caller owns its memory and must not change it until the publish has ended. MQTT 3.1.1 carries only topic, payload, QoS and retain; the other properties are
+/// not sent.
+/// </remarks>
 /// <param name="Topic">The topic to publish to: no wildcards, at most 65,535 bytes of UTF-8.</param>
 /// <param name="Payload">The payload.</param>
 public readonly record struct MqttMessage(string Topic, ReadOnlyMemory<byte> Payload)
@@ -9,10 +12,16 @@ public readonly record struct MqttMessage(string Topic, ReadOnlyMemory<byte> Pay
     /// <summary>How the message is delivered. Null, the default, takes it from <see cref="MqttOptions.TopicRules"/>, then from <see cref="MqttOptions.QualityOfService"/>.</summary>
     public MqttQualityOfService? QualityOfService { get; init; }
 
-    /// <summary>Whether the broker keeps the message for later subscribers. Null, the default, takes it from <see cref="MqttOptions.TopicRules"/>; without a matching rule it is not kept.</summary>
+    /// <summary>
+    /// Whether the broker keeps the message for later subscribers. Null, the default, takes it from <see cref="MqttOptions.TopicRules"/>; without a matching rule it
+    /// is not kept.
+    /// </summary>
     public bool? Retain { get; init; }
 
-    /// <summary>The time after which the broker may drop the message, in whole seconds. Null, the default, takes it from <see cref="MqttOptions.TopicRules"/>; without a matching rule it never expires.</summary>
+    /// <summary>
+    /// The time after which the broker may drop the message, in whole seconds. Null, the default, takes it from <see cref="MqttOptions.TopicRules"/>; without a
+    /// matching rule it never expires.
+    /// </summary>
     public TimeSpan? Expiry { get; init; }
 
     /// <summary>The user properties, in order; none by default (MQTT 5, section 3.3.2.3.7).</summary>

@@ -5,7 +5,10 @@ using Microsoft.Extensions.Options;
 
 namespace BatchKit.Mqtt;
 
-/// <summary>Settings of an MQTT transport and receiver. They are read when the transport or receiver is created. A value outside its range fails the start with an error that names the setting.</summary>
+/// <summary>
+/// Settings of an MQTT transport and receiver. They are read when the transport or receiver is created. A value outside its range fails the start with an error that
+/// names the setting.
+/// </summary>
 public sealed class MqttOptions : IValidatableObject
 {
     /// <summary>
@@ -45,8 +48,8 @@ public sealed class MqttOptions : IValidatableObject
     public X509CertificateCollection? ClientCertificates { get; set; }
 
     /// <summary>
-    /// True discards the session at the broker at the first connect of this process; false by default. Later connects always resume the session. Mosquitto (2.0.11) does not save a session
-    /// that was started clean, whatever its expiry: a restart of the broker then loses the messages that wait in it.
+    /// True discards the session at the broker at the first connect of this process; false by default. Later connects always resume the session. Mosquitto (2.0.11)
+    /// does not save a session that was started clean, whatever its expiry: a restart of the broker then loses the messages that wait in it.
     /// </summary>
     public bool CleanStart { get; set; }
 
@@ -107,22 +110,32 @@ public sealed class MqttOptions : IValidatableObject
     [Range(1, MaxPublishWindow)]
     public int PublishWindow { get; set; } = 1000;
 
-    /// <summary>The maximum number of topics that a connection replaces by a number after their first use (MQTT 5, section 3.3.2.3.4). The broker's own limit applies if it is lower. Zero, the default, uses none.</summary>
+    /// <summary>
+    /// The maximum number of topics that a connection replaces by a number after their first use (MQTT 5, section 3.3.2.3.4). The broker's own limit applies if it
+    /// is lower. Zero, the default, uses none.
+    /// </summary>
     [Range(0, ushort.MaxValue)]
     public int MaxTopicAliases { get; set; }
 
-    /// <summary>The time limit of <see cref="IMqttPublisher.PublishManyAsync"/>, including reconnects; 30 s by default. A buffer's sends have the limit <see cref="OutputBufferOptions.SendTimeout"/>.</summary>
+    /// <summary>
+    /// The time limit of <see cref="IMqttPublisher.PublishManyAsync"/>, including reconnects; 30 s by default. A buffer's sends have the limit
+    /// <see cref="OutputBufferOptions.SendTimeout"/>.
+    /// </summary>
     [TimeSpanRange("00:00:00.010", "01:00:00")]
     public TimeSpan PublishTimeout { get; set; } = TimeSpan.FromSeconds(30);
 
     /// <summary>
-    /// When set (envelope mode), a send's batches are published as frames, each one message to <c>prefix/node/N</c> or <c>prefix/all</c>. A BatchKit receiver with the same prefix drops duplicates,
-    /// so each batch arrives exactly once; without envelope mode it arrives at least once. Null by default: a handle is a topic, and each message of a batch is an MQTT message on it.
+    /// When set (envelope mode), a send's batches are published as frames, each one message to <c>prefix/node/N</c> or <c>prefix/all</c>. A BatchKit receiver with
+    /// the same prefix drops duplicates, so each batch arrives exactly once; only envelope mode guarantees this. Null by default: a handle is a topic, and each
+    /// message of a batch is an MQTT message on it.
     /// </summary>
     [StringLength(1000, MinimumLength = 1)]
     public string? EnvelopePrefix { get; set; }
 
-    /// <summary>In envelope mode, the node that receives all output, whatever the handle. Null by default: output for a connection goes to the node in its handle, output for a named handle goes to all nodes.</summary>
+    /// <summary>
+    /// In envelope mode, the node that receives all output, whatever the handle. Null by default: output for a connection goes to the node in its handle, output for
+    /// a named handle goes to all nodes.
+    /// </summary>
     [Range(0, OutputHandle.MaxNode)]
     public int? DestinationNode { get; set; }
 
@@ -152,7 +165,10 @@ public sealed class MqttOptions : IValidatableObject
 /// <summary>How messages are published to the topics that a filter matches. A message's own settings take precedence.</summary>
 public sealed class MqttTopicRule
 {
-    /// <summary>The topic filter, with <c>+</c> and <c>#</c> as in a subscription (MQTT 5, section 4.7); <c>#</c> by default, which matches every topic that does not begin with <c>$</c>.</summary>
+    /// <summary>
+    /// The topic filter, with <c>+</c> and <c>#</c> as in a subscription (MQTT 5, section 4.7); <c>#</c> by default, which matches every topic that does not begin
+    /// with <c>$</c>.
+    /// </summary>
     [Required]
     public string Filter { get; set; } = "#";
 
@@ -182,7 +198,9 @@ public sealed class MqttSubscription
 
 /// <summary>What the broker publishes when the transport's connection ends without a DISCONNECT (MQTT 5, section 3.1.2.5).</summary>
 /// <param name="Message">The message. Its memory must stay unchanged as long as the transport exists.</param>
-/// <param name="Delay">How long the broker waits before it publishes the message, in whole seconds; zero by default. It publishes nothing if the client is back by then. MQTT 5 only.</param>
+/// <param name="Delay">
+/// How long the broker waits before it publishes the message, in whole seconds; zero by default. It publishes nothing if the client is back by then. MQTT 5 only.
+/// </param>
 public sealed record MqttWill(MqttMessage Message, TimeSpan Delay = default);
 
 /// <summary>The user name and password of a connection. They are never logged and never part of an error.</summary>

@@ -1,6 +1,9 @@
 namespace BatchKit.Mqtt;
 
-/// <summary>A reason code of the broker (MQTT 5, section 2.4). Codes from 0x80 are failures. MQTT 3.1.1 has no reason codes for a publish: an acknowledged one is a <see cref="Success"/>.</summary>
+/// <summary>
+/// A reason code of the broker (MQTT 5, section 2.4). Codes from 0x80 are failures. MQTT 3.1.1 has no reason codes for a publish: an acknowledged one is a
+/// <see cref="Success"/>.
+/// </summary>
 public enum MqttReasonCode
 {
     /// <summary>Success; also the code of a granted QoS 0 and of a normal disconnection.</summary>

@@ -11,14 +11,15 @@ namespace BatchKit.Mqtt;
 /// <summary>Receives messages from an MQTT broker, in order, and delivers them to the next transport in batches.</summary>
 /// <remarks>
 /// <para>
-/// The messages of one read from the connection are delivered together: consecutive messages on one topic become a batch for the handle with that name (<see cref="OutputHandle.Named"/>),
-/// with content type and user properties in their headers. Response topic, correlation data, and the retain and duplicate flags are not passed on. With
-/// <see cref="MqttOptions.EnvelopePrefix"/> each message is a frame of a BatchKit sender, for this node or for all nodes.
+/// The messages of one read from the connection are delivered together: consecutive messages on one topic become a batch for the handle with that name
+/// (<see cref="OutputHandle.Named"/>), with content type and user properties in their headers. Response topic, correlation data, and the retain and duplicate flags
+/// are not passed on. With <see cref="MqttOptions.EnvelopePrefix"/> each message is a frame of a BatchKit sender, for this node or for all nodes.
 /// </para>
 /// <para>
-/// The receiver acknowledges a message when the next transport has accepted it or refused it for good. Until then the broker keeps the message, and sends it again after a lost connection: delivery is at
-/// least once, and exactly once in envelope mode. The receiver reads nothing more meanwhile, so a slow next transport holds up the broker, which may drop messages above its own limit (1,000 messages a client on
-/// Mosquitto, <c>max_queued_messages</c>). It reconnects after a lost connection. <c>ReceiveFromMqtt</c> registers it as a hosted service; without a host, start and stop it yourself.
+/// The receiver acknowledges a message when the next transport has accepted it or refused it for good. Until then the broker keeps the message, and sends it again
+/// after a lost connection: delivery is at least once, and exactly once in envelope mode. The receiver reads nothing more meanwhile, so a slow next transport holds
+/// up the broker, which may drop messages above its own limit (1,000 messages a client on Mosquitto, <c>max_queued_messages</c>). It reconnects after a lost
+/// connection. <c>ReceiveFromMqtt</c> registers it as a hosted service; without a host, start and stop it yourself.
 /// </para>
 /// </remarks>
 public sealed class MqttReceiver : IHostedService, IAsyncDisposable

@@ -130,7 +130,10 @@ public readonly record struct MqttTransportStatistics
     /// <summary>How many times it has connected.</summary>
     public long Connects { get; init; }
 
-    /// <summary>The current limit of unacknowledged messages: the smaller of <see cref="MqttOptions.PublishWindow"/> and the broker's Receive Maximum. Zero before the first connect.</summary>
+    /// <summary>
+    /// The current limit of unacknowledged messages: the smaller of <see cref="MqttOptions.PublishWindow"/> and the broker's Receive Maximum. Zero before the first
+    /// connect.
+    /// </summary>
     public int Window { get; init; }
 
     /// <summary>Messages on this connection that wait for their acknowledgement.</summary>
@@ -143,7 +146,10 @@ internal static class PacketLimits
     // The bytes of a packet besides topic, header and payload.
     private const int FixedBytes = 64;
 
-    /// <summary>The bytes to reserve besides the message. This includes the longest topic, unless that would take more than half of the packet; then a send refuses a message whose long topic makes its packet too large.</summary>
+    /// <summary>
+    /// The bytes to reserve besides the message. This includes the longest topic, unless that would take more than half of the packet; then a send refuses a message
+    /// whose long topic makes its packet too large.
+    /// </summary>
     public static int FindOverheadBytes(int maxPacketBytes) =>
         maxPacketBytes / 2 < OutputHandle.MaxNameBytes ? FixedBytes : OutputHandle.MaxNameBytes + FixedBytes;
 

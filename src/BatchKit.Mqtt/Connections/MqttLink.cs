@@ -46,7 +46,8 @@ internal sealed class MqttLink : IAsyncDisposable
         _purpose = purpose;
         _user = user;
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
-        // Two clients that take a session from each other keep their connections as long as the other's pause. That must not count as stable, or they would reconnect at the highest rate for ever.
+        // Two clients that take a session from each other keep their connections as long as the other's pause. That must not count as stable, or they would
+        // reconnect at the highest rate for ever.
         _stableAfter = 2 * options.MaxReconnectDelay;
         _timeProvider = timeProvider;
         _logger = logger;

@@ -58,8 +58,8 @@ internal static class ReasonCodes
 
     /// <summary>Reads a code. A success must be one of the packet's own codes; a failure may be any code of the protocol.</summary>
     /// <remarks>
-    /// Section 3.4.2.1 and others list the failures of each packet too. A broker that uses another failure code has still refused the message: closing the connection would only make this
-    /// client send the message again and get the same answer, for ever.
+    /// Section 3.4.2.1 and others list the failures of each packet too. A broker that uses another failure code has still refused the message: closing the
+    /// connection would only make this client send the message again and get the same answer, for ever.
     /// </remarks>
     /// <exception cref="MqttProtocolException">The code is unknown.</exception>
     public static MqttReasonCode Read(byte value, params ReadOnlySpan<MqttReasonCode> successes)

@@ -2,7 +2,10 @@ using System.Text;
 
 namespace BatchKit.Mqtt.Packets;
 
-/// <summary>Reads a packet's properties one by one. Checks that the packet may have them, that none is repeated unless the protocol allows it, and that their values are in range.</summary>
+/// <summary>
+/// Reads a packet's properties one by one. Checks that the packet may have them, that none is repeated unless the protocol allows it, and that their values are in
+/// range.
+/// </summary>
 /// <param name="properties">The properties without their length prefix.</param>
 /// <param name="allowed">One of <see cref="PropertySets"/>.</param>
 internal ref struct PropertyReader(ReadOnlySpan<byte> properties, ulong allowed)

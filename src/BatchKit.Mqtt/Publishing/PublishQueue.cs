@@ -4,7 +4,10 @@ using BatchKit.Transports;
 
 namespace BatchKit.Mqtt.Publishing;
 
-/// <summary>Holds all messages to be published, in order. Writes them to the connection as the window allows, processes acknowledgements, and resends unacknowledged messages after a lost connection.</summary>
+/// <summary>
+/// Holds all messages to be published, in order. Writes them to the connection as the window allows, processes acknowledgements, and resends unacknowledged messages
+/// after a lost connection.
+/// </summary>
 internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSource, IPacketHandler, IDisposable
 {
     private readonly MqttOptions _options;

@@ -70,7 +70,8 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
     private static bool BlamesMessage(MqttReasonCode reasonCode) => reasonCode is MqttReasonCode.MalformedPacket or MqttReasonCode.ProtocolError or MqttReasonCode.TopicNameInvalid
         or MqttReasonCode.PacketTooLarge or MqttReasonCode.PayloadFormatInvalid or MqttReasonCode.RetainNotSupported or MqttReasonCode.QoSNotSupported;
 
-    // A resend of that message would end every connection. Sending the messages one by one shows which it is (Mosquitto ends the connection because of a topic with more than 200 levels).
+    // A resend of that message would end every connection. Sending the messages one by one shows which it is (Mosquitto ends the connection because of a topic with
+    // more than 200 levels).
     private void FindBlamed(MqttReasonCode reasonCode)
     {
         if (_window.IsIsolating && _window.TryRemoveOnly(out var group, out var index))

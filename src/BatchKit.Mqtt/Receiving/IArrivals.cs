@@ -16,7 +16,10 @@ internal interface IArrivals
     /// <summary>Copies the content of a PUBLISH.</summary>
     void Add(in ReceivedPublish publish);
 
-    /// <summary>Delivers everything in order. Completes when the receiver's next hop has accepted it or refused it for good. The collection is empty afterwards, also after a failure.</summary>
+    /// <summary>
+    /// Delivers everything in order. Completes when the receiver's next hop has accepted it or refused it for good. The collection is empty afterwards, also after a
+    /// failure.
+    /// </summary>
     ValueTask DeliverAsync(BatchReceiver receiver, CancellationToken cancellationToken);
 
     /// <summary>Drops everything that was collected.</summary>

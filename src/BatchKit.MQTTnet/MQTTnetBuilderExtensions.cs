@@ -8,15 +8,15 @@ using MQTTnet.Server;
 
 namespace Microsoft.Extensions.DependencyInjection;
 
-/// <summary>Sends a buffer's output over the MQTTnet client, or into the MQTTnet server, of the application.</summary>
-/// <remarks>The options are named like the buffer and can be bound to configuration too.</remarks>
+/// <summary>Registers the transport to the application's MQTTnet client or server.</summary>
+/// <remarks>The options have the buffer's name and can also be bound to configuration.</remarks>
 public static class MQTTnetBuilderExtensions
 {
-    /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output leaves over the application's client.</summary>
-    /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
-    /// <param name="client">Finds the client, which the application connects and disposes.</param>
-    /// <param name="configure">Sets the options.</param>
-    /// <param name="partitions">Ordered lanes; see <see cref="OutputRoute"/>.</param>
+    /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output is sent over the application's client.</summary>
+    /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
+    /// <param name="client">Returns the client, which the application connects and disposes.</param>
+    /// <param name="configure">Configures the options; null leaves the defaults.</param>
+    /// <param name="partitions">The number of partitions; see <see cref="OutputRoute"/>.</param>
     public static BatchKitBuilder UseMqttClient(
         this BatchKitBuilder builder, Func<IServiceProvider, IMqttClient> client, Action<MqttClientTransportOptions>? configure = null, int partitions = 1)
     {
@@ -32,11 +32,11 @@ public static class MQTTnetBuilderExtensions
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<MqttClientTransport>(name), partitions);
     }
 
-    /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output goes into the application's server.</summary>
-    /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
-    /// <param name="server">Finds the server, which the application starts and disposes.</param>
-    /// <param name="configure">Sets the options.</param>
-    /// <param name="partitions">Ordered lanes; see <see cref="OutputRoute"/>. They take turns at the server.</param>
+    /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output is injected into the application's server.</summary>
+    /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
+    /// <param name="server">Returns the server, which the application starts and disposes.</param>
+    /// <param name="configure">Configures the options; null leaves the defaults.</param>
+    /// <param name="partitions">The number of partitions; see <see cref="OutputRoute"/>. They take turns at the server.</param>
     public static BatchKitBuilder UseMqttServer(
         this BatchKitBuilder builder, Func<IServiceProvider, MqttServer> server, Action<MqttServerTransportOptions>? configure = null, int partitions = 1)
     {

@@ -6,24 +6,24 @@ using MQTTnet;
 
 namespace BatchKit.MQTTnet;
 
-/// <summary>Publishes batches over the MQTTnet client of an application: a handle is a topic, and the publishes of a send are started in order and awaited together.</summary>
+/// <summary>Publishes batches over the MQTTnet client of an application: a handle is a topic. The publishes of a send are started in order and awaited together.</summary>
 /// <remarks>
-/// The client stays the application's: the application connects it, connects it again and disposes it. While it is not connected, sends fail at once and dispatch makes them again. Make the
-/// transport before the client connects, so that it hears what the broker allows. Control messages have no meaning on a topic and are left out. Each message arrives at least once at QoS 1; a
-/// send that failed in part publishes the unacknowledged batches again, whole.
+/// The application owns the client: it connects, reconnects and disposes it. While the client is not connected, sends fail immediately and dispatch retries them.
+/// Create the transport before the client connects, so that it learns the broker's limits. Control messages have no meaning on a topic and are not published. At QoS
+/// 1 each message arrives at least once: a batch that was acknowledged only in part is published again as a whole. Thread-safe.
 /// </remarks>
 public sealed class MqttClientTransport : IBatchTransport, IDisposable
 {
-    // MQTT 5, section 1.5.5: the largest remaining length, less the longest topic and the rest of the packet's head.
+    // The largest remaining length (MQTT 5, section 1.5.5), less the longest topic and the rest of the packet's header.
     private const int MaxPayloadBytes = 268_435_455 - OutputHandle.MaxNameBytes - 64;
 
     private readonly PublishParts _parts;
     private volatile bool _isDisposed;
 
-    /// <summary>Makes a transport.</summary>
-    /// <param name="client">The application's client, best not connected yet.</param>
-    /// <param name="options">Its settings; the defaults when null.</param>
-    /// <param name="logger">Where it logs; nowhere when null.</param>
+    /// <summary>Creates a transport.</summary>
+    /// <param name="client">The application's client; it should not be connected yet.</param>
+    /// <param name="options">The settings; the defaults when null.</param>
+    /// <param name="logger">The logger; null logs nothing.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public MqttClientTransport(IMqttClient client, MqttClientTransportOptions? options = null, ILogger<MqttClientTransport>? logger = null)
     {
@@ -37,20 +37,20 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
         _parts = new PublishParts(client, watch, window, new PropertyLists(), settings, options.AllowSystemTopics);
     }
 
-    /// <summary>True: the client writes to its socket or its channel and awaits the rest.</summary>
+    /// <summary>True: the client writes to its socket or channel and awaits everything else.</summary>
     public bool SendsWithoutBlocking => true;
 
     /// <inheritdoc/>
     public int MaxMessageBytes => MaxPayloadBytes;
 
-    /// <summary>The most publishes that may be under way now: <see cref="MqttClientTransportOptions.PublishWindow"/>, or the broker's Receive Maximum where that is lower.</summary>
+    /// <summary>The current limit of unacknowledged publishes: <see cref="MqttClientTransportOptions.PublishWindow"/>, or the broker's Receive Maximum if that is lower.</summary>
     public int Window => _parts.Window.Size;
 
-    /// <summary>The publishes under way: at most <see cref="Window"/>, those of abandoned sends included.</summary>
+    /// <summary>The unacknowledged publishes, including those of abandoned sends; at most <see cref="Window"/>.</summary>
     public int InFlightMessages => _parts.Window.InFlight;
 
     /// <summary>Publishes the batches, and completes when the broker has acknowledged all messages; at QoS 0, when the client has written them.</summary>
-    /// <remarks>After a cancellation the publishes under way go on, as MQTTnet can't take one back; they keep their places in the window until they end.</remarks>
+    /// <remarks>A cancellation does not stop publishes that have started, because MQTTnet can't safely cancel them; they count against the window until they end.</remarks>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>
     /// <exception cref="IOException">The client is not connected, or lost its connection before anything was acknowledged.</exception>
     /// <exception cref="ObjectDisposedException">The transport is disposed.</exception>
@@ -65,8 +65,8 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
         OperationCanceledException? cancellation = null;
         try
         {
-            while (!(isStarted = send.StartWhileRoom()))
-                await _parts.Window.WaitForRoomAsync().WaitAsync(cancellationToken).ConfigureAwait(false);
+            while (!(isStarted = send.StartUntilFull()))
+                await _parts.Window.WaitForCapacityAsync().WaitAsync(cancellationToken).ConfigureAwait(false);
             await send.Ended.WaitAsync(cancellationToken).ConfigureAwait(false);
         }
         catch (OperationCanceledException exception)
@@ -80,7 +80,7 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
             throw failure;
     }
 
-    /// <summary>Lets the client go, which stays as it is. Dispose the buffer first.</summary>
+    /// <summary>Detaches from the client without disposing it. Dispose the buffer first.</summary>
     public void Dispose()
     {
         _isDisposed = true;

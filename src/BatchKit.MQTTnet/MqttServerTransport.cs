@@ -1,20 +1,20 @@
 using System.Collections.Immutable;
 using System.Runtime.InteropServices;
-using BatchKit.MQTTnet.Injecting;
 using BatchKit.Transports;
-using Microsoft.Extensions.Logging;
-using Microsoft.Extensions.Logging.Abstractions;
 using MQTTnet.Packets;
 using MQTTnet.Server;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit.MQTTnet;
 
-/// <summary>Injects batches into the MQTTnet server of an application: a handle is a topic, and messages go in only as fast as connected subscribers read them.</summary>
+/// <summary>Injects batches into the MQTTnet server of an application: a handle is a topic. Messages are injected only as fast as connected subscribers read them.</summary>
 /// <remarks>
-/// The server keeps at most 1000 messages for each client by default and then drops the oldest in silence. This transport looks at the queues of connected clients and waits for room,
-/// for each at most <see cref="MqttServerTransportOptions.SlowSubscriberTimeout"/>, so that nothing is lost to a subscriber that reads; what is dropped for the others is counted and logged. Sessions
-/// whose client is away are not waited for. The server keeps references to payloads and lists for as long as it likes, so each batch's bytes are copied into memory of their own, which goes
-/// back to no pool. The server stays the application's. Control messages are left out. Sends made side by side take turns.
+/// By default the server queues at most 1000 messages for each client and then drops the oldest silently. This transport watches the queues of connected clients and
+/// waits for capacity, at most <see cref="MqttServerTransportOptions.SlowSubscriberTimeout"/> for each, so that a subscriber that reads loses nothing; messages
+/// dropped for others are counted and logged. It does not wait for sessions whose client is not connected. The server keeps references to payloads and lists for an
+/// unlimited time, so the transport copies each batch into new memory that is never pooled. The application owns the server. Control messages are not injected.
+/// Concurrent sends take turns. Thread-safe.
 /// </remarks>
 public sealed class MqttServerTransport : IBatchTransport, IDisposable
 {
@@ -22,19 +22,19 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
     private readonly MqttServerTransportOptions _options;
     private readonly PublishSettings _settings;
     private readonly DropCounter _drops;
-    private readonly SubscriberRoom _room;
+    private readonly SubscriberCapacity _subscribers;
 
-    // Held by the send whose turn it is, from asking for room to the last message that goes into it.
+    // Held by one send at a time, from the query of the capacity until it is used.
     private readonly SemaphoreSlim _turn = new(1, 1);
 
     private long _injectedMessages;
     private volatile bool _isDisposed;
 
-    /// <summary>Makes a transport.</summary>
+    /// <summary>Creates a transport.</summary>
     /// <param name="server">The application's server, started or not.</param>
-    /// <param name="options">Its settings; the defaults when null.</param>
-    /// <param name="timeProvider">The time; the system's when null.</param>
-    /// <param name="logger">Where it logs; nowhere when null.</param>
+    /// <param name="options">The settings; the defaults when null.</param>
+    /// <param name="timeProvider">The source of time; the system's clock when null.</param>
+    /// <param name="logger">The logger; null logs nothing.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public MqttServerTransport(MqttServer server, MqttServerTransportOptions? options = null, TimeProvider? timeProvider = null, ILogger<MqttServerTransport>? logger = null)
     {
@@ -44,14 +44,14 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         _server = server;
         _settings = new PublishSettings(_options.QualityOfService, _options.Retain, _options.Expiry);
         _drops = new DropCounter(server);
-        _room = new SubscriberRoom(server, _options, _drops, timeProvider ?? TimeProvider.System, logger ?? NullLogger<MqttServerTransport>.Instance);
+        _subscribers = new SubscriberCapacity(server, _options, _drops, timeProvider ?? TimeProvider.System, logger ?? NullLogger<MqttServerTransport>.Instance);
     }
 
-    /// <summary>What it has done so far.</summary>
-    public MqttServerTransportStatistics GetStatistics() => new(Interlocked.Read(ref _injectedMessages), _drops.DroppedMessages, _room.SlowSubscribers);
+    /// <summary>The counts so far.</summary>
+    public MqttServerTransportStatistics GetStatistics() => new(Interlocked.Read(ref _injectedMessages), _drops.DroppedMessages, _subscribers.SlowSubscribers);
 
-    /// <summary>Injects the batches, and completes when the server has all messages in its subscribers' queues.</summary>
-    /// <remarks>After a cancellation, a batch of which the server has a part is sent again whole.</remarks>
+    /// <summary>Injects the batches. Completes when the server has queued all messages for its subscribers.</summary>
+    /// <remarks>After a cancellation, a batch that was injected in part is injected again as a whole.</remarks>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>
     /// <exception cref="IOException">The server is not started.</exception>
     /// <exception cref="ObjectDisposedException">The transport is disposed.</exception>
@@ -67,14 +67,14 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         await _turn.WaitAsync(cancellationToken).ConfigureAwait(false);
         try
         {
-            var room = 0;
+            var capacity = 0;
             for (var index = 0; index < outcomes.Length; index++)
             {
                 var batch = batches.Span[index];
                 var fault = TopicNames.FindFault(batch.Handle, _options.AllowSystemTopics);
                 refusal ??= fault;
                 if (fault is null)
-                    room = await InjectAsync(batch, room, cancellationToken).ConfigureAwait(false);
+                    capacity = await InjectAsync(batch, capacity, cancellationToken).ConfigureAwait(false);
                 outcomes[index] = fault is null ? BatchOutcome.Acknowledged : BatchOutcome.Refused;
             }
         }
@@ -90,7 +90,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         ThrowIfIncomplete(outcomes, refusal, error);
     }
 
-    /// <summary>Lets the server go, which stays as it is. Dispose the buffer first.</summary>
+    /// <summary>Detaches from the server without disposing it. Dispose the buffer first.</summary>
     public void Dispose()
     {
         _isDisposed = true;
@@ -105,11 +105,11 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
             throw new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), refusal ?? error?.Message ?? "Not every batch was injected.", error);
         if (error is OperationCanceledException)
             throw error;
-        throw new IOException($"The MQTT server took no message: {error?.Message}", error);
+        throw new IOException($"The MQTT server accepted no message: {error?.Message}", error);
     }
 
-    // Returns what is left of the room.
-    private async ValueTask<int> InjectAsync(MessageBatch batch, int room, CancellationToken cancellationToken)
+    // Returns the capacity that is left.
+    private async ValueTask<int> InjectAsync(MessageBatch batch, int capacity, CancellationToken cancellationToken)
     {
         ReadOnlyMemory<byte> payload = batch.Payload.ToArray();
         for (var index = 0; index < batch.Count; index++)
@@ -117,18 +117,26 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
             var header = batch.HasHeaders ? batch.Headers[index] : null;
             if (PublishSettings.IsControl(header))
                 continue;
-            if (room == 0)
-                room = await _room.WaitAsync(cancellationToken).ConfigureAwait(false);
-            room--;
+            if (capacity == 0)
+                capacity = await _subscribers.WaitAsync(cancellationToken).ConfigureAwait(false);
+            capacity--;
             var start = index == 0 ? 0 : batch.MessageEnds[index - 1];
             var properties = PublishSettings.HasProperties(header) ? new(header!.Properties.Length) : default(List<MqttUserProperty>);
-            var message = _settings.Make(batch.Handle.Name!, payload[start..batch.MessageEnds[index]], header, properties);
-            // Never cancelled in the middle of a message, which some subscribers would have and others not.
+            var message = _settings.CreateMessage(batch.Handle.Name!, payload[start..batch.MessageEnds[index]], header, properties);
+            // Never cancelled: a cancelled call may have queued the message for some subscribers only.
             await _server.InjectApplicationMessage(
                 new InjectedMqttApplicationMessage(message) { SenderClientId = _options.SenderClientId }, CancellationToken.None).ConfigureAwait(false);
             Interlocked.Increment(ref _injectedMessages);
         }
 
-        return room;
+        return capacity;
     }
 }
+
+/// <summary>The counts of a <see cref="MqttServerTransport"/> so far.</summary>
+/// <param name="InjectedMessages">Messages that the server accepted.</param>
+/// <param name="DroppedMessages">
+/// Messages that the server dropped because a subscriber's queue was full, counted once for each such subscriber; messages of other publishers are included.
+/// </param>
+/// <param name="SlowSubscribers">Connected subscribers for which sends do not wait now.</param>
+public readonly record struct MqttServerTransportStatistics(long InjectedMessages, long DroppedMessages, int SlowSubscribers);

@@ -6,11 +6,11 @@ using MQTTnet.Protocol;
 
 namespace BatchKit.MQTTnet;
 
-/// <summary>How messages are published, as the options say.</summary>
+/// <summary>How messages are published, according to the options.</summary>
 internal readonly record struct PublishSettings(MqttQualityOfServiceLevel QualityOfService, bool Retain, TimeSpan? Expiry)
 {
-    /// <summary>Makes the application's message of one of ours; the payload is the caller's copy, and the list is filled here and stays the caller's.</summary>
-    public MqttApplicationMessage Make(string topic, ReadOnlyMemory<byte> payload, MessageHeader? header, List<MqttUserProperty>? properties)
+    /// <summary>Creates MQTTnet's message from a message of a batch. The caller owns the payload and the list, which this method fills.</summary>
+    public MqttApplicationMessage CreateMessage(string topic, ReadOnlyMemory<byte> payload, MessageHeader? header, List<MqttUserProperty>? properties)
     {
         var message = new MqttApplicationMessage
         {
@@ -18,7 +18,7 @@ internal readonly record struct PublishSettings(MqttQualityOfServiceLevel Qualit
             Payload = new ReadOnlySequence<byte>(payload),
             QualityOfServiceLevel = QualityOfService,
             Retain = Retain,
-            // Zero is none (MQTT 5, section 3.3.2.3.3); the options allow whole seconds from one.
+            // Zero means no expiry (MQTT 5, section 3.3.2.3.3); the options allow one second or more.
             MessageExpiryInterval = Expiry is { } expiry ? (uint)expiry.TotalSeconds : 0,
         };
         if (header?.ContentType is { } contentType)
@@ -26,7 +26,7 @@ internal readonly record struct PublishSettings(MqttQualityOfServiceLevel Qualit
         if (properties is null)
             return message;
         foreach (var property in header!.Properties)
-            properties.Add(UserProperty.Make(property.Key, property.Value));
+            properties.Add(UserProperty.Create(property.Key, property.Value));
         message.UserProperties = properties;
         return message;
     }
@@ -34,6 +34,6 @@ internal readonly record struct PublishSettings(MqttQualityOfServiceLevel Qualit
     /// <summary>True when a message has properties that need a list.</summary>
     public static bool HasProperties(MessageHeader? header) => header is { Properties.IsDefaultOrEmpty: false };
 
-    /// <summary>True when a message is for a connection's hop and has no meaning to subscribers.</summary>
+    /// <summary>True for a control message, which has no meaning for subscribers.</summary>
     public static bool IsControl(MessageHeader? header) => header is { Kind: MessageKind.Control };
 }

@@ -3,25 +3,25 @@ using System.Text;
 
 namespace BatchKit.MQTTnet;
 
-/// <summary>The rules of topic names (MQTT 5, sections 1.5.4 and 4.7), and how a topic is shown in an error.</summary>
+/// <summary>Checks topic names (MQTT 5, sections 1.5.4 and 4.7), and formats topics for error messages.</summary>
 internal static class TopicNames
 {
     private const int MaxShownCharacters = 100;
 
-    /// <summary>What is wrong with a handle as a topic, or null when it may be published to.</summary>
+    /// <summary>What is wrong with a handle as a topic; null when it is valid for a publish.</summary>
     public static string? FindFault(OutputHandle handle, bool allowSystemTopics)
     {
         if (handle.Name is not { } topic)
-            return $"The handle {handle} is a connection, and no topic.";
+            return $"The handle {handle} is a connection, not a topic.";
         if (topic.AsSpan().ContainsAny('+', '#'))
-            return $"The topic {Show(topic)} holds a wildcard (+ or #), which only a subscription may.";
+            return $"The topic {Show(topic)} holds a wildcard (+ or #), which is allowed in subscriptions only.";
         if (!allowSystemTopics && topic.StartsWith("$SYS", StringComparison.Ordinal) && (topic.Length == 4 || topic[4] == '/'))
-            return $"The topic {Show(topic)} is the broker's own; allow it with AllowSystemTopics.";
+            return $"The topic {Show(topic)} is reserved for the broker; set AllowSystemTopics to publish to it.";
         foreach (var rune in topic.EnumerateRunes())
         {
             if (Rune.IsControl(rune))
                 return $"The topic {Show(topic)} holds a control character.";
-            // What is not UTF-16 shows as U+FFFD here; the encoder would write that, and another topic would get the message.
+            // Invalid UTF-16 appears as U+FFFD here. The encoder would write it so, and the message would go to another topic.
             if (rune == Rune.ReplacementChar && !topic.Contains('\uFFFD', StringComparison.Ordinal))
                 return $"The topic {Show(topic)} holds half a surrogate pair.";
         }
@@ -29,7 +29,7 @@ internal static class TopicNames
         return null;
     }
 
-    // In quotes, cut short and with what is not printable written as codes, so that it can't forge a line of a log.
+    // Quotes and shortens a topic and escapes unprintable characters, so that a topic can't forge a line of a log.
     private static string Show(string topic)
     {
         var shown = new StringBuilder("'");

@@ -2,8 +2,8 @@ using MQTTnet.Packets;
 
 namespace BatchKit.MQTTnet;
 
-/// <summary>Makes a user property, which before MQTTnet 5.1 holds its value as text.</summary>
+/// <summary>Creates a user property, whose value is text before MQTTnet 5.1.</summary>
 internal static class UserProperty
 {
-    public static MqttUserProperty Make(string name, string value) => new(name, value);
+    public static MqttUserProperty Create(string name, string value) => new(name, value);
 }

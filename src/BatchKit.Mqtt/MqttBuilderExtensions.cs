@@ -10,10 +10,10 @@ using Microsoft.Extensions.Options;
 
 namespace Microsoft.Extensions.DependencyInjection;
 
-/// <summary>Sends a buffer's output over MQTT, and receives from there.</summary>
+/// <summary>Registers the MQTT transport and receiver of an output buffer.</summary>
 /// <remarks>
-/// Both directions of one buffer share its options, which are named like the buffer and can be bound to configuration too, and one health check:
-/// <c>batchkit-mqtt</c>, or <c>batchkit-mqtt-name</c>.
+/// The transport and the receiver of one buffer share the <see cref="MqttOptions"/> with the buffer's name, which can also be bound to configuration, and one health check:
+/// <c>batchkit-mqtt</c>, or <c>batchkit-mqtt-name</c> for a named buffer.
 /// </remarks>
 public static class MqttBuilderExtensions
 {
@@ -22,41 +22,41 @@ public static class MqttBuilderExtensions
 
     private static readonly TimeSpan DefaultLinger = TimeSpan.FromMilliseconds(8);
 
-    /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output for other nodes, and for topics, leaves over MQTT.</summary>
+    /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output for other nodes and for topics is sent over MQTT.</summary>
     /// <remarks>
-    /// It changes two defaults of the buffer, for writes outside scopes: <see cref="OutputBufferOptions.Linger"/> is 8 ms here and
-    /// <see cref="OutputBufferOptions.MaxBatchMessages"/> 1000. What you set yourself holds, zero too. The transport is an <see cref="IMqttPublisher"/> as well, keyed by
-    /// the buffer's name, and without a key for the unnamed buffer.
+    /// It changes two defaults of the buffer: <see cref="OutputBufferOptions.Linger"/> to 8 ms and <see cref="OutputBufferOptions.MaxBatchMessages"/> to 1000.
+    /// Values that you set, including zero, take precedence. The transport is also registered as <see cref="IMqttPublisher"/>, keyed by the buffer's name; for the
+    /// unnamed buffer also without a key.
     /// </remarks>
-    /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
-    /// <param name="configure">Sets the options.</param>
-    /// <param name="partitions">Ordered lanes; see <see cref="OutputRoute"/>. All share one connection.</param>
+    /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
+    /// <param name="configure">Configures the options; null leaves the defaults.</param>
+    /// <param name="partitions">The number of partitions; see <see cref="OutputRoute"/>. All share one connection.</param>
     public static BatchKitBuilder UseMqtt(this BatchKitBuilder builder, Action<MqttOptions>? configure = null, int partitions = 1)
     {
         ArgumentNullException.ThrowIfNull(builder);
         AddShared(builder, configure);
         var (name, services) = (builder.Name, builder.Services);
-        // First of all, so that whatever else configures this buffer, before or after, comes later.
+        // Inserted first, so that every other configuration of this buffer overrides it, in whatever order they are registered.
         services.Insert(0, ServiceDescriptor.Singleton<IConfigureOptions<OutputBufferOptions>>(new ConfigureNamedOptions<OutputBufferOptions>(name, SetDefaults)));
-        services.AddKeyedSingleton(name, static (provider, key) => MakeTransport(provider, (string)key!));
+        services.AddKeyedSingleton(name, static (provider, key) => CreateTransport(provider, (string)key!));
         services.AddKeyedSingleton<IMqttPublisher>(name, static (provider, key) => provider.GetRequiredKeyedService<MqttTransport>(key));
         if (name.Length == 0)
             services.TryAddSingleton<IMqttPublisher>(static provider => provider.GetRequiredKeyedService<MqttTransport>(Options.Options.DefaultName));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<MqttTransport>(name), partitions);
     }
 
-    /// <summary>Takes messages off MQTT, from the host's start to its stop: those of <see cref="MqttOptions.Subscriptions"/>, or in envelope mode the frames for this node
+    /// <summary>Receives messages over MQTT from the host's start to its stop: those of <see cref="MqttOptions.Subscriptions"/>, or in envelope mode the frames for this node
     /// (<see cref="OutputBufferOptions.Node"/>).</summary>
-    /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
-    /// <param name="next">Finds the transport that gets the batches: the one to this node's connections, or your own.</param>
-    /// <param name="configure">Sets the options.</param>
+    /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
+    /// <param name="next">Returns the transport that gets the batches: the one to this node's connections, or your own.</param>
+    /// <param name="configure">Configures the options; null leaves the defaults.</param>
     public static BatchKitBuilder ReceiveFromMqtt(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, Action<MqttOptions>? configure = null)
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
         AddShared(builder, configure);
-        builder.Services.AddKeyedSingleton(builder.Name, (services, _) => MakeReceiver(services, builder, next));
+        builder.Services.AddKeyedSingleton(builder.Name, (services, _) => CreateReceiver(services, builder, next));
         builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<MqttReceiver>(builder.Name));
         return builder;
     }
@@ -83,7 +83,7 @@ public static class MqttBuilderExtensions
             provider => provider.GetRequiredKeyedService<MqttHealthCheck>(name), failureStatus: null, tags: ["batchkit"]));
     }
 
-    private static MqttTransport MakeTransport(IServiceProvider services, string name)
+    private static MqttTransport CreateTransport(IServiceProvider services, string name)
     {
         var options = services.GetRequiredService<IOptionsMonitor<MqttOptions>>().Get(name);
         var buffer = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(name);
@@ -91,13 +91,13 @@ public static class MqttBuilderExtensions
         return new MqttTransport(options, services.GetService<TimeProvider>(), services.GetService<ILogger<MqttTransport>>());
     }
 
-    private static MqttReceiver MakeReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
+    private static MqttReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
     {
         var options = services.GetRequiredService<IOptionsMonitor<MqttOptions>>().Get(builder.Name);
         var node = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node;
         var timeProvider = services.GetService<TimeProvider>();
         var isEnvelope = options.EnvelopePrefix is not null;
-        // Messages of any topics are numbered by the receiver itself: there nothing repeats, and everything seems to come from this node.
+        // Outside envelope mode the receiver numbers the batches itself: no number repeats, and every batch has this node as its producer.
         var receiverOptions = new BatchReceiverOptions
         {
             Node = node,

@@ -3,7 +3,7 @@ using Microsoft.Extensions.Diagnostics.HealthChecks;
 
 namespace BatchKit.Mqtt;
 
-/// <summary>Says whether a buffer's transport can send and its receiver receives, whichever of them there are.</summary>
+/// <summary>Reports whether a buffer's transport can send and its receiver receives; a buffer may have one of them or both.</summary>
 internal sealed class MqttHealthCheck(MqttTransport? transport, MqttReceiver? receiver) : IHealthCheck
 {
     public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)

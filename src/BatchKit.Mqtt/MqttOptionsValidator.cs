@@ -1,8 +1,9 @@
+using System.ComponentModel.DataAnnotations;
 using Microsoft.Extensions.Options;
 
 namespace BatchKit.Mqtt;
 
-/// <summary>Checks the options by their attributes, in generated code that is safe to trim.</summary>
+/// <summary>Checks the options' attributes, in generated code that is safe to trim.</summary>
 [OptionsValidator]
 internal sealed partial class MqttOptionsValidator : IValidateOptions<MqttOptions>
 {
@@ -14,4 +15,69 @@ internal sealed partial class MqttOptionsValidator : IValidateOptions<MqttOption
         if (result.Failed)
             throw new OptionsValidationException(Options.DefaultName, typeof(MqttOptions), result.Failures);
     }
+}
+
+/// <summary>The rules that an attribute can't express.</summary>
+internal static class MqttOptionsRules
+{
+    private static readonly string[] Schemes = ["mqtt", "mqtts", "ws", "wss"];
+
+    public static IEnumerable<ValidationResult> FindBroken(MqttOptions options)
+    {
+        // The message does not repeat the address: it may contain a password.
+        if (!options.Server.IsAbsoluteUri || !Schemes.Contains(options.Server.Scheme) || options.Server.Host.Length == 0)
+            yield return Broken($"{nameof(options.Server)} must be an address such as mqtt://host, mqtts://host, ws://host/path or wss://host/path.", nameof(options.Server));
+        else if (options.Server.UserInfo.Length > 0)
+            yield return Broken($"{nameof(options.Server)} must not contain a user name or password: use {nameof(options.UserName)} and {nameof(options.Password)}.", nameof(options.Server));
+        if (options.MaxReconnectDelay < options.ReconnectDelay)
+        {
+            yield return Broken($"{nameof(options.MaxReconnectDelay)} ({options.MaxReconnectDelay}) must be at least {nameof(options.ReconnectDelay)} ({options.ReconnectDelay}).",
+                nameof(options.MaxReconnectDelay));
+        }
+
+        if (options.QualityOfService == MqttQualityOfService.ExactlyOnce || options.TopicRules.Any(static rule => rule.QualityOfService == MqttQualityOfService.ExactlyOnce)
+            || options.Subscriptions.Any(static subscription => subscription.QualityOfService == MqttQualityOfService.ExactlyOnce))
+        {
+            yield return Broken("QoS 2 is not supported: use QoS 1, or envelope mode if each batch must arrive exactly once.", nameof(options.QualityOfService));
+        }
+
+        if (options.Will is { } will && FindFaultInWill(will, options) is { } willFault)
+            yield return Broken($"{nameof(options.Will)}: {willFault}", nameof(options.Will));
+        foreach (var result in FindBrokenTopics(options))
+            yield return result;
+    }
+
+    // The will is part of CONNECT, so a broker would refuse every connection because of it.
+    private static string? FindFaultInWill(MqttWill will, MqttOptions options)
+    {
+        if (MqttTopics.FindFaultInName(will.Message.Topic ?? "", options.AllowSystemTopics) is { } fault)
+            return fault;
+        if (will.Message.QualityOfService == MqttQualityOfService.ExactlyOnce)
+            return "QoS 2 is not supported.";
+        if (will.Delay < TimeSpan.Zero)
+            return $"Its {nameof(will.Delay)} ({will.Delay}) is below zero.";
+        return will.Message.Payload.Length > ushort.MaxValue ? $"Its payload has {will.Message.Payload.Length} bytes; the limit for a will is {ushort.MaxValue} (MQTT 5, section 3.1.3.4)." : null;
+    }
+
+    private static IEnumerable<ValidationResult> FindBrokenTopics(MqttOptions options)
+    {
+        foreach (var filter in options.TopicRules.Select(static rule => rule.Filter))
+        {
+            if (MqttTopics.FindFaultInFilter(filter) is { } fault)
+                yield return Broken($"{nameof(options.TopicRules)}: {fault}", nameof(options.TopicRules));
+        }
+
+        foreach (var filter in options.Subscriptions.Select(static subscription => subscription.Filter))
+        {
+            if (MqttTopics.FindFaultInFilter(filter) is { } fault)
+                yield return Broken($"{nameof(options.Subscriptions)}: {fault}", nameof(options.Subscriptions));
+        }
+
+        if (options.EnvelopePrefix is { } prefix && MqttTopics.FindFaultInName(prefix, options.AllowSystemTopics) is { } prefixFault)
+            yield return Broken($"{nameof(options.EnvelopePrefix)}: {prefixFault}", nameof(options.EnvelopePrefix));
+        if (options.EnvelopePrefix is not null && options.Subscriptions.Count > 0)
+            yield return Broken($"{nameof(options.Subscriptions)} must be empty when {nameof(options.EnvelopePrefix)} is set.", nameof(options.Subscriptions));
+    }
+
+    private static ValidationResult Broken(string text, string member) => new(text, [member]);
 }

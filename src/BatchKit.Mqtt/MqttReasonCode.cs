@@ -1,9 +1,12 @@
 namespace BatchKit.Mqtt;
 
-/// <summary>What a broker answered (MQTT 5, section 2.4); those from 0x80 are failures. MQTT 3.1.1 has none for a publish: there an acknowledged one is <see cref="Success"/>.</summary>
+/// <summary>
+/// A reason code of the broker (MQTT 5, section 2.4). Codes from 0x80 are failures. MQTT 3.1.1 has no reason codes for a publish: an acknowledged one is a
+/// <see cref="Success"/>.
+/// </summary>
 public enum MqttReasonCode
 {
-    /// <summary>Done; also the code of a granted QoS 0 and of a normal disconnection.</summary>
+    /// <summary>Success; also the code of a granted QoS 0 and of a normal disconnection.</summary>
     Success = 0x00,
 
     /// <summary>QoS 1 was granted.</summary>
@@ -12,40 +15,40 @@ public enum MqttReasonCode
     /// <summary>QoS 2 was granted.</summary>
     GrantedQoS2 = 0x02,
 
-    /// <summary>The client leaves and wants its will published.</summary>
+    /// <summary>The client disconnects and asks the broker to publish its will.</summary>
     DisconnectWithWill = 0x04,
 
-    /// <summary>Taken, but nobody subscribes: a success.</summary>
+    /// <summary>The broker accepted the message, but no one subscribes to its topic. This is a success.</summary>
     NoMatchingSubscribers = 0x10,
 
-    /// <summary>Nothing to unsubscribe from.</summary>
+    /// <summary>There was no such subscription.</summary>
     NoSubscriptionExisted = 0x11,
 
-    /// <summary>Unspecified.</summary>
+    /// <summary>The broker names no reason.</summary>
     UnspecifiedError = 0x80,
 
     /// <summary>A packet could not be read.</summary>
     MalformedPacket = 0x81,
 
-    /// <summary>A packet was out of place.</summary>
+    /// <summary>A packet was not allowed at this point.</summary>
     ProtocolError = 0x82,
 
-    /// <summary>The broker does not take it, for a reason of its own.</summary>
+    /// <summary>The broker refuses it for a reason of its own.</summary>
     ImplementationSpecificError = 0x83,
 
-    /// <summary>The broker does not speak this version.</summary>
+    /// <summary>The broker does not support this version of the protocol.</summary>
     UnsupportedProtocolVersion = 0x84,
 
     /// <summary>The client id is not allowed.</summary>
     ClientIdentifierNotValid = 0x85,
 
-    /// <summary>User name or password are wrong.</summary>
+    /// <summary>The user name or the password is wrong.</summary>
     BadUserNameOrPassword = 0x86,
 
-    /// <summary>Not allowed.</summary>
+    /// <summary>The client is not authorized to do this.</summary>
     NotAuthorized = 0x87,
 
-    /// <summary>The broker is not there.</summary>
+    /// <summary>The broker is not available.</summary>
     ServerUnavailable = 0x88,
 
     /// <summary>The broker is busy.</summary>
@@ -57,13 +60,13 @@ public enum MqttReasonCode
     /// <summary>The broker is stopping.</summary>
     ServerShuttingDown = 0x8B,
 
-    /// <summary>The method of authentication is not supported.</summary>
+    /// <summary>The authentication method is not supported.</summary>
     BadAuthenticationMethod = 0x8C,
 
-    /// <summary>Nothing was heard for one and a half times the keep-alive.</summary>
+    /// <summary>The broker received nothing for one and a half times the keep-alive time.</summary>
     KeepAliveTimeout = 0x8D,
 
-    /// <summary>Another connection took the client id.</summary>
+    /// <summary>Another connection with the same client id took over the session.</summary>
     SessionTakenOver = 0x8E,
 
     /// <summary>The topic filter is not allowed.</summary>
@@ -84,28 +87,28 @@ public enum MqttReasonCode
     /// <summary>The topic alias is not allowed.</summary>
     TopicAliasInvalid = 0x94,
 
-    /// <summary>The packet is larger than the other side takes.</summary>
+    /// <summary>The packet is larger than the receiver accepts.</summary>
     PacketTooLarge = 0x95,
 
-    /// <summary>Too much in too little time.</summary>
+    /// <summary>The client sends messages too fast.</summary>
     MessageRateTooHigh = 0x96,
 
     /// <summary>A limit was exceeded.</summary>
     QuotaExceeded = 0x97,
 
-    /// <summary>An administrator ended it.</summary>
+    /// <summary>An administrator closed the connection.</summary>
     AdministrativeAction = 0x98,
 
-    /// <summary>The payload does not have the format it says.</summary>
+    /// <summary>The payload does not have the format that the message declares.</summary>
     PayloadFormatInvalid = 0x99,
 
-    /// <summary>The broker keeps no retained messages.</summary>
+    /// <summary>The broker does not support retained messages.</summary>
     RetainNotSupported = 0x9A,
 
-    /// <summary>The broker, or this package, does not have this QoS.</summary>
+    /// <summary>The broker, or this package, does not support this QoS.</summary>
     QoSNotSupported = 0x9B,
 
-    /// <summary>Use another server for now.</summary>
+    /// <summary>The client should use another server for now.</summary>
     UseAnotherServer = 0x9C,
 
     /// <summary>The server has moved.</summary>
@@ -114,10 +117,10 @@ public enum MqttReasonCode
     /// <summary>Shared subscriptions are not supported.</summary>
     SharedSubscriptionsNotSupported = 0x9E,
 
-    /// <summary>Too many connections in too little time.</summary>
+    /// <summary>The client connects too often.</summary>
     ConnectionRateExceeded = 0x9F,
 
-    /// <summary>The longest connection time is over.</summary>
+    /// <summary>The connection was open for as long as the broker allows.</summary>
     MaximumConnectTime = 0xA0,
 
     /// <summary>Subscription identifiers are not supported.</summary>
@@ -125,4 +128,18 @@ public enum MqttReasonCode
 
     /// <summary>Wildcards in subscriptions are not supported.</summary>
     WildcardSubscriptionsNotSupported = 0xA2,
+}
+
+/// <summary>The broker could not be reached, or refused the connection. The message names the broker and the reason, and contains no secret.</summary>
+/// <param name="message">A human-readable message.</param>
+/// <param name="reasonCode">The broker's answer; null when it gave none.</param>
+/// <param name="innerException">The cause; null when there is none.</param>
+public sealed class MqttConnectException(string message, MqttReasonCode? reasonCode = null, Exception? innerException = null)
+    : IOException(message, innerException)
+{
+    /// <summary>The broker's answer; null when it gave none.</summary>
+    public MqttReasonCode? ReasonCode { get; } = reasonCode;
+
+    /// <summary>True when another attempt fails too unless a setting is changed: wrong credentials, an untrusted certificate, an unsupported version.</summary>
+    public bool IsRefusal { get; init; }
 }

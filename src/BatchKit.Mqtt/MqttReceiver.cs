@@ -8,17 +8,18 @@ using Microsoft.Extensions.Options;
 
 namespace BatchKit.Mqtt;
 
-/// <summary>Takes messages off an MQTT broker, in order, and hands them to the next transport in batches.</summary>
+/// <summary>Receives messages from an MQTT broker, in order, and delivers them to the next transport in batches.</summary>
 /// <remarks>
 /// <para>
-/// What one read from the connection brings is handed on together: consecutive messages of one topic are a batch for the handle of its name (<see cref="OutputHandle.Named"/>),
-/// with content type and user properties in their headers. Response topic, correlation data, and whether a message was retained or sent again are left out. With
-/// <see cref="MqttOptions.EnvelopePrefix"/> a message carries a whole frame of a BatchKit sender, for this node or for all.
+/// The messages of one read from the connection are delivered together: consecutive messages on one topic become a batch for the handle with that name
+/// (<see cref="OutputHandle.Named"/>), with content type and user properties in their headers. Response topic, correlation data, and the retain and duplicate flags
+/// are not passed on. With <see cref="MqttOptions.EnvelopePrefix"/> each message is a frame of a BatchKit sender, for this node or for all nodes.
 /// </para>
 /// <para>
-/// A message is acknowledged to the broker when the next transport has it, or has refused it for good; until then the broker keeps it, and gives it again after a lost connection: at least
-/// once, and once in envelope mode. Meanwhile nothing more is read, so a slow next hop holds up the broker, which may drop what is above its own limit (1,000 messages a client on Mosquitto,
-/// <c>max_queued_messages</c>). It connects again by itself. <c>ReceiveFromMqtt</c> registers it as a hosted service; without a host start and stop it by hand.
+/// The receiver acknowledges a message when the next transport has accepted it or refused it for good. Until then the broker keeps the message, and sends it again
+/// after a lost connection: delivery is at least once, and exactly once in envelope mode. The receiver reads nothing more meanwhile, so a slow next transport holds
+/// up the broker, which may drop messages above its own limit (1,000 messages a client on Mosquitto, <c>max_queued_messages</c>). It reconnects after a lost
+/// connection. <c>ReceiveFromMqtt</c> registers it as a hosted service; without a host, start and stop it yourself.
 /// </para>
 /// </remarks>
 public sealed class MqttReceiver : IHostedService, IAsyncDisposable
@@ -32,17 +33,17 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     private readonly CancellationTokenSource _abandoning = new();
 
     private bool _isDisposed;
-    private volatile string? _rest = "The receiver has not started.";
+    private volatile string? _whyInactive = "The receiver has not started.";
 
-    /// <summary>Makes a receiver; it does not connect yet.</summary>
-    /// <param name="options">Its settings.</param>
-    /// <param name="node">This process's node: in envelope mode it takes the frames for it; else the batches' producer has its number.</param>
+    /// <summary>Creates a receiver; it does not connect yet.</summary>
+    /// <param name="options">The settings.</param>
+    /// <param name="node">The number of this process's node. In envelope mode the receiver takes the frames for this node; otherwise it is part of the batches' producer id.</param>
     /// <param name="receiver">
-    /// Hands batches on, and drops repeats in envelope mode. It is this receiver's alone. Without <see cref="MqttOptions.EnvelopePrefix"/> its
-    /// <see cref="BatchReceiverOptions.DropOwnGroups"/> must be false: it would drop everything.
+    /// Delivers batches, and drops duplicates in envelope mode. No other receiver may use it. Without <see cref="MqttOptions.EnvelopePrefix"/> its
+    /// <see cref="BatchReceiverOptions.DropOwnGroups"/> must be false, because true would drop every batch.
     /// </param>
-    /// <param name="timeProvider">The time; the system's when null.</param>
-    /// <param name="logger">Where it logs; nowhere when null.</param>
+    /// <param name="timeProvider">The source of time; the system's clock when null.</param>
+    /// <param name="logger">The logger; null logs nothing.</param>
     /// <exception cref="OptionsValidationException">A setting is outside its range, or there is nothing to subscribe to.</exception>
     public MqttReceiver(MqttOptions options, int node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<MqttReceiver>? logger = null)
     {
@@ -62,26 +63,26 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         _link = new MqttLink(options, MqttLink.Receiver, clientId, options.SessionExpiry, _session, _timeProvider, _logger);
     }
 
-    /// <summary>Why it receives nothing now, or not all that it should, for a person and without secrets; null while it receives.</summary>
-    public string? Fault => _rest ?? _link.Fault ?? _session.Fault;
+    /// <summary>A human-readable reason, without secrets, why it receives nothing or not from every subscription; null while it receives.</summary>
+    public string? Fault => _whyInactive ?? _link.Fault ?? _session.Fault;
 
-    /// <summary>What it has received, delivered and dropped, at any time and from any thread.</summary>
+    /// <summary>The counts of received, delivered and dropped messages. Thread-safe.</summary>
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
 
-    /// <summary>Starts to receive. Completes after the first attempt to connect and subscribe, also when that failed: it goes on trying.</summary>
+    /// <summary>Starts to receive. Completes after the first attempt to connect and subscribe, even if that failed; the receiver then keeps trying.</summary>
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
     public async Task StartAsync(CancellationToken cancellationToken)
     {
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         var connecting = _link.StartAsync();
-        _rest = null;
+        _whyInactive = null;
         await connecting.WaitAsync(cancellationToken).ConfigureAwait(false);
-        await _session.Tried.WaitAsync(cancellationToken).ConfigureAwait(false);
+        await _session.FirstAttempt.WaitAsync(cancellationToken).ConfigureAwait(false);
     }
 
-    /// <summary>Takes nothing more, lets the next hop have what is in hand, acknowledges that, and says goodbye, within <see cref="MqttOptions.StopTimeout"/>. The session stays with the broker.</summary>
-    /// <remarks>It can't be started again: make another.</remarks>
-    /// <param name="cancellationToken">Abandons what is in hand at once.</param>
+    /// <summary>Stops reading, finishes the delivery under way, acknowledges it and disconnects, within <see cref="MqttOptions.StopTimeout"/>. The broker keeps the session.</summary>
+    /// <remarks>It can't be started again; create another receiver.</remarks>
+    /// <param name="cancellationToken">Abandons the delivery under way immediately.</param>
     public async Task StopAsync(CancellationToken cancellationToken)
     {
         if (_isDisposed)
@@ -93,17 +94,17 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         }
         catch (Exception exception) when (exception is TimeoutException or OperationCanceledException)
         {
-            if (_session.IsHandingOn)
+            if (_session.IsDelivering)
                 Log.Abandoned(_logger, _link.Target, _options.StopTimeout);
             await _abandoning.CancelAsync().ConfigureAwait(false);
             await ending.ConfigureAwait(false);
         }
 
         _session.Close();
-        _rest = "The receiver has stopped.";
+        _whyInactive = "The receiver has stopped.";
     }
 
-    /// <summary>Stops it, if that has not been done.</summary>
+    /// <summary>Stops the receiver if it has not been stopped.</summary>
     public async ValueTask DisposeAsync()
     {
         await StopAsync(CancellationToken.None).ConfigureAwait(false);
@@ -115,4 +116,21 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     private static IReadOnlyList<MqttSubscription> FindSubscriptions(MqttOptions options, int node) => options.EnvelopePrefix is { } prefix
         ? [new MqttSubscription { Filter = EnvelopeTopics.Node(prefix, node) }, new MqttSubscription { Filter = EnvelopeTopics.All(prefix) }]
         : [.. options.Subscriptions];
+}
+
+/// <summary>The rules that apply to the options of a receiver only.</summary>
+internal static class ReceivingRules
+{
+    public static void ThrowIfBroken(MqttOptions options)
+    {
+        if (options.EnvelopePrefix is null && options.Subscriptions.Count == 0)
+            throw Broken($"A receiver needs {nameof(options.Subscriptions)} or an {nameof(options.EnvelopePrefix)}.");
+        if (options.Version == MqttVersion.V311 && options.ClientId is null && options.SessionExpiry > TimeSpan.Zero)
+        {
+            throw Broken($"MQTT 3.1.1 keeps a session for ever, and a random client id never resumes it: set {nameof(options.ClientId)}, or {nameof(options.SessionExpiry)} "
+                + "to zero for a receiver that may lose what arrives while it is not connected.");
+        }
+    }
+
+    private static OptionsValidationException Broken(string text) => new(Options.DefaultName, typeof(MqttOptions), [text]);
 }

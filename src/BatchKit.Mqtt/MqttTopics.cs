@@ -1,28 +1,29 @@
 using System.Globalization;
 using System.Text;
 using BatchKit.Mqtt.Packets;
+using BatchKit.Transports;
 
 namespace BatchKit.Mqtt;
 
-/// <summary>The rules of topic names and filters (MQTT 5, sections 1.5.4 and 4.7), and how a topic is shown in an error.</summary>
+/// <summary>Checks topic names and filters (MQTT 5, sections 1.5.4 and 4.7), matches them, and formats topics for error messages.</summary>
 internal static class MqttTopics
 {
     private const int MaxShownCharacters = 100;
     private const string SharePrefix = "$share/";
 
-    /// <summary>What is wrong with a topic name, or null when it may be published to.</summary>
+    /// <summary>What is wrong with a topic name; null when it is valid for a publish.</summary>
     public static string? FindFaultInName(string topic, bool allowSystemTopics)
     {
         if (FindFaultInText(topic) is { } fault)
             return fault;
         if (topic.AsSpan().ContainsAny('+', '#'))
-            return $"The topic {Show(topic)} holds a wildcard (+ or #), which only a subscription may.";
+            return $"The topic {Show(topic)} holds a wildcard (+ or #), which is allowed in subscriptions only.";
         return !allowSystemTopics && topic.StartsWith("$SYS", StringComparison.Ordinal)
-            ? $"The topic {Show(topic)} is the broker's own; set {nameof(MqttOptions.AllowSystemTopics)} to publish there all the same."
+            ? $"The topic {Show(topic)} is reserved for the broker; set {nameof(MqttOptions.AllowSystemTopics)} to publish to it."
             : null;
     }
 
-    /// <summary>What is wrong with a topic filter, or null when it may be subscribed to.</summary>
+    /// <summary>What is wrong with a topic filter; null when it is valid for a subscription.</summary>
     public static string? FindFaultInFilter(string filter)
     {
         if (FindFaultInText(filter) is { } fault)
@@ -32,7 +33,7 @@ internal static class MqttTopics
         {
             var end = filter.IndexOf('/', SharePrefix.Length);
             if (end <= SharePrefix.Length || end == filter.Length - 1 || filter.AsSpan(SharePrefix.Length, end - SharePrefix.Length).ContainsAny('+', '#'))
-                return $"The shared subscription {Show(filter)} must have the form $share/group/filter, its group without wildcards.";
+                return $"The shared subscription {Show(filter)} must have the form $share/group/filter, with no wildcard in the group.";
             inner = filter[(end + 1)..];
         }
 
@@ -41,7 +42,7 @@ internal static class MqttTopics
         {
             var isWildcard = levels[index] == "+" || (levels[index] == "#" && index == levels.Length - 1);
             if (!isWildcard && levels[index].AsSpan().ContainsAny('+', '#'))
-                return $"In the topic filter {Show(filter)} a wildcard must be a whole level, and # the last one.";
+                return $"In the topic filter {Show(filter)} a wildcard must fill a whole level, and # must be the last level.";
         }
 
         return null;
@@ -50,7 +51,7 @@ internal static class MqttTopics
     /// <summary>True when a filter matches a topic name (MQTT 5, section 4.7).</summary>
     public static bool Matches(ReadOnlySpan<char> filter, ReadOnlySpan<char> topic)
     {
-        // What begins with $ is not for wildcards at the first level (section 4.7.2).
+        // A wildcard at the first level does not match a topic that begins with $ (section 4.7.2).
         if (topic.StartsWith("$") && filter is ['+' or '#', ..])
             return false;
         while (true)
@@ -71,7 +72,7 @@ internal static class MqttTopics
         }
     }
 
-    /// <summary>A topic in quotes, cut short and with what is not printable written as codes, so that it can't forge a line of a log.</summary>
+    /// <summary>Quotes and shortens a topic and escapes unprintable characters, so that a topic can't forge a line of a log.</summary>
     public static string Show(string topic)
     {
         var shown = new StringBuilder("'");
@@ -93,4 +94,14 @@ internal static class MqttTopics
             return "A topic must not be empty.";
         return PacketText.FindFault(text) is { } fault ? $"The topic {Show(text)} {fault}." : null;
     }
+}
+
+/// <summary>The topics that frames are published to in envelope mode.</summary>
+internal static class EnvelopeTopics
+{
+    public static string All(string prefix) => $"{prefix}/all";
+
+    public static string Node(string prefix, int node) => string.Create(CultureInfo.InvariantCulture, $"{prefix}/node/{node}");
+
+    public static string Of(string prefix, FrameDestination destination) => destination.IsAll ? All(prefix) : Node(prefix, destination.Node);
 }

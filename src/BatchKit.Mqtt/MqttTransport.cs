@@ -3,13 +3,14 @@ using BatchKit.Mqtt.Publishing;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
+using Microsoft.Extensions.Options;
 
 namespace BatchKit.Mqtt;
 
-/// <summary>Publishes batches over MQTT: a handle is a topic, and every message of a send is a packet, as many in one write as fit.</summary>
+/// <summary>Publishes batches over MQTT: a handle is a topic, every message is a packet, and one write carries as many packets as fit.</summary>
 /// <remarks>
-/// It connects at the first send, and again by itself after it lost the connection; what was not acknowledged by then is sent again, in order. All its sends share one connection,
-/// so side by side they keep their order. Thread-safe. Register it with <c>UseMqtt</c>, or make it by hand and dispose it after the buffer.
+/// It connects at the first send and reconnects after a lost connection; unacknowledged messages are then sent again, in order. All sends share one connection,
+/// so concurrent sends keep their order. Thread-safe. Register it with <c>UseMqtt</c>, or create it yourself and dispose it after the buffer.
 /// </remarks>
 public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDisposable
 {
@@ -17,16 +18,16 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     private readonly PublishQueue _queue;
     private readonly MqttLink _link;
 
-    // Null unless frames are to be published.
+    // Null unless envelope mode is on.
     private readonly EnvelopePublisher? _envelope;
 
     private volatile bool _isDisposed;
     private volatile bool _isStarted;
 
-    /// <summary>Makes a transport; it does not connect yet.</summary>
-    /// <param name="options">Its settings.</param>
-    /// <param name="timeProvider">The time; the system's when null.</param>
-    /// <param name="logger">Where it logs its connections; nowhere when null.</param>
+    /// <summary>Creates a transport; it does not connect yet.</summary>
+    /// <param name="options">The settings.</param>
+    /// <param name="timeProvider">The source of time; the system's clock when null.</param>
+    /// <param name="logger">The logger of its connections; null logs nothing.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public MqttTransport(MqttOptions options, TimeProvider? timeProvider = null, ILogger<MqttTransport>? logger = null)
     {
@@ -35,7 +36,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
         _options = options;
         timeProvider ??= TimeProvider.System;
         _queue = new PublishQueue(options, timeProvider);
-        // A drawn id's session could never be taken up again, and 3.1.1 would keep it for ever.
+        // The session of a random client id could never be resumed, and MQTT 3.1.1 would keep it for ever.
         var sessionExpiry = options.ClientId is null && options.Version == MqttVersion.V311 ? TimeSpan.Zero : options.SessionExpiry;
         var clientId = options.ClientId ?? $"batchkit-{Guid.NewGuid():N}";
         _link = new MqttLink(options, "transport", clientId, sessionExpiry, _queue, timeProvider, logger ?? NullLogger<MqttTransport>.Instance);
@@ -43,20 +44,20 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
             _envelope = new EnvelopePublisher(_queue, options, _link.Target, _queue.FindMaxPacketBytes);
     }
 
-    /// <summary>Why it has no connection, for a person and without secrets; null while it has one, or needs none yet.</summary>
+    /// <summary>A human-readable reason why it has no connection, without secrets; null while it is connected or has not been used yet.</summary>
     public string? Fault => _isStarted ? _link.Fault : null;
 
-    /// <summary>True: it encodes and hands over to the kernel; connecting and acknowledgements are awaited.</summary>
+    /// <summary>True: a send encodes packets and writes them to the socket, and awaits connecting and acknowledgements.</summary>
     public bool SendsWithoutBlocking => true;
 
     /// <inheritdoc/>
     public int MaxMessageBytes => _options.MaxPacketBytes - PacketLimits.FindOverheadBytes(_options.MaxPacketBytes);
 
-    /// <summary>Publishes every message of the batches, and completes when the broker has acknowledged those of QoS 1 and those of QoS 0 are written.</summary>
+    /// <summary>Publishes every message of the batches. Completes when the broker has acknowledged the messages with QoS 1 and those with QoS 0 are written.</summary>
     /// <remarks>
-    /// In envelope mode (<see cref="MqttOptions.EnvelopePrefix"/>) it publishes frames instead, a message for each destination.
-    /// It waits for the connection as long as its token lets it. Given up by its token it goes on where it was left when the same batches are sent again, as dispatch does.
-    /// A message that the broker or this side refuses (a bad topic, too large, not allowed) makes its batch count as refused; its neighbours are published.
+    /// In envelope mode (<see cref="MqttOptions.EnvelopePrefix"/>) it publishes frames instead, one message for each destination.
+    /// It waits for a connection until its token is cancelled. When dispatch sends the same batches again after a cancellation, the send continues where it stopped.
+    /// If the broker or this client refuses a message (a bad topic, too large, not authorized), its batch counts as refused; the other messages are published.
     /// </remarks>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>
     /// <exception cref="MqttConnectException">The broker refused the connection.</exception>
@@ -76,10 +77,10 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
         return _queue.PublishManyAsync(messages, cancellationToken);
     }
 
-    /// <summary>What it has done so far, at any time and from any thread.</summary>
+    /// <summary>The counts so far. Thread-safe.</summary>
     public MqttTransportStatistics GetStatistics() => _queue.GetStatistics();
 
-    /// <summary>Says goodbye and closes the connection. Dispose the buffer first: what is being sent fails.</summary>
+    /// <summary>Disconnects and closes the connection. Dispose the buffer first: sends that have not ended fail.</summary>
     public async ValueTask DisposeAsync()
     {
         if (Interlocked.Exchange(ref _isDisposed, true))
@@ -88,7 +89,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
         _queue.Dispose();
     }
 
-    /// <summary>Why it cannot send now, or null when it can; connects to find out.</summary>
+    /// <summary>Why it can't send now, or null when it can; connects to find out.</summary>
     internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
     {
         ObjectDisposedException.ThrowIf(_isDisposed, this);
@@ -103,7 +104,69 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
         if (_isStarted)
             return;
         _isStarted = true;
-        // Its end is awaited when the link is disposed; the first attempt's outcome reaches the sends that wait for it.
+        // The link awaits this task when it is disposed, and sends learn the outcome of the first attempt from the queue.
         _ = _link.StartAsync();
     }
+}
+
+/// <summary>The counts of a transport so far, and its messages in flight.</summary>
+public readonly record struct MqttTransportStatistics
+{
+    /// <summary>Messages that were accepted, from buffers and from calls.</summary>
+    public long AcceptedMessages { get; init; }
+
+    /// <summary>Accepted messages that the broker has acknowledged (QoS 1) or that were written (QoS 0).</summary>
+    public long AcknowledgedMessages { get; init; }
+
+    /// <summary>Accepted messages that were refused: by this client for a bad topic or their size, or by the broker with a reason code.</summary>
+    public long RefusedMessages { get; init; }
+
+    /// <summary>QoS 0 messages that were being written when a connection was lost, and may be lost with it. They count as acknowledged too.</summary>
+    public long LostMessages { get; init; }
+
+    /// <summary>How many times messages were sent again after a lost connection.</summary>
+    public long ResentMessages { get; init; }
+
+    /// <summary>How many times it has connected.</summary>
+    public long Connects { get; init; }
+
+    /// <summary>
+    /// The current limit of unacknowledged messages: the smaller of <see cref="MqttOptions.PublishWindow"/> and the broker's Receive Maximum. Zero before the first
+    /// connect.
+    /// </summary>
+    public int Window { get; init; }
+
+    /// <summary>Messages on this connection that wait for their acknowledgement.</summary>
+    public int InFlightMessages { get; init; }
+}
+
+/// <summary>Checks that the packet limit is large enough for a buffer: for a message with its topic, and in envelope mode for a batch.</summary>
+internal static class PacketLimits
+{
+    // The bytes of a packet besides topic, header and payload.
+    private const int FixedBytes = 64;
+
+    /// <summary>
+    /// The bytes to reserve besides the message. This includes the longest topic, unless that would take more than half of the packet; then a send refuses a message
+    /// whose long topic makes its packet too large.
+    /// </summary>
+    public static int FindOverheadBytes(int maxPacketBytes) =>
+        maxPacketBytes / 2 < OutputHandle.MaxNameBytes ? FixedBytes : OutputHandle.MaxNameBytes + FixedBytes;
+
+    public static void ThrowIfTooSmall(string name, MqttOptions options, OutputBufferOptions buffer)
+    {
+        var overheadBytes = FindOverheadBytes(options.MaxPacketBytes);
+        if (options.MaxPacketBytes < (long)buffer.MaxMessageBytes + overheadBytes)
+        {
+            throw Broken(name, options, $"{overheadBytes} bytes, which a packet needs besides its message, above {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.MaxMessageBytes)} "
+                + $"({buffer.MaxMessageBytes})");
+        }
+
+        // Besides the bytes of its messages, a frame contains their lengths and headers.
+        if (options.EnvelopePrefix is not null && options.MaxPacketBytes < 2L * buffer.MaxBatchBytes)
+            throw Broken(name, options, $"twice {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.MaxBatchBytes)} ({buffer.MaxBatchBytes})");
+    }
+
+    private static OptionsValidationException Broken(string name, MqttOptions options, string least) =>
+        new(name, typeof(MqttOptions), [$"{nameof(MqttOptions.MaxPacketBytes)} ({options.MaxPacketBytes}) must be at least {least}."]);
 }

@@ -1,5 +1,4 @@
 using System.Security.Cryptography.X509Certificates;
-using BatchKit.IntegrationTests;
 using BatchKit.MQTTnet.Tests.Support;
 using BatchKit.Testing;
 using BatchKit.TestServers.Mosquitto;

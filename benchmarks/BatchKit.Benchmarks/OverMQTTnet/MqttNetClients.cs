@@ -23,6 +23,6 @@ internal static class MqttNetClients
         PayloadSegment = payload,
         QualityOfServiceLevel = (MqttQualityOfServiceLevel)shape.Quality,
         Retain = isRetained,
-        UserProperties = shape.Properties == 0 ? null : [.. shape.PropertyPairs.Select(pair => UserProperty.Make(pair.Key, pair.Value))],
+        UserProperties = shape.Properties == 0 ? null : [.. shape.PropertyPairs.Select(pair => UserProperty.Create(pair.Key, pair.Value))],
     };
 }

@@ -1,25 +1,28 @@
 using System.Text;
 using BatchKit.Transports;
 using MQTTnet;
+using MQTTnet.Packets;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.ObjectPool;
 
 namespace BatchKit.MQTTnet.Publishing;
 
-/// <summary>What all sends of a transport share.</summary>
+/// <summary>The objects that all sends of a transport share.</summary>
 internal sealed record PublishParts(IMqttClient Client, ClientWatch Watch, PublishWindow Window, PropertyLists Lists, PublishSettings Settings, bool AllowSystemTopics)
 {
-    // Type, remaining length, packet id, length of the properties, expiry, and the codes and lengths of the rest but those of user properties.
+    // Type, remaining length, packet id, length of the properties, expiry, and the identifiers and length prefixes of everything except user properties.
     private const int PacketOverheadBytes = 32;
     private const int PropertyOverheadBytes = 5;
 
-    /// <summary>What keeps a message from being sent, or null.</summary>
+    /// <summary>Why a message can't be sent; null when it can.</summary>
     public string? FindFault(string topic, BatchMessage message)
     {
         var limit = Watch.MaxPacketBytes;
-        // Three bytes are the most that UTF-8 needs for a UTF-16 unit, so that only what may be too large is measured.
+        // UTF-8 needs at most three bytes for a UTF-16 code unit, so only messages that may be too large are measured exactly.
         if (limit == uint.MaxValue || Measure(topic, message, static text => text.Length * 3L) <= limit)
             return null;
         var bytes = Measure(topic, message, static text => Encoding.UTF8.GetByteCount(text));
-        return bytes <= limit ? null : $"A message needs up to {bytes} bytes as a packet, and the broker takes at most {limit}.";
+        return bytes <= limit ? null : $"A message needs a packet of up to {bytes} bytes; the broker accepts at most {limit}.";
     }
 
     private static long Measure(string topic, BatchMessage message, Func<string, long> measure)
@@ -34,5 +37,149 @@ internal sealed record PublishParts(IMqttClient Client, ClientWatch Watch, Publi
         foreach (var property in header.Properties)
             bytes += PropertyOverheadBytes + measure(property.Key) + measure(property.Value);
         return bytes;
+    }
+}
+
+/// <summary>Counts the unacknowledged publishes, and lets sends wait for capacity.</summary>
+internal sealed class PublishWindow
+{
+    private readonly int _setting;
+
+    // Guards both fields below.
+    private readonly Lock _lock = new();
+    private int _inFlight;
+    private TaskCompletionSource? _waiter;
+
+    private volatile int _size;
+
+    public PublishWindow(int setting) => (_setting, _size) = (setting, setting);
+
+    public int Size => _size;
+
+    public int InFlight
+    {
+        get
+        {
+            lock (_lock)
+                return _inFlight;
+        }
+    }
+
+    public void Limit(int? receiveMaximum) => _size = Math.Min(_setting, receiveMaximum ?? _setting);
+
+    public bool TryEnter()
+    {
+        lock (_lock)
+        {
+            if (_inFlight >= _size)
+                return false;
+            _inFlight++;
+            return true;
+        }
+    }
+
+    public void Leave()
+    {
+        TaskCompletionSource? waiter = null;
+        lock (_lock)
+        {
+            _inFlight--;
+            if (_waiter is not null && HasCapacity)
+                (waiter, _waiter) = (_waiter, null);
+        }
+
+        waiter?.SetResult();
+    }
+
+    public Task WaitForCapacityAsync()
+    {
+        lock (_lock)
+        {
+            if (HasCapacity)
+                return Task.CompletedTask;
+            _waiter ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+            return _waiter.Task;
+        }
+    }
+
+    // One free place is enough. Waiting for more would delay the bytes that carry our TCP acknowledgement, for which a broker that uses Nagle's algorithm delays its
+    // next PUBACKs by up to 40 ms: with a window of 250 that allowed 5,600 messages a second.
+    private bool HasCapacity => _inFlight < _size;
+}
+
+/// <summary>Observes the connects of the application's client: numbers its connections, and reads the broker's limits.</summary>
+internal sealed class ClientWatch : IDisposable
+{
+    private readonly IMqttClient _client;
+    private readonly PublishWindow _window;
+    private readonly ILogger _logger;
+    private readonly int _setting;
+    private int _connection;
+    private uint _maxPacketBytes = uint.MaxValue;
+
+    public ClientWatch(IMqttClient client, PublishWindow window, ILogger logger)
+    {
+        _client = client;
+        _window = window;
+        _logger = logger;
+        _setting = window.Size;
+        client.ConnectingAsync += OnConnectingAsync;
+        client.ConnectedAsync += OnConnectedAsync;
+    }
+
+    /// <summary>A number that changes when the client begins to reconnect.</summary>
+    public int Connection => Volatile.Read(ref _connection);
+
+    public uint MaxPacketBytes => Volatile.Read(ref _maxPacketBytes);
+
+    public void Dispose()
+    {
+        _client.ConnectingAsync -= OnConnectingAsync;
+        _client.ConnectedAsync -= OnConnectedAsync;
+    }
+
+    // Called before the new connection carries anything, so that the rest of a send does not overtake what the old connection lost.
+    private Task OnConnectingAsync(MqttClientConnectingEventArgs occurrence)
+    {
+        Interlocked.Increment(ref _connection);
+        return Task.CompletedTask;
+    }
+
+    private Task OnConnectedAsync(MqttClientConnectedEventArgs occurrence)
+    {
+        // MQTTnet returns zero for a limit that the broker did not name.
+        int? receiveMaximum = occurrence.ConnectResult.ReceiveMaximum is > 0 and var limit ? limit : null;
+        Volatile.Write(ref _maxPacketBytes, occurrence.ConnectResult.MaximumPacketSize is > 0 and var bytes ? bytes : uint.MaxValue);
+        _window.Limit(receiveMaximum);
+        if (receiveMaximum < _setting)
+            Log.WindowLimited(_logger, receiveMaximum.Value, _setting);
+        Log.ClientConnected(_logger, _window.Size, MaxPacketBytes);
+        return Task.CompletedTask;
+    }
+}
+
+/// <summary>Pools lists of user properties. A list may be returned only after the task of its publish has ended, because the client may encode it until then.</summary>
+internal sealed class PropertyLists
+{
+    private const int MaxKept = 1024;
+    private const int MaxKeptProperties = 64;
+
+    private readonly ObjectPool<List<MqttUserProperty>> _pool = new DefaultObjectPool<List<MqttUserProperty>>(new Policy(), MaxKept);
+
+    public List<MqttUserProperty> Rent() => _pool.Get();
+
+    public void Return(List<MqttUserProperty> list) => _pool.Return(list);
+
+    private sealed class Policy : PooledObjectPolicy<List<MqttUserProperty>>
+    {
+        public override List<MqttUserProperty> Create() => [];
+
+        public override bool Return(List<MqttUserProperty> obj)
+        {
+            if (obj.Capacity > MaxKeptProperties)
+                return false;
+            obj.Clear();
+            return true;
+        }
     }
 }

@@ -1,6 +1,6 @@
+using System.Buffers;
 using System.Collections.Immutable;
 using System.Runtime.InteropServices;
-using BatchKit.MQTTnet.Writing;
 using BatchKit.Transports;
 using MQTTnet;
 using MQTTnet.Formatter;
@@ -8,28 +8,30 @@ using MQTTnet.Packets;
 
 namespace BatchKit.MQTTnet.Publishing;
 
-/// <summary>One send: starts its publishes in order, as many as the window has room for, and knows when all have ended and how.</summary>
+/// <summary>One send: starts its publishes in order, as many as fit in the window, and collects their results.</summary>
 internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatch> batches)
 {
     private readonly BatchPublish?[] _publishes = new BatchPublish?[batches.Length];
     private readonly TaskCompletionSource _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private readonly int _connection = parts.Watch.Connection;
 
-    // Where to go on; touched by the one who starts.
+    // The next message to start; used only by the thread that starts publishes.
     private int _batch;
     private int _message;
 
     // One for the starting itself, and one for each publish that has not ended.
     private int _open = 1;
 
+    private bool _hasFailed;
+
     /// <summary>Completes when every publish that was started has ended.</summary>
     public Task Ended => _ended.Task;
 
     /// <summary>Starts publishes until the window is full.</summary>
     /// <returns>True when there is nothing more to start.</returns>
-    public bool StartWhileRoom()
+    public bool StartUntilFull()
     {
-        // On this thread, what goes through a channel of batched writes leaves together at the end.
+        // The end of the hold writes everything that this thread has written to a batched channel.
         using var hold = WriteHold.Begin();
         while (_batch < batches.Length)
         {
@@ -42,7 +44,7 @@ internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatc
         return true;
     }
 
-    /// <summary>Lets what was not started be, after a cancellation: nothing reads the batches any more.</summary>
+    /// <summary>Gives up the messages that were not started, after a cancellation. Nothing reads the batches afterwards.</summary>
     public void Abandon()
     {
         _publishes[_batch]?.Stop();
@@ -50,7 +52,7 @@ internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatc
         EndOne();
     }
 
-    /// <summary>What the send means for each batch, or null when all have their acknowledgement.</summary>
+    /// <summary>The exception with the outcome of each batch; null when all are acknowledged.</summary>
     public Exception? ToException(Exception? cancellation)
     {
         var outcomes = Array.ConvertAll(_publishes, static publish => publish?.Outcome ?? BatchOutcome.Unacknowledged);
@@ -58,7 +60,7 @@ internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatc
             return null;
         var error = cancellation ?? _publishes.Select(static publish => publish?.Error).FirstOrDefault(static error => error is not null);
         if (Array.TrueForAll(outcomes, static outcome => outcome == BatchOutcome.Unacknowledged))
-            return cancellation ?? new IOException(error is null ? "The MQTT client connected anew during the send." : $"The MQTT client could not publish: {error.Message}", error);
+            return cancellation ?? new IOException(error is null ? "The MQTT client reconnected during the send." : $"The MQTT client could not publish: {error.Message}", error);
         var refusal = _publishes.Select(static publish => publish?.Refusal).FirstOrDefault(static refusal => refusal is not null);
         return new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), refusal ?? error?.Message ?? "Not every message was acknowledged.", error);
     }
@@ -66,7 +68,7 @@ internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatc
     private bool StartBatch(MessageBatch batch)
     {
         var publish = _publishes[_batch] ??= Open(batch);
-        // Once one has failed, or the client has begun to connect again, what follows would overtake it.
+        // After a failure or a reconnect, later messages would overtake the failed one.
         if (MustStop())
             publish.Stop();
         else if (publish.Refusal is null && !StartMessages(batch, publish))
@@ -115,16 +117,16 @@ internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatc
     {
         var start = _message == 0 ? 0 : batch.MessageEnds[_message - 1];
         var payload = publish.Payload[start..batch.MessageEnds[_message]];
-        // Versions before 5 have no properties, and the client throws where one is set.
+        // MQTT before version 5 has no properties, and the client throws if one is set.
         var header = parts.Client.Options?.ProtocolVersion == MqttProtocolVersion.V500 && batch.HasHeaders ? batch.Headers[_message] : null;
         var properties = PublishSettings.HasProperties(header) ? parts.Lists.Rent() : null;
         publish.Hold();
         Interlocked.Increment(ref _open);
-        _ = PublishAsync(publish, parts.Settings.Make(batch.Handle.Name!, payload, header, properties), properties);
+        _ = PublishAsync(publish, parts.Settings.CreateMessage(batch.Handle.Name!, payload, header, properties), properties);
     }
 
-    // Owned by the count of those open, which the send awaits. Never cancelled: a cancelled write may stop inside a packet, and a late acknowledgement
-    // ends the connection of clients before 5.2.
+    // The send awaits the count of open publishes. A publish is never cancelled: a cancelled write may stop inside a packet, and before MQTTnet 5.2 a late
+    // acknowledgement ends the connection.
     private async Task PublishAsync(BatchPublish publish, MqttApplicationMessage message, List<MqttUserProperty>? properties)
     {
         try
@@ -144,8 +146,6 @@ internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatc
         EndOne();
     }
 
-    private bool _hasFailed;
-
     private bool MustStop() => Volatile.Read(ref _hasFailed) || parts.Watch.Connection != _connection;
 
     private void EndOne()
@@ -153,4 +153,115 @@ internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatc
         if (Interlocked.Decrement(ref _open) == 0)
             _ended.SetResult();
     }
+}
+
+/// <summary>One batch of a send: a copy of its bytes, kept as long as a publish may read them, and the result of its messages.</summary>
+internal sealed class BatchPublish
+{
+    private readonly byte[] _payload;
+
+    // One for the send that starts the publishes, and one for each publish that has not ended.
+    private int _holders = 1;
+
+    // Guards the fields below.
+    private readonly Lock _lock = new();
+    private string? _refusal;
+    private Exception? _error;
+    private bool _isIncomplete;
+
+    public BatchPublish(MessageBatch batch)
+    {
+        _payload = ArrayPool<byte>.Shared.Rent(batch.Payload.Length);
+        batch.Payload.CopyTo(_payload);
+        Payload = _payload.AsMemory(0, batch.Payload.Length);
+    }
+
+    public ReadOnlyMemory<byte> Payload { get; }
+
+    public string? Refusal
+    {
+        get
+        {
+            lock (_lock)
+                return _refusal;
+        }
+    }
+
+    public Exception? Error
+    {
+        get
+        {
+            lock (_lock)
+                return _error;
+        }
+    }
+
+    /// <summary>True when a message has failed and a retry may succeed.</summary>
+    public bool HasFailed
+    {
+        get
+        {
+            lock (_lock)
+                return _isIncomplete;
+        }
+    }
+
+    // If a retry may succeed, the batch is sent again as a whole; a refused message is then refused again.
+    public BatchOutcome Outcome
+    {
+        get
+        {
+            lock (_lock)
+            {
+                if (_isIncomplete || Volatile.Read(ref _holders) > 0)
+                    return BatchOutcome.Unacknowledged;
+                return _refusal is null ? BatchOutcome.Acknowledged : BatchOutcome.Refused;
+            }
+        }
+    }
+
+    public void Hold() => Interlocked.Increment(ref _holders);
+
+    public void Release()
+    {
+        if (Interlocked.Decrement(ref _holders) == 0)
+            ArrayPool<byte>.Shared.Return(_payload);
+    }
+
+    public void Refuse(string reason)
+    {
+        lock (_lock)
+            _refusal ??= reason;
+    }
+
+    public void Fail(Exception error)
+    {
+        lock (_lock)
+        {
+            _isIncomplete = true;
+            _error ??= error;
+        }
+    }
+
+    /// <summary>Records that some messages were not started.</summary>
+    public void Stop()
+    {
+        lock (_lock)
+            _isIncomplete = true;
+    }
+
+    public void Settle(MqttClientPublishResult result)
+    {
+        if (result.IsSuccess)
+            return;
+        var reason = $"The broker answered {result.ReasonCode} ({(int)result.ReasonCode}){(string.IsNullOrEmpty(result.ReasonString) ? "" : $": {result.ReasonString}")}.";
+        if (IsFinal(result.ReasonCode))
+            Refuse(reason);
+        else
+            Fail(new IOException(reason));
+    }
+
+    // Only these two answers may change with time; every other one is final.
+    private static bool IsFinal(MqttClientPublishReasonCode code) =>
+        code is not (MqttClientPublishReasonCode.QuotaExceeded or MqttClientPublishReasonCode.PacketIdentifierInUse);
 }

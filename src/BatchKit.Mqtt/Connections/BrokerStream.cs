@@ -4,7 +4,7 @@ using System.Net.WebSockets;
 
 namespace BatchKit.Mqtt.Connections;
 
-/// <summary>The bytes to and from a broker, and the socket that carries them below TLS or WebSocket.</summary>
+/// <summary>The byte stream to and from a broker, and the socket below its TLS or WebSocket.</summary>
 internal sealed class BrokerStream(Socket socket, Stream stream, WebSocket? webSocket = null) : IDisposable
 {
     private const int TcpLevel = 6;
@@ -14,14 +14,14 @@ internal sealed class BrokerStream(Socket socket, Stream stream, WebSocket? webS
 
     public Stream Stream { get; } = stream;
 
-    /// <summary>Has the kernel acknowledge what was read now; it forgets that again, so it is to be said after each read (tcp(7), TCP_QUICKACK).</summary>
+    /// <summary>Makes the kernel acknowledge immediately what was read. The option is not permanent, so it must be set after each read (tcp(7), TCP_QUICKACK).</summary>
     public void AcknowledgeAtOnce()
     {
         if (OperatingSystem.IsLinux())
             socket.SetRawSocketOption(TcpLevel, QuickAcknowledgeOption, On);
     }
 
-    /// <summary>Tells the broker that nothing more comes. Its answer is the end of what it sends.</summary>
+    /// <summary>Ends the outgoing direction. The broker answers by ending its own.</summary>
     public async Task EndWritingAsync(CancellationToken cancellationToken)
     {
         if (webSocket is not null)
@@ -35,11 +35,26 @@ internal sealed class BrokerStream(Socket socket, Stream stream, WebSocket? webS
         socket.Shutdown(SocketShutdown.Send);
     }
 
-    /// <summary>Closes at once; a read or write under way fails.</summary>
+    /// <summary>Closes immediately; a read or write under way fails.</summary>
     public void Dispose()
     {
         socket.Dispose();
         webSocket?.Dispose();
         Stream.Dispose();
+    }
+}
+
+/// <summary>Recognizes and describes the exceptions of a broken stream.</summary>
+internal static class StreamFaults
+{
+    public static bool Covers(Exception exception) => exception is IOException or SocketException or WebSocketException or ObjectDisposedException;
+
+    /// <summary>A human-readable cause: that of the innermost exception, because a socket's error says more than the exceptions around it.</summary>
+    public static string Describe(Exception exception)
+    {
+        var cause = exception;
+        while (cause.InnerException is { } inner)
+            cause = inner;
+        return cause.Message.EndsWith('.') ? cause.Message : $"{cause.Message}.";
     }
 }

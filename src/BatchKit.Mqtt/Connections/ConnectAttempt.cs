@@ -1,7 +1,10 @@
+using System.Diagnostics.CodeAnalysis;
+using System.Net;
 using System.Net.Security;
 using System.Net.Sockets;
 using System.Net.WebSockets;
 using System.Security.Authentication;
+using System.Security.Cryptography.X509Certificates;
 using System.Text;
 using BatchKit.Mqtt.Packets;
 
@@ -26,13 +29,13 @@ internal sealed class ConnectAttempt
         _certificateCheck = new ServerCertificateCheck(options, _serverName, timeProvider);
     }
 
-    /// <summary>How far it came.</summary>
+    /// <summary>The stage that the attempt has reached.</summary>
     public ConnectStage Stage { get; private set; } = ConnectStage.Credentials;
 
-    /// <summary>What was wrong with the broker's certificate; null while nothing was found wrong.</summary>
+    /// <summary>What is wrong with the broker's certificate; null while no fault was found.</summary>
     public string? CertificateComplaint => _certificateCheck.Complaint;
 
-    /// <summary>Asks for the credentials of this attempt.</summary>
+    /// <summary>Gets the credentials of this attempt.</summary>
     public async Task<MqttCredentials> FindCredentialsAsync(CancellationToken cancellationToken)
     {
         if (_options.CredentialsProvider is { } provider)
@@ -40,7 +43,7 @@ internal sealed class ConnectAttempt
         return new MqttCredentials(_options.UserName, _options.Password is { } password ? Encoding.UTF8.GetBytes(password) : default);
     }
 
-    /// <summary>Connects down to the stream that MQTT is spoken on.</summary>
+    /// <summary>Opens the stream for MQTT: TCP, then TLS and WebSocket if the address asks for them.</summary>
     public async Task<BrokerStream> DialAsync(CancellationToken cancellationToken)
     {
         try
@@ -52,7 +55,7 @@ internal sealed class ConnectAttempt
                 return new BrokerStream(_socket!, stream);
             Stage = ConnectStage.Tls;
             var tls = new SslStream(stream);
-            await tls.AuthenticateAsClientAsync(MakeTlsOptions(), cancellationToken).ConfigureAwait(false);
+            await tls.AuthenticateAsClientAsync(CreateTlsOptions(), cancellationToken).ConfigureAwait(false);
             return new BrokerStream(_socket!, tls);
         }
         catch
@@ -62,15 +65,15 @@ internal sealed class ConnectAttempt
         }
     }
 
-    /// <summary>Sends CONNECT and reads the CONNACK; what came behind it stays in the input.</summary>
-    public async Task<ConnackPacket> IntroduceAsync(BrokerStream stream, byte[] connect, ReadBuffer input, CancellationToken cancellationToken)
+    /// <summary>Sends CONNECT and reads the CONNACK; bytes after it stay in the input.</summary>
+    public async Task<ConnackPacket> HandshakeAsync(BrokerStream stream, byte[] connect, ReadBuffer input, CancellationToken cancellationToken)
     {
         Stage = ConnectStage.Answer;
         await stream.Stream.WriteAsync(connect, cancellationToken).ConfigureAwait(false);
         ConnackPacket? connack;
         while (!ConnackReader.TryRead(input, _options, out connack))
         {
-            var bytes = await stream.Stream.ReadAsync(input.MakeRoom(), cancellationToken).ConfigureAwait(false);
+            var bytes = await stream.Stream.ReadAsync(input.GetMemory(), cancellationToken).ConfigureAwait(false);
             if (bytes == 0)
                 throw new EndOfStreamException("The connection was closed.");
             input.Advance(bytes);
@@ -86,7 +89,7 @@ internal sealed class ConnectAttempt
         return new NetworkStream(_socket, ownsSocket: true);
     }
 
-    private SslClientAuthenticationOptions MakeTlsOptions() => new()
+    private SslClientAuthenticationOptions CreateTlsOptions() => new()
     {
         TargetHost = _serverName,
         ClientCertificates = _options.ClientCertificates,
@@ -99,10 +102,10 @@ internal sealed class ConnectAttempt
         var webSocket = new ClientWebSocket();
         try
         {
-            // MQTT has pings of its own.
+            // MQTT has its own pings.
             webSocket.Options.KeepAliveInterval = TimeSpan.Zero;
             webSocket.Options.AddSubProtocol("mqtt");
-            using var invoker = new HttpMessageInvoker(MakeHttpHandler());
+            using var invoker = new HttpMessageInvoker(CreateHttpHandler());
             await webSocket.ConnectAsync(_address.WebSocketUri, invoker, cancellationToken).ConfigureAwait(false);
             return new BrokerStream(_socket!, WebSocketStream.Create(webSocket, WebSocketMessageType.Binary, ownsWebSocket: false), webSocket);
         }
@@ -113,12 +116,12 @@ internal sealed class ConnectAttempt
         }
     }
 
-    private SocketsHttpHandler MakeHttpHandler() => new()
+    private SocketsHttpHandler CreateHttpHandler() => new()
     {
         UseProxy = false,
         UseCookies = false,
         AllowAutoRedirect = false,
-        SslOptions = MakeTlsOptions(),
+        SslOptions = CreateTlsOptions(),
         ConnectCallback = async (_, token) =>
         {
             var stream = await DialTcpAsync(token).ConfigureAwait(false);
@@ -126,4 +129,128 @@ internal sealed class ConnectAttempt
             return stream;
         },
     };
+}
+
+/// <summary>The stages of an attempt to connect.</summary>
+internal enum ConnectStage
+{
+    Credentials,
+    Network,
+    Tls,
+    WebSocket,
+    Answer,
+}
+
+/// <summary>Connects a socket to the first of a host's addresses that answers.</summary>
+internal static class TcpDialer
+{
+    /// <param name="host">A name or an address.</param>
+    /// <param name="port">The port.</param>
+    /// <param name="limit">The time limit. It is divided among the addresses, so that one that does not answer leaves time for the next.</param>
+    /// <param name="timeProvider">The source of time.</param>
+    /// <param name="cancellationToken">Cancels the attempt.</param>
+    /// <exception cref="SocketException">No address answered; this is the error of the last one.</exception>
+    public static async Task<Socket> ConnectAsync(string host, int port, TimeSpan limit, TimeProvider timeProvider, CancellationToken cancellationToken)
+    {
+        var addresses = IPAddress.TryParse(host, out var only) ? [only] : await Dns.GetHostAddressesAsync(host, cancellationToken).ConfigureAwait(false);
+        if (addresses.Length == 0)
+            throw new SocketException((int)SocketError.HostNotFound);
+        for (var index = 0; ; index++)
+        {
+            var isLast = index == addresses.Length - 1;
+            using var share = new CancellationTokenSource(isLast ? Timeout.InfiniteTimeSpan : limit / addresses.Length, timeProvider);
+            using var either = CancellationTokenSource.CreateLinkedTokenSource(share.Token, cancellationToken);
+            try
+            {
+                return await ConnectAsync(new IPEndPoint(addresses[index], port), either.Token).ConfigureAwait(false);
+            }
+            catch (Exception exception) when (!isLast && (exception is SocketException || share.IsCancellationRequested))
+            {
+                // The next address may answer.
+                cancellationToken.ThrowIfCancellationRequested();
+            }
+        }
+    }
+
+    private static async Task<Socket> ConnectAsync(IPEndPoint endPoint, CancellationToken cancellationToken)
+    {
+        var socket = new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
+        try
+        {
+            await socket.ConnectAsync(endPoint, cancellationToken).ConfigureAwait(false);
+            return socket;
+        }
+        catch
+        {
+            socket.Dispose();
+            throw;
+        }
+    }
+}
+
+/// <summary>Validates a broker's certificate once, and records what is wrong with it, because the exception that follows does not say.</summary>
+internal sealed class ServerCertificateCheck(MqttOptions options, string serverName, TimeProvider timeProvider)
+{
+    /// <summary>What is wrong, as the end of a sentence that begins with "its certificate"; null while no fault was found.</summary>
+    public string? Complaint { get; private set; }
+
+    public bool Accept(object sender, X509Certificate? certificate, X509Chain? chain, SslPolicyErrors errors)
+    {
+        var isAccepted = options.ValidateServerCertificate is { } validate ? validate(sender, certificate, chain, errors) : errors == SslPolicyErrors.None;
+        if (!isAccepted)
+            Complaint = FindComplaint(certificate as X509Certificate2, chain, errors);
+        return isAccepted;
+    }
+
+    private string FindComplaint(X509Certificate2? certificate, X509Chain? chain, SslPolicyErrors errors)
+    {
+        if (certificate is null)
+            return "is missing";
+        var complaints = new List<string>();
+        var now = timeProvider.GetUtcNow().UtcDateTime;
+        if (now > certificate.NotAfter.ToUniversalTime())
+            complaints.Add($"expired at {certificate.NotAfter.ToUniversalTime():u}");
+        if (now < certificate.NotBefore.ToUniversalTime())
+            complaints.Add($"is not valid before {certificate.NotBefore.ToUniversalTime():u}");
+        if (errors.HasFlag(SslPolicyErrors.RemoteCertificateNameMismatch))
+            complaints.Add($"is for another name than {serverName} ({nameof(MqttOptions.TlsServerName)})");
+        var statuses = chain?.ChainStatus.Aggregate(X509ChainStatusFlags.NoError, static (all, status) => all | status.Status) ?? X509ChainStatusFlags.NoError;
+        var untrusted = statuses & (X509ChainStatusFlags.UntrustedRoot | X509ChainStatusFlags.PartialChain);
+        if (untrusted != X509ChainStatusFlags.NoError)
+            complaints.Add(certificate.Subject == certificate.Issuer ? "is self-signed" : "comes from an issuer that this system does not trust");
+        var others = statuses & ~untrusted & ~X509ChainStatusFlags.NotTimeValid;
+        if (others != X509ChainStatusFlags.NoError || (complaints.Count == 0 && statuses != X509ChainStatusFlags.NoError))
+            complaints.Add($"failed the check of its chain: {statuses}");
+        return complaints.Count > 0 ? string.Join(", ", complaints) : $"was refused by {nameof(MqttOptions.ValidateServerCertificate)}";
+    }
+}
+
+/// <summary>Reads the broker's first packet, which must be a CONNACK, or recognizes another protocol.</summary>
+internal static class ConnackReader
+{
+    // The beginning of a TLS record: an alert of version 3.x.
+    private static ReadOnlySpan<byte> TlsAlert => [0x15, 0x03];
+
+    /// <returns>False when more must arrive first.</returns>
+    /// <exception cref="MqttConnectException">The broker uses another protocol.</exception>
+    /// <exception cref="MqttProtocolException">The packet is malformed.</exception>
+    public static bool TryRead(ReadBuffer input, MqttOptions options, [NotNullWhen(true)] out ConnackPacket? connack)
+    {
+        connack = null;
+        if (input.Unread.Length < TlsAlert.Length)
+            return false;
+        if (input.Unread.StartsWith(TlsAlert))
+            throw new MqttConnectException("It speaks TLS on this port: use mqtts:// or wss://.") { IsRefusal = true };
+        if (input.Unread.StartsWith("HTTP/"u8))
+            throw new MqttConnectException("It speaks HTTP on this port: use ws:// or wss:// if it serves MQTT over WebSocket there.") { IsRefusal = true };
+        if (!PacketHeader.TryRead(input.Unread, options.MaxPacketBytes, out var header, out var headerBytes))
+            return false;
+        if (header.Type != PacketType.Connack)
+            throw new MqttProtocolException(MqttReasonCode.ProtocolError, $"The first packet is {header.Type}, not a CONNACK.");
+        if (input.Unread.Length - headerBytes < header.BodyBytes)
+            return false;
+        connack = ConnackPacket.Read(input.Unread.Slice(headerBytes, header.BodyBytes), options.Version);
+        input.Consume(headerBytes + header.BodyBytes);
+        return true;
+    }
 }

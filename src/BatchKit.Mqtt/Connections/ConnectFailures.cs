@@ -5,7 +5,7 @@ using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt.Connections;
 
-/// <summary>Makes sentences from what went wrong while connecting: which broker, what, and what to change.</summary>
+/// <summary>Turns a failed attempt to connect into a message that names the broker, the failure and the setting to change.</summary>
 internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options)
 {
     public MqttConnectException Explain(Exception exception, ConnectAttempt attempt, bool isTimeout)
@@ -15,7 +15,7 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
         if (exception is MqttConnectException { ReasonCode: not null } refused)
             return refused;
         if (exception is MqttConnectException known)
-            return new MqttConnectException($"The broker at {address.Target} can't be spoken to. {known.Message}", reasonCode: null, known) { IsRefusal = known.IsRefusal };
+            return new MqttConnectException($"The broker at {address.Target} does not speak MQTT here. {known.Message}", reasonCode: null, known) { IsRefusal = known.IsRefusal };
         if (isTimeout)
             return new MqttConnectException(DescribeTimeout(attempt.Stage), reasonCode: null, exception);
         if (exception is MqttProtocolException own && attempt.Stage == ConnectStage.Credentials)
@@ -24,17 +24,17 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
             return new MqttConnectException($"The broker at {address.Target} gave no valid answer: {protocol.Message}", protocol.ReasonCode, exception);
         return attempt.Stage switch
         {
-            // Its message may hold anything, and is not repeated.
+            // The message of the application's exception may contain secrets, so it is not repeated.
             ConnectStage.Credentials => new MqttConnectException(
                 $"No connection to {address.Target}: {nameof(MqttOptions.CredentialsProvider)} failed with {exception.GetType().Name}.", reasonCode: null, exception),
             ConnectStage.Network => new MqttConnectException(DescribeNetwork(exception), reasonCode: null, exception),
             ConnectStage.WebSocket => new MqttConnectException(
-                $"The broker at {address.Target} took no WebSocket: it may serve none at this path, or want TLS (wss://). {StreamFaults.Describe(exception)}", reasonCode: null, exception),
+                $"The broker at {address.Target} refused the WebSocket: it may not serve one at this path, or may require TLS (wss://). {StreamFaults.Describe(exception)}", reasonCode: null, exception),
             _ => address.UsesTls ? ExplainTls(exception, attempt.Stage) : ExplainSilence(exception),
         };
     }
 
-    /// <summary>Says what the CONNACK says.</summary>
+    /// <summary>Turns a refusing CONNACK into an exception.</summary>
     public MqttConnectException Refuse(ConnackPacket connack)
     {
         var code = connack.ReasonCode;
@@ -43,17 +43,17 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
         {
             MqttReasonCode.BadUserNameOrPassword or MqttReasonCode.NotAuthorized =>
                 $" Check {nameof(MqttOptions.UserName)} and {nameof(MqttOptions.Password)}, or {nameof(MqttOptions.CredentialsProvider)}.",
-            MqttReasonCode.UnsupportedProtocolVersion => $" It does not speak this {nameof(MqttOptions.Version)}.",
+            MqttReasonCode.UnsupportedProtocolVersion => $" It does not support this {nameof(MqttOptions.Version)}.",
             MqttReasonCode.ClientIdentifierNotValid => $" Set another {nameof(MqttOptions.ClientId)}.",
             _ => "",
         };
         var text = string.Create(CultureInfo.InvariantCulture, $"The broker at {address.Target} refused the connection: {code} (0x{(int)code:X2}).{remedy}{says}");
-        return new MqttConnectException(text, code) { IsRefusal = !IsPassing(code) };
+        return new MqttConnectException(text, code) { IsRefusal = !IsTransient(code) };
     }
 
     private static MqttConnectException Refusal(string text, Exception exception) => new(text, reasonCode: null, exception) { IsRefusal = true };
 
-    private static bool IsPassing(MqttReasonCode code) => code is MqttReasonCode.UnspecifiedError or MqttReasonCode.ImplementationSpecificError
+    private static bool IsTransient(MqttReasonCode code) => code is MqttReasonCode.UnspecifiedError or MqttReasonCode.ImplementationSpecificError
         or MqttReasonCode.ServerUnavailable or MqttReasonCode.ServerBusy or MqttReasonCode.ServerShuttingDown or MqttReasonCode.QuotaExceeded
         or MqttReasonCode.ConnectionRateExceeded or MqttReasonCode.UseAnotherServer;
 
@@ -66,7 +66,7 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
             ConnectStage.Network => $"The broker at {address.Target} did not answer {limit}.",
             ConnectStage.Tls => $"The broker at {address.Target} did not finish the TLS handshake {limit}: it may speak no TLS on this port.",
             ConnectStage.WebSocket => $"The broker at {address.Target} did not finish the WebSocket handshake {limit}.",
-            _ => $"The broker at {address.Target} took the connection and did not answer CONNECT {limit}.",
+            _ => $"The broker at {address.Target} accepted the connection and did not answer CONNECT {limit}.",
         };
     }
 
@@ -84,28 +84,28 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
 
     private MqttConnectException ExplainSilence(Exception exception)
     {
-        var how = exception is EndOfStreamException ? "closed the connection in place of an answer" : $"broke the connection in place of an answer ({StreamFaults.Describe(exception).TrimEnd('.')})";
+        var how = exception is EndOfStreamException ? "closed the connection without an answer" : $"broke the connection without an answer ({StreamFaults.Describe(exception).TrimEnd('.')})";
         return new MqttConnectException(
-            $"The broker at {address.Target} {how}: it may want TLS on this port (mqtts:// or wss://), or not speak this {nameof(MqttOptions.Version)}.", reasonCode: null, exception);
+            $"The broker at {address.Target} {how}: it may require TLS on this port (mqtts:// or wss://), or not support this {nameof(MqttOptions.Version)}.", reasonCode: null, exception);
     }
 
     private MqttConnectException ExplainTls(Exception exception, ConnectStage stage)
     {
         var cause = StreamFaults.Describe(exception);
         if (Says(cause, "certificate required"))
-            return Refusal($"The broker at {address.Target} wants a client certificate ({nameof(MqttOptions.ClientCertificates)}).", exception);
+            return Refusal($"The broker at {address.Target} requires a client certificate ({nameof(MqttOptions.ClientCertificates)}).", exception);
         if (Says(cause, "unknown ca") || Says(cause, "bad certificate") || Says(cause, "certificate expired") || Says(cause, "unsupported certificate"))
-            return Refusal($"The broker at {address.Target} did not take the client certificate ({nameof(MqttOptions.ClientCertificates)}): {cause}", exception);
+            return Refusal($"The broker at {address.Target} rejected the client certificate ({nameof(MqttOptions.ClientCertificates)}): {cause}", exception);
         if (stage == ConnectStage.Answer)
         {
             return new MqttConnectException(
-                $"The broker at {address.Target} closed the connection right after the TLS handshake: it may want a client certificate ({nameof(MqttOptions.ClientCertificates)}).",
+                $"The broker at {address.Target} closed the connection right after the TLS handshake: it may require a client certificate ({nameof(MqttOptions.ClientCertificates)}).",
                 reasonCode: null, exception);
         }
 
         var hint = FindCause<AuthenticationException>(exception) is null || Says(cause, "frame") || Says(cause, "EOF")
             ? "it may speak no TLS on this port"
-            : $"it may want a client certificate ({nameof(MqttOptions.ClientCertificates)}) or another version of TLS";
+            : $"it may require a client certificate ({nameof(MqttOptions.ClientCertificates)}) or another version of TLS";
         return new MqttConnectException($"The TLS handshake with the broker at {address.Target} failed: {hint}. {cause}", reasonCode: null, exception);
     }
 

@@ -1,17 +1,18 @@
+using System.Buffers;
 using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt.Connections;
 
-/// <summary>Reads a connection's packets and hands them on.</summary>
+/// <summary>Reads the packets of a connection and passes them to a handler.</summary>
 internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, MqttVersion version, int maxPacketBytes, bool acknowledgesAtOnce, KeepAlive keepAlive)
     : IDisposable
 {
-    // Held while packets are handled; who ends the connection takes it for good.
+    // Held while packets are handled. Ending the connection takes it for good.
     private readonly SemaphoreSlim _handling = new(1, 1);
     private bool _isAtEnd;
 
-    /// <summary>Reads until the connection ends. What was read with the CONNACK comes first.</summary>
-    /// <exception cref="IOException">Or another of a broken stream, or what the handler threw.</exception>
+    /// <summary>Reads until the connection ends, beginning with the bytes that were read after the CONNACK.</summary>
+    /// <exception cref="IOException">The stream broke; this may be another exception that <see cref="StreamFaults.Covers"/> knows, or the handler's.</exception>
     public async Task<ConnectionEnd> RunAsync(IPacketHandler handler, CancellationToken cancellationToken)
     {
         while (_handling.Wait(0, CancellationToken.None))
@@ -25,7 +26,7 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
             }
             catch (MqttProtocolException exception)
             {
-                return new ConnectionEnd($"The broker broke the protocol ({exception.ReasonCode}): {exception.Message}", Goodbye: exception.ReasonCode);
+                return new ConnectionEnd($"The broker broke the protocol ({exception.ReasonCode}): {exception.Message}", DisconnectCode: exception.ReasonCode);
             }
             finally
             {
@@ -33,7 +34,7 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
             }
 
             keepAlive.BeginRead();
-            var bytes = await stream.Stream.ReadAsync(input.MakeRoom(), CancellationToken.None).ConfigureAwait(false);
+            var bytes = await stream.Stream.ReadAsync(input.GetMemory(), CancellationToken.None).ConfigureAwait(false);
             if (bytes == 0)
             {
                 _isAtEnd = true;
@@ -49,16 +50,16 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
         return new ConnectionEnd("It was stopped.");
     }
 
-    /// <summary>Completes when the handler is not busy, and will not be called again.</summary>
+    /// <summary>Completes when the handler has returned and will not be called again.</summary>
     public Task StopHandlingAsync() => _handling.WaitAsync();
 
-    /// <summary>Reads what still comes, for nobody, to its end: bytes left unread would turn the closing into a reset that may overtake the goodbye.</summary>
+    /// <summary>Reads and discards everything up to the end of the stream. With unread bytes, closing the socket would send a reset, which may overtake the DISCONNECT.</summary>
     public async Task DiscardAsync()
     {
         while (!_isAtEnd)
         {
             input.Consume(input.Unread.Length);
-            _isAtEnd = await stream.Stream.ReadAsync(input.MakeRoom(), CancellationToken.None).ConfigureAwait(false) == 0;
+            _isAtEnd = await stream.Stream.ReadAsync(input.GetMemory(), CancellationToken.None).ConfigureAwait(false) == 0;
         }
     }
 
@@ -77,7 +78,7 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
                 case PacketType.Disconnect:
                     return ReadNotice(body);
                 case PacketType.Connect or PacketType.Connack or PacketType.Subscribe or PacketType.Unsubscribe or PacketType.Pingreq or PacketType.Auth:
-                    throw new MqttProtocolException(MqttReasonCode.ProtocolError, $"{header.Type} is not for a client that is connected.");
+                    throw new MqttProtocolException(MqttReasonCode.ProtocolError, $"{header.Type} is not allowed for a connected client.");
                 default:
                     handler.Handle(header, body);
                     break;
@@ -94,5 +95,69 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
         return code == MqttReasonCode.SessionTakenOver
             ? new ConnectionEnd($"The session was taken over by another connection with the same client id.{says}", Notice: code)
             : new ConnectionEnd($"The broker ended the connection: {code} (0x{(int)code:X2}).{says}", Notice: code);
+    }
+}
+
+/// <summary>Gets the packets of one connection, in order, on its reader's thread. The connection handles PINGRESP and DISCONNECT itself.</summary>
+internal interface IPacketHandler
+{
+    /// <summary>Handles a packet, of which only the header was validated. Its memory is valid during the call.</summary>
+    /// <exception cref="MqttProtocolException">The packet is malformed or not allowed at this point; the connection is closed with the reason code.</exception>
+    void Handle(PacketHeader header, ReadOnlySpan<byte> body);
+
+    /// <summary>Called after all packets of one read. Nothing more is read until the task completes.</summary>
+    ValueTask FinishReadAsync(CancellationToken cancellationToken);
+}
+
+/// <summary>Holds the bytes that a connection has read and not yet handled. It grows for a large packet and returns the memory after it.</summary>
+internal sealed class ReadBuffer : IDisposable
+{
+    private const int KeptBytes = 16 * 1024;
+
+    private byte[] _array = ArrayPool<byte>.Shared.Rent(KeptBytes);
+    private int _start;
+    private int _end;
+
+    public ReadOnlySpan<byte> Unread => _array.AsSpan(_start, _end - _start);
+
+    /// <summary>The memory for the next read; never empty. The call may move the unread bytes.</summary>
+    public Memory<byte> GetMemory()
+    {
+        if (_start == _end)
+        {
+            (_start, _end) = (0, 0);
+            if (_array.Length > 2 * KeptBytes)
+                MoveTo(KeptBytes);
+        }
+        else if (_end == _array.Length && _start > 0)
+        {
+            Unread.CopyTo(_array);
+            (_start, _end) = (0, _end - _start);
+        }
+        else if (_end == _array.Length)
+        {
+            // The packet limit, which PacketHeader enforces, also bounds the doubling.
+            MoveTo(2 * _array.Length);
+        }
+
+        return _array.AsMemory(_end);
+    }
+
+    public void Advance(int bytes) => _end += bytes;
+
+    public void Consume(int bytes) => _start += bytes;
+
+    public void Dispose()
+    {
+        ArrayPool<byte>.Shared.Return(_array);
+        (_array, _start, _end) = ([], 0, 0);
+    }
+
+    private void MoveTo(int bytes)
+    {
+        var array = ArrayPool<byte>.Shared.Rent(bytes);
+        Unread.CopyTo(array);
+        ArrayPool<byte>.Shared.Return(_array);
+        (_array, _start, _end) = (array, 0, _end - _start);
     }
 }

@@ -1,9 +1,9 @@
 namespace BatchKit.Mqtt.Connections;
 
-/// <summary>Pings a broker when there was silence for the keep-alive time, and says when a connection is dead (MQTT 5, section 3.1.2.10).</summary>
+/// <summary>Pings the broker after the keep-alive time without traffic, and detects a dead connection (MQTT 5, section 3.1.2.10).</summary>
 /// <remarks>
-/// Silence on either side is enough for a ping: who only publishes with QoS 0 would never see a dead broker otherwise. While packets are being handled nothing is read, so
-/// silence then says nothing about the broker.
+/// Silence in one direction is enough for a ping: a client that only publishes with QoS 0 would otherwise never notice a dead broker. Nothing is read while packets are handled, so
+/// silence during that time does not count.
 /// </remarks>
 internal sealed class KeepAlive
 {
@@ -13,12 +13,12 @@ internal sealed class KeepAlive
     private readonly PacketOutput _output;
     private readonly TimeProvider _timeProvider;
 
-    // The reader's; the watcher reads them.
+    // Written by the reader, read by the watcher.
     private long _readingSince = NotReading;
     private long _lastArrival;
     private long _arrivals;
 
-    // The watcher's.
+    // Used by the watcher only.
     private bool _isPinging;
     private long _lastPing;
     private long _arrivalsAtPing;
@@ -42,8 +42,8 @@ internal sealed class KeepAlive
         Volatile.Write(ref _readingSince, NotReading);
     }
 
-    /// <summary>Keeps the connection alive.</summary>
-    /// <returns>Why it is dead, once it is.</returns>
+    /// <summary>Keeps the connection alive until it is dead.</summary>
+    /// <returns>The human-readable reason.</returns>
     public async Task<string> WatchAsync(CancellationToken cancellationToken)
     {
         while (true)
@@ -55,7 +55,7 @@ internal sealed class KeepAlive
         }
     }
 
-    // The time until the next check; none when the connection is dead.
+    // Returns the time until the next check; zero or less when the connection is dead.
     private TimeSpan Check()
     {
         var readingSince = Volatile.Read(ref _readingSince);

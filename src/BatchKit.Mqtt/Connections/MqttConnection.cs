@@ -2,10 +2,10 @@ using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt.Connections;
 
-/// <summary>An established connection: its CONNECT was accepted.</summary>
+/// <summary>A connection whose CONNECT the broker has accepted.</summary>
 internal sealed class MqttConnection : IAsyncDisposable
 {
-    // A broker that read the goodbye closes at once; one that does not is not waited for.
+    // A broker that has read the DISCONNECT closes immediately, so waiting longer is pointless.
     private static readonly TimeSpan MaxWaitForEnd = TimeSpan.FromSeconds(1);
 
     private readonly BrokerStream _stream;
@@ -16,14 +16,14 @@ internal sealed class MqttConnection : IAsyncDisposable
     private PacketOutput? _output;
     private bool _isClosed;
 
-    /// <summary>Takes over a stream on which the CONNACK was read.</summary>
+    /// <summary>Takes ownership of a stream on which the CONNACK was read.</summary>
     /// <param name="stream">The stream; this connection closes it.</param>
-    /// <param name="input">What was read behind the CONNACK.</param>
+    /// <param name="input">The bytes that were read after the CONNACK.</param>
     /// <param name="limits">The CONNACK.</param>
     /// <param name="options">The settings.</param>
-    /// <param name="target">The broker for a person.</param>
-    /// <param name="lastSessionExpiry">What the goodbye sets the session expiry to; null leaves it.</param>
-    /// <param name="timeProvider">The time.</param>
+    /// <param name="target">A human-readable form of the broker's address.</param>
+    /// <param name="lastSessionExpiry">The session expiry to set in the DISCONNECT; null keeps CONNECT's.</param>
+    /// <param name="timeProvider">The source of time.</param>
     public MqttConnection(
         BrokerStream stream, ReadBuffer input, ConnackPacket limits, MqttOptions options, string target, uint? lastSessionExpiry, TimeProvider timeProvider)
     {
@@ -41,20 +41,20 @@ internal sealed class MqttConnection : IAsyncDisposable
 
     public MqttVersion Version => _options.Version;
 
-    /// <summary>The broker for a person, without secrets.</summary>
+    /// <summary>A human-readable form of the broker's address, without secrets.</summary>
     public string Target { get; }
 
-    /// <summary>How it ended; null before.</summary>
+    /// <summary>How it ended; null until then.</summary>
     public ConnectionEnd? End { get; private set; }
 
-    /// <summary>Starts writing; once.</summary>
-    /// <param name="source">What has packets to write beside those that are appended; may be null.</param>
+    /// <summary>Starts writing. Call it once.</summary>
+    /// <param name="source">Provides packets to write besides the appended ones; null for none.</param>
     public PacketOutput Open(IPacketSource? source) => _output = new PacketOutput(_stream.Stream, source, _timeProvider);
 
-    /// <summary>Reads packets, and keeps the connection alive, until it ends, whoever ends it. When it completes, nothing of the handler or source is called any more.</summary>
-    /// <param name="handler">Gets the packets. Its token is cancelled when the connection ends, whatever the cause; what it then still waits for delays the end.</param>
-    /// <param name="cancellationToken">Says goodbye and ends it.</param>
-    /// <returns>Why it ended, for a person; a sentence.</returns>
+    /// <summary>Reads packets and keeps the connection alive until it ends for any reason. After the task has completed, neither the handler nor the source is called.</summary>
+    /// <param name="handler">Gets the packets. Its token is cancelled when the connection ends; the end waits for the handler to return.</param>
+    /// <param name="cancellationToken">Sends a DISCONNECT and ends the connection.</param>
+    /// <returns>A human-readable sentence: why it ended.</returns>
     public async Task<string> RunAsync(IPacketHandler handler, CancellationToken cancellationToken)
     {
         var output = _output ?? Open(source: null);
@@ -70,8 +70,8 @@ internal sealed class MqttConnection : IAsyncDisposable
             var end = await FindEndAsync(reading, watching, output.Failed, cancellationToken).ConfigureAwait(false);
             End = end;
             await ending.CancelAsync().ConfigureAwait(false);
-            if (end.Goodbye is { } code)
-                rest = await SayGoodbyeAsync(reader, reading, output, code).ConfigureAwait(false);
+            if (end.DisconnectCode is { } code)
+                rest = await DisconnectAsync(reader, reading, output, code).ConfigureAwait(false);
             return end.Reason;
         }
         finally
@@ -90,7 +90,7 @@ internal sealed class MqttConnection : IAsyncDisposable
     private static async Task<ConnectionEnd> FindEndAsync(Task<ConnectionEnd> reading, Task<string> watching, Task failed, CancellationToken cancellationToken)
     {
         if (cancellationToken.IsCancellationRequested)
-            return new ConnectionEnd("It was stopped.", Goodbye: MqttReasonCode.Success);
+            return new ConnectionEnd("It was stopped.", DisconnectCode: MqttReasonCode.Success);
         if (watching.IsCompletedSuccessfully)
             return new ConnectionEnd(await watching.ConfigureAwait(false));
         try
@@ -111,11 +111,11 @@ internal sealed class MqttConnection : IAsyncDisposable
         await reader.DiscardAsync().ConfigureAwait(false);
     }
 
-    // Zero at the broker stands for no limit; then ours still finds a dead connection.
+    // Zero from the broker means no keep-alive; then the client's own setting still detects a dead connection.
     private TimeSpan FindKeepAlive() => Limits.ServerKeepAlive is { } seconds and > 0 ? TimeSpan.FromSeconds(seconds) : _options.KeepAlive;
 
-    // Returns what still reads, to be awaited when the stream is closed.
-    private async Task<Task> SayGoodbyeAsync(ConnectionReader reader, Task reading, PacketOutput output, MqttReasonCode code)
+    // Returns the task that still reads; it is awaited after the stream is closed.
+    private async Task<Task> DisconnectAsync(ConnectionReader reader, Task reading, PacketOutput output, MqttReasonCode code)
     {
         await reader.StopHandlingAsync().ConfigureAwait(false);
         var rest = reading;
@@ -123,7 +123,7 @@ internal sealed class MqttConnection : IAsyncDisposable
         {
             try
             {
-                // 3.1.1's has no reason code and would say that all was well.
+                // A DISCONNECT of 3.1.1 has no reason code and would mean a normal end.
                 var packet = Version == MqttVersion.V311 && code != MqttReasonCode.Success ? [] : DisconnectPacket.Write(Version, code, _lastSessionExpiry);
                 await output.CloseAsync(packet).WaitAsync(limit.Token).ConfigureAwait(false);
                 await _stream.EndWritingAsync(limit.Token).ConfigureAwait(false);
@@ -132,14 +132,14 @@ internal sealed class MqttConnection : IAsyncDisposable
             }
             catch (Exception exception) when (StreamFaults.Covers(exception) || exception is OperationCanceledException or TimeoutException)
             {
-                // It is closed either way.
+                // The connection is closed either way.
             }
         }
 
         return rest;
     }
 
-    // The output first, so that it takes nothing for a stream that is gone; its write under way ends with the stream.
+    // Closes the output first, so that it accepts nothing for a closed stream; a write under way ends with the stream.
     private async Task CloseAsync(PacketOutput? output, Task reading, Task watching)
     {
         _isClosed = true;
@@ -150,3 +150,10 @@ internal sealed class MqttConnection : IAsyncDisposable
         _input.Dispose();
     }
 }
+
+/// <summary>How a connection ended.</summary>
+/// <param name="Reason">A human-readable sentence: why it ended.</param>
+/// <param name="DisconnectCode">The reason code for the broker; null when the broker can't be told.</param>
+/// <param name="Notice">The reason code of the broker's DISCONNECT; null when it sent none.</param>
+/// <param name="IsUnexplained">True when the broker closed the connection normally without a DISCONNECT, as Mosquitto does after the session was taken over.</param>
+internal sealed record ConnectionEnd(string Reason, MqttReasonCode? DisconnectCode = null, MqttReasonCode? Notice = null, bool IsUnexplained = false);

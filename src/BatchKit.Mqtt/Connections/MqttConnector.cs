@@ -2,7 +2,7 @@ using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt.Connections;
 
-/// <summary>Makes connections from the options.</summary>
+/// <summary>Opens connections as the options specify.</summary>
 internal sealed class MqttConnector
 {
     private readonly MqttOptions _options;
@@ -16,10 +16,10 @@ internal sealed class MqttConnector
 
     /// <param name="options">The settings.</param>
     /// <param name="clientId">The client id.</param>
-    /// <param name="sessionExpiry">In CONNECT.</param>
-    /// <param name="endsSession">True has the goodbye end the session, which nobody would take up again.</param>
-    /// <param name="will">The will; its QoS and retain are set.</param>
-    /// <param name="timeProvider">The time.</param>
+    /// <param name="sessionExpiry">The session expiry in CONNECT.</param>
+    /// <param name="endsSession">True ends the session with the DISCONNECT, because no later connection resumes it.</param>
+    /// <param name="will">The will; null for none.</param>
+    /// <param name="timeProvider">The source of time.</param>
     public MqttConnector(MqttOptions options, string clientId, TimeSpan sessionExpiry, bool endsSession, MqttWill? will, TimeProvider timeProvider)
     {
         _options = options;
@@ -32,14 +32,14 @@ internal sealed class MqttConnector
         _failures = new ConnectFailures(_address, options);
     }
 
-    /// <summary>The broker for a person, without secrets.</summary>
+    /// <summary>A human-readable form of the broker's address, without secrets.</summary>
     public string Target => _address.Target;
 
     /// <summary>Connects, within <see cref="MqttOptions.ConnectTimeout"/>.</summary>
-    /// <exception cref="MqttConnectException">It could not be reached, or said no.</exception>
+    /// <exception cref="MqttConnectException">The broker could not be reached, or refused the connection.</exception>
     public async Task<MqttConnection> ConnectAsync(bool cleanStart, CancellationToken cancellationToken)
     {
-        // 3.1.1 has one flag for both: the session is forgotten now, and again at the end (its section 3.1.2.4). So what is to last takes a second connection.
+        // In 3.1.1 one flag discards the session at the start and at the end (section 3.1.2.4). A session that must last therefore needs a second connection.
         if (_options.Version == MqttVersion.V311 && _sessionExpiry > 0 && cleanStart)
             await using (await ConnectOnceAsync(cleanStart: true, cancellationToken).ConfigureAwait(false))
                 cleanStart = false;
@@ -57,7 +57,7 @@ internal sealed class MqttConnector
         }
         catch (Exception exception)
         {
-            // What was given up may fail for a reason of its own at the same moment: its caller is told of one thing only.
+            // A cancelled attempt may fail for another reason at the same moment; the caller must see the cancellation.
             cancellationToken.ThrowIfCancellationRequested();
             throw _failures.Explain(exception, attempt, limit.IsCancellationRequested);
         }
@@ -73,7 +73,7 @@ internal sealed class MqttConnector
         }
         finally
         {
-            // It holds the password.
+            // The packet contains the password.
             Array.Clear(connect);
         }
     }
@@ -84,7 +84,7 @@ internal sealed class MqttConnector
         var input = new ReadBuffer();
         try
         {
-            var connack = await attempt.IntroduceAsync(stream, connect, input, cancellationToken).ConfigureAwait(false);
+            var connack = await attempt.HandshakeAsync(stream, connect, input, cancellationToken).ConfigureAwait(false);
             if (connack.ReasonCode >= MqttReasonCode.UnspecifiedError)
                 throw _failures.Refuse(connack);
             return new MqttConnection(stream, input, connack, _options, Target, _lastSessionExpiry, _timeProvider);
@@ -110,4 +110,36 @@ internal sealed class MqttConnector
         TopicAliasMaximum = 0,
         Will = _will,
     };
+}
+
+/// <summary>The address of a broker, and the protocols below MQTT.</summary>
+internal sealed class BrokerAddress
+{
+    private const int MqttPort = 1883;
+    private const int MqttTlsPort = 8883;
+
+    public BrokerAddress(Uri server)
+    {
+        UsesTls = server.Scheme is "mqtts" or "wss";
+        UsesWebSocket = server.Scheme is "ws" or "wss";
+        Host = server.IdnHost.Trim('[', ']');
+        Port = server.Port > 0 ? server.Port : UsesTls ? MqttTlsPort : MqttPort;
+        // Built from these parts only, so that nothing else in the address reaches a log.
+        var shownHost = Host.Contains(':', StringComparison.Ordinal) ? $"[{Host}]" : Host;
+        Target = $"{server.Scheme}://{shownHost}:{Port}";
+        WebSocketUri = new UriBuilder(UsesTls ? "wss" : "ws", Host, Port, server.AbsolutePath, server.Query).Uri;
+    }
+
+    public bool UsesTls { get; }
+
+    public bool UsesWebSocket { get; }
+
+    public string Host { get; }
+
+    public int Port { get; }
+
+    /// <summary>A human-readable form, without secrets.</summary>
+    public string Target { get; }
+
+    public Uri WebSocketUri { get; }
 }

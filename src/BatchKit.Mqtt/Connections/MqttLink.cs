@@ -3,7 +3,7 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Mqtt.Connections;
 
-/// <summary>Keeps a transport or receiver connected: connects, lets its user serve, and connects again after a pause, until it is stopped.</summary>
+/// <summary>Keeps a transport or receiver connected until it is stopped: connects, lets its user use the connection, and reconnects after a pause.</summary>
 internal sealed class MqttLink : IAsyncDisposable
 {
     public const string Transport = "transport";
@@ -13,11 +13,11 @@ internal sealed class MqttLink : IAsyncDisposable
     private readonly string _purpose;
     private readonly IConnectionUser _user;
     private readonly RetrySchedule _schedule;
-    private readonly TimeSpan _settledAfter;
+    private readonly TimeSpan _stableAfter;
     private readonly TimeProvider _timeProvider;
     private readonly ILogger _logger;
     private readonly CancellationTokenSource _stopping = new();
-    private readonly TaskCompletionSource _tried = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private readonly TaskCompletionSource _firstAttempt = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
     // Guards the field below it.
     private readonly Lock _lock = new();
@@ -25,19 +25,19 @@ internal sealed class MqttLink : IAsyncDisposable
 
     private volatile string? _fault;
 
-    // The loop's.
+    // Used by the loop only.
     private bool _cleanStart;
     private int _failures;
     private int _unexplainedEnds;
 
-    /// <summary>Makes a link that is not started.</summary>
-    /// <param name="options">Its settings.</param>
-    /// <param name="purpose">What the log calls it: transport or receiver. A transport has the will, and ends its session with its goodbye.</param>
+    /// <summary>Creates a link without starting it.</summary>
+    /// <param name="options">The settings.</param>
+    /// <param name="purpose">Its name in the log: transport or receiver. A transport has the will, and ends its session with its DISCONNECT.</param>
     /// <param name="clientId">The client id.</param>
-    /// <param name="sessionExpiry">In CONNECT.</param>
-    /// <param name="user">Who uses the connections.</param>
-    /// <param name="timeProvider">The time.</param>
-    /// <param name="logger">Where it logs.</param>
+    /// <param name="sessionExpiry">The session expiry in CONNECT.</param>
+    /// <param name="user">Uses the connections.</param>
+    /// <param name="timeProvider">The source of time.</param>
+    /// <param name="logger">The logger.</param>
     public MqttLink(
         MqttOptions options, string purpose, string clientId, TimeSpan sessionExpiry, IConnectionUser user, TimeProvider timeProvider, ILogger logger)
     {
@@ -46,28 +46,29 @@ internal sealed class MqttLink : IAsyncDisposable
         _purpose = purpose;
         _user = user;
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
-        // Two that take a session from each other each live as long as the other's pause: that must not count as having lasted, or they would do so at the highest rate for ever.
-        _settledAfter = 2 * options.MaxReconnectDelay;
+        // Two clients that take a session from each other keep their connections as long as the other's pause. That must not count as stable, or they would
+        // reconnect at the highest rate for ever.
+        _stableAfter = 2 * options.MaxReconnectDelay;
         _timeProvider = timeProvider;
         _logger = logger;
         _cleanStart = options.CleanStart;
     }
 
-    /// <summary>The broker for a person, without secrets.</summary>
+    /// <summary>A human-readable form of the broker's address, without secrets.</summary>
     public string Target => _connector.Target;
 
-    /// <summary>Why there is no connection, for a person and without secrets; null while there is one.</summary>
+    /// <summary>A human-readable reason, without secrets, why there is no connection; null while there is one.</summary>
     public string? Fault => _fault;
 
-    /// <summary>Starts to connect, if that has not been done. The task completes after the first attempt, whatever came of it.</summary>
+    /// <summary>Starts to connect, once. The task completes after the first attempt, whether it succeeded or failed.</summary>
     public Task StartAsync()
     {
         lock (_lock)
             _running ??= RunAsync();
-        return _tried.Task;
+        return _firstAttempt.Task;
     }
 
-    /// <summary>Ends the connection in good order and connects no more; completes when its user serves no more.</summary>
+    /// <summary>Disconnects and does not reconnect. Completes when the user has stopped using the connection.</summary>
     public async ValueTask DisposeAsync()
     {
         Task running;
@@ -75,12 +76,12 @@ internal sealed class MqttLink : IAsyncDisposable
             running = _running ??= Task.CompletedTask;
         await _stopping.CancelAsync().ConfigureAwait(false);
         await running.ConfigureAwait(false);
-        _tried.TrySetResult();
+        _firstAttempt.TrySetResult();
     }
 
     private async Task RunAsync()
     {
-        // Its caller holds a lock.
+        // The caller holds a lock.
         await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
         while (!_stopping.IsCancellationRequested)
         {
@@ -108,7 +109,7 @@ internal sealed class MqttLink : IAsyncDisposable
             if (cancellationToken.IsCancellationRequested)
                 return;
             _fault = $"The connection to {Target} was lost. {reason}";
-            if (_timeProvider.GetElapsedTime(start) >= _settledAfter)
+            if (_timeProvider.GetElapsedTime(start) >= _stableAfter)
                 (_failures, _unexplainedEnds) = (0, 0);
             LogEnd(connection.End, reason);
         }
@@ -140,14 +141,14 @@ internal sealed class MqttLink : IAsyncDisposable
             if (_fault != exception.Message)
                 Log.ConnectFailed(_logger, _purpose, exception.Message);
             _fault = exception.Message;
-            // It is the broker that goes up and down, then, and not somebody else who takes the session.
+            // A failed attempt means that the broker goes up and down, not that another client takes the session.
             _unexplainedEnds = 0;
             _user.ConnectFailed(exception);
             return null;
         }
         finally
         {
-            _tried.TrySetResult();
+            _firstAttempt.TrySetResult();
         }
     }
 
@@ -160,7 +161,18 @@ internal sealed class MqttLink : IAsyncDisposable
         catch (Exception exception) when (exception is not OperationCanceledException || !cancellationToken.IsCancellationRequested)
         {
             Log.ServingFailed(_logger, exception, _purpose);
-            return "Serving it failed.";
+            return "Using it failed.";
         }
     }
+}
+
+/// <summary>Uses the connections of a link, one at a time.</summary>
+internal interface IConnectionUser
+{
+    /// <summary>Uses a connection until it ends.</summary>
+    /// <returns>A human-readable reason for its end.</returns>
+    Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken);
+
+    /// <summary>Called when an attempt to connect has failed; another follows after a pause.</summary>
+    void ConnectFailed(MqttConnectException failure);
 }

@@ -1,13 +1,15 @@
+using System.Buffers;
+
 namespace BatchKit.Mqtt.Connections;
 
-/// <summary>Writes a connection's packets: what was appended (pings, acknowledgements), then what the source has, all in one write. One write at a time.</summary>
-/// <remarks>Whoever has something calls <see cref="Flush"/>. That writes on the caller's thread as long as the network takes it at once, and goes on by itself when it does not.</remarks>
+/// <summary>Writes a connection's packets: appended ones (pings, acknowledgements), then those of the source, all in one write. One write at a time.</summary>
+/// <remarks><see cref="Flush"/> writes on the caller's thread as long as writes complete synchronously, and otherwise continues on the thread pool.</remarks>
 internal sealed class PacketOutput : IThreadPoolWorkItem, IDisposable
 {
-    // A caller has other work to do (the reader: to read): after so many writes in a row the thread pool takes over.
+    // The caller has other work to do (the reader must read), so after this many consecutive writes the thread pool takes over.
     private const int MaxWritesPerCaller = 4;
 
-    // The acknowledgements of all the packet ids there are, and as much again: only a broker that breaks the Receive Maximum and reads nothing gets there.
+    // Twice the acknowledgements of all packet ids: only a broker that violates the Receive Maximum and reads nothing reaches this limit.
     private const int MaxAppendedBytes = 2 * PubackBytesOfAllIds;
     private const int PubackBytesOfAllIds = 4 * (ushort.MaxValue + 1);
 
@@ -26,7 +28,7 @@ internal sealed class PacketOutput : IThreadPoolWorkItem, IDisposable
     private bool _isWriting;
     private bool _isClosed;
 
-    // The writer's: whoever set _isWriting. After a failure nobody unsets it.
+    // Used only by the thread that has set _isWriting. After a failure it stays set.
     private readonly PacketBuffer _buffer = new();
     private bool _asksSource;
     private ValueTask _write;
@@ -40,7 +42,7 @@ internal sealed class PacketOutput : IThreadPoolWorkItem, IDisposable
         Complete,
     }
 
-    /// <summary>Makes an output over a stream that is the connection's.</summary>
+    /// <summary>Creates an output for a stream, which the connection owns.</summary>
     public PacketOutput(Stream stream, IPacketSource? source, TimeProvider? timeProvider = null)
     {
         _stream = stream;
@@ -56,7 +58,7 @@ internal sealed class PacketOutput : IThreadPoolWorkItem, IDisposable
     /// <summary>The timestamp of the last write's start.</summary>
     public long LastWrite => Interlocked.Read(ref _lastWrite);
 
-    /// <summary>Queues a whole small packet for the next write, ahead of the source's.</summary>
+    /// <summary>Queues a complete small packet for the next write, before the packets of the source.</summary>
     public void Append(ReadOnlySpan<byte> packet)
     {
         lock (_lock)
@@ -70,10 +72,10 @@ internal sealed class PacketOutput : IThreadPoolWorkItem, IDisposable
             }
         }
 
-        Fail(new IOException($"The broker does not read: {MaxAppendedBytes} bytes of acknowledgements wait for it."));
+        Fail(new IOException($"The broker does not read: {MaxAppendedBytes} bytes of acknowledgements are pending."));
     }
 
-    /// <summary>Writes what there is, unless a write is under way, which then goes on with it.</summary>
+    /// <summary>Writes everything that is pending. If a write is under way, its thread continues with the rest.</summary>
     public void Flush()
     {
         lock (_lock)
@@ -89,8 +91,8 @@ internal sealed class PacketOutput : IThreadPoolWorkItem, IDisposable
         Write(WriteStep.Collect);
     }
 
-    /// <summary>Takes nothing more, and completes when the write under way has ended. The source is not called after that.</summary>
-    /// <param name="last">A packet to write before that, behind those that were appended; none when empty.</param>
+    /// <summary>Accepts nothing more, and completes when the write under way has ended. The source is not called afterwards.</summary>
+    /// <param name="last">A last packet to write after the appended ones; empty for none.</param>
     public Task CloseAsync(ReadOnlySpan<byte> last = default)
     {
         lock (_lock)
@@ -108,7 +110,7 @@ internal sealed class PacketOutput : IThreadPoolWorkItem, IDisposable
         return _ended.Task;
     }
 
-    /// <summary>Gives the memory back; after <see cref="CloseAsync"/> has completed.</summary>
+    /// <summary>Returns the memory. Call it after <see cref="CloseAsync"/> has completed.</summary>
     public void Dispose() => _buffer.Dispose();
 
     void IThreadPoolWorkItem.Execute() => Write(WriteStep.Send);
@@ -148,7 +150,7 @@ internal sealed class PacketOutput : IThreadPoolWorkItem, IDisposable
         }
     }
 
-    // False when there is nothing, and this writer is none any more.
+    // False when nothing is pending; then this thread is no longer the writer.
     private bool TryCollect()
     {
         while (true)
@@ -182,13 +184,13 @@ internal sealed class PacketOutput : IThreadPoolWorkItem, IDisposable
     {
         if (_appendedLength == 0)
             return;
-        _buffer.TryReserve(_appendedLength, out var room);
-        _appended.AsSpan(0, _appendedLength).CopyTo(room);
+        _buffer.TryReserve(_appendedLength, out var memory);
+        _appended.AsSpan(0, _appendedLength).CopyTo(memory);
         _buffer.Advance(_appendedLength);
         _appendedLength = 0;
     }
 
-    // False when the network does not take it at once: then the write's completion goes on.
+    // False when the write does not complete synchronously; its completion then continues.
     private bool TrySend()
     {
         Interlocked.Exchange(ref _lastWrite, _timeProvider.GetTimestamp());
@@ -205,7 +207,7 @@ internal sealed class PacketOutput : IThreadPoolWorkItem, IDisposable
 
     private void CompleteWrite()
     {
-        // It always is, here; taking the result lets the stream use its operation again.
+        // It is always completed here; taking the result lets the stream reuse its operation.
         var write = _write;
         if (write.IsCompleted)
             write.GetAwaiter().GetResult();
@@ -216,7 +218,7 @@ internal sealed class PacketOutput : IThreadPoolWorkItem, IDisposable
 
     private void Fail(Exception exception)
     {
-        // Read, so that an error that nobody waits for is not reported as forgotten.
+        // Observed, so that an error that no one awaits is not reported as unobserved.
         if (_failed.TrySetException(exception))
             _ = _failed.Task.Exception;
     }
@@ -226,5 +228,68 @@ internal sealed class PacketOutput : IThreadPoolWorkItem, IDisposable
         lock (_lock)
             _isClosed = true;
         _ended.TrySetResult();
+    }
+}
+
+/// <summary>Provides packets whenever a connection can write some. Called by one thread at a time.</summary>
+internal interface IPacketSource
+{
+    /// <summary>Writes as many complete packets as there are and as fit.</summary>
+    /// <param name="buffer">The target. Ask for more memory than it has left only when it is empty.</param>
+    void Fill(PacketBuffer buffer);
+
+    /// <summary>Called when the packets of the last <see cref="Fill"/> have been written to the network.</summary>
+    void CompleteWrite();
+}
+
+/// <summary>Collects packets for one write. Owned by a connection's output; one thread at a time.</summary>
+internal sealed class PacketBuffer : IDisposable
+{
+    // A larger buffer gains nothing on loopback (a write of 64 KiB is one system call either way), and the memory of a large packet is not kept.
+    private const int KeptBytes = 64 * 1024;
+
+    private byte[] _array = ArrayPool<byte>.Shared.Rent(KeptBytes);
+    private int _length;
+
+    public bool IsEmpty => _length == 0;
+
+    public ReadOnlyMemory<byte> Bytes => _array.AsMemory(0, _length);
+
+    /// <summary>Gets memory for a packet of a size; an empty buffer grows for a large packet.</summary>
+    /// <returns>False when the buffer must be written first.</returns>
+    public bool TryReserve(int bytes, out Span<byte> memory)
+    {
+        if (_array.Length - _length < bytes)
+        {
+            if (_length > 0)
+            {
+                memory = default;
+                return false;
+            }
+
+            ArrayPool<byte>.Shared.Return(_array);
+            _array = ArrayPool<byte>.Shared.Rent(bytes);
+        }
+
+        memory = _array.AsSpan(_length, bytes);
+        return true;
+    }
+
+    public void Advance(int bytes) => _length += bytes;
+
+    public void Clear()
+    {
+        _length = 0;
+        if (_array.Length <= 2 * KeptBytes)
+            return;
+        ArrayPool<byte>.Shared.Return(_array);
+        _array = ArrayPool<byte>.Shared.Rent(KeptBytes);
+    }
+
+    public void Dispose()
+    {
+        ArrayPool<byte>.Shared.Return(_array);
+        _array = [];
+        _length = 0;
     }
 }

@@ -2,17 +2,17 @@ using System.Text;
 
 namespace BatchKit.Mqtt.Packets;
 
-/// <summary>CONNACK (MQTT 5, section 3.2): the broker's answer, its limits, and what they are when it names none.</summary>
+/// <summary>CONNACK (MQTT 5, section 3.2): the broker's answer and its limits; a limit that the broker does not name has the default of the protocol.</summary>
 internal sealed record ConnackPacket
 {
     private const byte SessionPresent = 1;
 
-    /// <summary>3.1.1's return codes (section 3.2.2.3) are given as the reason codes of the same meaning.</summary>
+    /// <summary>A return code of 3.1.1 (section 3.2.2.3) is converted to the reason code with the same meaning.</summary>
     public MqttReasonCode ReasonCode { get; init; }
 
     public bool IsSessionPresent { get; init; }
 
-    /// <summary>How many QoS 1 messages may be unacknowledged; 65,535 where the broker names none, as always with 3.1.1.</summary>
+    /// <summary>The maximum number of unacknowledged QoS 1 messages; 65,535 if the broker names none, and always in 3.1.1.</summary>
     public int ReceiveMaximum { get; init; } = ushort.MaxValue;
 
     public uint MaxPacketBytes { get; init; } = uint.MaxValue;
@@ -27,14 +27,14 @@ internal sealed record ConnackPacket
 
     public bool IsSharedSubscriptionAvailable { get; init; } = true;
 
-    /// <summary>In seconds; null where the broker imposes none.</summary>
+    /// <summary>In seconds; null if the broker imposes none.</summary>
     public ushort? ServerKeepAlive { get; init; }
 
     public string? AssignedClientId { get; init; }
 
     public string? Reason { get; init; }
 
-    /// <exception cref="MqttProtocolException">It is malformed.</exception>
+    /// <exception cref="MqttProtocolException">The packet is malformed.</exception>
     public static ConnackPacket Read(ReadOnlySpan<byte> body, MqttVersion version)
     {
         var reader = new PacketReader(body);
@@ -42,7 +42,7 @@ internal sealed record ConnackPacket
         if (flags > SessionPresent)
             throw MqttProtocolException.Malformed("A CONNACK has an unknown flag.");
         var code = reader.ReadByte();
-        // A broker that only speaks 3.1.1 answers a CONNECT of MQTT 5 with its own code 1 (3.1.1, section 3.1.2.2).
+        // A broker that supports only 3.1.1 answers a CONNECT of MQTT 5 with return code 1 (3.1.1, section 3.1.2.2).
         var isOldAnswer = version != MqttVersion.V5 || (body.Length == 2 && code == 1);
         var connack = new ConnackPacket
         {
@@ -50,7 +50,7 @@ internal sealed record ConnackPacket
             IsSessionPresent = flags == SessionPresent,
         };
         if (connack.IsSessionPresent && connack.ReasonCode != MqttReasonCode.Success)
-            throw MqttProtocolException.Forbidden("A CONNACK says no, and that there is a session.");
+            throw MqttProtocolException.Forbidden("A CONNACK refuses the connection and claims that there is a session.");
         if (!isOldAnswer)
             connack = ReadProperties(reader.ReadProperties(), connack);
         reader.RequireEnd();
@@ -65,7 +65,7 @@ internal sealed record ConnackPacket
         3 => MqttReasonCode.ServerUnavailable,
         4 => MqttReasonCode.BadUserNameOrPassword,
         5 => MqttReasonCode.NotAuthorized,
-        _ => throw MqttProtocolException.Forbidden($"A return code, {code}, is not one of CONNACK."),
+        _ => throw MqttProtocolException.Forbidden($"The return code {code} is not valid in a CONNACK."),
     };
 
     private static ConnackPacket ReadProperties(ReadOnlySpan<byte> properties, ConnackPacket connack)

@@ -5,10 +5,10 @@ internal static class DisconnectPacket
 {
     private const byte SessionExpiryBytes = 1 + sizeof(uint);
 
-    /// <summary>Writes the packet; 3.1.1 has neither the code nor the expiry.</summary>
-    /// <param name="version">The connection's.</param>
-    /// <param name="reasonCode">Why.</param>
-    /// <param name="sessionExpiry">Another session expiry than CONNECT's, in seconds; null leaves it.</param>
+    /// <summary>Writes the packet. In 3.1.1 it has neither a reason code nor a session expiry.</summary>
+    /// <param name="version">The connection's version.</param>
+    /// <param name="reasonCode">The reason code.</param>
+    /// <param name="sessionExpiry">A session expiry that replaces CONNECT's, in seconds; null keeps CONNECT's.</param>
     public static byte[] Write(MqttVersion version, MqttReasonCode reasonCode, uint? sessionExpiry = null)
     {
         if (version != MqttVersion.V5)
@@ -25,18 +25,18 @@ internal static class DisconnectPacket
         return packet;
     }
 
-    /// <summary>Reads what a broker sent.</summary>
-    /// <exception cref="MqttProtocolException">It is malformed, or the version is 3.1.1, where a broker sends none.</exception>
+    /// <summary>Reads a DISCONNECT of the broker.</summary>
+    /// <exception cref="MqttProtocolException">The packet is malformed, or the version is 3.1.1, in which a broker must not send it.</exception>
     public static MqttReasonCode Read(ReadOnlySpan<byte> body, MqttVersion version, out string? reason)
     {
         if (version != MqttVersion.V5)
-            throw MqttProtocolException.Forbidden("A DISCONNECT came from the broker, which MQTT 3.1.1 does not have.");
+            throw MqttProtocolException.Forbidden("The broker sent a DISCONNECT, which MQTT 3.1.1 does not allow.");
         reason = null;
         if (body.IsEmpty)
             return MqttReasonCode.Success;
         var reader = new PacketReader(body);
         var reasonCode = ReasonCodes.Read(reader.ReadByte(), MqttReasonCode.Success);
-        // No properties' length is a length of 0 (section 3.14.2.2.1).
+        // A missing length of the properties means a length of 0 (section 3.14.2.2.1).
         if (!reader.Rest.IsEmpty)
             reason = ReasonProperty.Read(reader.ReadProperties(), PropertySets.Disconnect);
         reader.RequireEnd();

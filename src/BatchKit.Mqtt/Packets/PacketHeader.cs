@@ -1,18 +1,18 @@
 namespace BatchKit.Mqtt.Packets;
 
-/// <summary>What every packet begins with (MQTT 5, section 2.1).</summary>
-/// <param name="Type">Which packet it is.</param>
-/// <param name="Flags">The four bits beside the type.</param>
-/// <param name="BodyBytes">How many bytes follow the header.</param>
+/// <summary>The fixed header of a packet (MQTT 5, section 2.1).</summary>
+/// <param name="Type">The packet type.</param>
+/// <param name="Flags">The four bits after the type.</param>
+/// <param name="BodyBytes">The number of bytes after the header.</param>
 internal readonly record struct PacketHeader(PacketType Type, byte Flags, int BodyBytes)
 {
     /// <summary>Reads a header and checks its flags.</summary>
-    /// <param name="input">What has arrived so far; from the packet's first byte.</param>
-    /// <param name="maxPacketBytes">The largest packet that is taken, header included.</param>
+    /// <param name="input">The bytes that have arrived so far, beginning with the packet's first byte.</param>
+    /// <param name="maxPacketBytes">The largest accepted packet, including its header.</param>
     /// <param name="header">The header.</param>
-    /// <param name="headerBytes">How many bytes it took.</param>
+    /// <param name="headerBytes">The size of the header.</param>
     /// <returns>False when more must arrive first.</returns>
-    /// <exception cref="MqttProtocolException">It is malformed, or the packet too large.</exception>
+    /// <exception cref="MqttProtocolException">The header is malformed, or the packet is too large.</exception>
     public static bool TryRead(ReadOnlySpan<byte> input, int maxPacketBytes, out PacketHeader header, out int headerBytes)
     {
         header = default;
@@ -25,7 +25,7 @@ internal readonly record struct PacketHeader(PacketType Type, byte Flags, int Bo
         if (!VariableByteInteger.TryRead(input[1..], out var bodyBytes, out var lengthBytes))
             return false;
         if (bodyBytes > maxPacketBytes - 1 - lengthBytes)
-            throw new MqttProtocolException(MqttReasonCode.PacketTooLarge, $"A packet has {1 + lengthBytes + bodyBytes} bytes, where {maxPacketBytes} are the most that is taken.");
+            throw new MqttProtocolException(MqttReasonCode.PacketTooLarge, $"A packet has {1 + lengthBytes + bodyBytes} bytes; the limit is {maxPacketBytes}.");
         if (bodyBytes > 0 && type is PacketType.Pingreq or PacketType.Pingresp)
             throw MqttProtocolException.Malformed("A ping has a body.");
         header = new PacketHeader(type, flags, bodyBytes);
@@ -41,7 +41,7 @@ internal readonly record struct PacketHeader(PacketType Type, byte Flags, int Bo
             if ((flags & PublishFlags.QualityOfServiceMask) == PublishFlags.QualityOfServiceMask)
                 throw MqttProtocolException.Malformed("A PUBLISH asks for QoS 3.");
             if ((flags & PublishFlags.QualityOfServiceMask) == 0 && (flags & PublishFlags.Duplicate) != 0)
-                throw MqttProtocolException.Malformed("A PUBLISH of QoS 0 says that it is sent again.");
+                throw MqttProtocolException.Malformed("A PUBLISH of QoS 0 has the DUP flag.");
             return;
         }
 
@@ -49,6 +49,83 @@ internal readonly record struct PacketHeader(PacketType Type, byte Flags, int Bo
             throw MqttProtocolException.Malformed("A packet's type is 0.");
         var expected = type is PacketType.Pubrel or PacketType.Subscribe or PacketType.Unsubscribe ? 0b0010 : 0;
         if (flags != expected)
-            throw MqttProtocolException.Malformed("A packet's flags are not those of its type.");
+            throw MqttProtocolException.Malformed("A packet's flags are not valid for its type.");
+    }
+}
+
+/// <summary>The types of control packets (MQTT 5, section 2.1.2).</summary>
+internal enum PacketType : byte
+{
+    Connect = 1,
+    Connack = 2,
+    Publish = 3,
+    Puback = 4,
+    Pubrec = 5,
+    Pubrel = 6,
+    Pubcomp = 7,
+    Subscribe = 8,
+    Suback = 9,
+    Unsubscribe = 10,
+    Unsuback = 11,
+    Pingreq = 12,
+    Pingresp = 13,
+    Disconnect = 14,
+    Auth = 15,
+}
+
+/// <summary>Reads and writes numbers of one to four bytes (MQTT 5, section 1.5.5).</summary>
+internal static class VariableByteInteger
+{
+    public const int MaxValue = 268_435_455;
+
+    private const int MaxBytes = 4;
+
+    public static int Measure(long value) => value switch
+    {
+        < 1 << 7 => 1,
+        < 1 << 14 => 2,
+        < 1 << 21 => 3,
+        _ => MaxBytes,
+    };
+
+    /// <summary>Writes a number up to <see cref="MaxValue"/>.</summary>
+    /// <returns>The number of bytes written.</returns>
+    public static int Write(Span<byte> target, int value)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(value);
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(value, MaxValue);
+        var place = 0;
+        while (value >= 0x80)
+        {
+            target[place++] = (byte)(value | 0x80);
+            value >>= 7;
+        }
+
+        target[place++] = (byte)value;
+        return place;
+    }
+
+    /// <summary>Reads a number.</summary>
+    /// <returns>False when more must arrive first.</returns>
+    /// <exception cref="MqttProtocolException">The number has more than four bytes, or more bytes than its value needs.</exception>
+    public static bool TryRead(ReadOnlySpan<byte> source, out int value, out int bytes)
+    {
+        value = 0;
+        for (bytes = 0; bytes < source.Length;)
+        {
+            var digit = source[bytes];
+            value |= (digit & 0x7F) << (7 * bytes);
+            bytes++;
+            if (digit < 0x80)
+            {
+                // MQTT-1.5.5-1; in 3.1.1 it follows from the table of sizes (section 2.2.3).
+                return digit != 0 || bytes == 1 ? true : throw MqttProtocolException.Malformed("A length has more bytes than its value needs.");
+            }
+
+            if (bytes == MaxBytes)
+                throw MqttProtocolException.Malformed("A length has more than four bytes.");
+        }
+
+        return false;
     }
 }

@@ -4,19 +4,19 @@ using System.Text.Unicode;
 
 namespace BatchKit.Mqtt.Packets;
 
-/// <summary>The rules of texts (MQTT 5, section 1.5.4), before they are written and after they were received.</summary>
+/// <summary>Validates texts to be written and received texts (MQTT 5, section 1.5.4).</summary>
 internal static class PacketText
 {
-    /// <summary>The most bytes of a text or of binary data.</summary>
+    /// <summary>The maximum size of a text or of binary data.</summary>
     public const int MaxBytes = ushort.MaxValue;
 
-    /// <summary>Throws where the usual encoding would write U+FFFD, so that no text ever turns into another one.</summary>
+    /// <summary>Throws for invalid text, which the usual encoding would replace by U+FFFD, so that no text is changed silently.</summary>
     public static readonly Encoding Strict = new UTF8Encoding(encoderShouldEmitUTF8Identifier: false, throwOnInvalidBytes: true);
 
-    /// <summary>What is wrong with a text that is to be written, as the end of a sentence; null when nothing is.</summary>
+    /// <summary>What is wrong with a text to be written, as the end of a sentence; null when it is valid.</summary>
     /// <remarks>
-    /// Control characters and non-characters are refused too: the protocol lets a broker close the connection for them, Mosquitto does, and a message of QoS 1 that is sent
-    /// again would have it closed for ever.
+    /// Control characters and non-characters are refused too. The protocol allows a broker to close the connection because of them, and Mosquitto does; a QoS 1 message that is sent
+    /// again after that would close every later connection.
     /// </remarks>
     public static string? FindFault(string? text)
     {
@@ -27,7 +27,7 @@ internal static class PacketText
         return text.Length > MaxBytes / 3 && Encoding.UTF8.GetByteCount(text) > MaxBytes ? $"has more than {MaxBytes} bytes in UTF-8" : null;
     }
 
-    /// <summary>True when bytes that were received are a text.</summary>
+    /// <summary>True when received bytes are a valid text.</summary>
     public static bool IsValid(ReadOnlySpan<byte> utf8) => Utf8.IsValid(utf8) && !utf8.Contains((byte)0);
 
     private static string? FindFaultBeyondAscii(ReadOnlySpan<char> text)

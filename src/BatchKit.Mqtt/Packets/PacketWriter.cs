@@ -2,7 +2,7 @@ using System.Buffers.Binary;
 
 namespace BatchKit.Mqtt.Packets;
 
-/// <summary>Writes a packet's parts one behind the other (MQTT 5, section 1.5) into memory that is large enough.</summary>
+/// <summary>Writes the parts of a packet one after the other (MQTT 5, section 1.5) into memory that is large enough.</summary>
 internal ref struct PacketWriter(Span<byte> target)
 {
     private readonly Span<byte> _target = target;
@@ -31,8 +31,8 @@ internal ref struct PacketWriter(Span<byte> target)
 
     public void WriteLength(int value) => Length += VariableByteInteger.Write(_target[Length..], value);
 
-    /// <summary>Binary data with the length before it.</summary>
-    /// <exception cref="MqttProtocolException">It is longer than 65,535 bytes.</exception>
+    /// <summary>Writes binary data after its length prefix.</summary>
+    /// <exception cref="MqttProtocolException">The value is longer than 65,535 bytes.</exception>
     public void WriteBinary(ReadOnlySpan<byte> bytes)
     {
         WriteTwoBytes(CheckLength(bytes.Length));
@@ -45,9 +45,9 @@ internal ref struct PacketWriter(Span<byte> target)
         Length += bytes.Length;
     }
 
-    /// <summary>A text with the length before it.</summary>
-    /// <exception cref="MqttProtocolException">It is longer than 65,535 bytes.</exception>
-    /// <exception cref="ArgumentException">It is not UTF-16.</exception>
+    /// <summary>Writes a text after its length prefix.</summary>
+    /// <exception cref="MqttProtocolException">The value is longer than 65,535 bytes.</exception>
+    /// <exception cref="ArgumentException">The text is not valid UTF-16.</exception>
     public void WriteText(string text)
     {
         var bytes = PacketText.Strict.GetBytes(text, _target[(Length + sizeof(ushort))..]);

@@ -1,7 +1,12 @@
+using System.Text;
+
 namespace BatchKit.Mqtt.Packets;
 
-/// <summary>Reads a packet's properties one by one: those it may have, each once where the protocol says so, with values in their range.</summary>
-/// <param name="properties">The properties without the length before them.</param>
+/// <summary>
+/// Reads a packet's properties one by one. Checks that the packet may have them, that none is repeated unless the protocol allows it, and that their values are in
+/// range.
+/// </summary>
+/// <param name="properties">The properties without their length prefix.</param>
 /// <param name="allowed">One of <see cref="PropertySets"/>.</param>
 internal ref struct PropertyReader(ReadOnlySpan<byte> properties, ulong allowed)
 {
@@ -9,8 +14,8 @@ internal ref struct PropertyReader(ReadOnlySpan<byte> properties, ulong allowed)
     private ulong _seen;
 
     /// <summary>Reads the next property.</summary>
-    /// <returns>False when there is none.</returns>
-    /// <exception cref="MqttProtocolException">It is malformed or not allowed here.</exception>
+    /// <returns>False when there are no more.</returns>
+    /// <exception cref="MqttProtocolException">The property is malformed or not allowed here.</exception>
     public bool TryRead(out Property property)
     {
         property = default;
@@ -40,7 +45,7 @@ internal ref struct PropertyReader(ReadOnlySpan<byte> properties, ulong allowed)
                 property.Value = _reader.ReadText();
                 break;
             case PropertyId.PayloadFormat:
-                // Not checked further: brokers pass on what its publisher wrote, and to close the connection would have it sent again, for ever.
+                // Not validated: a broker passes on what the publisher wrote. Closing the connection would only make the broker send the message again, for ever.
                 property.Number = _reader.ReadByte();
                 break;
             default:
@@ -54,18 +59,18 @@ internal ref struct PropertyReader(ReadOnlySpan<byte> properties, ulong allowed)
 
     private PropertyId ReadId()
     {
-        // Identifiers are variable byte integers, but every one of them has a single byte.
+        // Identifiers are variable byte integers, but all of them fit in one byte.
         var id = _reader.ReadByte();
         var bit = id < 64 ? 1UL << id : 0;
         if ((bit & allowed) == 0)
-            throw MqttProtocolException.Malformed("A property is unknown, or not one of its packet.");
+            throw MqttProtocolException.Malformed("A property is unknown, or not allowed in its packet.");
         if ((bit & _seen & ~PropertySets.Repeatable) != 0)
-            throw MqttProtocolException.Forbidden("A property is there twice.");
+            throw MqttProtocolException.Forbidden("A property is repeated.");
         _seen |= bit;
         return (PropertyId)id;
     }
 
-    private uint ReadBit() => _reader.ReadByte() is var value and <= 1 ? value : throw MqttProtocolException.Forbidden("A property that is 0 or 1 has another value.");
+    private uint ReadBit() => _reader.ReadByte() is var value and <= 1 ? value : throw MqttProtocolException.Forbidden("A property that must be 0 or 1 has another value.");
 
     private static void CheckNumber(in Property property)
     {
@@ -76,4 +81,92 @@ internal ref struct PropertyReader(ReadOnlySpan<byte> properties, ulong allowed)
         if (property.Id is PropertyId.SubscriptionIdentifier or PropertyId.ReceiveMaximum or PropertyId.MaximumPacketSize)
             throw MqttProtocolException.Forbidden("A property that must not be 0 is 0.");
     }
+}
+
+/// <summary>A received property; it refers to the memory of the packet.</summary>
+internal ref struct Property
+{
+    public PropertyId Id;
+
+    /// <summary>The value of a numeric property.</summary>
+    public uint Number;
+
+    /// <summary>The value of a text, binary or user property.</summary>
+    public ReadOnlySpan<byte> Value;
+
+    /// <summary>The name of a user property.</summary>
+    public ReadOnlySpan<byte> Name;
+}
+
+/// <summary>Reads properties and returns the reason string among them.</summary>
+internal static class ReasonProperty
+{
+    /// <exception cref="MqttProtocolException">The properties are malformed.</exception>
+    public static string? Read(ReadOnlySpan<byte> properties, ulong allowed)
+    {
+        var reason = default(string);
+        var reader = new PropertyReader(properties, allowed);
+        while (reader.TryRead(out var property))
+        {
+            if (property.Id == PropertyId.Reason)
+                reason = Encoding.UTF8.GetString(property.Value);
+        }
+
+        return reason;
+    }
+}
+
+/// <summary>The property identifiers (MQTT 5, section 2.2.2.2).</summary>
+internal enum PropertyId : byte
+{
+    PayloadFormat = 1,
+    MessageExpiry = 2,
+    ContentType = 3,
+    ResponseTopic = 8,
+    CorrelationData = 9,
+    SubscriptionIdentifier = 11,
+    SessionExpiry = 17,
+    AssignedClientId = 18,
+    ServerKeepAlive = 19,
+    AuthenticationMethod = 21,
+    AuthenticationData = 22,
+    WillDelay = 24,
+    ResponseInformation = 26,
+    ServerReference = 28,
+    Reason = 31,
+    ReceiveMaximum = 33,
+    TopicAliasMaximum = 34,
+    TopicAlias = 35,
+    MaximumQualityOfService = 36,
+    RetainAvailable = 37,
+    UserProperty = 38,
+    MaximumPacketSize = 39,
+    WildcardSubscriptionAvailable = 40,
+    SubscriptionIdentifierAvailable = 41,
+    SharedSubscriptionAvailable = 42,
+}
+
+/// <summary>The properties that each packet from a broker may have (MQTT 5, table 2-4), one bit per identifier.</summary>
+internal static class PropertySets
+{
+    public const ulong Repeatable = 1UL << (int)PropertyId.UserProperty | 1UL << (int)PropertyId.SubscriptionIdentifier;
+
+    /// <summary>PUBACK and SUBACK.</summary>
+    public const ulong Acknowledgement = 1UL << (int)PropertyId.Reason | 1UL << (int)PropertyId.UserProperty;
+
+    /// <summary>A broker must not send the session expiry (MQTT-3.14.2-2).</summary>
+    public const ulong Disconnect = Acknowledgement | 1UL << (int)PropertyId.ServerReference;
+
+    public const ulong Publish =
+        1UL << (int)PropertyId.PayloadFormat | 1UL << (int)PropertyId.MessageExpiry | 1UL << (int)PropertyId.TopicAlias
+        | 1UL << (int)PropertyId.ResponseTopic | 1UL << (int)PropertyId.CorrelationData | 1UL << (int)PropertyId.UserProperty
+        | 1UL << (int)PropertyId.SubscriptionIdentifier | 1UL << (int)PropertyId.ContentType;
+
+    public const ulong Connack =
+        Disconnect | 1UL << (int)PropertyId.SessionExpiry | 1UL << (int)PropertyId.ReceiveMaximum | 1UL << (int)PropertyId.MaximumQualityOfService
+        | 1UL << (int)PropertyId.RetainAvailable | 1UL << (int)PropertyId.MaximumPacketSize | 1UL << (int)PropertyId.AssignedClientId
+        | 1UL << (int)PropertyId.TopicAliasMaximum | 1UL << (int)PropertyId.WildcardSubscriptionAvailable
+        | 1UL << (int)PropertyId.SubscriptionIdentifierAvailable | 1UL << (int)PropertyId.SharedSubscriptionAvailable
+        | 1UL << (int)PropertyId.ServerKeepAlive | 1UL << (int)PropertyId.ResponseInformation | 1UL << (int)PropertyId.AuthenticationMethod
+        | 1UL << (int)PropertyId.AuthenticationData;
 }

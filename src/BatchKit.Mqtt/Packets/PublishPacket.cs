@@ -1,3 +1,7 @@
+using System.Collections.Immutable;
+using System.Runtime.InteropServices;
+using System.Text;
+
 namespace BatchKit.Mqtt.Packets;
 
 /// <summary>PUBLISH (MQTT 5, section 3.3; 3.1.1, section 3.3).</summary>
@@ -6,18 +10,18 @@ internal static class PublishPacket
     private const int TopicAliasBytes = 1 + sizeof(ushort);
 
     /// <summary>
-    /// What is wrong with the properties, for a person; null when they may be sent. To be asked before <see cref="Measure"/>: a text that is not UTF-16 is never sent as another
-    /// one, and a broker would close the connection for a control character. The topic is checked by <see cref="MqttTopics"/>.
+    /// A human-readable description of what is wrong with the properties; null when they may be sent. Call it before <see cref="Measure"/>: invalid UTF-16 must not be replaced by other
+    /// text, and a broker closes the connection when it receives a control character. <see cref="MqttTopics"/> checks the topic.
     /// </summary>
-    /// <param name="fields">What the packet says.</param>
-    /// <param name="version">The connection's version; 3.1.1 leaves the properties out, so there nothing can be wrong with them.</param>
+    /// <param name="fields">The content of the packet.</param>
+    /// <param name="version">The connection's version; 3.1.1 has no properties, so the result is null.</param>
     public static string? FindFault(in PublishFields fields, MqttVersion version) => version == MqttVersion.V5 ? MessageProperties.FindFault(fields) : null;
 
-    /// <summary>The bytes that the packet takes, header included; a long, because fields may add up to more than any packet has.</summary>
-    /// <param name="fields">What it says.</param>
-    /// <param name="version">The connection's version; 3.1.1 leaves the properties out.</param>
-    /// <param name="topicAlias">The topic's number on this connection, or zero for none.</param>
-    /// <param name="isTopicKnown">True leaves the topic out, because the alias was given it before on this connection.</param>
+    /// <summary>The size of the packet in bytes, including its header. It is a long because the fields may exceed the largest packet.</summary>
+    /// <param name="fields">The content of the packet.</param>
+    /// <param name="version">The connection's version; 3.1.1 has no properties.</param>
+    /// <param name="topicAlias">The topic's alias on this connection, or zero for none.</param>
+    /// <param name="isTopicKnown">True omits the topic, because an earlier packet on this connection has defined the alias.</param>
     /// <exception cref="ArgumentException">A text holds half a surrogate pair.</exception>
     public static long Measure(in PublishFields fields, MqttVersion version, ushort topicAlias = 0, bool isTopicKnown = false)
     {
@@ -25,8 +29,8 @@ internal static class PublishPacket
         return 1 + VariableByteInteger.Measure(bodyBytes) + bodyBytes;
     }
 
-    /// <summary>Writes the packet into memory that is large enough, as <see cref="Measure"/> says.</summary>
-    /// <returns>How many bytes it took.</returns>
+    /// <summary>Writes the packet into memory of at least the size that <see cref="Measure"/> returns.</summary>
+    /// <returns>The number of bytes written.</returns>
     /// <exception cref="ArgumentException">A text holds half a surrogate pair.</exception>
     /// <exception cref="MqttProtocolException">A text is longer than 65,535 bytes.</exception>
     public static int Write(
@@ -54,11 +58,11 @@ internal static class PublishPacket
         return writer.Length;
     }
 
-    /// <summary>Reads a packet that was received. Strict: what the protocol forbids is refused (section 4.13).</summary>
-    /// <param name="header">As <see cref="PacketHeader.TryRead"/> gave it.</param>
-    /// <param name="body">What follows the header.</param>
+    /// <summary>Reads a received packet and refuses everything that the protocol forbids (section 4.13).</summary>
+    /// <param name="header">The header that <see cref="PacketHeader.TryRead"/> returned.</param>
+    /// <param name="body">The bytes after the header.</param>
     /// <param name="version">The connection's version.</param>
-    /// <exception cref="MqttProtocolException">It is malformed.</exception>
+    /// <exception cref="MqttProtocolException">The packet is malformed.</exception>
     public static ReceivedPublish Read(PacketHeader header, ReadOnlySpan<byte> body, MqttVersion version)
     {
         var reader = new PacketReader(body);
@@ -75,7 +79,7 @@ internal static class PublishPacket
         if (version == MqttVersion.V5)
             ReadProperties(reader.ReadProperties(), ref publish);
         if (publish.Topic.IsEmpty && publish.TopicAlias == 0)
-            throw MqttProtocolException.Forbidden("A PUBLISH has neither a topic nor an alias for one.");
+            throw MqttProtocolException.Forbidden("A PUBLISH has neither a topic nor a topic alias.");
         publish.Payload = reader.Rest;
         return publish;
     }
@@ -91,7 +95,7 @@ internal static class PublishPacket
         return version == MqttVersion.V5 ? bytes + VariableByteInteger.Measure(propertyBytes) : bytes;
     }
 
-    // A message of QoS 0 is never said to be sent again (MQTT-3.3.1-2).
+    // A message of QoS 0 never has the DUP flag (MQTT-3.3.1-2).
     private static int FlagsOf(in PublishFields fields, bool isDuplicate) =>
         (int)fields.QualityOfService << PublishFlags.QualityOfServiceShift
         | (fields.Retain ? PublishFlags.Retain : 0)
@@ -112,7 +116,7 @@ internal static class PublishPacket
                     publish.ContentType = property.Value;
                     break;
                 case PropertyId.ResponseTopic:
-                    // Not checked further: brokers pass on what its publisher wrote, and to close the connection would have it sent again, for ever.
+                    // Not validated: a broker passes on what the publisher wrote. Closing the connection would only make the broker send the message again, for ever.
                     publish.ResponseTopic = property.Value;
                     break;
                 case PropertyId.CorrelationData:
@@ -133,4 +137,163 @@ internal static class PublishPacket
         if (topic.ContainsAny((byte)'+', (byte)'#'))
             throw MqttProtocolException.Forbidden("The topic of a PUBLISH holds a wildcard.");
     }
+}
+
+/// <summary>The content of a PUBLISH to be written; the caller owns its memory.</summary>
+internal ref struct PublishFields
+{
+    public string Topic;
+    public ReadOnlySpan<byte> Payload;
+    public MqttQualityOfService QualityOfService;
+    public bool Retain;
+
+    /// <summary>In seconds; zero means never.</summary>
+    public uint Expiry;
+
+    public ReadOnlySpan<KeyValuePair<string, string>> UserProperties;
+    public string? ContentType;
+    public string? ResponseTopic;
+    public ReadOnlySpan<byte> CorrelationData;
+}
+
+/// <summary>A received PUBLISH; it refers to the memory of the packet.</summary>
+internal ref struct ReceivedPublish
+{
+    /// <summary>Valid UTF-8; empty when <see cref="TopicAlias"/> replaces it.</summary>
+    public ReadOnlySpan<byte> Topic;
+    public ReadOnlySpan<byte> Payload;
+    public MqttQualityOfService QualityOfService;
+    public bool Retain;
+    public bool IsDuplicate;
+
+    /// <summary>Zero for QoS 0.</summary>
+    public ushort PacketId;
+
+    /// <summary>Zero for none.</summary>
+    public ushort TopicAlias;
+
+    /// <summary>All properties as they are on the wire, validated; <see cref="UserProperties.Read"/> finds the user properties in them.</summary>
+    public ReadOnlySpan<byte> Properties;
+    public bool HasUserProperties;
+    public ReadOnlySpan<byte> ContentType;
+    public ReadOnlySpan<byte> ResponseTopic;
+    public ReadOnlySpan<byte> CorrelationData;
+}
+
+/// <summary>Writes the properties that a PUBLISH and a will have in common (MQTT 5, sections 3.3.2.3 and 3.1.3.2).</summary>
+internal static class MessageProperties
+{
+    // An identifier and a value; for texts, an identifier and the length prefixes.
+    private const int NumberBytes = 1 + sizeof(uint);
+    private const int TextBytes = 1 + sizeof(ushort);
+    private const int PairBytes = 1 + (2 * sizeof(ushort));
+
+    /// <summary>A human-readable description of what is wrong with the properties; null when they may be sent.</summary>
+    public static string? FindFault(in PublishFields fields)
+    {
+        if (fields.ContentType is { } contentType && PacketText.FindFault(contentType) is { } contentTypeFault)
+            return $"The content type {MqttTopics.Show(contentType)} {contentTypeFault}.";
+        if (fields.ResponseTopic is { } responseTopic && MqttTopics.FindFaultInName(responseTopic, allowSystemTopics: true) is { } responseTopicFault)
+            return $"Response topic: {responseTopicFault}";
+        if (fields.CorrelationData.Length > PacketText.MaxBytes)
+            return $"The correlation data has more than {PacketText.MaxBytes} bytes.";
+        foreach (var (name, value) in fields.UserProperties)
+        {
+            if (PacketText.FindFault(name) is { } nameFault)
+                return name is null ? $"A user property's name {nameFault}." : $"The user property's name {MqttTopics.Show(name)} {nameFault}.";
+            if (PacketText.FindFault(value) is { } valueFault)
+                return $"The value of the user property {MqttTopics.Show(name)} {valueFault}.";
+        }
+
+        return null;
+    }
+
+    public static long Measure(in PublishFields fields)
+    {
+        var bytes = fields.Expiry > 0 ? NumberBytes : 0L;
+        if (fields.ContentType is { } contentType)
+            bytes += TextBytes + PacketText.Strict.GetByteCount(contentType);
+        if (fields.ResponseTopic is { } responseTopic)
+            bytes += TextBytes + PacketText.Strict.GetByteCount(responseTopic);
+        if (!fields.CorrelationData.IsEmpty)
+            bytes += TextBytes + fields.CorrelationData.Length;
+        foreach (ref readonly var property in fields.UserProperties)
+            bytes += PairBytes + PacketText.Strict.GetByteCount(property.Key) + PacketText.Strict.GetByteCount(property.Value);
+        return bytes;
+    }
+
+    public static void Write(ref PacketWriter writer, in PublishFields fields)
+    {
+        if (fields.Expiry > 0)
+        {
+            writer.WriteByte((byte)PropertyId.MessageExpiry);
+            writer.WriteFourBytes(fields.Expiry);
+        }
+
+        if (fields.ContentType is { } contentType)
+        {
+            writer.WriteByte((byte)PropertyId.ContentType);
+            writer.WriteText(contentType);
+        }
+
+        if (fields.ResponseTopic is { } responseTopic)
+        {
+            writer.WriteByte((byte)PropertyId.ResponseTopic);
+            writer.WriteText(responseTopic);
+        }
+
+        if (!fields.CorrelationData.IsEmpty)
+        {
+            writer.WriteByte((byte)PropertyId.CorrelationData);
+            writer.WriteBinary(fields.CorrelationData);
+        }
+
+        foreach (ref readonly var property in fields.UserProperties)
+        {
+            writer.WriteByte((byte)PropertyId.UserProperty);
+            writer.WriteText(property.Key);
+            writer.WriteText(property.Value);
+        }
+    }
+}
+
+/// <summary>Reads the user properties of a received PUBLISH (MQTT 5, section 3.3.2.3.7).</summary>
+internal static class UserProperties
+{
+    /// <summary>Reads them from <see cref="ReceivedPublish.Properties"/>, in order.</summary>
+    /// <exception cref="MqttProtocolException">The properties are malformed and were not validated before.</exception>
+    public static ImmutableArray<KeyValuePair<string, string>> Read(ReadOnlySpan<byte> properties)
+    {
+        var count = Count(properties);
+        if (count == 0)
+            return [];
+        var found = new KeyValuePair<string, string>[count];
+        var next = 0;
+        var reader = new PropertyReader(properties, PropertySets.Publish);
+        while (reader.TryRead(out var property))
+        {
+            if (property.Id == PropertyId.UserProperty)
+                found[next++] = new(Encoding.UTF8.GetString(property.Name), Encoding.UTF8.GetString(property.Value));
+        }
+
+        return ImmutableCollectionsMarshal.AsImmutableArray(found);
+    }
+
+    private static int Count(ReadOnlySpan<byte> properties)
+    {
+        var count = 0;
+        var reader = new PropertyReader(properties, PropertySets.Publish);
+        while (reader.TryRead(out var property))
+            count += property.Id == PropertyId.UserProperty ? 1 : 0;
+        return count;
+    }
+}
+
+/// <summary>The flags in the header of a PUBLISH (MQTT 5, section 3.3.1).</summary>
+internal static class PublishFlags
+{
+    public const byte Retain = 0b0001;
+    public const byte QualityOfServiceMask = 0b0110;
+    public const int QualityOfServiceShift = 1;
+    public const byte Duplicate = 0b1000;
 }

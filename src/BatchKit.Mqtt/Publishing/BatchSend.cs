@@ -1,10 +1,11 @@
 using System.Collections.Immutable;
 using System.Threading.Tasks.Sources;
+using BatchKit.Mqtt.Packets;
 using BatchKit.Transports;
 
 namespace BatchKit.Mqtt.Publishing;
 
-/// <summary>A send of batches.</summary>
+/// <summary>A send of batches from dispatch.</summary>
 internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : PublishSend, IValueTaskSource
 {
     private readonly List<BatchPublishes> _groups = [];
@@ -20,7 +21,7 @@ internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : Publ
         }
     }
 
-    /// <returns>How many of the messages are new: not of a batch that was begun before.</returns>
+    /// <returns>The number of new messages: those of parked batches were counted before.</returns>
     public int Begin(ReadOnlySpan<MessageBatch> batches)
     {
         var (unsettled, begun) = (0, 0);
@@ -52,10 +53,10 @@ internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : Publ
 
     protected override Exception? Finish(Exception? cause)
     {
-        var failure = MakeException(cause);
+        var failure = CreateException(cause);
         foreach (var group in _groups)
         {
-            group.Leave();
+            group.Detach();
             parked.Return(group);
         }
 
@@ -64,7 +65,7 @@ internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : Publ
         return failure;
     }
 
-    private Exception? MakeException(Exception? cause)
+    private Exception? CreateException(Exception? cause)
     {
         if (cause is null && _groups.TrueForAll(static group => group.Refusal is null))
             return null;
@@ -73,6 +74,120 @@ internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : Publ
             return cause;
         var refusals = _groups.Select(static group => group.Refusal).OfType<string>().Distinct(StringComparer.Ordinal).Take(3);
         string[] sentences = cause is null ? [.. refusals] : [cause.Message, .. refusals];
-        return new BatchSendException([.. outcomes], $"Not everything was published. {string.Join(' ', sentences)}", cause);
+        return new BatchSendException([.. outcomes], $"Not every message was published. {string.Join(' ', sentences)}", cause);
+    }
+}
+
+/// <summary>The messages of a batch, each published to the topic that the batch's handle names.</summary>
+internal sealed class BatchPublishes(TopicPolicy policy) : PublishGroup
+{
+    private MessageBatch? _batch;
+    private PublishSettings _settings;
+
+    public ProducerId Producer { get; private set; }
+
+    public long Number { get; private set; }
+
+    /// <summary>The reason of the first refused message; null when none was refused.</summary>
+    public string? Refusal { get; private set; }
+
+    public BatchOutcome Outcome => Unsettled > 0 ? BatchOutcome.Unacknowledged : Refusal is null ? BatchOutcome.Acknowledged : BatchOutcome.Refused;
+
+    public void Begin(PublishSend owner, MessageBatch batch)
+    {
+        Begin(owner, batch.Count);
+        (Producer, Number, Refusal) = (batch.Producer, batch.Number, null);
+        _batch = batch;
+        // A connection has no topic: its output can only be sent in envelope mode.
+        _settings = batch.Handle.Name is { } topic
+            ? policy.Find(topic)
+            : new PublishSettings(default, default, default, $"A connection's output has no topic: set {nameof(MqttOptions.EnvelopePrefix)}, or write to a named handle.");
+    }
+
+    /// <summary>Continues where the earlier send of the same batch stopped.</summary>
+    public void Resume(PublishSend owner, MessageBatch batch)
+    {
+        Attach(owner);
+        _batch = batch;
+    }
+
+    public override void Detach()
+    {
+        base.Detach();
+        _batch = null;
+    }
+
+    public override MqttPublishResult Read(int index, ref PublishFields fields)
+    {
+        if (_settings.Fault is { } fault)
+            return new MqttPublishResult(MqttReasonCode.TopicNameInvalid, fault);
+        var message = _batch![index];
+        if (message.Kind == MessageKind.Control)
+            return new MqttPublishResult(MqttReasonCode.ImplementationSpecificError, $"A control message can't be published to a topic; set {nameof(MqttOptions.EnvelopePrefix)} to carry it.");
+        fields.Topic = _batch.Handle.Name!;
+        fields.Payload = message.Payload.Span;
+        (fields.QualityOfService, fields.Retain, fields.Expiry) = (_settings.QualityOfService, _settings.Retain, _settings.Expiry);
+        if (message.Header is { } header)
+        {
+            fields.ContentType = header.ContentType;
+            fields.UserProperties = header.Properties.AsSpan();
+        }
+
+        return default;
+    }
+
+    protected override void Record(int index, MqttPublishResult result)
+    {
+        if (!result.IsSuccess)
+            Refusal ??= result.Reason;
+    }
+}
+
+/// <summary>Batches whose send was given up half-way, kept until they are sent again, and objects for reuse. Guarded by the queue's lock.</summary>
+/// <remarks>After a failed send, dispatch sends the same batches again before newer ones of the same producer. A batch that the next send does not contain was given up.</remarks>
+internal sealed class ParkedBatches(TopicPolicy policy)
+{
+    private const int MaxSpare = 4096;
+
+    private readonly Dictionary<ProducerId, List<BatchPublishes>> _parked = [];
+    private readonly Stack<BatchPublishes> _spare = [];
+
+    /// <summary>Returns the parked publishes of the batch, or new ones.</summary>
+    public BatchPublishes Take(PublishSend owner, MessageBatch batch, out bool isBegun)
+    {
+        isBegun = false;
+        if (_parked.Count > 0 && _parked.TryGetValue(batch.Producer, out var parked) && parked.Find(group => group.Number == batch.Number) is { } resumed)
+        {
+            parked.Remove(resumed);
+            resumed.Resume(owner, batch);
+            return resumed;
+        }
+
+        isBegun = true;
+        var group = _spare.TryPop(out var spare) ? spare : new BatchPublishes(policy);
+        group.Begin(owner, batch);
+        return group;
+    }
+
+    /// <summary>Removes the batches that the producer has given up. They are not reused, because the window may still contain their messages.</summary>
+    public void Forget(ProducerId producer)
+    {
+        if (_parked.Count > 0)
+            _parked.Remove(producer);
+    }
+
+    /// <summary>Takes back a group that a send has detached from.</summary>
+    public void Return(BatchPublishes group)
+    {
+        if (group.Unsettled == 0)
+        {
+            if (_spare.Count < MaxSpare)
+                _spare.Push(group);
+            return;
+        }
+
+        if (!_parked.TryGetValue(group.Producer, out var parked))
+            _parked[group.Producer] = parked = [];
+        parked.Add(group);
     }
 }

@@ -2,14 +2,14 @@ using BatchKit.Transports;
 
 namespace BatchKit.Mqtt.Publishing;
 
-/// <summary>Publishes a send as frames, each the payload of one QoS 1 message for a node's topic or that of all.</summary>
-/// <param name="publisher">Publishes them in order, and again after a lost connection; receivers drop what comes twice.</param>
+/// <summary>Publishes a send as frames. Each frame is the payload of one QoS 1 message to the topic of a node or of all nodes.</summary>
+/// <param name="publisher">Publishes the frames in order, and again after a lost connection; receivers drop duplicates.</param>
 /// <param name="options">The settings.</param>
-/// <param name="target">The broker for a person, without secrets.</param>
-/// <param name="brokersMaxPacketBytes">The broker's limit as far as it is known by now.</param>
+/// <param name="target">A human-readable form of the broker's address, without secrets.</param>
+/// <param name="brokersMaxPacketBytes">Returns the broker's limit; <see cref="uint.MaxValue"/> until it is known.</param>
 internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions options, string target, Func<uint> brokersMaxPacketBytes)
 {
-    // What a PUBLISH has beside topic and payload: header, topic length, packet id, an empty list of properties.
+    // The bytes of a PUBLISH besides topic and payload: header, topic length, packet id, an empty list of properties.
     private const int PacketOverheadBytes = 16;
 
     private readonly string _prefix = options.EnvelopePrefix!;
@@ -40,7 +40,7 @@ internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions op
         }
     }
 
-    /// <summary>The most bytes of a frame for which there is a packet.</summary>
+    /// <summary>The largest frame that fits in a packet.</summary>
     public static int MaxFrameBytes(long maxPacketBytes, string prefix) =>
         (int)Math.Max(1, Math.Min(maxPacketBytes, int.MaxValue) - PacketOverheadBytes - MaxTopicBytes(prefix));
 
@@ -48,7 +48,7 @@ internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions op
 
     private int FindMaxFrameBytes() => MaxFrameBytes(Math.Min(options.MaxPacketBytes, brokersMaxPacketBytes()), _prefix);
 
-    // Said here, so that a topic rule made for other messages can't retain a frame or send it with QoS 0.
+    // Set explicitly, so that a topic rule for other messages can't retain a frame or send it with QoS 0.
     private MqttMessage ToMessage(PlannedFrame frame, PooledFrame encoded) => new(EnvelopeTopics.Of(_prefix, frame.Destination), encoded.Bytes)
     {
         QualityOfService = MqttQualityOfService.AtLeastOnce,
@@ -73,7 +73,7 @@ internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions op
 
     private static bool IsFinal(PlannedFrame frame, MqttReasonCode reasonCode) => reasonCode switch
     {
-        // Until the first connect the broker's limit is not known; several batches find smaller frames when they are sent again.
+        // The broker's limit is unknown until the first connect. A frame of several batches is split into smaller frames when it is sent again.
         MqttReasonCode.PacketTooLarge => frame.Batches.Length == 1,
         MqttReasonCode.NotAuthorized or MqttReasonCode.TopicNameInvalid or MqttReasonCode.PayloadFormatInvalid or MqttReasonCode.QoSNotSupported => true,
         _ => false,

@@ -1,8 +1,9 @@
 using System.Threading.Tasks.Sources;
+using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt.Publishing;
 
-/// <summary>A call that publishes many messages, with a time limit.</summary>
+/// <summary>A call of <see cref="IMqttPublisher.PublishManyAsync"/>, with a time limit.</summary>
 internal sealed class MessageSend : PublishSend, IValueTaskSource<MqttPublishReport>, IDisposable
 {
     private readonly PublishQueue _queue;
@@ -33,8 +34,8 @@ internal sealed class MessageSend : PublishSend, IValueTaskSource<MqttPublishRep
         Begin(messages.IsEmpty ? 0 : 1);
     }
 
-    /// <summary>False for a timer that comes late and means an earlier call.</summary>
-    public bool IsPast(TimeSpan limit) => !IsComplete && _timeProvider.GetElapsedTime(_beganAt) >= limit;
+    /// <summary>False for a late timer of an earlier call.</summary>
+    public bool HasTimedOut(TimeSpan limit) => !IsComplete && _timeProvider.GetElapsedTime(_beganAt) >= limit;
 
     public MqttPublishReport GetResult(short token)
     {
@@ -57,10 +58,82 @@ internal sealed class MessageSend : PublishSend, IValueTaskSource<MqttPublishRep
     {
         _timer.Change(Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
         _report = _group.Report;
-        _group.Leave();
-        // The window may still hold some of a call that was given up.
+        _group.Detach();
+        // The window may still contain messages of a call that was given up.
         if (_group.Unsettled > 0)
             _group = new MessagePublishes(_policy);
         return cause;
+    }
+}
+
+/// <summary>The messages of one call.</summary>
+internal sealed class MessagePublishes(TopicPolicy policy) : PublishGroup
+{
+    private ReadOnlyMemory<MqttMessage> _messages;
+
+    // Created for the first result that is not a plain success; the caller owns them afterwards.
+    private byte[]? _reasonCodes;
+    private Dictionary<int, string>? _reasons;
+
+    // Most calls use few topics, in runs.
+    private string? _lastTopic;
+    private PublishSettings _lastSettings;
+
+    public MqttPublishReport Report => new(_messages.Length, _reasonCodes, _reasons);
+
+    public void Begin(PublishSend owner, ReadOnlyMemory<MqttMessage> messages)
+    {
+        Begin(owner, messages.Length);
+        _messages = messages;
+    }
+
+    public override void Detach()
+    {
+        base.Detach();
+        _messages = default;
+        (_reasonCodes, _reasons) = (null, null);
+        _lastTopic = null;
+    }
+
+    public override MqttPublishResult Read(int index, ref PublishFields fields)
+    {
+        ref readonly var message = ref _messages.Span[index];
+        var settings = Find(message.Topic);
+        if (settings.Fault is { } fault)
+            return new MqttPublishResult(MqttReasonCode.TopicNameInvalid, fault);
+        fields.QualityOfService = message.QualityOfService ?? settings.QualityOfService;
+        if (fields.QualityOfService is not (MqttQualityOfService.AtMostOnce or MqttQualityOfService.AtLeastOnce))
+            return new MqttPublishResult(MqttReasonCode.QoSNotSupported, $"QoS {(int)fields.QualityOfService} is not supported; use 0 or 1.");
+        if (message.Expiry < TimeSpan.Zero)
+            return new MqttPublishResult(MqttReasonCode.ImplementationSpecificError, $"The message's {nameof(MqttMessage.Expiry)} ({message.Expiry}) is below zero.");
+        fields.Topic = message.Topic;
+        fields.Payload = message.Payload.Span;
+        fields.Retain = message.Retain ?? settings.Retain;
+        fields.Expiry = message.Expiry is { } expiry ? TopicPolicy.ToSeconds(expiry) : settings.Expiry;
+        fields.UserProperties = message.UserProperties.Span;
+        fields.ContentType = message.ContentType;
+        fields.ResponseTopic = message.ResponseTopic;
+        fields.CorrelationData = message.CorrelationData.Span;
+        return default;
+    }
+
+    protected override void Record(int index, MqttPublishResult result)
+    {
+        // No one waits for the result any more, or it is a plain success, which needs no entry.
+        if (Owner is null || result == default)
+            return;
+        _reasonCodes ??= new byte[_messages.Length];
+        _reasonCodes[index] = (byte)result.ReasonCode;
+        if (result.Reason is { } reason)
+            (_reasons ??= []).Add(index, reason);
+    }
+
+    private PublishSettings Find(string? topic)
+    {
+        if (_lastTopic is not null && string.Equals(_lastTopic, topic, StringComparison.Ordinal))
+            return _lastSettings;
+        _lastSettings = policy.Find(topic);
+        _lastTopic = topic;
+        return _lastSettings;
     }
 }

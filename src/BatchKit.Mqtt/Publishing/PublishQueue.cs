@@ -4,7 +4,10 @@ using BatchKit.Transports;
 
 namespace BatchKit.Mqtt.Publishing;
 
-/// <summary>Everything that is to be published, in order: writes it to the connection as the window allows, takes the acknowledgements, and after a lost connection sends again what has none.</summary>
+/// <summary>
+/// Holds all messages to be published, in order. Writes them to the connection as the window allows, processes acknowledgements, and resends unacknowledged messages
+/// after a lost connection.
+/// </summary>
 internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSource, IPacketHandler, IDisposable
 {
     private readonly MqttOptions _options;
@@ -15,7 +18,7 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
     private readonly TimerCallback _timeOut;
     private readonly Lock _gate = new();
 
-    // Guarded by _gate, and so is what they hold.
+    // _gate guards these fields and the objects in them.
     private readonly PublishSends _sends = new();
     private readonly PublishSendPool _pool = new();
     private readonly ParkedBatches _parked;
@@ -23,7 +26,7 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
     private string _whyNotConnected;
     private bool _isClosed;
 
-    // Set while there is a connection, read by whoever has something to flush.
+    // Set while there is a connection; read by every thread that flushes.
     private volatile PacketOutput? _output;
 
     public PublishQueue(MqttOptions options, TimeProvider timeProvider)
@@ -69,7 +72,7 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         return new ValueTask<MqttPublishReport>(send, send.Version);
     }
 
-    /// <summary>The largest packet that the broker of the last connection takes.</summary>
+    /// <summary>The largest packet that the broker of the last connection accepts.</summary>
     public uint FindMaxPacketBytes()
     {
         lock (_gate)
@@ -82,7 +85,7 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
             return _session.Statistics;
     }
 
-    /// <summary>Takes nothing more, and gives up what is under way. The connection is closed by then.</summary>
+    /// <summary>Accepts nothing more and fails all sends. Call it after the connection is closed.</summary>
     public void Dispose()
     {
         lock (_gate)
@@ -169,7 +172,7 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
     public void Handle(PacketHeader header, ReadOnlySpan<byte> body)
     {
         if (header.Type != PacketType.Puback)
-            throw new MqttProtocolException(MqttReasonCode.ProtocolError, $"The broker sent {header.Type}, which a publisher has not asked for.");
+            throw new MqttProtocolException(MqttReasonCode.ProtocolError, $"The broker sent {header.Type}, which a publisher does not expect.");
         lock (_gate)
             _session.Acknowledge(body);
     }
@@ -201,10 +204,100 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         var send = (MessageSend)state!;
         lock (_gate)
         {
-            if (!send.IsPast(_options.PublishTimeout))
+            if (!send.HasTimedOut(_options.PublishTimeout))
                 return;
-            var late = new TimeoutException($"{_target} did not acknowledge everything within {_options.PublishTimeout} ({nameof(MqttOptions.PublishTimeout)}).");
+            var late = new TimeoutException($"{_target} did not acknowledge all messages within {_options.PublishTimeout} ({nameof(MqttOptions.PublishTimeout)}).");
             _sends.GiveUp(send, _session.IsConnected ? late : new IOException(_whyNotConnected, late));
         }
+    }
+}
+
+/// <summary>The sends that have not ended, and in order those with unsent messages. Guarded by the queue's lock.</summary>
+internal sealed class PublishSends
+{
+    private readonly HashSet<PublishSend> _all = [];
+    private Queue<PublishSend> _unsent = new();
+
+    /// <summary>The group whose message is to be sent next; null when there is none.</summary>
+    public PublishGroup? Next
+    {
+        get
+        {
+            while (_unsent.TryPeek(out var send))
+            {
+                if (send.NextGroup is { } group)
+                    return group;
+                _unsent.Dequeue();
+            }
+
+            return null;
+        }
+    }
+
+    /// <summary>Adds a send that has begun.</summary>
+    public void Add(PublishSend send)
+    {
+        if (send.IsComplete)
+            return;
+        _all.Add(send);
+        if (send.HasUnsent)
+            _unsent.Enqueue(send);
+    }
+
+    /// <summary>Removes a send whose caller has its result. It has no unsent messages, so the queue of unsent sends does not contain it.</summary>
+    public void Remove(PublishSend send) => _all.Remove(send);
+
+    public void GiveUp(PublishSend send, Exception cause)
+    {
+        if (send.IsComplete)
+            return;
+        _unsent = new Queue<PublishSend>(_unsent.Where(other => other != send));
+        send.GiveUp(cause);
+    }
+
+    public void GiveUpAll(Exception cause)
+    {
+        _unsent.Clear();
+        foreach (var send in _all)
+        {
+            if (!send.IsComplete)
+                send.GiveUp(cause);
+        }
+    }
+}
+
+/// <summary>Sends that later calls can reuse. Guarded by the queue's lock.</summary>
+internal sealed class PublishSendPool : IDisposable
+{
+    // The number of concurrent calls for which memory is kept.
+    private const int MaxSpare = 64;
+
+    private readonly Stack<BatchSend> _batchSends = [];
+    private readonly Stack<MessageSend> _messageSends = [];
+    private bool _isDisposed;
+
+    public BatchSend? TakeBatchSend() => _batchSends.TryPop(out var send) ? send : null;
+
+    public MessageSend? TakeMessageSend() => _messageSends.TryPop(out var send) ? send : null;
+
+    public void Return(BatchSend send)
+    {
+        if (_batchSends.Count < MaxSpare)
+            _batchSends.Push(send);
+    }
+
+    public void Return(MessageSend send)
+    {
+        if (_messageSends.Count < MaxSpare && !_isDisposed)
+            _messageSends.Push(send);
+        else
+            send.Dispose();
+    }
+
+    public void Dispose()
+    {
+        _isDisposed = true;
+        while (_messageSends.TryPop(out var send))
+            send.Dispose();
     }
 }

@@ -1,21 +1,22 @@
 using System.Threading.Tasks.Sources;
+using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt.Publishing;
 
-/// <summary>One call that waits until its groups are settled, or until it is given up. Pooled; guarded by the queue's lock but for the awaiting.</summary>
+/// <summary>One call that waits until its groups are settled or it is given up. Pooled. The queue's lock guards it, except for the completion.</summary>
 internal abstract class PublishSend
 {
-    // Continuations run elsewhere: on the reader's thread a caller that blocks would keep the very acknowledgement from being read that it waits for.
+    // Continuations run on the thread pool: on the reader's thread, a caller that blocks would stop the reader from reading the acknowledgement that it waits for.
     private ManualResetValueTaskSourceCore<bool> _completion = new() { RunContinuationsAsynchronously = true };
     private CancellationTokenRegistration _registration;
     private int _unsettledGroups;
 
     public short Version => _completion.Version;
 
-    /// <summary>True from its end to its next call.</summary>
+    /// <summary>True between the end of a call and the next call.</summary>
     public bool IsComplete { get; private set; }
 
-    /// <summary>The first group with something to send; null when there is none.</summary>
+    /// <summary>The first group with unsent messages; null when there is none.</summary>
     public abstract PublishGroup? NextGroup { get; }
 
     public bool HasUnsent => NextGroup is not null;
@@ -28,7 +29,7 @@ internal abstract class PublishSend
 
     public void GiveUp(Exception cause) => Complete(cause);
 
-    /// <summary>Watches the caller's token; not under the lock, because a cancelled one calls back at once.</summary>
+    /// <summary>Registers with the caller's token. Call it without the lock, because a cancelled token calls back immediately.</summary>
     public void Watch(Action<object?, CancellationToken> giveUp, CancellationToken cancellationToken)
     {
         if (cancellationToken.CanBeCanceled)
@@ -48,12 +49,12 @@ internal abstract class PublishSend
             Complete(cause: null);
     }
 
-    /// <summary>Leaves its groups: from here on nobody reads the caller's memory.</summary>
-    /// <param name="cause">Why it is given up; null when every group is settled.</param>
-    /// <returns>What the caller is to be thrown; null for nothing.</returns>
+    /// <summary>Detaches from its groups: after this, no one reads the caller's memory.</summary>
+    /// <param name="cause">Why the call is given up; null when every group is settled.</param>
+    /// <returns>The exception for the caller; null for success.</returns>
     protected abstract Exception? Finish(Exception? cause);
 
-    /// <summary>Ends the wait, throws what it failed with, and makes it fit for another call.</summary>
+    /// <summary>Ends the wait, throws the failure if there is one, and resets the send for another call.</summary>
     protected void End(short token)
     {
         try
@@ -62,7 +63,7 @@ internal abstract class PublishSend
         }
         finally
         {
-            // Waits for a call-back under way, which must not meet the next call.
+            // Waits for a running callback, which must not affect the next call.
             _registration.Dispose();
             _registration = default;
             _completion.Reset();
@@ -73,10 +74,67 @@ internal abstract class PublishSend
     {
         var failure = Finish(cause);
         IsComplete = true;
-        // Who sees that it has succeeded expects its result not to throw.
+        // A caller that sees success expects that the result does not throw.
         if (failure is null)
             _completion.SetResult(true);
         else
             _completion.SetException(failure);
     }
+}
+
+/// <summary>The messages of a batch or of one call, and the progress of their publishing. Guarded by the queue's lock.</summary>
+internal abstract class PublishGroup
+{
+    private int _count;
+    private int _next;
+
+    // Messages of a lost connection, returned while the group had no owner. They are sent before _next.
+    private SortedSet<int>? _resends;
+
+    /// <summary>The send that waits for the group; null while none does, and then its memory must not be read.</summary>
+    public PublishSend? Owner { get; private set; }
+
+    public int Unsettled { get; private set; }
+
+    public bool HasUnsent => _next < _count || _resends is { Count: > 0 };
+
+    /// <summary>The next message to send; there must be one.</summary>
+    public int NextIndex => _resends is { Count: > 0 } ? _resends.Min : _next;
+
+    public void Advance()
+    {
+        if (_resends is { Count: > 0 })
+            _resends.Remove(_resends.Min);
+        else
+            _next++;
+    }
+
+    /// <summary>Reads the content of a message.</summary>
+    /// <returns>The reason why it can't be published; a plain success when it can.</returns>
+    public abstract MqttPublishResult Read(int index, ref PublishFields fields);
+
+    public void Settle(int index, MqttPublishResult result)
+    {
+        Unsettled--;
+        Record(index, result);
+        if (Unsettled == 0)
+            Owner?.GroupSettled();
+    }
+
+    /// <summary>Marks a message of a lost connection as unsent.</summary>
+    public void Resend(int index) => (_resends ??= []).Add(index);
+
+    public void Attach(PublishSend owner) => Owner = owner;
+
+    public virtual void Detach() => Owner = null;
+
+    protected void Begin(PublishSend owner, int count)
+    {
+        Owner = owner;
+        Unsettled = _count = count;
+        _next = 0;
+        _resends?.Clear();
+    }
+
+    protected abstract void Record(int index, MqttPublishResult result);
 }

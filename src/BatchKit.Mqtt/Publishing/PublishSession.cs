@@ -3,12 +3,12 @@ using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt.Publishing;
 
-/// <summary>What is under way, over all connections: decides what the next write carries, and settles what is acknowledged. Guarded by the queue's lock.</summary>
+/// <summary>The messages in flight, over all connections: decides what the next write contains, and settles acknowledged messages. Guarded by the queue's lock.</summary>
 internal sealed class PublishSession(MqttOptions options, PublishSends sends)
 {
     private readonly PublishWindow _window = new();
 
-    // QoS 0: done as soon as the network has them.
+    // QoS 0: settled as soon as they are written.
     private readonly List<(PublishGroup Group, int Index)> _beingWritten = [];
     private PublishCounters _counters;
 
@@ -33,20 +33,20 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
         _counters.Connects++;
     }
 
-    /// <param name="notice">What the broker said in a DISCONNECT; null when it said nothing.</param>
+    /// <param name="notice">The reason code of the broker's DISCONNECT; null when it sent none.</param>
     public void Disconnect(MqttReasonCode? notice)
     {
         _encoder = null;
         if (notice is { } reasonCode && BlamesMessage(reasonCode))
             FindBlamed(reasonCode);
-        // At most once: sent again it might arrive twice.
+        // At most once: a message that is sent again might arrive twice.
         _counters.Lost += _beingWritten.Count;
         CompleteWrite();
     }
 
     public void Fill(PacketBuffer buffer)
     {
-        if (_encoder is { } encoder && SendAgain(encoder, buffer))
+        if (_encoder is { } encoder && Resend(encoder, buffer))
             SendNew(encoder, buffer);
     }
 
@@ -62,7 +62,7 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
         var packetId = PubackPacket.Read(puback, _version, out var reasonCode, out var reason);
         var result = new MqttPublishResult(reasonCode);
         if (!result.IsSuccess)
-            result = new MqttPublishResult(reasonCode, $"{_target} refused it: {reasonCode} (0x{(int)reasonCode:X2}){(reason is null ? "." : $", {MqttTopics.Show(reason)}.")}");
+            result = new MqttPublishResult(reasonCode, $"{_target} refused the message: {reasonCode} (0x{(int)reasonCode:X2}){(reason is null ? "." : $", {MqttTopics.Show(reason)}.")}");
         if (_window.TryRemove(packetId, out var group, out var index))
             Settle(group, index, result);
     }
@@ -70,26 +70,27 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
     private static bool BlamesMessage(MqttReasonCode reasonCode) => reasonCode is MqttReasonCode.MalformedPacket or MqttReasonCode.ProtocolError or MqttReasonCode.TopicNameInvalid
         or MqttReasonCode.PacketTooLarge or MqttReasonCode.PayloadFormatInvalid or MqttReasonCode.RetainNotSupported or MqttReasonCode.QoSNotSupported;
 
-    // Sent again it would end every connection. Which it is shows when each is under way alone (Mosquitto ends the connection for a topic of more than 200 levels).
+    // A resend of that message would end every connection. Sending the messages one by one shows which it is (Mosquitto ends the connection because of a topic with
+    // more than 200 levels).
     private void FindBlamed(MqttReasonCode reasonCode)
     {
         if (_window.IsIsolating && _window.TryRemoveOnly(out var group, out var index))
-            Settle(group, index, new MqttPublishResult(reasonCode, $"{_target} ended the connection for it: {reasonCode} (0x{(int)reasonCode:X2})."));
+            Settle(group, index, new MqttPublishResult(reasonCode, $"{_target} ended the connection because of the message: {reasonCode} (0x{(int)reasonCode:X2})."));
         else
             _window.Isolate();
     }
 
-    // False when there is no room for all of it.
-    private bool SendAgain(PublishEncoder encoder, PacketBuffer buffer)
+    // False when the window or the buffer is full.
+    private bool Resend(PublishEncoder encoder, PacketBuffer buffer)
     {
         while (_window.HasResends)
         {
             var (group, index, packetId) = _window.NextResend;
             if (group.Owner is null)
             {
-                // Its send was given up before this connection came to it.
+                // The send was given up before this connection resent the message.
                 _window.RemoveResend();
-                group.SendAgain(index);
+                group.Resend(index);
                 continue;
             }
 
@@ -102,9 +103,9 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
                 continue;
             }
 
-            if (!_window.HasQuota || !buffer.TryReserve(bytes, out var room))
+            if (!_window.HasQuota || !buffer.TryReserve(bytes, out var memory))
                 return false;
-            encoder.Write(room, fields, packetId, isDuplicate: true);
+            encoder.Write(memory, fields, packetId, isDuplicate: true);
             buffer.Advance(bytes);
             _window.AdvanceResend();
             _counters.Resent++;
@@ -128,9 +129,9 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
             }
 
             var isAcknowledged = fields.QualityOfService == MqttQualityOfService.AtLeastOnce;
-            if ((isAcknowledged && !_window.HasRoom) || !buffer.TryReserve(bytes, out var room))
+            if ((isAcknowledged && !_window.HasCapacity) || !buffer.TryReserve(bytes, out var memory))
                 return;
-            encoder.Write(room, fields, isAcknowledged ? _window.NextPacketId : (ushort)0, isDuplicate: false);
+            encoder.Write(memory, fields, isAcknowledged ? _window.NextPacketId : (ushort)0, isDuplicate: false);
             buffer.Advance(bytes);
             group.Advance();
             if (isAcknowledged)
@@ -155,4 +156,87 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
             _counters.Refused++;
         group.Settle(index, result);
     }
+}
+
+/// <summary>Writes the PUBLISH packets of one connection, within the broker's limits.</summary>
+internal sealed class PublishEncoder(ConnackPacket limits, MqttVersion version, string target, MqttOptions options)
+{
+    private readonly long _maxPacketBytes = Math.Min(limits.MaxPacketBytes, options.MaxPacketBytes);
+    private readonly TopicAliases _aliases = new(Math.Min(limits.TopicAliasMaximum, options.MaxTopicAliases));
+
+    /// <summary>The reason why this broker would not accept the message; a plain success when it may be sent.</summary>
+    /// <param name="fields">The message.</param>
+    /// <param name="bytes">The size of its packet.</param>
+    public MqttPublishResult Check(in PublishFields fields, out int bytes)
+    {
+        bytes = 0;
+        if (fields.QualityOfService > limits.MaximumQualityOfService)
+            return new MqttPublishResult(MqttReasonCode.QoSNotSupported, $"{target} accepts QoS {(int)limits.MaximumQualityOfService} at most.");
+        if (fields.Retain && !limits.IsRetainAvailable)
+            return new MqttPublishResult(MqttReasonCode.RetainNotSupported, $"{target} does not support retained messages.");
+        if (PublishPacket.FindFault(fields, version) is { } fault)
+            return new MqttPublishResult(MqttReasonCode.MalformedPacket, fault);
+        var (alias, isKnown) = _aliases.Find(fields.Topic);
+        var packetBytes = PublishPacket.Measure(fields, version, alias, isKnown);
+        if (packetBytes > _maxPacketBytes)
+        {
+            var limit = limits.MaxPacketBytes < options.MaxPacketBytes ? $"{target} accepts" : $"{nameof(MqttOptions.MaxPacketBytes)} allows";
+            return new MqttPublishResult(
+                MqttReasonCode.PacketTooLarge, $"A message for {MqttTopics.Show(fields.Topic)} needs a packet of {packetBytes} bytes; {limit} {_maxPacketBytes} at most.");
+        }
+
+        bytes = (int)packetBytes;
+        return default;
+    }
+
+    /// <summary>Writes a message that passed <see cref="Check"/>.</summary>
+    public void Write(Span<byte> memory, in PublishFields fields, ushort packetId, bool isDuplicate)
+    {
+        var (alias, isKnown) = _aliases.Find(fields.Topic);
+        PublishPacket.Write(memory, fields, version, packetId, isDuplicate, alias, isKnown);
+        if (alias > 0 && !isKnown)
+            _aliases.Learn(fields.Topic, alias);
+    }
+}
+
+/// <summary>The topic aliases of one connection (MQTT 5, section 3.3.2.3.4). The first topics get one; it never changes, because packets in flight may use it.</summary>
+internal sealed class TopicAliases(int maximum)
+{
+    private readonly Dictionary<string, ushort> _aliases = new(StringComparer.Ordinal);
+
+    /// <summary>The topic's alias, zero for none, and whether the broker knows it.</summary>
+    public (ushort Alias, bool IsKnown) Find(string topic)
+    {
+        if (maximum == 0)
+            return default;
+        if (_aliases.TryGetValue(topic, out var alias))
+            return (alias, true);
+        return _aliases.Count < maximum ? ((ushort)(_aliases.Count + 1), false) : default;
+    }
+
+    /// <summary>Records that a packet with the topic and its alias was written.</summary>
+    public void Learn(string topic, ushort alias) => _aliases[topic] = alias;
+}
+
+/// <summary>The counters of a queue. Guarded by its lock.</summary>
+internal struct PublishCounters
+{
+    public long Accepted;
+    public long Acknowledged;
+    public long Refused;
+    public long Lost;
+    public long Resent;
+    public long Connects;
+
+    public readonly MqttTransportStatistics With(PublishWindow window) => new()
+    {
+        AcceptedMessages = Accepted,
+        AcknowledgedMessages = Acknowledged,
+        RefusedMessages = Refused,
+        LostMessages = Lost,
+        ResentMessages = Resent,
+        Connects = Connects,
+        Window = window.Quota,
+        InFlightMessages = window.Unacknowledged,
+    };
 }

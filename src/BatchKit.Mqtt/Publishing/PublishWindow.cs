@@ -1,9 +1,9 @@
 namespace BatchKit.Mqtt.Publishing;
 
-/// <summary>The QoS 1 messages that are not acknowledged, in the order they were first sent, and their packet ids. Guarded by the queue's lock.</summary>
+/// <summary>The unacknowledged QoS 1 messages, in the order in which they were first sent, and their packet ids. Guarded by the queue's lock.</summary>
 /// <remarks>
-/// A ring: a message's place in the order gives its packet id, and a packet id its place, so ids can't meet as long as fewer places are taken than there are ids. A broker
-/// acknowledges in order (MQTT 5, section 4.6); one that does not only keeps places taken for longer.
+/// A ring buffer. A message's place in the order determines its packet id and the other way round, so ids are unique as long as fewer places are in use than there are ids. A broker
+/// acknowledges in order (MQTT 5, section 4.6); with one that does not, places only stay in use for longer.
 /// </remarks>
 internal sealed class PublishWindow
 {
@@ -12,36 +12,36 @@ internal sealed class PublishWindow
 
     private (PublishGroup? Group, int Index)[] _ring = new (PublishGroup?, int)[64];
 
-    // Places are counted through; those from _first to before _end are taken or have been.
+    // Places are numbered without end; those from _first up to, not including, _end are in use or have been.
     private long _first;
     private long _end;
 
-    // What earlier connections left: from _resend to before _resendEnd it is still to be sent over this one.
+    // Messages of earlier connections: those from _resend up to, not including, _resendEnd are still to be sent on this one.
     private long _resend;
     private long _resendEnd;
 
-    // What is before it is sent one by one.
+    // Messages before this place are sent one by one.
     private long _isolatedEnd;
 
-    /// <summary>How many are unacknowledged on this connection.</summary>
+    /// <summary>The number of unacknowledged messages on this connection.</summary>
     public int Unacknowledged { get; private set; }
 
     public int Quota { get; private set; }
 
     public bool HasQuota => Unacknowledged < (IsIsolating ? 1 : Quota);
 
-    /// <summary>True while what was under way at <see cref="Isolate"/> is sent one by one.</summary>
+    /// <summary>True while the messages that were in the window at <see cref="Isolate"/> are sent one by one.</summary>
     public bool IsIsolating => _first < _isolatedEnd;
 
-    /// <summary>True when one more may be added.</summary>
-    public bool HasRoom => HasQuota && _end - _first < MaxPlaces;
+    /// <summary>True when a message may be added.</summary>
+    public bool HasCapacity => HasQuota && _end - _first < MaxPlaces;
 
     public bool HasResends => _resend < _resendEnd;
 
-    /// <summary>The packet id that <see cref="Add"/> will give.</summary>
+    /// <summary>The packet id that the next <see cref="Add"/> assigns.</summary>
     public ushort NextPacketId => PacketIdOf(_end);
 
-    /// <summary>The first that is to be sent again.</summary>
+    /// <summary>The first message to send again.</summary>
     public (PublishGroup Group, int Index, ushort PacketId) NextResend
     {
         get
@@ -66,8 +66,8 @@ internal sealed class PublishWindow
         SkipSettled();
     }
 
-    /// <summary>Takes what the packet id stands for out of the window.</summary>
-    /// <returns>False when it stands for nothing that waits.</returns>
+    /// <summary>Removes the message with a packet id.</summary>
+    /// <returns>False when the window has no such message.</returns>
     public bool TryRemove(ushort packetId, out PublishGroup group, out int index)
     {
         var place = _first + ((packetId - PacketIdOf(_first) + PacketIds) % PacketIds);
@@ -79,10 +79,10 @@ internal sealed class PublishWindow
         return true;
     }
 
-    /// <summary>Takes the first that is to be sent again out of the window.</summary>
+    /// <summary>Removes the first message to send again.</summary>
     public void RemoveResend() => Remove(_resend);
 
-    /// <summary>A new connection: everything that has an owner is to be sent again, in order; what has none goes back to its group.</summary>
+    /// <summary>Starts a new connection. Messages whose group has an owner are to be sent again, in order; the others go back to their group.</summary>
     public void Restart(int quota)
     {
         Quota = quota;
@@ -92,7 +92,7 @@ internal sealed class PublishWindow
             ref var entry = ref Place(place);
             if (entry.Group is not { Owner: null } group)
                 continue;
-            group.SendAgain(entry.Index);
+            group.Resend(entry.Index);
             entry.Group = null;
         }
 
@@ -100,11 +100,11 @@ internal sealed class PublishWindow
         SkipSettled();
     }
 
-    /// <summary>From now on everything that is in the window is sent one by one, until it is out of it: to find the one that the broker takes amiss.</summary>
+    /// <summary>From now on the messages in the window are sent one by one until they are settled, to find the one because of which the broker ends the connection.</summary>
     public void Isolate() => _isolatedEnd = _end;
 
-    /// <summary>Takes out the only one that is under way.</summary>
-    /// <returns>False when there is none, or more.</returns>
+    /// <summary>Removes the only message in flight.</summary>
+    /// <returns>False when there is none or more than one.</returns>
     public bool TryRemoveOnly(out PublishGroup group, out int index)
     {
         (group, index) = (null!, 0);
@@ -129,7 +129,7 @@ internal sealed class PublishWindow
         SkipSettled();
     }
 
-    // Sent over this connection: not one of those that earlier ones left and that are still to be sent again.
+    // True when the message was sent on this connection, false when it still waits to be sent again.
     private bool IsUnderWay(long place) => place < _resend || place >= _resendEnd;
 
     private void SkipSettled()

@@ -1,6 +1,6 @@
 namespace BatchKit.Mqtt.Publishing;
 
-/// <summary>Finds a topic's settings by the rules of the options. Without state: use it from any thread.</summary>
+/// <summary>Finds the settings of a topic by the rules in the options. Stateless and thread-safe.</summary>
 internal sealed class TopicPolicy(MqttOptions options)
 {
     private readonly MqttTopicRule[] _rules = [.. options.TopicRules];
@@ -18,6 +18,13 @@ internal sealed class TopicPolicy(MqttOptions options)
         return new PublishSettings(options.QualityOfService, Retain: false, Expiry: 0, Fault: null);
     }
 
-    /// <summary>Whole seconds, rounded up, because zero would be never.</summary>
+    /// <summary>Whole seconds, rounded up because zero would mean never.</summary>
     public static uint ToSeconds(TimeSpan time) => (uint)Math.Min(Math.Ceiling(time.TotalSeconds), uint.MaxValue);
 }
+
+/// <summary>How messages on a topic are published unless they have settings of their own, or why they can't be published.</summary>
+/// <param name="QualityOfService">QoS 0 or 1.</param>
+/// <param name="Retain">Whether the broker keeps the last message.</param>
+/// <param name="Expiry">In seconds; zero means never.</param>
+/// <param name="Fault">A human-readable description of what is wrong with the topic; null when it is valid.</param>
+internal readonly record struct PublishSettings(MqttQualityOfService QualityOfService, bool Retain, uint Expiry, string? Fault);

@@ -1,19 +1,197 @@
+using System.Buffers;
+using System.Runtime.InteropServices;
+using System.Security.Cryptography;
+using System.Text;
 using BatchKit.Mqtt.Packets;
 using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Mqtt.Receiving;
 
-/// <summary>Gathers the PUBLISHes that one read brought, and hands them on together. One caller at a time.</summary>
+/// <summary>Collects the PUBLISH packets of one read and delivers them together. Not thread-safe.</summary>
 internal interface IArrivals
 {
     bool IsEmpty { get; }
 
-    /// <summary>Copies what a PUBLISH brought.</summary>
+    /// <summary>Copies the content of a PUBLISH.</summary>
     void Add(in ReceivedPublish publish);
 
-    /// <summary>Completes when the receiver's next hop has everything, in order, or will never take it. Empty afterwards, whatever came of it.</summary>
-    ValueTask HandOnAsync(BatchReceiver receiver, CancellationToken cancellationToken);
+    /// <summary>
+    /// Delivers everything in order. Completes when the receiver's next hop has accepted it or refused it for good. The collection is empty afterwards, also after a
+    /// failure.
+    /// </summary>
+    ValueTask DeliverAsync(BatchReceiver receiver, CancellationToken cancellationToken);
 
-    /// <summary>Forgets what was gathered.</summary>
+    /// <summary>Drops everything that was collected.</summary>
     void Clear();
+}
+
+/// <summary>Messages on any topics: consecutive messages on one topic become a batch for the handle with that name. The batches are numbered here.</summary>
+internal sealed class TopicArrivals(int node) : IArrivals
+{
+    // A frame's reader refuses more than 65,536 batches.
+    private const int MaxBatchesInFrame = 4096;
+
+    // Enough for a read of small packets; larger memory is returned after use.
+    private const int KeptBytes = 64 * 1024;
+
+    private readonly ProducerId _producer = new(node, MemoryMarshal.Read<long>(RandomNumberGenerator.GetBytes(sizeof(long))), Lane: 0);
+    private readonly TopicHandles _handles = new();
+    private readonly List<(OutputHandle Handle, int Start, int Length, MessageHeader? Header)> _messages = [];
+    private readonly List<BatchMessage> _run = [];
+    private readonly List<MessageBatch> _batches = [];
+    private byte[] _payloads = [];
+    private int _payloadBytes;
+    private long _lastNumber;
+
+    public bool IsEmpty => _messages.Count == 0;
+
+    public void Add(in ReceivedPublish publish)
+    {
+        EnsureCapacity(publish.Payload.Length);
+        publish.Payload.CopyTo(_payloads.AsSpan(_payloadBytes));
+        _messages.Add((_handles.Get(publish.Topic), _payloadBytes, publish.Payload.Length, CreateHeader(publish)));
+        _payloadBytes += publish.Payload.Length;
+    }
+
+    public async ValueTask DeliverAsync(BatchReceiver receiver, CancellationToken cancellationToken)
+    {
+        try
+        {
+            for (var next = 0; next < _messages.Count;)
+            {
+                _batches.Clear();
+                while (next < _messages.Count && _batches.Count < MaxBatchesInFrame)
+                    next = AddBatch(next);
+                using var frame = PooledFrame.Encode(CollectionsMarshal.AsSpan(_batches));
+                await receiver.ReceiveAsync(frame.Bytes, cancellationToken).ConfigureAwait(false);
+            }
+        }
+        finally
+        {
+            Clear();
+        }
+    }
+
+    public void Clear()
+    {
+        _messages.Clear();
+        _run.Clear();
+        _batches.Clear();
+        _payloadBytes = 0;
+        if (_payloads.Length <= 2 * KeptBytes)
+            return;
+        ArrayPool<byte>.Shared.Return(_payloads);
+        _payloads = [];
+    }
+
+    private static MessageHeader? CreateHeader(in ReceivedPublish publish)
+    {
+        if (publish.ContentType.IsEmpty && !publish.HasUserProperties)
+            return null;
+        return new MessageHeader
+        {
+            ContentType = publish.ContentType.IsEmpty ? null : Encoding.UTF8.GetString(publish.ContentType),
+            Properties = publish.HasUserProperties ? UserProperties.Read(publish.Properties) : [],
+        };
+    }
+
+    // Returns the index at which the next batch starts.
+    private int AddBatch(int first)
+    {
+        var handle = _messages[first].Handle;
+        _run.Clear();
+        var next = first;
+        for (; next < _messages.Count && _messages[next].Handle == handle; next++)
+        {
+            var message = _messages[next];
+            _run.Add(new BatchMessage(_payloads.AsMemory(message.Start, message.Length), message.Header));
+        }
+
+        _batches.Add(MessageBatch.Create(handle, _producer, ++_lastNumber, CollectionsMarshal.AsSpan(_run)));
+        return next;
+    }
+
+    private void EnsureCapacity(int bytes)
+    {
+        if (_payloads.Length - _payloadBytes >= bytes)
+            return;
+        var larger = ArrayPool<byte>.Shared.Rent(Math.Max(KeptBytes, checked(2 * (_payloadBytes + bytes))));
+        _payloads.AsSpan(0, _payloadBytes).CopyTo(larger);
+        if (_payloads.Length > 0)
+            ArrayPool<byte>.Shared.Return(_payloads);
+        _payloads = larger;
+    }
+}
+
+/// <summary>Caches the handles of recent topics, so that a repeated topic allocates nothing. Not thread-safe.</summary>
+internal sealed class TopicHandles
+{
+    // 2,048 topics of at most 256 bytes: always under 2 MB.
+    private const int Slots = 2048;
+    private const int MaxKeptTopicBytes = 256;
+
+    private readonly (byte[]? Topic, OutputHandle Handle)[] _slots = new (byte[]?, OutputHandle)[Slots];
+
+    /// <summary>The handle of a topic, which must be valid UTF-8 and not empty.</summary>
+    public OutputHandle Get(ReadOnlySpan<byte> topic)
+    {
+        var hash = default(HashCode);
+        hash.AddBytes(topic);
+        ref var slot = ref _slots[hash.ToHashCode() & (Slots - 1)];
+        if (slot.Topic is not null && topic.SequenceEqual(slot.Topic))
+            return slot.Handle;
+        var handle = OutputHandle.Named(Encoding.UTF8.GetString(topic));
+        if (topic.Length <= MaxKeptTopicBytes)
+            slot = (topic.ToArray(), handle);
+        return handle;
+    }
+}
+
+/// <summary>Messages that each contain a frame.</summary>
+internal sealed class FrameArrivals(ILogger logger) : IArrivals
+{
+    private readonly List<(byte[] Array, int Length)> _frames = [];
+
+    public bool IsEmpty => _frames.Count == 0;
+
+    public void Add(in ReceivedPublish publish)
+    {
+        var array = ArrayPool<byte>.Shared.Rent(publish.Payload.Length);
+        publish.Payload.CopyTo(array);
+        _frames.Add((array, publish.Payload.Length));
+    }
+
+    public async ValueTask DeliverAsync(BatchReceiver receiver, CancellationToken cancellationToken)
+    {
+        try
+        {
+            foreach (var (array, length) in _frames)
+                await DeliverAsync(receiver, array.AsMemory(0, length), cancellationToken).ConfigureAwait(false);
+        }
+        finally
+        {
+            Clear();
+        }
+    }
+
+    public void Clear()
+    {
+        foreach (var (array, _) in _frames)
+            ArrayPool<byte>.Shared.Return(array);
+        _frames.Clear();
+    }
+
+    private async ValueTask DeliverAsync(BatchReceiver receiver, ReadOnlyMemory<byte> frame, CancellationToken cancellationToken)
+    {
+        try
+        {
+            await receiver.ReceiveAsync(frame, cancellationToken).ConfigureAwait(false);
+        }
+        catch (FrameFormatException exception)
+        {
+            // The frame can never be delivered, and without an acknowledgement the broker would send it again for ever. The receiver has counted it.
+            Log.FrameDropped(logger, exception, frame.Length);
+        }
+    }
 }

@@ -6,49 +6,49 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Mqtt.Receiving;
 
-/// <summary>Subscribes on each new connection and takes what comes, one connection after the other.</summary>
+/// <summary>Subscribes on each new connection and receives its messages; one connection at a time.</summary>
 /// <param name="options">The settings.</param>
-/// <param name="subscriptions">What to subscribe to; at least one.</param>
-/// <param name="arrivals">Gathers what one read brings.</param>
-/// <param name="receiver">Gets it.</param>
+/// <param name="subscriptions">The subscriptions; at least one.</param>
+/// <param name="arrivals">Collects the messages of one read.</param>
+/// <param name="receiver">Gets the messages.</param>
 /// <param name="timeProvider">The time.</param>
 /// <param name="logger">Where it logs.</param>
-/// <param name="abandon">Gives up what is in hand.</param>
+/// <param name="abandon">Gives up the delivery under way.</param>
 internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSubscription> subscriptions, IArrivals arrivals, BatchReceiver receiver,
     TimeProvider timeProvider, ILogger logger, CancellationToken abandon) : IConnectionUser
 {
-    // Its only packet with an id, so any will do.
+    // The only packet of the session with an id, so any id will do.
     private const ushort SubscribePacketId = 1;
 
     private const string NoConnection = "There is no connection.";
 
-    private readonly TaskCompletionSource _tried = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private readonly TaskCompletionSource _firstAttempt = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private volatile SubscribedConnection? _connection;
     private volatile string? _fault = NoConnection;
 
     /// <summary>Completes when the first attempt to connect and subscribe has succeeded or failed.</summary>
-    public Task Tried => _tried.Task;
+    public Task FirstAttempt => _firstAttempt.Task;
 
-    /// <summary>Why not all that was subscribed to comes, for a person; null when it does.</summary>
+    /// <summary>A human-readable reason why not all subscriptions are active; null when they are.</summary>
     public string? Fault => _fault;
 
-    /// <summary>True while the next hop has not taken what was read.</summary>
-    public bool IsHandingOn => _connection?.IsHandingOn ?? false;
+    /// <summary>True while the next hop has not accepted the messages of the last read.</summary>
+    public bool IsDelivering => _connection?.IsDelivering ?? false;
 
-    public void ConnectFailed(MqttConnectException failure) => _tried.TrySetResult();
+    public void ConnectFailed(MqttConnectException failure) => _firstAttempt.TrySetResult();
 
-    /// <summary>There will be no connection any more.</summary>
-    public void Close() => _tried.TrySetResult();
+    /// <summary>Ends the wait for the first attempt; there will be no more connections.</summary>
+    public void Close() => _firstAttempt.TrySetResult();
 
     public async Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken)
     {
         if (FindUnsupported(connection.Limits) is { } unsupported)
         {
-            _tried.TrySetResult();
+            _firstAttempt.TrySetResult();
             return unsupported;
         }
 
-        // What a connection brought that broke before it was handed on is the broker's still.
+        // The broker still has the messages of a connection that broke before they were delivered.
         arrivals.Clear();
         var output = connection.Open(source: null);
         var subscribed = _connection = new SubscribedConnection(arrivals, receiver, output, connection.Version, abandon);
@@ -62,7 +62,7 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
         finally
         {
             _fault = NoConnection;
-            _tried.TrySetResult();
+            _firstAttempt.TrySetResult();
         }
     }
 
@@ -82,8 +82,8 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
         if (subscribed.Subscribed.IsCompletedSuccessfully)
         {
             unanswered.CancelAfter(Timeout.InfiniteTimeSpan);
-            Judge(await subscribed.Subscribed.ConfigureAwait(false), connection.Target);
-            _tried.TrySetResult();
+            EvaluateAnswer(await subscribed.Subscribed.ConfigureAwait(false), connection.Target);
+            _firstAttempt.TrySetResult();
         }
 
         var reason = await running.ConfigureAwait(false);
@@ -92,7 +92,7 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
             : reason;
     }
 
-    private void Judge(SubackPacket suback, string target)
+    private void EvaluateAnswer(SubackPacket suback, string target)
     {
         if (suback.ReasonCodes.Count != subscriptions.Count)
         {
@@ -121,17 +121,90 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
             Log.Receiving(logger, subscriptions.Count, target);
     }
 
-    // What a broker then says to such a subscription differs: some close the connection.
+    // Brokers react differently to an unsupported subscription; some close the connection.
     private string? FindUnsupported(ConnackPacket limits)
     {
         foreach (var filter in subscriptions.Select(static subscription => subscription.Filter))
         {
             if (!limits.IsSharedSubscriptionAvailable && filter.StartsWith("$share/", StringComparison.Ordinal))
-                return $"The broker has no shared subscriptions, as {MqttTopics.Show(filter)} is one.";
+                return $"The broker has no shared subscriptions; {MqttTopics.Show(filter)} is one.";
             if (!limits.IsWildcardSubscriptionAvailable && filter.AsSpan().ContainsAny('+', '#'))
-                return $"The broker has no wildcards in subscriptions, as {MqttTopics.Show(filter)} has one.";
+                return $"The broker has no wildcard subscriptions; {MqttTopics.Show(filter)} is one.";
         }
 
         return null;
+    }
+}
+
+/// <summary>Receives the messages of one connection and acknowledges them after each read is delivered. Nothing is read during a delivery, so TCP holds up the broker.</summary>
+/// <param name="arrivals">Collects and delivers the messages.</param>
+/// <param name="receiver">Gets the messages.</param>
+/// <param name="output">Writes the acknowledgements.</param>
+/// <param name="version">The connection's version.</param>
+/// <param name="abandon">Gives up the delivery under way. The connection's own token does not: a delivery is finished also when the connection is lost.</param>
+internal sealed class SubscribedConnection(IArrivals arrivals, BatchReceiver receiver, PacketOutput output, MqttVersion version, CancellationToken abandon)
+    : IPacketHandler
+{
+    private readonly TaskCompletionSource<SubackPacket> _subscribed = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private byte[] _acknowledgements = new byte[64 * PubackPacket.Bytes];
+    private int _acknowledgementBytes;
+    private volatile bool _isDelivering;
+
+    /// <summary>Completes with the broker's answer to the subscriptions.</summary>
+    public Task<SubackPacket> Subscribed => _subscribed.Task;
+
+    /// <summary>True while the next hop has not accepted the messages of the last read.</summary>
+    public bool IsDelivering => _isDelivering;
+
+    public void Handle(PacketHeader header, ReadOnlySpan<byte> body)
+    {
+        switch (header.Type)
+        {
+            case PacketType.Publish:
+                Take(PublishPacket.Read(header, body, version));
+                break;
+            case PacketType.Suback:
+                _subscribed.TrySetResult(SubackPacket.Read(body, version));
+                break;
+            default:
+                throw MqttProtocolException.Forbidden($"{header.Type} is not allowed for a client that publishes nothing and subscribes with QoS 1 at most.");
+        }
+    }
+
+    public ValueTask FinishReadAsync(CancellationToken cancellationToken) => arrivals.IsEmpty ? ValueTask.CompletedTask : DeliverAsync();
+
+    private void Take(in ReceivedPublish publish)
+    {
+        if (publish.TopicAlias != 0)
+            throw new MqttProtocolException(MqttReasonCode.TopicAliasInvalid, "The broker used a topic alias, which this client does not allow.");
+        if (publish.QualityOfService == MqttQualityOfService.ExactlyOnce)
+            throw new MqttProtocolException(MqttReasonCode.QoSNotSupported, "The broker sent a message with QoS 2, which no subscription asked for.");
+        arrivals.Add(publish);
+        if (publish.QualityOfService == MqttQualityOfService.AtMostOnce)
+            return;
+        if (_acknowledgementBytes == _acknowledgements.Length)
+            Array.Resize(ref _acknowledgements, 2 * _acknowledgements.Length);
+        PubackPacket.Write(_acknowledgements.AsSpan(_acknowledgementBytes), publish.PacketId);
+        _acknowledgementBytes += PubackPacket.Bytes;
+    }
+
+    private async ValueTask DeliverAsync()
+    {
+        _isDelivering = true;
+        try
+        {
+            await arrivals.DeliverAsync(receiver, abandon).ConfigureAwait(false);
+            output.Append(_acknowledgements.AsSpan(0, _acknowledgementBytes));
+            output.Flush();
+        }
+        catch (OperationCanceledException) when (abandon.IsCancellationRequested)
+        {
+            // Not acknowledged: the broker keeps the messages for the next receiver.
+        }
+        finally
+        {
+            _acknowledgementBytes = 0;
+            _isDelivering = false;
+        }
     }
 }

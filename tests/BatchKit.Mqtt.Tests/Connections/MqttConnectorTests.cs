@@ -53,7 +53,7 @@ public sealed class MqttConnectorTests : IDisposable
     }
 
     [Theory]
-    [InlineData(new byte[0], "closed the connection in place of an answer", false)]
+    [InlineData(new byte[0], "closed the connection without an answer", false)]
     [InlineData(new byte[] { 0x15, 3, 3, 0, 2, 2, 10 }, "speaks TLS on this port", true)]
     [InlineData(new byte[] { 0x30, 3, 0, 1, 0x74 }, "first packet is Publish", false)]
     [InlineData(new byte[] { 0x20, 3, 2, 0, 0 }, "no valid answer", false)]
@@ -114,7 +114,7 @@ public sealed class MqttConnectorTests : IDisposable
         await broker.WriteAsync(0x20, 2, 0, 1);
         var failure = await failing;
 
-        Assert.Contains("does not speak this Version", failure.Message, StringComparison.Ordinal);
+        Assert.Contains("does not support this Version", failure.Message, StringComparison.Ordinal);
         Assert.True(failure.IsRefusal);
     }
 

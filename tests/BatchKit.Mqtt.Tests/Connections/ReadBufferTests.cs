@@ -17,9 +17,9 @@ public sealed class ReadBufferTests
 
         while (read.Count < sent.Length)
         {
-            var room = _buffer.MakeRoom();
-            var count = Math.Min(room.Length, sent.Length - written);
-            sent.AsMemory(written, count).CopyTo(room);
+            var memory = _buffer.GetMemory();
+            var count = Math.Min(memory.Length, sent.Length - written);
+            sent.AsMemory(written, count).CopyTo(memory);
             _buffer.Advance(count);
             written += count;
             // Some is always left, until there is no more to come.
@@ -36,10 +36,10 @@ public sealed class ReadBufferTests
     {
         for (var bytes = 0; bytes < 1_000_000;)
         {
-            var room = _buffer.MakeRoom().Length;
-            Assert.InRange(room, 1, 2_000_000);
-            _buffer.Advance(room);
-            bytes += room;
+            var count = _buffer.GetMemory().Length;
+            Assert.InRange(count, 1, 2_000_000);
+            _buffer.Advance(count);
+            bytes += count;
         }
     }
 
@@ -47,10 +47,10 @@ public sealed class ReadBufferTests
     public void After_a_large_packet_the_memory_is_given_back()
     {
         while (_buffer.Unread.Length < 1_000_000)
-            _buffer.Advance(_buffer.MakeRoom().Length);
+            _buffer.Advance(_buffer.GetMemory().Length);
 
         _buffer.Consume(_buffer.Unread.Length);
 
-        Assert.InRange(_buffer.MakeRoom().Length, KeptBytes, 2 * KeptBytes);
+        Assert.InRange(_buffer.GetMemory().Length, KeptBytes, 2 * KeptBytes);
     }
 }

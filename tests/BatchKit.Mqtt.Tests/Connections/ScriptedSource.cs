@@ -31,9 +31,9 @@ internal sealed class ScriptedSource : IPacketSource
         OnFill();
         lock (_lock)
         {
-            while (_packets.TryPeek(out var packet) && buffer.TryReserve(packet.Length, out var room))
+            while (_packets.TryPeek(out var packet) && buffer.TryReserve(packet.Length, out var memory))
             {
-                packet.CopyTo(room);
+                packet.CopyTo(memory);
                 buffer.Advance(packet.Length);
                 _packets.Dequeue();
             }

@@ -135,7 +135,7 @@ public sealed class PublishFailureTests : PublishQueueTest
         var failure = await Assert.ThrowsAsync<BatchSendException>(() => sending.WithinDeadline());
         ImmutableArray<BatchOutcome> expected = [BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Acknowledged];
         Assert.Equal(expected, failure.Outcomes);
-        Assert.Contains("ended the connection for it: ProtocolError (0x82)", failure.Message, StringComparison.Ordinal);
+        Assert.Contains("ended the connection because of the message: ProtocolError (0x82)", failure.Message, StringComparison.Ordinal);
         Assert.Equal(3, connects);
     }
 

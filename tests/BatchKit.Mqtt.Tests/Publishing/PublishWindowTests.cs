@@ -14,11 +14,11 @@ public sealed class PublishWindowTests
 
         var ids = Add(new TestGroup(10), 0, 3);
 
-        Assert.False(_window.HasRoom);
+        Assert.False(_window.HasCapacity);
         Assert.Equal([1, 2, 3], ids);
         Assert.True(_window.TryRemove(2, out _, out var index));
         Assert.Equal(1, index);
-        Assert.True(_window.HasRoom);
+        Assert.True(_window.HasCapacity);
     }
 
     [Fact]
@@ -46,7 +46,7 @@ public sealed class PublishWindowTests
         for (var index = 0; index < 300_000; index++)
         {
             // One in a thousand waits for twice as long as the others, as with a broker that acknowledges out of order.
-            if (!_window.HasRoom)
+            if (!_window.HasCapacity)
             {
                 if (index % 1000 == 0)
                     order.Enqueue(order.Dequeue());
@@ -55,7 +55,7 @@ public sealed class PublishWindowTests
                 inUse.Remove(packetId);
             }
 
-            Assert.True(_window.HasRoom);
+            Assert.True(_window.HasCapacity);
             var added = Assert.Single(Add(group, index, 1));
             Assert.InRange(added, 1, 65_535);
             Assert.True(inUse.Add(added), $"Packet id {added} is in use.");
@@ -70,7 +70,7 @@ public sealed class PublishWindowTests
         var group = new TestGroup(200_000);
         var sent = 0;
 
-        while (_window.HasRoom)
+        while (_window.HasCapacity)
         {
             var packetId = Assert.Single(Add(group, sent++, 1));
             if (sent > 1)
@@ -80,7 +80,7 @@ public sealed class PublishWindowTests
         Assert.Equal(65_534, sent);
         Assert.True(_window.TryRemove(1, out _, out var first));
         Assert.Equal(0, first);
-        Assert.True(_window.HasRoom);
+        Assert.True(_window.HasCapacity);
     }
 
     [Fact]
@@ -139,7 +139,7 @@ public sealed class PublishWindowTests
         parked.Advance();
         Add(owned, 0, 1);
         Assert.True(_window.TryRemove(2, out _, out _));
-        parked.Leave();
+        parked.Detach();
 
         _window.Restart(quota: 10);
 
@@ -168,7 +168,7 @@ public sealed class PublishWindowTests
         for (var step = 0; step < 20_000; step++)
         {
             var choice = random.Next(100);
-            if (choice < 55 && !_window.HasResends && _window.HasRoom)
+            if (choice < 55 && !_window.HasResends && _window.HasCapacity)
             {
                 var packetId = Add(group, next, 1)[0];
                 expected.Add((next++, packetId));

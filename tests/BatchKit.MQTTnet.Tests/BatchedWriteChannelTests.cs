@@ -1,10 +1,9 @@
 using System.Buffers;
 using BatchKit.MQTTnet.Tests.Support;
-using BatchKit.MQTTnet.Writing;
 using BatchKit.Testing;
 using MQTTnet.Exceptions;
 
-namespace BatchKit.MQTTnet.Tests.Writing;
+namespace BatchKit.MQTTnet.Tests;
 
 public sealed class BatchedWriteChannelTests : IDisposable
 {

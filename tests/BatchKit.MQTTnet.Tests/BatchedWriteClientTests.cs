@@ -3,7 +3,7 @@ using BatchKit.Testing;
 using BatchKit.Transports;
 using MQTTnet.Protocol;
 
-namespace BatchKit.MQTTnet.Tests.Writing;
+namespace BatchKit.MQTTnet.Tests;
 
 public sealed class BatchedWriteClientTests : IAsyncLifetime
 {
@@ -38,7 +38,7 @@ public sealed class BatchedWriteClientTests : IAsyncLifetime
         var client = await _server.ConnectAsync(new BatchedWriteClientAdapterFactory());
 
         var publishes = Enumerable.Range(1, 2000).Select(number => client.PublishAsync(new PublishSettings(MqttQualityOfServiceLevel.AtMostOnce, Retain: false, Expiry: null)
-            .Make("t", Some.Bytes($"{number}"), header: null, properties: null))).ToArray();
+            .CreateMessage("t", Some.Bytes($"{number}"), header: null, properties: null))).ToArray();
         await Task.WhenAll(publishes).WithinDeadline();
         await subscriber.WaitForMessagesAsync(2000);
 

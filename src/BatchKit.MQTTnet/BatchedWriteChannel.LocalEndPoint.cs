@@ -1,9 +1,9 @@
 using System.Net;
 
-namespace BatchKit.MQTTnet.Writing;
+namespace BatchKit.MQTTnet;
 
 internal sealed partial class BatchedWriteChannel
 {
-    // Asked for since MQTTnet 5.1.
+    // A member of the interface since MQTTnet 5.1.
     public EndPoint LocalEndPoint => _inner.LocalEndPoint;
 }

@@ -6,7 +6,7 @@ using BatchKit.TestServers.Network;
 using MQTTnet.Protocol;
 using MQTTnet.Server;
 
-namespace BatchKit.MQTTnet.Tests.Writing;
+namespace BatchKit.MQTTnet.Tests;
 
 public sealed class BatchedWriteServerTests
 {

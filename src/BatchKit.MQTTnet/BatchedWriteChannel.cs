@@ -4,19 +4,19 @@ using System.Security.Cryptography.X509Certificates;
 using MQTTnet.Channel;
 using MQTTnet.Exceptions;
 
-namespace BatchKit.MQTTnet.Writing;
+namespace BatchKit.MQTTnet;
 
-/// <summary>Wraps one of MQTTnet's channels: a write copies its bytes and is done, one writer at a time takes all that waits in one write, and reads are gathered too.</summary>
+/// <summary>Wraps one of MQTTnet's channels. A write copies its bytes and returns; one writer at a time writes all pending bytes in one call. Reads are buffered too.</summary>
 internal sealed partial class BatchedWriteChannel : IMqttChannel, IThreadPoolWorkItem
 {
-    // What a hold may gather before it is written anyway, and what may wait before a write has to.
+    // The bytes that a hold may collect before they are written anyway, and the capacity above which a buffer is not kept.
     private const int MaxHeldBytes = 256 * 1024;
     private const int MaxKeptBytes = 1024 * 1024;
 
-    // A thousand PUBACKs and more; MQTTnet reads each in two bytes and two again.
+    // More than a thousand PUBACKs. MQTTnet reads each of them in two calls of two bytes.
     private const int ReadBytes = 8 * 1024;
 
-    // Long for a live peer's socket to take what waits, short for whoever disconnects from a dead one.
+    // Long enough for a live peer to read the pending bytes, short enough for a disconnect from a dead one.
     private static readonly TimeSpan FlushTimeout = TimeSpan.FromSeconds(1);
 
     private readonly IMqttChannel _inner;
@@ -31,10 +31,10 @@ internal sealed partial class BatchedWriteChannel : IMqttChannel, IThreadPoolWor
     private TaskCompletionSource? _taken;
     private TaskCompletionSource? _idle;
 
-    // The writer's own.
+    // Used by the writer only.
     private ArrayBufferWriter<byte> _leaving = new();
 
-    // The reader's own.
+    // Used by the reader only.
     private readonly byte[] _read = new byte[ReadBytes];
     private int _readStart;
     private int _readEnd;
@@ -71,7 +71,7 @@ internal sealed partial class BatchedWriteChannel : IMqttChannel, IThreadPoolWor
                 throw new MqttCommunicationException("The connection is closed.", _error);
             foreach (var segment in buffer)
                 _pending.Write(segment.Span);
-            // The head of a packet waits for its payload.
+            // The header of a packet waits for its payload.
             if (!isEndOfPacket)
                 return Task.CompletedTask;
             var pendingBytes = _pending.WrittenCount;
@@ -80,13 +80,13 @@ internal sealed partial class BatchedWriteChannel : IMqttChannel, IThreadPoolWor
             _isWriting |= mustWrite;
         }
 
-        // On the pool, so that what its caller writes next comes along.
+        // On the thread pool, so that the same write includes what the caller writes next.
         if (mustWrite)
             ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
         return taken.IsCompleted ? taken : taken.WaitAsync(cancellationToken);
     }
 
-    /// <summary>Writes what a hold has gathered, on the caller's thread as far as that does not wait.</summary>
+    /// <summary>Writes what a hold has collected, on the caller's thread as long as writes complete synchronously.</summary>
     public void StartWriting()
     {
         lock (_lock)
@@ -99,7 +99,7 @@ internal sealed partial class BatchedWriteChannel : IMqttChannel, IThreadPoolWor
         Execute();
     }
 
-    /// <summary>The writer. It owns itself until nothing waits; <see cref="DisconnectAsync"/> awaits that, and <see cref="Dispose"/> ends it.</summary>
+    /// <summary>Runs the writer until nothing is pending. <see cref="DisconnectAsync"/> awaits it, and <see cref="Dispose"/> ends it.</summary>
     public void Execute() => _ = WriteAllAsync();
 
     public async Task DisconnectAsync(CancellationToken cancellationToken)
@@ -111,7 +111,7 @@ internal sealed partial class BatchedWriteChannel : IMqttChannel, IThreadPoolWor
         }
         catch (TimeoutException)
         {
-            // The peer does not read: what it has not taken is lost with the connection, as in the socket's own buffer.
+            // The peer does not read. The pending bytes are lost with the connection, as those in the socket's buffer are.
         }
 
         await _inner.DisconnectAsync(cancellationToken).ConfigureAwait(false);
@@ -153,7 +153,7 @@ internal sealed partial class BatchedWriteChannel : IMqttChannel, IThreadPoolWor
         }
         catch (Exception exception)
         {
-            // Nobody awaits this write: later ones throw, and the reader finds the connection closed.
+            // No one awaits this write. Later writes throw, and the reader finds the connection closed.
             Fail(exception);
             _inner.Dispose();
         }
@@ -203,5 +203,40 @@ internal sealed partial class BatchedWriteChannel : IMqttChannel, IThreadPoolWor
 
         taken?.TrySetException(new MqttCommunicationException("The connection is closed.", error));
         idle?.TrySetResult();
+    }
+}
+
+/// <summary>While a hold is open on a thread, that thread's writes to a <see cref="BatchedWriteChannel"/> are held back. The end of the hold writes them on the same thread.</summary>
+internal readonly struct WriteHold : IDisposable
+{
+    [ThreadStatic]
+    private static int _depth;
+
+    // A send usually writes to one channel; writes to other channels are not held back.
+    [ThreadStatic]
+    private static BatchedWriteChannel? _held;
+
+    public static WriteHold Begin()
+    {
+        _depth++;
+        return default;
+    }
+
+    /// <summary>True when the end of this thread's hold will write the channel's bytes.</summary>
+    public static bool TryHold(BatchedWriteChannel channel)
+    {
+        if (_depth == 0)
+            return false;
+        _held ??= channel;
+        return _held == channel;
+    }
+
+    public void Dispose()
+    {
+        if (--_depth > 0)
+            return;
+        var held = _held;
+        _held = null;
+        held?.StartWriting();
     }
 }

@@ -131,6 +131,7 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
             throw Refusal(outcomes);
     }
 
+    // Not after a failure: work that failed half-way is not used again.
     private void Return(FanoutWork work)
     {
         work.Staged.Clear();

@@ -4,7 +4,7 @@ namespace BatchKit.Broadcast.Connections;
 /// <remarks>A broken connection throws <see cref="IOException"/>, <see cref="System.Net.Sockets.SocketException"/> or <see cref="ObjectDisposedException"/>.</remarks>
 internal interface IWire
 {
-    /// <summary>True while it holds bytes that it took and could not write yet; <see cref="WriteAsync"/> writes them first.</summary>
+    /// <summary>True while it holds bytes that it took and could not write yet; <see cref="WriteAsync"/> writes them first. Never throws.</summary>
     bool HasUnsent => false;
 
     /// <summary>Writes what can be written without waiting.</summary>

@@ -82,7 +82,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
             wire = _wire;
         }
 
-        wire.Abort();
+        AbortWire(wire);
     }
 
     /// <summary>True when output has waited for longer than the limit without any being taken.</summary>
@@ -119,28 +119,27 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
     private DisconnectReason? WriteLocked(in OutputRun run, Func<IWire, IWire>? nextWire, ref DeliveryTally tally)
     {
         int taken;
+        bool waits;
         try
         {
             taken = _wire.TryWrite(run.Bytes);
+            if (taken == run.Bytes.Length && nextWire is not null)
+                _wire = nextWire(_wire);
+            waits = taken < run.Bytes.Length || _wire.HasUnsent;
         }
         catch (Exception)
         {
-            // Whatever it was, it must not fail the send, which would be repeated for everybody else.
+            // Whatever it was, it must not fail the send: the send would be repeated for every other connection.
             tally.Settle(DeliveryOutcome.Failed, run.Amount);
             return DisconnectReason.ConnectionLost;
         }
 
         if (taken == run.Bytes.Length)
-        {
             tally.Settle(DeliveryOutcome.Sent, run.Amount);
-            _wire = nextWire is null ? _wire : nextWire(_wire);
-            if (!_wire.HasUnsent)
-                return null;
-        }
         else
-        {
             AddLocked(run, taken, nextWire);
-        }
+        if (!waits)
+            return null;
 
         StartDrainingLocked();
         return null;
@@ -179,7 +178,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         catch (Exception)
         {
             // Whatever a wire threw, its connection is over, and what waited counts as failed.
-            EndDrained(DeliveryOutcome.Failed).Abort();
+            AbortWire(EndDrained(DeliveryOutcome.Failed));
         }
     }
 
@@ -216,18 +215,18 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
 
     private void SettleWritten()
     {
-        var tally = default(DeliveryTally);
         NoteProgress();
         lock (_lock)
         {
-            if (_pieces is { IsUnderWay: true })
-            {
-                tally.Settle(DeliveryOutcome.Sent, _pieces.Release(out var nextWire));
-                _wire = nextWire is null ? _wire : nextWire(_wire);
-            }
-        }
+            if (_pieces is not { IsUnderWay: true })
+                return;
+            var tally = default(DeliveryTally);
+            tally.Settle(DeliveryOutcome.Sent, _pieces.Release(out var nextWire));
 
-        counters.Add(tally);
+            // Counted before the next wire is made, which may fail.
+            counters.Add(tally);
+            _wire = nextWire is null ? _wire : nextWire(_wire);
+        }
     }
 
     private void EndLocked(DeliveryOutcome outcome)
@@ -246,5 +245,17 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         counters.Add(tally);
         if (!_isDraining)
             _ended.TrySetResult();
+    }
+
+    private static void AbortWire(IWire wire)
+    {
+        try
+        {
+            wire.Abort();
+        }
+        catch (Exception)
+        {
+            // Its connection has ended. What its socket, its server or a logger throws must not end the send of every other connection.
+        }
     }
 }

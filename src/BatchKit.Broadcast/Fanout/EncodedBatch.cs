@@ -86,6 +86,7 @@ internal sealed class EncodedBatch
 
     private void Begin(int count)
     {
+        (_count, Messages) = (0, 0);
         if (_ends.Length >= count)
             return;
         if (_ends.Length > 0)

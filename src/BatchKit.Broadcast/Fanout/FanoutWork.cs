@@ -20,14 +20,7 @@ internal sealed class FanoutWork(SendQueueLimits limits, DeliveryCounters counte
 
     public StagedSend Staged { get; } = new(limits);
 
-    public void RunInline()
-    {
-        var composer = TakeComposer();
-        var tally = default(DeliveryTally);
-        Staged.Send(.., composer, ref tally);
-        counters.Add(tally);
-        _composers.Add(composer);
-    }
+    public void RunInline() => Send(..);
 
     public Task RunAsync()
     {
@@ -49,7 +42,7 @@ internal sealed class FanoutWork(SendQueueLimits limits, DeliveryCounters counte
             var first = Interlocked.Add(ref _nextConnection, RangeConnections) - RangeConnections;
             if (first < Staged.Count)
             {
-                SendRange(first);
+                Send(first..Math.Min(first + RangeConnections, Staged.Count));
                 ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
                 return;
             }
@@ -67,20 +60,21 @@ internal sealed class FanoutWork(SendQueueLimits limits, DeliveryCounters counte
             _done!.SetException(_failure);
     }
 
-    private void SendRange(int first)
+    private void Send(Range range)
     {
-        var composer = TakeComposer();
+        if (!_composers.TryTake(out var composer))
+            composer = new OutputComposer(limits);
         var tally = default(DeliveryTally);
         try
         {
-            Staged.Send(first..Math.Min(first + RangeConnections, Staged.Count), composer, ref tally);
+            Staged.Send(range, composer, ref tally);
         }
         finally
         {
             counters.Add(tally);
-            _composers.Add(composer);
         }
-    }
 
-    private OutputComposer TakeComposer() => _composers.TryTake(out var composer) ? composer : new OutputComposer(limits);
+        // Not after a failure: it may hold what one connection should have got.
+        _composers.Add(composer);
+    }
 }

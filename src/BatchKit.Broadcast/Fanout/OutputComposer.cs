@@ -47,7 +47,10 @@ internal sealed class OutputComposer(SendQueueLimits limits)
     {
         if (_length == 0 && _messages == 0)
             return;
-        connection.Send(new OutputRun(_bytes.AsSpan(0, _length), _messages), ref tally);
+        var run = new OutputRun(_bytes.AsSpan(0, _length), _messages);
+
+        // Empty before the connection gets it: whatever fails there, the next connection gets none of it.
         (_length, _messages) = (0, 0);
+        connection.Send(run, ref tally);
     }
 }

@@ -85,8 +85,9 @@ internal sealed class StagedSend(SendQueueLimits limits)
     {
         if (_deliveryCount == _deliveries.Count)
             _deliveries.Add(new BatchDelivery(limits));
-        _deliveries[_deliveryCount].Begin(batch, isShared);
-        return _deliveryCount++;
+        var delivery = _deliveryCount++;
+        _deliveries[delivery].Begin(batch, isShared);
+        return delivery;
     }
 
     private void Add(ClientConnection connection, int delivery, int messages)

@@ -85,8 +85,14 @@ internal sealed class CompressingWire : IWire, IDisposable
 
     public void Abort()
     {
-        _inner.Abort();
-        Dispose();
+        try
+        {
+            _inner.Abort();
+        }
+        finally
+        {
+            Dispose();
+        }
     }
 
     public void Dispose()

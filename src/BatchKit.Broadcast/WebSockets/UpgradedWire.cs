@@ -57,8 +57,15 @@ internal sealed class UpgradedWire(Stream stream, Socket? socket, OutputWay way,
 
     public void Abort()
     {
-        ending.Abort();
-        way.ChooseStream("the connection is being ended");
+        try
+        {
+            ending.Abort();
+        }
+        finally
+        {
+            // A write that waits for the choice ends by it.
+            way.ChooseStream("the connection is being ended");
+        }
     }
 
     private bool IsDirect => _isDirect || (_isDirect = way.IsDirect);

@@ -1,13 +1,14 @@
 using System.Collections.Concurrent;
 using BatchKit.Broadcast.Connections;
+using Microsoft.Extensions.ObjectPool;
 
 namespace BatchKit.Broadcast.Fanout;
 
-/// <summary>Sends what is staged: on the caller's thread when it is little, else in ranges on one worker a core.</summary>
-/// <remarks>A worker goes to the end of the pool's queue after each range, so that readers and small sends get their turn during a large one.</remarks>
+/// <summary>Sends what is staged: on the caller's thread for few connections, else in ranges, with one worker per core.</summary>
+/// <remarks>After each range a worker goes to the end of the thread pool's queue, so that readers and small sends get their turn during a large send.</remarks>
 internal sealed class FanoutWork(SendQueueLimits limits, DeliveryCounters counters) : IThreadPoolWorkItem
 {
-    /// <summary>So many connections are sent to on the caller's thread: about a third of a millisecond, at 5 µs a send.</summary>
+    /// <summary>The most connections that are sent to on the caller's thread: about a third of a millisecond, at 5 µs a send.</summary>
     public const int MaxInlineConnections = 64;
 
     private const int RangeConnections = 256;
@@ -74,7 +75,15 @@ internal sealed class FanoutWork(SendQueueLimits limits, DeliveryCounters counte
             counters.Add(tally);
         }
 
-        // Not after a failure: it may hold what one connection should have got.
+        // Not after a failure: the composer may then hold bytes for a connection, and the next one must not get them.
         _composers.Add(composer);
     }
+}
+
+/// <summary>Creates the objects of the pool.</summary>
+internal sealed class FanoutWorkPolicy(SendQueueLimits limits, DeliveryCounters counters) : PooledObjectPolicy<FanoutWork>
+{
+    public override FanoutWork Create() => new(limits, counters);
+
+    public override bool Return(FanoutWork obj) => true;
 }

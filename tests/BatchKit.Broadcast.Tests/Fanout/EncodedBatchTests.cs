@@ -3,8 +3,9 @@ using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.Tests.Support;
-using BatchKit.Transports;
+using BatchKit.Broadcast.WebSockets;
 using BatchKit.TransportSpecification.Support;
+using BatchKit.Transports;
 using FsCheck;
 using FsCheck.Fluent;
 
@@ -81,7 +82,7 @@ public sealed class EncodedBatchTests
     private static void CheckRuns(int[] sizes, int maxMessages)
     {
         var messages = sizes.Select((size, place) => new BatchMessage(Some.RandomBytes(size, place))).ToArray();
-        var limits = new SendQueueLimits(500 + ClosingBytes.MaxBytes, maxMessages, SlowConsumerPolicy.Disconnect);
+        var limits = new SendQueueLimits(500 + WebSocketClosings.MaxFrameBytes, maxMessages, SlowConsumerPolicy.Disconnect);
         var encoded = new EncodedBatch();
         if (messages.Length == 0)
             return;

@@ -94,7 +94,7 @@ public sealed class FailingClientTests : IAsyncDisposable
     private ClientConnection AddWebSocket(ILogger logger)
     {
         var handle = _transport.Connections.NextHandle();
-        var wire = new UpgradedWire(Stream.Null, socket: null, new OutputWay(handle, logger), new UpgradedEnding(new DefaultHttpContext()));
+        var wire = new UpgradedWire(Stream.Null, socket: null, new OutputPath(handle, logger), new UpgradedEnding(new DefaultHttpContext()));
         var connection = new ClientConnection(
             handle, ClientProtocol.WebSocket, new ConnectionOrigin(RemoteEndPoint: null, IsSecure: false),
             new SendQueue(wire, _transport.Limits, _transport.Counters, TimeProvider.System), WireFormat.WebSocketText, TimeProvider.System);

@@ -1,8 +1,8 @@
-using BatchKit.Broadcast.Groups;
+using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Tests.Support;
 using BatchKit.TransportSpecification.Support;
 
-namespace BatchKit.Broadcast.Tests.Groups;
+namespace BatchKit.Broadcast.Tests.Connections;
 
 public sealed class GroupTableTests : IAsyncDisposable
 {

@@ -1,5 +1,3 @@
-using System.Buffers;
-
 namespace BatchKit.Broadcast.Connections;
 
 /// <summary>The segments that wait in a send queue, and the one that is being written. Used under the send queue's lock.</summary>

@@ -1,5 +1,4 @@
 using BatchKit.Broadcast.Connections;
-using BatchKit.Broadcast.Fanout;
 using BatchKit.Transports;
 
 namespace BatchKit.Broadcast.Telnet;

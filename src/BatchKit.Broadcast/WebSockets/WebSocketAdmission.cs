@@ -1,5 +1,4 @@
 using System.Net;
-using BatchKit.Broadcast.Connections;
 using Microsoft.AspNetCore.Http;
 
 namespace BatchKit.Broadcast.WebSockets;

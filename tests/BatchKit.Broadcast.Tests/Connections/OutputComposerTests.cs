@@ -1,6 +1,5 @@
 using System.Text;
 using BatchKit.Broadcast.Connections;
-using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Tests.Support;
 
 namespace BatchKit.Broadcast.Tests.Connections;

@@ -2,7 +2,6 @@ using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Tests.Support;
 using BatchKit.Broadcast.WebSockets;
-using BatchKit.Transports;
 using BatchKit.TransportSpecification.Support;
 using Microsoft.AspNetCore.Http;
 using Microsoft.Extensions.Logging;

@@ -4,8 +4,8 @@ using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.Tests.Support;
 using BatchKit.Broadcast.WebSockets;
-using BatchKit.TransportSpecification.Support;
 using BatchKit.Transports;
+using BatchKit.TransportSpecification.Support;
 using FsCheck;
 using FsCheck.Fluent;
 

@@ -8,11 +8,11 @@ using Microsoft.Extensions.Logging;
 
 namespace Microsoft.AspNetCore.Builder;
 
-/// <summary>Lets WebSocket clients in through ASP.NET Core's routing.</summary>
+/// <summary>Accepts WebSocket clients through ASP.NET Core's routing.</summary>
 public static class BatchKitEndpointRouteBuilderExtensions
 {
     /// <summary>Maps a path on which WebSocket clients connect to the transport that <c>UseBroadcast</c> or <c>AddBroadcast</c> registered.</summary>
-    /// <typeparam name="THandler">The handler; made for each connection, with the <see cref="ClientConnection"/> and services as its constructor's arguments.</typeparam>
+    /// <typeparam name="THandler">The handler. One is created for each connection, with the <see cref="ClientConnection"/> and services as constructor arguments.</typeparam>
     /// <inheritdoc cref="MapBatchKitWebSockets(IEndpointRouteBuilder, string, BroadcastTransport, Func{ClientConnection, IConnectionHandler}, WebSocketEndpointOptions, IOutputBuffer)"/>
     /// <param name="endpoints">The application's routes.</param>
     /// <param name="pattern">The path, as a route pattern.</param>
@@ -32,16 +32,16 @@ public static class BatchKitEndpointRouteBuilderExtensions
 
     /// <summary>Maps a path on which WebSocket clients connect.</summary>
     /// <remarks>
-    /// The endpoint brings ASP.NET Core's WebSocket middleware with it. Compression (permessage-deflate, RFC 7692) is refused: one shared frame goes to all clients of a group.
-    /// Authorization, rate limits and hosts are set on the returned builder, as for any endpoint.
+    /// The endpoint includes ASP.NET Core's WebSocket middleware. Compression (permessage-deflate, RFC 7692) is refused, because all clients of a group share one frame.
+    /// Set authorization, rate limits and hosts on the returned builder, as for any endpoint.
     /// </remarks>
     /// <param name="endpoints">The application's routes.</param>
     /// <param name="pattern">The path, as a route pattern.</param>
-    /// <param name="transport">Serves the clients; its options limit them.</param>
-    /// <param name="handlers">Makes the handler of each connection.</param>
+    /// <param name="transport">The transport that serves the clients; its options limit them.</param>
+    /// <param name="handlers">Creates the handler of each connection.</param>
     /// <param name="options">The endpoint's settings; the defaults when null.</param>
-    /// <param name="output">Where handlers write, so that all replies to one read leave in one write; null for no scope around a read.</param>
-    /// <returns>Takes conventions such as RequireAuthorization.</returns>
+    /// <param name="output">The buffer that handlers write to: all replies to one read then leave in one write. Null for no buffering scope around a read.</param>
+    /// <returns>A builder for conventions such as RequireAuthorization.</returns>
     public static IEndpointConventionBuilder MapBatchKitWebSockets(
         this IEndpointRouteBuilder endpoints,
         string pattern,

@@ -2,7 +2,6 @@ using System.Diagnostics.CodeAnalysis;
 using System.Diagnostics.Metrics;
 using BatchKit;
 using BatchKit.Broadcast;
-using BatchKit.Broadcast.Connections;
 using Microsoft.Extensions.DependencyInjection.Extensions;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
@@ -11,21 +10,21 @@ using Microsoft.Extensions.Options;
 
 namespace Microsoft.Extensions.DependencyInjection;
 
-/// <summary>Gives a buffer's output to this node's own TCP, telnet and WebSocket clients.</summary>
+/// <summary>Sends a buffer's output to this node's own TCP, telnet and WebSocket clients.</summary>
 /// <remarks>
-/// <para>The <see cref="BroadcastTransport"/> is keyed by the buffer's name, and the unnamed buffer's is also the plain one. Its options are named like the buffer and can be bound to
-/// configuration too; its health check is <c>batchkit-broadcast</c>, or <c>batchkit-broadcast-name</c>.</para>
-/// <para>At the host's stop, before any hosted service stops: nobody is let in any more, the buffer is flushed, every client reads what waits for it and the goodbye, and is
-/// closed. What is to be written before that is written in the StoppingAsync of an <see cref="IHostedLifecycleService"/> that was registered later, because the host stops in reverse order.</para>
+/// <para>The <see cref="BroadcastTransport"/> is a keyed service with the buffer's name; that of the unnamed buffer is also registered without a key. Its options have the buffer's name and can be
+/// bound to configuration; its health check is <c>batchkit-broadcast</c>, or <c>batchkit-broadcast-name</c>.</para>
+/// <para>When the host stops, before any hosted service stops: listeners stop accepting connections, the buffer is flushed, and every client reads what is queued for it and the goodbye, and is
+/// closed. To write something before that, write it in the StoppingAsync of an <see cref="IHostedLifecycleService"/> that is registered later, because the host stops services in reverse order.</para>
 /// </remarks>
 public static class BroadcastBuilderExtensions
 {
     private const string HealthCheckName = "batchkit-broadcast";
 
-    /// <summary>Adds the route <see cref="LocalFirstRouter.LocalRoute"/>: output for this node's connections and for groups goes to its clients.</summary>
+    /// <summary>Adds the route <see cref="LocalFirstRouter.LocalRoute"/>, which sends output for connections and groups to this node's clients.</summary>
     /// <param name="builder">What <c>AddBatchKit</c> returned. The node's number is the buffer's (<see cref="OutputBufferOptions.Node"/>).</param>
     /// <param name="configure">Sets the options.</param>
-    /// <param name="partitions">Ordered lanes; see <see cref="OutputRoute"/>. With several, a broadcast to thousands holds up its own lane only.</param>
+    /// <param name="partitions">The number of partitions; see <see cref="OutputRoute"/>. With several, a broadcast to thousands delays only its own partition.</param>
     public static BatchKitBuilder UseBroadcast(this BatchKitBuilder builder, Action<BroadcastOptions>? configure = null, int partitions = 1)
     {
         ArgumentNullException.ThrowIfNull(builder);
@@ -33,7 +32,7 @@ public static class BroadcastBuilderExtensions
         return builder.AddRoute(LocalFirstRouter.LocalRoute, services => services.GetRequiredKeyedService<BroadcastTransport>(builder.Name), partitions);
     }
 
-    /// <summary>Adds the clients without a route to them: for a gateway, where a receiver brings their output (<c>ReceiveFromRabbitMq(services => services.GetRequiredKeyedService&lt;BroadcastTransport&gt;(name))</c>) and this buffer takes their input away.</summary>
+    /// <summary>Adds the clients without a route to them. This is for a gateway: a receiver brings their output (<c>ReceiveFromRabbitMq(services => services.GetRequiredKeyedService&lt;BroadcastTransport&gt;(name))</c>), and this buffer sends their input.</summary>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
     /// <param name="configure">Sets the options.</param>
     public static BatchKitBuilder AddBroadcast(this BatchKitBuilder builder, Action<BroadcastOptions>? configure = null)
@@ -46,10 +45,10 @@ public static class BroadcastBuilderExtensions
             return builder;
         services.TryAddEnumerable(ServiceDescriptor.Singleton<IValidateOptions<BroadcastOptions>, BroadcastOptionsValidator>());
         services.AddOptions<BroadcastOptions>(name).ValidateOnStart();
-        services.AddKeyedSingleton(name, static (provider, key) => MakeTransport(provider, (string)key!));
+        services.AddKeyedSingleton(name, static (provider, key) => CreateTransport(provider, (string)key!));
         if (name == Options.Options.DefaultName)
             services.TryAddSingleton(static provider => provider.GetRequiredKeyedService<BroadcastTransport>(Options.Options.DefaultName));
-        services.AddKeyedSingleton(name, static (provider, key) => MakeHostedService(provider, (string)key!));
+        services.AddKeyedSingleton(name, static (provider, key) => CreateHostedService(provider, (string)key!));
         services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<BroadcastHostedService>(name));
         services.AddHealthChecks().Add(new HealthCheckRegistration(
             name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
@@ -59,23 +58,23 @@ public static class BroadcastBuilderExtensions
 
     /// <summary>Listens for clients, TCP or telnet as <see cref="BroadcastListenerOptions.Protocol"/> says, from the host's start to its stop.</summary>
     /// <remarks>
-    /// Records of one read are handed over within a buffering scope of this buffer on the connection's handle. The <see cref="BroadcastListener"/> is keyed by the buffer's
-    /// name, to ask it for its real <see cref="BroadcastListener.EndPoint"/>.
+    /// The records of each read are delivered within a buffering scope of this buffer for the connection's handle. The <see cref="BroadcastListener"/> is a keyed service with the buffer's
+    /// name; it knows the real <see cref="BroadcastListener.EndPoint"/>.
     /// </remarks>
     /// <param name="builder">What <see cref="UseBroadcast"/> or <see cref="AddBroadcast"/> returned.</param>
-    /// <param name="options">Where and how it listens.</param>
-    /// <param name="handlers">Makes the handler of each connection.</param>
+    /// <param name="options">The settings of the listener.</param>
+    /// <param name="handlers">Creates the handler of each connection.</param>
     public static BatchKitBuilder Listen(
         this BatchKitBuilder builder, BroadcastListenerOptions options, Func<IServiceProvider, ClientConnection, IConnectionHandler> handlers)
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(options);
         ArgumentNullException.ThrowIfNull(handlers);
-        builder.Services.AddKeyedSingleton(builder.Name, (provider, key) => MakeListener(provider, (string)key!, options, handlers));
+        builder.Services.AddKeyedSingleton(builder.Name, (provider, key) => CreateListener(provider, (string)key!, options, handlers));
         return builder;
     }
 
-    /// <typeparam name="THandler">The handler; made for each connection, with the <see cref="ClientConnection"/> and services as its constructor's arguments.</typeparam>
+    /// <typeparam name="THandler">The handler. One is created for each connection, with the <see cref="ClientConnection"/> and services as constructor arguments.</typeparam>
     /// <inheritdoc cref="Listen(BatchKitBuilder, BroadcastListenerOptions, Func{IServiceProvider, ClientConnection, IConnectionHandler})"/>
     public static BatchKitBuilder Listen<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] THandler>(
         this BatchKitBuilder builder, BroadcastListenerOptions options)
@@ -85,16 +84,16 @@ public static class BroadcastBuilderExtensions
         return builder.Listen(options, (services, connection) => factory(services, [connection]));
     }
 
-    private static BroadcastTransport MakeTransport(IServiceProvider services, string name) => new(
+    private static BroadcastTransport CreateTransport(IServiceProvider services, string name) => new(
         services.GetRequiredService<IOptionsMonitor<BroadcastOptions>>().Get(name),
         services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(name).Node,
         services.GetService<TimeProvider>(), services.GetService<ILogger<BroadcastTransport>>(), services.GetService<IMeterFactory>());
 
-    private static BroadcastHostedService MakeHostedService(IServiceProvider services, string name) => new(
+    private static BroadcastHostedService CreateHostedService(IServiceProvider services, string name) => new(
         services.GetRequiredKeyedService<BatchKitBuilder>(name), services.GetRequiredKeyedService<BroadcastTransport>(name),
         services.GetRequiredKeyedService<OutputBuffer>(name), [.. services.GetKeyedServices<BroadcastListener>(name)], services.GetService<TimeProvider>());
 
-    private static BroadcastListener MakeListener(
+    private static BroadcastListener CreateListener(
         IServiceProvider services, string name, BroadcastListenerOptions options, Func<IServiceProvider, ClientConnection, IConnectionHandler> handlers) => new(
         services.GetRequiredKeyedService<BroadcastTransport>(name), options, connection => handlers(services, connection), services.GetRequiredKeyedService<OutputBuffer>(name),
         services.GetService<TimeProvider>(), services.GetService<ILogger<BroadcastListener>>());

@@ -1,8 +1,9 @@
+using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
 
 namespace BatchKit.Broadcast;
 
-/// <summary>Starts a transport's listeners with the host, and lets the clients go before anything else stops.</summary>
+/// <summary>Starts a transport's listeners with the host, and drains the clients before anything else stops.</summary>
 internal sealed class BroadcastHostedService(
     BatchKitBuilder registration, BroadcastTransport transport, OutputBuffer output, IReadOnlyList<BroadcastListener> listeners, TimeProvider? timeProvider)
     : IHostedLifecycleService
@@ -31,7 +32,7 @@ internal sealed class BroadcastHostedService(
 
     public Task StoppedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
 
-    /// <summary>Waits for the clients' output that is pending: a route that is down may hold up its own output, and not the goodbye.</summary>
+    /// <summary>Waits for pending output, within a limit: a route that is down must not delay the goodbye.</summary>
     private async Task FlushAsync(CancellationToken cancellationToken)
     {
         if (!registration.HasRoute(LocalFirstRouter.LocalRoute))
@@ -43,7 +44,20 @@ internal sealed class BroadcastHostedService(
         }
         catch (Exception exception) when (exception is TimeoutException or OperationCanceledException or OutputDeliveryException or ObjectDisposedException)
         {
-            // The buffer has counted what was not delivered, and its own stop tries what is left once more.
+            // The buffer has counted what was not delivered, and tries the rest once more when it stops.
         }
+    }
+}
+
+/// <summary>Reports whether the transport can accept one more client.</summary>
+internal sealed class BroadcastHealthCheck(BroadcastTransport transport) : IHealthCheck
+{
+    public Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
+    {
+        var (places, limit) = (transport.Connections.Places, transport.Options.MaxConnections);
+        var result = transport.Connections.IsClosed ? new HealthCheckResult(context.Registration.FailureStatus, "The transport has stopped and accepts no connections.")
+            : places >= limit ? HealthCheckResult.Degraded($"The limit {nameof(BroadcastOptions.MaxConnections)} ({limit}) is reached; new clients are turned away.")
+            : HealthCheckResult.Healthy();
+        return Task.FromResult(result);
     }
 }

@@ -3,7 +3,7 @@ using BatchKit.Broadcast.Connections;
 
 namespace BatchKit.Broadcast;
 
-/// <summary>All instruments of one transport, read from its counters when somebody listens. Connections and groups are never tags: their number has no bound.</summary>
+/// <summary>All instruments of one transport, read from its counters on collection. Connections and groups are never tags, because their number is unbounded.</summary>
 internal sealed class BroadcastMetrics : IDisposable
 {
     private const string MeterName = "BatchKit";
@@ -19,18 +19,18 @@ internal sealed class BroadcastMetrics : IDisposable
         _meter = meterFactory?.Create(options) ?? new Meter(options);
         _meter.CreateObservableCounter(
             "batchkit.broadcast.messages", () => Outcomes.Select(outcome => Measure(transport.Counters[outcome].Messages, outcome)),
-            "{message}", "Messages for one connection each, by what became of them.");
+            "{message}", "Deliveries, a message for one connection each, by outcome.");
         _meter.CreateObservableCounter(
             "batchkit.broadcast.bytes", () => Outcomes.Select(outcome => Measure(transport.Counters[outcome].Bytes, outcome)),
-            "By", "Their bytes on the wire, before compression and encryption.");
+            "By", "Bytes of deliveries on the wire, before compression and encryption.");
         _meter.CreateObservableCounter(
             "batchkit.broadcast.disconnects", () => Reasons.Select(reason => Measure(transport.Connections.DisconnectsFor(reason), reason)),
-            "{connection}", "Connections that ended, by the reason.");
+            "{connection}", "Connections that ended, by reason.");
         _meter.CreateObservableUpDownCounter(
-            "batchkit.broadcast.pending", () => transport.GetStatistics().PendingBytes, "By", "What waits for clients to read.");
+            "batchkit.broadcast.pending", () => transport.GetStatistics().PendingBytes, "By", "Bytes that wait for clients to read.");
         _meter.CreateObservableUpDownCounter(
-            "batchkit.broadcast.connections", () => transport.Connections.Count, "{connection}", "Connections that are established.");
-        _meter.CreateObservableUpDownCounter("batchkit.broadcast.groups", () => transport.Groups.Count, "{group}", "Groups that have members here.");
+            "batchkit.broadcast.connections", () => transport.Connections.Count, "{connection}", "Established connections.");
+        _meter.CreateObservableUpDownCounter("batchkit.broadcast.groups", () => transport.Groups.Count, "{group}", "Groups that have members on this node.");
     }
 
     public void Dispose() => _meter.Dispose();

@@ -1,84 +1,85 @@
 using System.ComponentModel.DataAnnotations;
 using System.Net;
+using Microsoft.Extensions.Options;
 
 namespace BatchKit.Broadcast;
 
-/// <summary>Settings of a broadcast transport and of all connections that it serves. Read once, when it is made; a value outside its range stops the start and names the setting.</summary>
+/// <summary>Settings of a broadcast transport and of all its connections. They are read once, when the transport is created. A value outside its range throws there and names the setting.</summary>
 public sealed class BroadcastOptions : IValidatableObject
 {
-    /// <summary>The most connections in all; 100,000 by default. One more is turned away with <see cref="TurnAwayMessage"/>.</summary>
+    /// <summary>The most connections in total; 100,000 by default. Further clients are turned away with <see cref="TurnAwayMessage"/>.</summary>
     [Range(1, 10_000_000)]
     public int MaxConnections { get; set; } = 100_000;
 
-    /// <summary>The most connections from one IP address, an IPv6 address counted by its /64; null by default, which means no limit.</summary>
+    /// <summary>The most connections from one IP address, or from one /64 network of IPv6; null, the default, for no limit. Further clients are turned away.</summary>
     [Range(1, 10_000_000)]
     public int? MaxConnectionsPerAddress { get; set; }
 
     /// <summary>
-    /// The most bytes that may wait for one client, as they go over the wire before compression; 1 MiB by default. A single message above half of it is refused at the write. When it is reached, <see cref="SlowConsumer"/> says what happens.
+    /// The most bytes that may wait for one client, counted as encoded for the wire, before compression; 1 MiB by default. <see cref="SlowConsumer"/> decides what happens at the limit. A single message above half of the limit is rejected at the write.
     /// </summary>
     [Range(4096, 1 << 30)]
     public int MaxQueuedBytes { get; set; } = 1024 * 1024;
 
-    /// <summary>The most messages that may wait for one client; 100,000 by default.</summary>
+    /// <summary>The most messages that may wait for one client; 100,000 by default. <see cref="SlowConsumer"/> decides what happens at the limit.</summary>
     [Range(1, 10_000_000)]
     public int MaxQueuedMessages { get; set; } = 100_000;
 
-    /// <summary>What happens to output for a client whose queue is full; it is disconnected by default.</summary>
+    /// <summary>What happens when a client's queue is full; the client is disconnected by default.</summary>
     [EnumDataType(typeof(SlowConsumerPolicy))]
     public SlowConsumerPolicy SlowConsumer { get; set; }
 
-    /// <summary>A client for which output waits and that takes none for this long is disconnected, whatever the policy; 30 s by default.</summary>
+    /// <summary>How long output may wait while a client takes none of it; 30 s by default. The client is then disconnected, whatever the policy.</summary>
     [TimeSpanRange("00:00:00.010", "01:00:00")]
     public TimeSpan SlowConsumerTimeout { get; set; } = TimeSpan.FromSeconds(30);
 
-    /// <summary>The longest record that a client may send, in bytes; 16 KiB by default.</summary>
+    /// <summary>The longest record that a client may send, in bytes; 16 KiB by default. A longer record disconnects the client; only a longer telnet line is discarded instead (<see cref="RecordKind.TooLong"/>).</summary>
     [Range(16, 1 << 30)]
     public int MaxRecordBytes { get; set; } = 16 * 1024;
 
-    /// <summary>A client that sends no whole record for this long is disconnected; null by default, which means never.</summary>
+    /// <summary>How long a client may send no whole record before it is disconnected; null, the default, for no limit.</summary>
     [TimeSpanRange("00:00:00.010", "7.00:00:00")]
     public TimeSpan? IdleTimeout { get; set; }
 
     /// <summary>
-    /// How often a silent client gets a keep-alive, a telnet NOP or a WebSocket ping; 60 s by default, null for never. TCP clients get none of their own, but
-    /// the system asks for those of a listener as often whether they are still there, so that a machine that vanished is found.
+    /// How long a client may be silent before it gets a keep-alive, a telnet NOP or a WebSocket ping; 60 s by default, null for never. Plain TCP has no such message.
+    /// For all clients of a listener the system also probes at this interval, so that a vanished machine is detected.
     /// </summary>
     [TimeSpanRange("00:00:00.010", "1.00:00:00")]
     public TimeSpan? KeepAliveInterval { get; set; } = TimeSpan.FromSeconds(60);
 
     /// <summary>
-    /// The most bytes that a client may send before it is authenticated; null by default, which means no limit. It is authenticated when its handler says so
-    /// (<see cref="ClientConnection.MarkAuthenticated"/>), when its WebSocket request had an authenticated user, or when it joins its first group.
+    /// The most bytes that a client may send before it is authenticated; null, the default, for no limit. A client is authenticated when its handler calls
+    /// <see cref="ClientConnection.MarkAuthenticated"/>, when its WebSocket request had an authenticated user, or when it joins its first group. Otherwise it is disconnected at the limit.
     /// </summary>
     [Range(1, 1 << 30)]
     public int? MaxUnauthenticatedBytes { get; set; }
 
-    /// <summary>A client that is not authenticated this long after it connected is disconnected; null by default, which means never.</summary>
+    /// <summary>How long a client may stay unauthenticated before it is disconnected; null, the default, for no limit.</summary>
     [TimeSpanRange("00:00:00.010", "1.00:00:00")]
     public TimeSpan? AuthenticationTimeout { get; set; }
 
-    /// <summary>The longest that a connection may take to establish: TLS, the PROXY protocol's line, a WebSocket's start; 10 s by default.</summary>
+    /// <summary>How long a connection may take to be established (TLS, the PROXY header, the start of a WebSocket); 10 s by default.</summary>
     [TimeSpanRange("00:00:00.010", "00:10:00")]
     public TimeSpan HandshakeTimeout { get; set; } = TimeSpan.FromSeconds(10);
 
-    /// <summary>How long a closing connection may take to read what is queued for it; 5 s by default.</summary>
+    /// <summary>How long a client may take to read what is queued when its connection closes; 5 s by default. The rest is dropped, counted.</summary>
     [TimeSpanRange("00:00:00.010", "00:10:00")]
     public TimeSpan CloseTimeout { get; set; } = TimeSpan.FromSeconds(5);
 
-    /// <summary>How long all connections together may take at stop to read what is queued and the goodbye; 10 s by default. What is left counts as dropped.</summary>
+    /// <summary>How long all clients together may take at stop to read what is queued and the goodbye; 10 s by default. The rest is dropped, counted.</summary>
     [TimeSpanRange("00:00:00.010", "00:10:00")]
     public TimeSpan DrainTimeout { get; set; } = TimeSpan.FromSeconds(10);
 
-    /// <summary>What every client is told at stop, before it is closed; nothing by default.</summary>
+    /// <summary>The text that every client gets at stop, before it is closed; none by default.</summary>
     public string? GoodbyeMessage { get; set; }
 
-    /// <summary>What a TCP or telnet client is told when there are too many; nothing by default. A WebSocket's request gets status 503.</summary>
+    /// <summary>The text that a TCP or telnet client gets when a connection limit is reached; none by default. A WebSocket request gets status 503.</summary>
     public string? TurnAwayMessage { get; set; }
 
     /// <summary>
-    /// Networks of proxies whose word on the client's address is taken: the PROXY protocol, and X-Forwarded-For on WebSocket requests; none by default. From any other
-    /// address a PROXY line ends the connection and X-Forwarded-For is ignored.
+    /// Networks of proxies that are trusted to give the client's address, by the PROXY protocol or by X-Forwarded-For and X-Forwarded-Proto on WebSocket requests; none by default. Other
+    /// connections to a listener that uses the PROXY protocol are closed, and the headers of other requests are ignored.
     /// </summary>
     [Required]
     public IList<IPNetwork> TrustedProxies { get; set; } = [];
@@ -92,5 +93,32 @@ public sealed class BroadcastOptions : IValidatableObject
                 $"{nameof(MaxConnectionsPerAddress)} ({MaxConnectionsPerAddress}) must not be above {nameof(MaxConnections)} ({MaxConnections}).",
                 [nameof(MaxConnectionsPerAddress)]);
         }
+    }
+}
+
+/// <summary>What happens when a client's queue is full.</summary>
+public enum SlowConsumerPolicy
+{
+    /// <summary>The client is disconnected at once, because it would miss output without knowing. The default.</summary>
+    Disconnect = 0,
+
+    /// <summary>The oldest output that is not being written is dropped, counted. For clients that only need the latest.</summary>
+    DropOldest = 1,
+
+    /// <summary>The new output is dropped, counted; queued output is kept.</summary>
+    DropNewest = 2,
+}
+
+/// <summary>Checks the options by their attributes, in generated code that is safe to trim.</summary>
+[OptionsValidator]
+internal sealed partial class BroadcastOptionsValidator : IValidateOptions<BroadcastOptions>
+{
+    private static readonly BroadcastOptionsValidator Shared = new();
+
+    public static void ThrowIfInvalid(BroadcastOptions options)
+    {
+        var result = Shared.Validate(Options.DefaultName, options);
+        if (result.Failed)
+            throw new OptionsValidationException(Options.DefaultName, typeof(BroadcastOptions), result.Failures);
     }
 }

@@ -3,7 +3,6 @@ using System.Diagnostics.CodeAnalysis;
 using System.Diagnostics.Metrics;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
-using BatchKit.Broadcast.Groups;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
@@ -11,15 +10,16 @@ using Microsoft.Extensions.ObjectPool;
 
 namespace BatchKit.Broadcast;
 
-/// <summary>The last hop: gives batches to this node's connections and to the members of groups, each in one write a send.</summary>
+/// <summary>The last hop: delivers batches to this node's connections and to the members of groups. Each connection gets one write per send.</summary>
 /// <remarks>
-/// <para>A send completes when every connection's socket or queue has its share. A batch for a connection that is gone is refused; one for a group without members is acknowledged.
-/// Control messages (<see cref="ControlMessage"/>) in a connection's output take effect in its order, before any later batch of the same send.</para>
-/// <para>Use it from any thread. Sends may overlap; order holds within each.</para>
+/// <para>A send completes when the socket or queue of every connection has its part. A batch for a connection that is gone is refused; a batch for a group without members is acknowledged.
+/// Control messages (<see cref="ControlMessage"/>) in a connection's output take effect in order, before any later batch of the same send.</para>
+/// <para>What goes wrong with one connection never affects another: that connection is disconnected, and its output counts as failed.</para>
+/// <para>All members are thread-safe. Sends may overlap; order holds within each.</para>
 /// </remarks>
 public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
 {
-    // A WebSocket frame's header, or what goes around a GMCP message.
+    // The header of a WebSocket frame, or the framing of a GMCP message.
     private const int MaxFramingBytes = 16;
 
     private readonly ObjectPool<FanoutWork> _works;
@@ -28,12 +28,12 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     private readonly BroadcastMetrics _metrics;
     private volatile bool _isDisposed;
 
-    /// <summary>Makes a transport without connections; a listener or a mapped WebSocket endpoint brings them.</summary>
-    /// <param name="options">Its settings; the defaults when null.</param>
-    /// <param name="node">This process's node number, which is part of every handle, from 0 to <see cref="OutputHandle.MaxNode"/>.</param>
-    /// <param name="timeProvider">The clock of all time limits; the system's when null.</param>
-    /// <param name="logger">Gets what goes wrong with connections; nobody when null.</param>
-    /// <param name="meterFactory">Makes the meter <c>BatchKit</c>; a meter of its own when null.</param>
+    /// <summary>Creates a transport without connections; a listener or a mapped WebSocket endpoint adds them.</summary>
+    /// <param name="options">The settings; the defaults when null.</param>
+    /// <param name="node">This process's node number, from 0 to <see cref="OutputHandle.MaxNode"/>. It is part of every handle.</param>
+    /// <param name="timeProvider">The clock of all time limits; the system clock when null.</param>
+    /// <param name="logger">Logs what goes wrong with connections; nothing is logged when null.</param>
+    /// <param name="meterFactory">Creates the meter <c>BatchKit</c>; the transport creates its own when null.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range; the message names it.</exception>
     public BroadcastTransport(BroadcastOptions? options = null, int node = 0, TimeProvider? timeProvider = null, ILogger<BroadcastTransport>? logger = null,
         IMeterFactory? meterFactory = null)
@@ -52,11 +52,11 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     }
 
     /// <inheritdoc/>
-    /// <remarks>True: a send to few connections takes microseconds, and a send to many goes on on the thread pool.</remarks>
+    /// <remarks>True: a send to few connections takes microseconds, and a send to many continues on the thread pool.</remarks>
     public bool SendsWithoutBlocking => true;
 
     /// <inheritdoc/>
-    /// <remarks>Half of <see cref="BroadcastOptions.MaxQueuedBytes"/>, because telnet may double every byte.</remarks>
+    /// <remarks>Half of <see cref="BroadcastOptions.MaxQueuedBytes"/> less framing, because telnet may double every byte.</remarks>
     public int MaxMessageBytes => (Options.MaxQueuedBytes / 2) - MaxFramingBytes;
 
     internal BroadcastOptions Options { get; }
@@ -85,9 +85,9 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         return outcomes is null ? default : ValueTask.FromException(Refusal(outcomes));
     }
 
-    /// <summary>Who is in a group on this node.</summary>
+    /// <summary>The members of a group on this node.</summary>
     /// <param name="group">The group's name.</param>
-    /// <returns>The members of this moment; empty when there is no such group.</returns>
+    /// <returns>A snapshot of the members; empty when there is no such group.</returns>
     public IReadOnlyList<ClientConnection> GetMembers(string group) => Groups.GetMembers(group);
 
     /// <summary>The groups that a connection is in.</summary>
@@ -95,22 +95,22 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     public IReadOnlyList<string> GetGroups(OutputHandle connection) => Connections.TryGet(connection, out var found) ? found.Memberships.Names : [];
 
     /// <summary>Finds a connection of this node.</summary>
-    /// <returns>False when it is gone, or lives elsewhere.</returns>
+    /// <returns>False when it is gone, or belongs to another node.</returns>
     public bool TryGetConnection(OutputHandle handle, [MaybeNullWhen(false)] out ClientConnection connection) => Connections.TryGet(handle, out connection);
 
-    /// <summary>Reads the counters. Walks the connections: for a page or a test, not for a hot path.</summary>
-    public BroadcastStatistics GetStatistics() => DeliveryStatistics.Read(Counters, Connections, Groups.Count);
+    /// <summary>Reads the counters. It visits every connection: use it for a page or a test, not on a hot path.</summary>
+    public BroadcastStatistics GetStatistics() => BroadcastStatistics.Read(Counters, Connections, Groups.Count);
 
-    /// <summary>Lets nobody in any more, lets every client read what waits for it and the goodbye within <see cref="BroadcastOptions.DrainTimeout"/>, and closes it.</summary>
+    /// <summary>Stops accepting connections, gives every client <see cref="BroadcastOptions.DrainTimeout"/> to read what is queued and the goodbye, and closes it.</summary>
     /// <remarks>It may be called again.</remarks>
-    /// <param name="cancellationToken">Ends the wait: who has not read by then is disconnected.</param>
+    /// <param name="cancellationToken">Ends the wait: clients that have not read everything by then are disconnected.</param>
     public Task DrainAsync(CancellationToken cancellationToken)
     {
         Connections.Close();
         return new ConnectionDrain(this, TimeProvider, _logger).RunAsync(cancellationToken);
     }
 
-    /// <summary>Disconnects everybody at once who is left; drain first.</summary>
+    /// <summary>Disconnects all remaining connections at once; drain first.</summary>
     public async ValueTask DisposeAsync()
     {
         if (_isDisposed)
@@ -131,13 +131,14 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
             throw Refusal(outcomes);
     }
 
+    // Not after a failure: work that failed half-way is not reused.
     private void Return(FanoutWork work)
     {
         work.Staged.Clear();
         _works.Return(work);
     }
 
-    /// <returns>The outcomes when a batch is refused; null when none is.</returns>
+    /// <returns>The outcomes when a batch is refused; otherwise null.</returns>
     private BatchOutcome[]? Stage(ReadOnlySpan<MessageBatch> batches, StagedSend staged)
     {
         if (batches.Length == 1 && !batches[0].Handle.IsConnection)
@@ -166,7 +167,7 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         var headers = batch.Headers;
         for (var index = 0; index < headers.Length; index++)
         {
-            if (headers[index]?.Kind == MessageKind.Control && Obey(connection, batch[index].Payload.Span))
+            if (headers[index]?.Kind == MessageKind.Control && ApplyControl(connection, batch[index].Payload.Span))
             {
                 staged.Stage(batch, connection, index, closes: true);
                 return true;
@@ -177,8 +178,8 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         return true;
     }
 
-    /// <returns>True when the connection is to be closed behind the messages before.</returns>
-    private bool Obey(ClientConnection connection, ReadOnlySpan<byte> payload)
+    /// <returns>True when the connection must be closed after the messages before it.</returns>
+    private bool ApplyControl(ClientConnection connection, ReadOnlySpan<byte> payload)
     {
         if (!ControlMessage.TryRead(payload, out var control))
             Connections.CountUnknownControl();

@@ -2,13 +2,13 @@ using System.Net;
 using System.Security.Claims;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
-using BatchKit.Broadcast.Groups;
 using BatchKit.Broadcast.Telnet;
+using BatchKit.Broadcast.WebSockets;
 
 namespace BatchKit.Broadcast;
 
 /// <summary>One client of this node. Write to its <see cref="Handle"/> through an <see cref="IOutputBuffer"/>.</summary>
-/// <remarks>Use it from any thread.</remarks>
+/// <remarks>All members are thread-safe.</remarks>
 public sealed class ClientConnection
 {
     private readonly TaskCompletionSource<DisconnectReason> _closing = new(TaskCreationOptions.RunContinuationsAsynchronously);
@@ -28,25 +28,25 @@ public sealed class ClientConnection
         _isAuthenticated = origin.User?.Identity?.IsAuthenticated is true;
     }
 
-    /// <summary>Where output for it goes; never used for another connection.</summary>
+    /// <summary>The handle for its output; never reused for another connection.</summary>
     public OutputHandle Handle { get; }
 
-    /// <summary>What it speaks.</summary>
+    /// <summary>Its protocol.</summary>
     public ClientProtocol Protocol { get; }
 
-    /// <summary>The client's address, as a trusted proxy tells it; null where there is none, as on a Unix socket.</summary>
+    /// <summary>The client's address, taken from a trusted proxy if there is one; null when it has none, as on a Unix socket.</summary>
     public IPEndPoint? RemoteEndPoint => Origin.RemoteEndPoint;
 
-    /// <summary>True when it came by TLS, to here or to a trusted proxy that says so.</summary>
+    /// <summary>True when the client uses TLS, to this server or to a trusted proxy that reports it.</summary>
     public bool IsSecure => Origin.IsSecure;
 
-    /// <summary>Who the WebSocket's request was authenticated as; null for other protocols.</summary>
+    /// <summary>The user of the WebSocket's request; null for other protocols.</summary>
     public ClaimsPrincipal? User => Origin.User;
 
-    /// <summary>What a telnet client told of itself; null for other protocols.</summary>
+    /// <summary>What a telnet client reported about itself; null for other protocols.</summary>
     public TelnetTerminal? Terminal { get; internal init; }
 
-    /// <summary>True once it is authenticated, so that <see cref="BroadcastOptions.MaxUnauthenticatedBytes"/> and <see cref="BroadcastOptions.AuthenticationTimeout"/> no longer hold for it.</summary>
+    /// <summary>True once the client is authenticated: <see cref="BroadcastOptions.MaxUnauthenticatedBytes"/> and <see cref="BroadcastOptions.AuthenticationTimeout"/> then no longer apply.</summary>
     public bool IsAuthenticated => _isAuthenticated;
 
     internal ConnectionOrigin Origin { get; }
@@ -57,38 +57,38 @@ public sealed class ClientConnection
 
     internal Memberships Memberships { get; }
 
-    /// <summary>Puts a prompt that shows behind what is sent; null for none.</summary>
+    /// <summary>Repeats a telnet client's prompt after other output; null when that is off.</summary>
     internal TelnetPrompts? Prompts { get; init; }
 
-    /// <summary>How its messages look; telnet's changes as the two sides agree on more.</summary>
+    /// <summary>The encoding of its messages. It changes while a telnet client negotiates.</summary>
     internal WireFormat Format
     {
         get => WireFormat.FromIndex(_format);
         set => _format = value.Index;
     }
 
-    /// <summary>True once it is to end at once.</summary>
+    /// <summary>True once it was aborted.</summary>
     internal bool IsAborted => _isAborted;
 
-    /// <summary>Completes with the first reason for which it is to end.</summary>
+    /// <summary>Completes with the reason of its first close or abort.</summary>
     internal Task<DisconnectReason> Closing => _closing.Task;
 
-    /// <summary>Says that the handler knows who it is.</summary>
+    /// <summary>Marks the client as authenticated.</summary>
     public void MarkAuthenticated() => _isAuthenticated = true;
 
-    /// <summary>Closes it after what was written to its socket's queue; output that still waits in a buffer is too late. A control message (<see cref="ControlMessage.Close"/>) keeps its place in the output.</summary>
+    /// <summary>Closes it after the output that is already in its send queue. Output that still waits in an <see cref="IOutputBuffer"/> is dropped, counted; to close after that output too, write <see cref="ControlMessage.Close"/>.</summary>
     public void Close() => Close(DisconnectReason.Closed);
 
-    /// <summary>Ends it at once; what waits for it is dropped, counted.</summary>
+    /// <summary>Ends it at once; output that waits for it is dropped, counted.</summary>
     public void Abort() => Abort(DisconnectReason.Aborted);
 
-    /// <summary>The handle, for a person.</summary>
+    /// <summary>A human-readable form: the protocol and the handle.</summary>
     public override string ToString() => $"{Protocol} {Handle}";
 
     internal void Close(DisconnectReason reason)
     {
         if (_closing.TrySetResult(reason))
-            Output.Complete(ClosingBytes.For(Protocol, reason));
+            Output.Complete(Protocol == ClientProtocol.WebSocket ? WebSocketClosings.FrameFor(reason) : []);
     }
 
     internal void Abort(DisconnectReason reason)
@@ -103,17 +103,96 @@ public sealed class ClientConnection
         });
     }
 
-    /// <summary>Puts messages on its wire or in its queue.</summary>
+    /// <summary>Sends messages to its wire or its queue.</summary>
     internal void Send(in OutputRun run, ref DeliveryTally tally)
     {
         if (Output.Send(run, ref tally) is { } reason)
             Abort(reason);
     }
 
-    /// <summary>Puts a protocol's own bytes behind what was sent.</summary>
+    /// <summary>Sends a protocol's own bytes after what was sent.</summary>
     internal void SendControl(ReadOnlySpan<byte> bytes, Func<IWire, IWire>? nextWire = null)
     {
         if (Output.SendControl(bytes, nextWire) is { } reason)
             Abort(reason);
     }
+}
+
+/// <summary>The protocol of a client.</summary>
+public enum ClientProtocol
+{
+    /// <summary>Bytes over TCP. An <see cref="IRecordCutter"/> splits the input into records; output is sent unchanged.</summary>
+    Tcp = 0,
+
+    /// <summary>Telnet (RFC 854).</summary>
+    Telnet = 1,
+
+    /// <summary>WebSocket (RFC 6455). Each message is one WebSocket message.</summary>
+    WebSocket = 2,
+}
+
+/// <summary>Why a connection ended.</summary>
+public enum DisconnectReason
+{
+    /// <summary>The client closed it.</summary>
+    ClientClosed = 0,
+
+    /// <summary>The connection broke.</summary>
+    ConnectionLost = 1,
+
+    /// <summary>The server closed it after its output, by a control message or <see cref="ClientConnection.Close()"/>.</summary>
+    Closed = 2,
+
+    /// <summary>The server closed it at once, by <see cref="ClientConnection.Abort()"/>.</summary>
+    Aborted = 3,
+
+    /// <summary>The client did not read, and a limit was reached: <see cref="BroadcastOptions.MaxQueuedBytes"/>, <see cref="BroadcastOptions.MaxQueuedMessages"/> or <see cref="BroadcastOptions.SlowConsumerTimeout"/>.</summary>
+    SlowConsumer = 4,
+
+    /// <summary>The client sent no record for <see cref="BroadcastOptions.IdleTimeout"/>.</summary>
+    Idle = 5,
+
+    /// <summary>The client broke its protocol, or sent a record above <see cref="BroadcastOptions.MaxRecordBytes"/>.</summary>
+    ProtocolError = 6,
+
+    /// <summary>The client was not authenticated within <see cref="BroadcastOptions.AuthenticationTimeout"/>, or sent more than <see cref="BroadcastOptions.MaxUnauthenticatedBytes"/> before.</summary>
+    NotAuthenticated = 7,
+
+    /// <summary>The server stopped.</summary>
+    Stopped = 8,
+
+    /// <summary>The handler threw an exception, which was logged.</summary>
+    HandlerFailed = 9,
+}
+
+/// <summary>Where a connection comes from: its address, whether it uses TLS, and its user.</summary>
+internal sealed record ConnectionOrigin(IPEndPoint? RemoteEndPoint, bool IsSecure, ClaimsPrincipal? User = null);
+
+/// <summary>When a connection started and when it was last active. Its reader writes this, the sweep reads it.</summary>
+internal sealed class ConnectionActivity(TimeProvider timeProvider)
+{
+    private readonly long _startedAt = timeProvider.GetTimestamp();
+    private long _recordAt = timeProvider.GetTimestamp();
+    private long _heardAt = timeProvider.GetTimestamp();
+    private long _receivedBytes;
+
+    public TimeSpan Age => timeProvider.GetElapsedTime(_startedAt);
+
+    /// <summary>The time since the last whole record.</summary>
+    public TimeSpan RecordAge => timeProvider.GetElapsedTime(Volatile.Read(ref _recordAt));
+
+    /// <summary>The time since the last byte came or the last keep-alive was sent.</summary>
+    public TimeSpan Silence => timeProvider.GetElapsedTime(Volatile.Read(ref _heardAt));
+
+    public long ReceivedBytes => Volatile.Read(ref _receivedBytes);
+
+    public void NoteBytes(int bytes)
+    {
+        Volatile.Write(ref _receivedBytes, _receivedBytes + bytes);
+        NoteKeepAlive();
+    }
+
+    public void NoteRecord() => Volatile.Write(ref _recordAt, timeProvider.GetTimestamp());
+
+    public void NoteKeepAlive() => Volatile.Write(ref _heardAt, timeProvider.GetTimestamp());
 }

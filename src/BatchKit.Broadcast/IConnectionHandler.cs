@@ -1,31 +1,52 @@
 namespace BatchKit.Broadcast;
 
-/// <summary>Gets what one client sends. Made for each connection; its members are called one at a time.</summary>
+/// <summary>Handles what one client sends. Each connection has its own handler; its members are called one at a time.</summary>
 /// <remarks>
-/// It is called on the thread that read the socket: return soon, or await. While it runs, nothing more is read from this client, so a slow handler slows
-/// its own client only. What it throws disconnects its client and is logged.
+/// The handler runs on the thread that read the socket: return soon, or await. While it runs, nothing more is read from this client, so a slow handler delays
+/// only its own client. An exception disconnects the client and is logged.
 /// </remarks>
 public interface IConnectionHandler
 {
-    /// <summary>The client is connected: output for its handle and joining groups work from here on.</summary>
+    /// <summary>The client is connected. From now on it can get output and join groups.</summary>
     /// <param name="cancellationToken">Cancelled when the connection ends.</param>
     ValueTask StartAsync(CancellationToken cancellationToken) => default;
 
-    /// <summary>Takes the records that one read brought, in order.</summary>
+    /// <summary>Handles the records of one read, in order.</summary>
     /// <remarks>A buffering scope for the connection's handle is open around the call, so all replies to one read leave in one write.</remarks>
-    /// <param name="records">At least one; they and their bytes are valid until the returned task has ended.</param>
+    /// <param name="records">At least one record. The records and their bytes are valid until the returned task has ended; copy what you need after that.</param>
     /// <param name="cancellationToken">Cancelled when the connection ends.</param>
     ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken);
 
-    /// <summary>The client sends no more, but still reads.</summary>
+    /// <summary>The client has ended its sending side, but may still read.</summary>
     /// <param name="cancellationToken">Cancelled when the connection ends.</param>
     /// <returns>
-    /// False, the default, to close it after what is queued. True when somebody closes it later, after the answers to what it sent: it is
-    /// closed anyway after <see cref="BroadcastOptions.CloseTimeout"/>.
+    /// False, the default, to close the connection after its queued output. True to keep it open for later answers: the application must then close it, and
+    /// it is closed anyway after <see cref="BroadcastOptions.CloseTimeout"/>.
     /// </returns>
     ValueTask<bool> FinishAsync(CancellationToken cancellationToken) => default;
 
-    /// <summary>The connection is gone, and has left its groups. Called once for each that was started.</summary>
-    /// <param name="reason">Why.</param>
+    /// <summary>The connection is gone and has left its groups. Called once for each handler that was created.</summary>
+    /// <param name="reason">Why the connection ended.</param>
     ValueTask EndAsync(DisconnectReason reason) => default;
+}
+
+/// <summary>One record that a client sent.</summary>
+/// <param name="Payload">Its bytes, without delimiters; for a telnet client in UTF-8. Valid until the handler's task has ended.</param>
+/// <param name="Kind">The kind of record.</param>
+public readonly record struct ReceivedRecord(ReadOnlyMemory<byte> Payload, RecordKind Kind = RecordKind.Data);
+
+/// <summary>The kind of a received record.</summary>
+public enum RecordKind
+{
+    /// <summary>A line, a record of the listener's <see cref="IRecordCutter"/>, or a WebSocket's text message.</summary>
+    Data = 0,
+
+    /// <summary>A WebSocket's binary message.</summary>
+    Binary = 1,
+
+    /// <summary>A telnet client's GMCP message: its package name, a space, and its JSON.</summary>
+    Gmcp = 2,
+
+    /// <summary>A telnet line above <see cref="BroadcastOptions.MaxRecordBytes"/>. It was discarded; the payload is empty.</summary>
+    TooLong = 3,
 }

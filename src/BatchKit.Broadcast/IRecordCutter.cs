@@ -1,13 +1,93 @@
+using System.Buffers.Binary;
+
 namespace BatchKit.Broadcast;
 
-/// <summary>Cuts a TCP client's bytes into records. Without state: one serves all connections, from any thread.</summary>
-/// <remarks>What cuts a record, such as a length before it, may take 256 bytes at most: a client that sends more without a record is disconnected.</remarks>
+/// <summary>Splits a TCP client's bytes into records. It must be stateless and thread-safe: one cutter serves all connections.</summary>
+/// <remarks>Delimiters, such as a length prefix, may take at most 256 bytes per record: a client that sends more without a record is disconnected.</remarks>
 public interface IRecordCutter
 {
     /// <summary>Looks for a record at the start of the bytes.</summary>
-    /// <param name="bytes">What was received and not cut yet; never empty.</param>
-    /// <param name="maxRecordBytes">The longest record, without what cuts it; <see cref="BroadcastOptions.MaxRecordBytes"/>.</param>
-    /// <param name="record">Where the record is, when there is one.</param>
-    /// <param name="consumedBytes">How many bytes the record took, with what cuts it; more than zero when there is one.</param>
+    /// <param name="bytes">The received bytes that are not split yet; never empty.</param>
+    /// <param name="maxRecordBytes">The longest allowed record, without delimiters; <see cref="BroadcastOptions.MaxRecordBytes"/>.</param>
+    /// <param name="record">Where the record lies in the bytes, when there is one.</param>
+    /// <param name="consumedBytes">The bytes that the record takes with its delimiters; more than zero when there is a record.</param>
     CutResult Cut(ReadOnlySpan<byte> bytes, int maxRecordBytes, out Range record, out int consumedBytes);
+}
+
+/// <summary>What an <see cref="IRecordCutter"/> found at the start of the bytes.</summary>
+public enum CutResult
+{
+    /// <summary>No whole record yet.</summary>
+    Incomplete = 0,
+
+    /// <summary>A record.</summary>
+    Record = 1,
+
+    /// <summary>A record that is longer than allowed, or will be. The client is disconnected.</summary>
+    TooLong = 2,
+
+    /// <summary>Bytes that can't be a record. The client is disconnected.</summary>
+    Malformed = 3,
+}
+
+/// <summary>Splits lines that end with LF or CR LF, and returns them without it. It does not check or change other bytes.</summary>
+public sealed class LineCutter : IRecordCutter
+{
+    private const byte LineFeed = (byte)'\n';
+    private const byte CarriageReturn = (byte)'\r';
+
+    private LineCutter()
+    {
+    }
+
+    /// <summary>The shared instance.</summary>
+    public static LineCutter Shared { get; } = new();
+
+    /// <inheritdoc/>
+    public CutResult Cut(ReadOnlySpan<byte> bytes, int maxRecordBytes, out Range record, out int consumedBytes)
+    {
+        var end = bytes.IndexOf(LineFeed);
+        if (end < 0)
+        {
+            (record, consumedBytes) = (default, 0);
+            return CanFit(bytes, maxRecordBytes) ? CutResult.Incomplete : CutResult.TooLong;
+        }
+
+        consumedBytes = end + 1;
+        if (end > 0 && bytes[end - 1] == CarriageReturn)
+            end--;
+        record = ..end;
+        return end <= maxRecordBytes ? CutResult.Record : CutResult.TooLong;
+    }
+
+    private static bool CanFit(ReadOnlySpan<byte> start, int maxRecordBytes) =>
+        start.Length <= maxRecordBytes || (start.Length == maxRecordBytes + 1 && start[^1] == CarriageReturn);
+}
+
+/// <summary>Splits records with a length prefix: four bytes, unsigned, big-endian, not counting themselves. Zero means an empty record.</summary>
+public sealed class LengthPrefixCutter : IRecordCutter
+{
+    private LengthPrefixCutter()
+    {
+    }
+
+    /// <summary>The shared instance.</summary>
+    public static LengthPrefixCutter Shared { get; } = new();
+
+    /// <inheritdoc/>
+    /// <remarks>A length above the limit is refused as soon as it is read, before any memory is allocated for it.</remarks>
+    public CutResult Cut(ReadOnlySpan<byte> bytes, int maxRecordBytes, out Range record, out int consumedBytes)
+    {
+        (record, consumedBytes) = (default, 0);
+        if (!BinaryPrimitives.TryReadUInt32BigEndian(bytes, out var length))
+            return CutResult.Incomplete;
+        if (length > maxRecordBytes)
+            return CutResult.TooLong;
+        var end = sizeof(uint) + (int)length;
+        if (bytes.Length < end)
+            return CutResult.Incomplete;
+        record = sizeof(uint)..end;
+        consumedBytes = end;
+        return CutResult.Record;
+    }
 }

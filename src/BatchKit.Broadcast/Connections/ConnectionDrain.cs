@@ -5,7 +5,7 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Connections;
 
-/// <summary>Says goodbye to all connections and waits, within a limit, until each has read it.</summary>
+/// <summary>Sends the goodbye to all connections, closes them, and waits, within a limit, until each has read everything.</summary>
 internal sealed class ConnectionDrain(BroadcastTransport transport, TimeProvider timeProvider, ILogger logger)
 {
     public async Task RunAsync(CancellationToken cancellationToken)
@@ -13,7 +13,7 @@ internal sealed class ConnectionDrain(BroadcastTransport transport, TimeProvider
         var connections = transport.Connections.All.ToArray();
         if (connections.Length == 0)
             return;
-        SayGoodbye(connections);
+        SendGoodbye(connections);
         foreach (var connection in connections)
             connection.Close(DisconnectReason.Stopped);
         var limit = transport.Options.DrainTimeout;
@@ -31,7 +31,7 @@ internal sealed class ConnectionDrain(BroadcastTransport transport, TimeProvider
         }
     }
 
-    private void SayGoodbye(ClientConnection[] connections)
+    private void SendGoodbye(ClientConnection[] connections)
     {
         if (string.IsNullOrEmpty(transport.Options.GoodbyeMessage))
             return;

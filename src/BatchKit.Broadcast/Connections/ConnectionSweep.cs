@@ -4,7 +4,7 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Connections;
 
-/// <summary>Looks after all connections once in a while: those that do not read, are silent, or are not authenticated in time.</summary>
+/// <summary>Checks all connections periodically: it ends those that do not read, are idle, or are not authenticated in time, and sends keep-alives.</summary>
 internal sealed class ConnectionSweep : IAsyncDisposable
 {
     private static readonly TimeSpan LongestPeriod = TimeSpan.FromSeconds(1);

@@ -5,7 +5,7 @@ using System.Net.Sockets;
 
 namespace BatchKit.Broadcast.Connections;
 
-/// <summary>This node's connections by number, and the room that there is for more.</summary>
+/// <summary>This node's connections by handle, and the limits on their number.</summary>
 internal sealed class ConnectionTable(BroadcastOptions options, int node, TimeProvider timeProvider)
 {
     private readonly ConcurrentDictionary<OutputHandle, ClientConnection> _connections = new();
@@ -15,16 +15,16 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node, TimePr
     private long _unknownControls;
     private volatile bool _isClosed;
 
-    // Handles are never used twice: numbers start at the clock, and no node accepts 32 clients a millisecond for long.
+    // Handles are never reused: numbers start at the clock, and no node accepts 32 clients per millisecond for long.
     private long _sequence = timeProvider.GetUtcNow().ToUnixTimeMilliseconds() * 32;
 
     /// <summary>Connections that are established.</summary>
     public int Count => _connections.Count;
 
-    /// <summary>Connections, those that are still being established included.</summary>
+    /// <summary>Connections, including those that are still being established.</summary>
     public int Places => Volatile.Read(ref _places);
 
-    /// <summary>True once nobody is let in any more.</summary>
+    /// <summary>True once no more connections are accepted.</summary>
     public bool IsClosed => _isClosed;
 
     public int Addresses => _perAddress.Count;
@@ -49,12 +49,12 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node, TimePr
 
     public void CountUnknownControl() => Interlocked.Increment(ref _unknownControls);
 
-    /// <summary>Takes a place for one more connection; give it back by <see cref="ReleasePlace"/>.</summary>
-    /// <param name="address">The client's own address; null where there is none.</param>
-    /// <returns>False when there is none left, in all or for the address.</returns>
+    /// <summary>Takes a place for one more connection; <see cref="ReleasePlace"/> gives it back.</summary>
+    /// <param name="address">The client's own address; null when it has none.</param>
+    /// <returns>False when a limit is reached, in total or for the address.</returns>
     public bool TryTakePlace(IPAddress? address)
     {
-        // Compared before it is taken: one too many, taken back, could turn away a client that has a place.
+        // Compared before it is taken: a place above the limit, even for a moment, could turn away another client.
         int places;
         do
         {
@@ -83,7 +83,7 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node, TimePr
             _perAddress.TryRemove(KeyValuePair.Create(network, 0));
     }
 
-    // One subscriber has a whole /64 of IPv6 addresses (RFC 6177), so they count as one.
+    // One subscriber has a whole /64 of IPv6 addresses (RFC 6177), so its addresses count as one.
     private static IPAddress NetworkOf(IPAddress address)
     {
         const int networkBytes = 8;

@@ -1,6 +1,8 @@
+using System.Runtime.CompilerServices;
+
 namespace BatchKit.Broadcast.Connections;
 
-/// <summary>Counts deliveries of all connections; any thread adds and reads.</summary>
+/// <summary>Counts the deliveries of all connections. Thread-safe.</summary>
 internal sealed class DeliveryCounters
 {
     private readonly long[] _messages = new long[DeliveryTally.Outcomes];
@@ -26,4 +28,56 @@ internal sealed class DeliveryCounters
         if (amount.Bytes != 0)
             Interlocked.Add(ref bytes, amount.Bytes);
     }
+}
+
+/// <summary>What one worker delivered, by outcome, until it is added to the counters.</summary>
+internal struct DeliveryTally
+{
+    public const int Outcomes = (int)DeliveryOutcome.Failed + 1;
+
+    private OutcomeAmounts _settled;
+
+    public Amount Attempted { get; private set; }
+
+    public readonly Amount this[DeliveryOutcome outcome] => _settled[(int)outcome];
+
+    public void Attempt(Amount amount) => Attempted += amount;
+
+    public void Settle(DeliveryOutcome outcome, Amount amount) => _settled[(int)outcome] += amount;
+
+    [InlineArray(Outcomes)]
+    private struct OutcomeAmounts
+    {
+        private Amount _first;
+    }
+}
+
+/// <summary>The outcome of a message for one connection.</summary>
+internal enum DeliveryOutcome
+{
+    /// <summary>The socket took all of it.</summary>
+    Sent = 0,
+
+    /// <summary>It was dropped for newer output.</summary>
+    DroppedOldest = 1,
+
+    /// <summary>It was dropped because the queue was full.</summary>
+    DroppedNewest = 2,
+
+    /// <summary>It was dropped because its client did not read and was disconnected.</summary>
+    DroppedSlowConsumer = 3,
+
+    /// <summary>It was dropped because its connection was closed.</summary>
+    DroppedClosed = 4,
+
+    /// <summary>Its connection broke.</summary>
+    Failed = 5,
+}
+
+/// <summary>A number of messages, and the bytes that they take on the wire.</summary>
+internal readonly record struct Amount(long Messages, long Bytes)
+{
+    public static Amount operator +(Amount left, Amount right) => new(left.Messages + right.Messages, left.Bytes + right.Bytes);
+
+    public static Amount operator -(Amount left, Amount right) => new(left.Messages - right.Messages, left.Bytes - right.Bytes);
 }

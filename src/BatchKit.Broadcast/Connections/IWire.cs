@@ -1,22 +1,83 @@
+using System.Net.Sockets;
+
 namespace BatchKit.Broadcast.Connections;
 
-/// <summary>Takes a connection's bytes to its client. Called by one <see cref="SendQueue"/>, which never overlaps its calls.</summary>
+/// <summary>Writes a connection's bytes to its client. One <see cref="SendQueue"/> calls it, one call at a time.</summary>
 /// <remarks>A broken connection throws <see cref="IOException"/>, <see cref="System.Net.Sockets.SocketException"/> or <see cref="ObjectDisposedException"/>.</remarks>
 internal interface IWire
 {
-    /// <summary>True while it holds bytes that it took and could not write yet; <see cref="WriteAsync"/> writes them first.</summary>
+    /// <summary>True while it holds bytes that it took and has not written yet; <see cref="WriteAsync"/> writes them first. Never throws.</summary>
     bool HasUnsent => false;
 
     /// <summary>Writes what can be written without waiting.</summary>
-    /// <returns>How many of the bytes were taken, from the first on; fewer than given when the client does not read fast enough.</returns>
+    /// <returns>How many bytes were taken, from the first; fewer than given when the client does not read fast enough.</returns>
     int TryWrite(ReadOnlySpan<byte> bytes);
 
-    /// <summary>Writes all of the bytes, waiting for the client to read; the memory is the caller's again when the task has ended.</summary>
+    /// <summary>Writes all bytes, waiting for the client to read. The caller may reuse the memory when the task has ended.</summary>
     ValueTask WriteAsync(ReadOnlyMemory<byte> bytes);
 
     /// <summary>Ends the sending side after the last byte.</summary>
     ValueTask FinishAsync();
 
-    /// <summary>Ends the connection at once; what waits in <see cref="WriteAsync"/> and in its reader fails. May be called at any time, from any thread.</summary>
+    /// <summary>Ends the connection at once; pending writes and reads fail. It may be called at any time, from any thread, during any other call.</summary>
     void Abort();
+}
+
+/// <summary>A plain TCP socket, written to directly.</summary>
+internal sealed class SocketWire : IWire
+{
+    private readonly Socket _socket;
+
+    public SocketWire(Socket socket)
+    {
+        // A synchronous send on a blocking socket would wait for the client to read.
+        socket.Blocking = false;
+        _socket = socket;
+    }
+
+    public int TryWrite(ReadOnlySpan<byte> bytes)
+    {
+        if (bytes.IsEmpty)
+            return 0;
+        var sent = _socket.Send(bytes, SocketFlags.None, out var error);
+        return error switch
+        {
+            SocketError.Success => sent,
+            SocketError.WouldBlock or SocketError.NoBufferSpaceAvailable => 0,
+            _ => throw new SocketException((int)error),
+        };
+    }
+
+    public async ValueTask WriteAsync(ReadOnlyMemory<byte> bytes)
+    {
+        while (!bytes.IsEmpty)
+            bytes = bytes[await _socket.SendAsync(bytes, SocketFlags.None).ConfigureAwait(false)..];
+    }
+
+    public ValueTask FinishAsync()
+    {
+        _socket.Shutdown(SocketShutdown.Send);
+        return default;
+    }
+
+    public void Abort() => _socket.Dispose();
+}
+
+/// <summary>A stream, such as one that encrypts. Any write to it may wait, so all output goes through the queue.</summary>
+/// <param name="stream">Only this object writes to it; another reads it.</param>
+/// <param name="finish">Ends the sending side.</param>
+/// <param name="abort">Ends the connection at once.</param>
+internal sealed class StreamWire(Stream stream, Func<ValueTask> finish, Action abort) : IWire
+{
+    public int TryWrite(ReadOnlySpan<byte> bytes) => 0;
+
+    public async ValueTask WriteAsync(ReadOnlyMemory<byte> bytes)
+    {
+        await stream.WriteAsync(bytes).ConfigureAwait(false);
+        await stream.FlushAsync().ConfigureAwait(false);
+    }
+
+    public ValueTask FinishAsync() => finish();
+
+    public void Abort() => abort();
 }

@@ -1,10 +1,12 @@
+using System.Buffers;
+
 namespace BatchKit.Broadcast.Connections;
 
-/// <summary>Messages for one connection as they go over its wire, one behind the other.</summary>
+/// <summary>Encoded messages for one connection, contiguous.</summary>
 /// <param name="bytes">Their bytes.</param>
-/// <param name="messages">How many messages they are; zero for a protocol's own bytes, which are not counted.</param>
-/// <param name="owner">What shares the bytes, so that a queue may keep them; null when a queue must copy them.</param>
-/// <param name="offset">Where they begin in the owner.</param>
+/// <param name="messages">The number of messages; zero for a protocol's own bytes, which are not counted.</param>
+/// <param name="owner">The shared buffer that holds the bytes, so that a queue may keep them; null when a queue must copy them.</param>
+/// <param name="offset">Where the bytes begin in the owner.</param>
 internal readonly ref struct OutputRun(ReadOnlySpan<byte> bytes, int messages, SharedBuffer? owner = null, int offset = 0)
 {
     public ReadOnlySpan<byte> Bytes { get; } = bytes;
@@ -15,6 +17,89 @@ internal readonly ref struct OutputRun(ReadOnlySpan<byte> bytes, int messages, S
 
     public int Offset { get; } = offset;
 
-    /// <summary>What is counted.</summary>
+    /// <summary>What the counters count.</summary>
     public Amount Amount => Messages == 0 ? default : new Amount(Messages, Bytes.Length);
+}
+
+/// <summary>Pooled bytes that the queues of many connections share. The last release returns them to the pool.</summary>
+internal sealed class SharedBuffer
+{
+    private byte[]? _array;
+    private int _references = 1;
+
+    private SharedBuffer(byte[] array) => _array = array;
+
+    public Memory<byte> Memory => _array;
+
+    public static SharedBuffer Rent(int bytes) => new(ArrayPool<byte>.Shared.Rent(bytes));
+
+    public static SharedBuffer Copy(ReadOnlySpan<byte> bytes)
+    {
+        var copy = Rent(bytes.Length);
+        bytes.CopyTo(copy._array);
+        return copy;
+    }
+
+    public void AddReference() => Interlocked.Increment(ref _references);
+
+    public void Release()
+    {
+        if (Interlocked.Decrement(ref _references) != 0)
+            return;
+        ArrayPool<byte>.Shared.Return(_array!);
+        _array = null;
+    }
+}
+
+/// <summary>Joins the runs that one connection gets in one send, so that they leave in one write. Not thread-safe.</summary>
+internal sealed class OutputComposer(SendQueueLimits limits)
+{
+    private readonly byte[] _bytes = new byte[limits.MaxRunBytes];
+    private int _length;
+    private int _messages;
+
+    /// <summary>Adds messages.</summary>
+    /// <param name="connection">Gets earlier runs when they must leave first.</param>
+    /// <param name="run">The messages.</param>
+    /// <param name="tally">Counts the messages.</param>
+    /// <param name="before">Bytes to send before the messages, counted with them.</param>
+    public void Add(ClientConnection connection, in OutputRun run, ref DeliveryTally tally, ReadOnlySpan<byte> before = default)
+    {
+        var length = before.Length + run.Bytes.Length;
+        if (_length + length > _bytes.Length || _messages + run.Messages > limits.MaxRunMessages)
+            Flush(connection, ref tally);
+        if (length > _bytes.Length)
+        {
+            connection.Send(before.IsEmpty ? run : new OutputRun([.. before, .. run.Bytes], run.Messages), ref tally);
+            return;
+        }
+
+        before.CopyTo(_bytes.AsSpan(_length));
+        _length += before.Length;
+        run.Bytes.CopyTo(_bytes.AsSpan(_length));
+        _length += run.Bytes.Length;
+        _messages += run.Messages;
+    }
+
+    /// <summary>Adds bytes after messages that have not left yet, counted with them.</summary>
+    /// <returns>False when there is no such message, or the composer is full.</returns>
+    public bool TryAppend(ReadOnlySpan<byte> bytes)
+    {
+        if (_messages == 0 || _length + bytes.Length > _bytes.Length)
+            return false;
+        bytes.CopyTo(_bytes.AsSpan(_length));
+        _length += bytes.Length;
+        return true;
+    }
+
+    public void Flush(ClientConnection connection, ref DeliveryTally tally)
+    {
+        if (_length == 0 && _messages == 0)
+            return;
+        var run = new OutputRun(_bytes.AsSpan(0, _length), _messages);
+
+        // Emptied first: whatever fails in the connection, the next one gets none of these bytes.
+        (_length, _messages) = (0, 0);
+        connection.Send(run, ref tally);
+    }
 }

@@ -1,28 +1,30 @@
+using BatchKit.Broadcast.WebSockets;
+
 namespace BatchKit.Broadcast.Connections;
 
-/// <summary>Puts a connection's output on its wire, in order: at once while the client reads, else from a bounded queue.</summary>
+/// <summary>Writes a connection's output to its wire, in order: directly while the client reads, else from a bounded queue.</summary>
 internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, DeliveryCounters counters, TimeProvider timeProvider)
 {
-    // Guards all fields but the last. Held while the wire is tried, which does not wait, so that the bytes of two writers never mix.
+    // Guards all fields but the last. Held during IWire.TryWrite, which does not wait, so that the bytes of two writers never mix.
     private readonly Lock _lock = new();
     private readonly TaskCompletionSource _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private IWire _wire = firstWire;
-    private PieceQueue? _pieces;
+    private SegmentQueue? _segments;
     private SendQueueState _state;
     private DeliveryOutcome _endOutcome = DeliveryOutcome.DroppedClosed;
     private bool _isDraining;
     private long _lastProgressAt;
 
-    /// <summary>Completes when the last byte is written, or none will be any more.</summary>
+    /// <summary>Completes when the last byte is written, or nothing more will be written.</summary>
     public Task Ended => _ended.Task;
 
-    /// <summary>What waits to be written.</summary>
+    /// <summary>The messages that wait to be written.</summary>
     public Amount Waiting
     {
         get
         {
             lock (_lock)
-                return _pieces?.Waiting ?? default;
+                return _segments?.Waiting ?? default;
         }
     }
 
@@ -32,19 +34,19 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         get
         {
             lock (_lock)
-                return _pieces?.HeldBytes ?? 0;
+                return _segments?.HeldBytes ?? 0;
         }
     }
 
-    // Made on first need: most connections never have any.
-    private PieceQueue Pieces => _pieces ??= new PieceQueue();
+    // Created on first need: most connections never have any.
+    private SegmentQueue Segments => _segments ??= new SegmentQueue();
 
     /// <summary>Writes or queues messages, or drops them, counted.</summary>
-    /// <returns>Why the client is to be disconnected; null when it is not.</returns>
+    /// <returns>Why the client must be disconnected; null when it stays connected.</returns>
     public DisconnectReason? Send(in OutputRun run, ref DeliveryTally tally) => Send(run, nextWire: null, ref tally);
 
     /// <summary>Writes or queues a protocol's own bytes, which are neither counted nor dropped.</summary>
-    /// <remarks>The next wire, if one is given, takes over behind them.</remarks>
+    /// <remarks>The next wire, if given, writes all bytes after them.</remarks>
     public DisconnectReason? SendControl(ReadOnlySpan<byte> bytes, Func<IWire, IWire>? nextWire = null)
     {
         var dropped = default(DeliveryTally);
@@ -53,7 +55,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         return reason;
     }
 
-    /// <summary>Takes no more; what waits is written, then the last bytes, then the sending side ends.</summary>
+    /// <summary>Takes no more output; writes what waits, then the last bytes, then ends the sending side.</summary>
     public void Complete(ReadOnlySpan<byte> lastBytes)
     {
         lock (_lock)
@@ -71,7 +73,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         _ = DrainAsync();
     }
 
-    /// <summary>Ends the connection at once: what waits is dropped, counted by the outcome.</summary>
+    /// <summary>Ends the connection at once, and drops what waits, counted by the outcome. Never throws.</summary>
     public void Abort(DeliveryOutcome outcome)
     {
         IWire wire;
@@ -82,18 +84,18 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
             wire = _wire;
         }
 
-        wire.Abort();
+        AbortWire(wire);
     }
 
-    /// <summary>True when output has waited for longer than the limit without any being taken.</summary>
+    /// <summary>True when output has waited for the limit and the client has taken none of it.</summary>
     public bool IsStalled(TimeSpan limit)
     {
         lock (_lock)
             return _isDraining && _state != SendQueueState.Ended && timeProvider.GetElapsedTime(Volatile.Read(ref _lastProgressAt)) >= limit;
     }
 
-    /// <summary>Reads what a send needs, so that it is in the processor's cache then; without the lock, because nothing is done with it.</summary>
-    public bool Fetch() => _lock.IsHeldByCurrentThread | _wire.HasUnsent;
+    /// <summary>Loads what a send needs into the processor's cache. It takes no lock, because the result is not used.</summary>
+    public bool Prefetch() => _lock.IsHeldByCurrentThread | _wire.HasUnsent;
 
     private DisconnectReason? Send(in OutputRun run, Func<IWire, IWire>? nextWire, ref DeliveryTally tally)
     {
@@ -106,7 +108,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
                 tally.Settle(_endOutcome, run.Amount);
             else if (!wasDraining)
                 refusal = WriteLocked(run, nextWire, ref tally);
-            else if (Pieces.TryMakeRoom(run, limits, ref tally, out refusal))
+            else if (Segments.TryAdmit(run, limits, ref tally, out refusal))
                 AddLocked(run, taken: 0, nextWire);
             if (wasDraining || !_isDraining)
                 return refusal;
@@ -119,28 +121,27 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
     private DisconnectReason? WriteLocked(in OutputRun run, Func<IWire, IWire>? nextWire, ref DeliveryTally tally)
     {
         int taken;
+        bool waits;
         try
         {
             taken = _wire.TryWrite(run.Bytes);
+            if (taken == run.Bytes.Length && nextWire is not null)
+                _wire = nextWire(_wire);
+            waits = taken < run.Bytes.Length || _wire.HasUnsent;
         }
         catch (Exception)
         {
-            // Whatever it was, it must not fail the send, which would be repeated for everybody else.
+            // Whatever it was, it must not fail the send: the send would be repeated for every other connection.
             tally.Settle(DeliveryOutcome.Failed, run.Amount);
             return DisconnectReason.ConnectionLost;
         }
 
         if (taken == run.Bytes.Length)
-        {
             tally.Settle(DeliveryOutcome.Sent, run.Amount);
-            _wire = nextWire is null ? _wire : nextWire(_wire);
-            if (!_wire.HasUnsent)
-                return null;
-        }
         else
-        {
             AddLocked(run, taken, nextWire);
-        }
+        if (!waits)
+            return null;
 
         StartDrainingLocked();
         return null;
@@ -152,12 +153,12 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         var owner = run.Owner ?? SharedBuffer.Copy(run.Bytes);
         var offset = run.Owner is null ? 0 : run.Offset;
         var rest = owner.Memory[(offset + taken)..(offset + run.Bytes.Length)];
-        Pieces.Add(new QueuedPiece(owner, rest, run.Amount, nextWire), isStarted: taken > 0);
+        Segments.Add(new QueuedSegment(owner, rest, run.Amount, nextWire), isStarted: taken > 0);
     }
 
     private void StartDrainingLocked() => (_isDraining, _lastProgressAt) = (true, timeProvider.GetTimestamp());
 
-    /// <summary>Writes what waits until nothing does. Needs no awaiting: it ends by itself or with its wire, and then says so by <see cref="Ended"/>.</summary>
+    /// <summary>Writes until nothing waits. No one awaits it: it ends by itself or with its wire, and completes <see cref="Ended"/>.</summary>
     private async Task DrainAsync()
     {
         try
@@ -166,7 +167,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
             bool finishes;
             while (TryTake(out wire, out var bytes, out finishes))
             {
-                await (bytes.Length <= PieceQueue.MaxWriteBytes ? wire.WriteAsync(bytes) : LargeWrite.RunAsync(wire, bytes, NoteProgress)).ConfigureAwait(false);
+                await (bytes.Length <= SegmentQueue.MaxWriteBytes ? wire.WriteAsync(bytes) : WriteLargeAsync(wire, bytes)).ConfigureAwait(false);
                 SettleWritten();
             }
 
@@ -178,8 +179,8 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         }
         catch (Exception)
         {
-            // Whatever a wire threw, its connection is over, and what waited counts as failed.
-            EndDrained(DeliveryOutcome.Failed).Abort();
+            // Whatever the wire threw, its connection is over, and what waited counts as failed.
+            AbortWire(EndDrained(DeliveryOutcome.Failed));
         }
     }
 
@@ -188,10 +189,10 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         lock (_lock)
         {
             (wire, bytes, finishes) = (_wire, default, _state == SendQueueState.Completing);
-            var hasPiece = _pieces is { IsEmpty: false };
-            if (_state != SendQueueState.Ended && (hasPiece || _wire.HasUnsent))
+            var hasSegment = _segments is { IsEmpty: false };
+            if (_state != SendQueueState.Ended && (hasSegment || _wire.HasUnsent))
             {
-                bytes = hasPiece ? _pieces!.Take(limits) : default;
+                bytes = hasSegment ? _segments!.Take(limits) : default;
                 return true;
             }
 
@@ -200,6 +201,18 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
                 _ended.TrySetResult();
             return false;
         }
+    }
+
+    // In parts, so that the sweep sees the progress of a slow client.
+    private async ValueTask WriteLargeAsync(IWire wire, ReadOnlyMemory<byte> bytes)
+    {
+        for (; bytes.Length > SegmentQueue.MaxWriteBytes; bytes = bytes[SegmentQueue.MaxWriteBytes..])
+        {
+            await wire.WriteAsync(bytes[..SegmentQueue.MaxWriteBytes]).ConfigureAwait(false);
+            NoteProgress();
+        }
+
+        await wire.WriteAsync(bytes).ConfigureAwait(false);
     }
 
     private IWire EndDrained(DeliveryOutcome outcome)
@@ -216,18 +229,18 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
 
     private void SettleWritten()
     {
-        var tally = default(DeliveryTally);
         NoteProgress();
         lock (_lock)
         {
-            if (_pieces is { IsUnderWay: true })
-            {
-                tally.Settle(DeliveryOutcome.Sent, _pieces.Release(out var nextWire));
-                _wire = nextWire is null ? _wire : nextWire(_wire);
-            }
-        }
+            if (_segments is not { IsUnderWay: true })
+                return;
+            var tally = default(DeliveryTally);
+            tally.Settle(DeliveryOutcome.Sent, _segments.Release(out var nextWire));
 
-        counters.Add(tally);
+            // Counted before the next wire is created, which may fail.
+            counters.Add(tally);
+            _wire = nextWire is null ? _wire : nextWire(_wire);
+        }
     }
 
     private void EndLocked(DeliveryOutcome outcome)
@@ -236,15 +249,55 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
             _endOutcome = outcome;
         _state = SendQueueState.Ended;
         var tally = default(DeliveryTally);
-        if (_pieces is not null)
+        if (_segments is not null)
         {
-            tally.Settle(_endOutcome, _pieces.Clear());
-            if (!_isDraining && _pieces.IsUnderWay)
-                tally.Settle(_endOutcome, _pieces.Release(out _));
+            tally.Settle(_endOutcome, _segments.Clear());
+            if (!_isDraining && _segments.IsUnderWay)
+                tally.Settle(_endOutcome, _segments.Release(out _));
         }
 
         counters.Add(tally);
         if (!_isDraining)
             _ended.TrySetResult();
     }
+
+    private static void AbortWire(IWire wire)
+    {
+        try
+        {
+            wire.Abort();
+        }
+        catch (Exception)
+        {
+            // The connection has ended anyway. What its socket, its server or a logger throws must not end the send to every other connection.
+        }
+    }
+}
+
+/// <summary>The state of a send queue.</summary>
+internal enum SendQueueState
+{
+    /// <summary>It takes output.</summary>
+    Open = 0,
+
+    /// <summary>It takes no more output, and writes what waits.</summary>
+    Completing = 1,
+
+    /// <summary>It writes nothing more.</summary>
+    Ended = 2,
+}
+
+/// <summary>The limits on output that waits for one client.</summary>
+internal sealed record SendQueueLimits(int MaxBytes, int MaxMessages, SlowConsumerPolicy Policy)
+{
+    /// <summary>The capacity for messages; the rest is reserved for the close frame.</summary>
+    public int MessageCapacityBytes { get; } = MaxBytes - WebSocketClosings.MaxFrameBytes;
+
+    /// <summary>The longest run of several messages, and the most that is written at once. At most half of the capacity: a run that is being written can't be dropped, and newer output must fit beside it.</summary>
+    public int MaxRunBytes => Math.Min(SegmentQueue.MaxWriteBytes, MessageCapacityBytes / 2);
+
+    /// <summary>The most messages in a run.</summary>
+    public int MaxRunMessages => Math.Max(1, MaxMessages / 2);
+
+    public static SendQueueLimits From(BroadcastOptions options) => new(options.MaxQueuedBytes, options.MaxQueuedMessages, options.SlowConsumer);
 }

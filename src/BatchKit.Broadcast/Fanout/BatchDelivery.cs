@@ -1,13 +1,14 @@
+using System.Buffers;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Transports;
 
 namespace BatchKit.Broadcast.Fanout;
 
-/// <summary>One batch on its way to any number of connections: encoded on first need, once for each wire format.</summary>
+/// <summary>Delivers one batch to any number of connections. It encodes the batch on first need, once for each wire format.</summary>
 internal sealed class BatchDelivery(SendQueueLimits limits)
 {
-    // Guards what is encoded and not ready yet.
+    // Guards encoding: one thread encodes a format, the others wait for it.
     private readonly Lock _lock = new();
     private readonly EncodedBatch[] _encoded = new EncodedBatch[WireFormat.Count];
     private readonly bool[] _isReady = new bool[WireFormat.Count];
@@ -15,8 +16,9 @@ internal sealed class BatchDelivery(SendQueueLimits limits)
     private MessageBatch? _batch;
     private bool _isShared;
 
-    /// <param name="batch">Stays valid until <see cref="Release"/>.</param>
-    /// <param name="isShared">True when several connections get it, so that those that must queue it share one copy.</param>
+    /// <summary>Starts the delivery of a batch.</summary>
+    /// <param name="batch">Must stay valid until <see cref="Release"/>.</param>
+    /// <param name="isShared">True when several connections get the batch: their queues then share one copy.</param>
     public void Begin(MessageBatch batch, bool isShared)
     {
         _batch = batch;
@@ -29,12 +31,12 @@ internal sealed class BatchDelivery(SendQueueLimits limits)
     public void Send(ClientConnection connection, bool isAlone, OutputComposer composer, ref DeliveryTally tally) =>
         Send(connection, _batch!.Count, isAlone, composer, ref tally);
 
-    /// <summary>Gives one connection the batch's messages, or those before a place in it, at once or by way of the composer.</summary>
-    /// <param name="connection">Gets them.</param>
+    /// <summary>Sends one connection the batch's messages, or the first of them, directly or through the composer.</summary>
+    /// <param name="connection">The connection.</param>
     /// <param name="messages">How many of the batch's messages, from the first.</param>
-    /// <param name="composer">Flushed by the caller when the connection has everything.</param>
     /// <param name="isAlone">True when the connection gets nothing else in this send.</param>
-    /// <param name="tally">Counts them.</param>
+    /// <param name="composer">The caller flushes it after the connection's last batch.</param>
+    /// <param name="tally">Counts the messages.</param>
     public void Send(ClientConnection connection, int messages, bool isAlone, OutputComposer composer, ref DeliveryTally tally)
     {
         var encoded = Get(connection.Format);
@@ -109,7 +111,7 @@ internal sealed class BatchDelivery(SendQueueLimits limits)
         }
     }
 
-    /// <summary>The place of the next message that the connection is excluded from; the first one's own when it is excluded from that.</summary>
+    /// <summary>The index of the next message that the connection is excluded from, at or after <paramref name="first"/>.</summary>
     private int EndOfIncluded(int first, int messages, ClientConnection connection)
     {
         if (!_exclusions.Contains(connection.Handle))
@@ -118,5 +120,96 @@ internal sealed class BatchDelivery(SendQueueLimits limits)
         while (end < messages && !_exclusions.Contains(end, connection.Handle))
             end++;
         return end;
+    }
+}
+
+/// <summary>A batch's messages in one wire format, contiguous, shared by all clients of that format.</summary>
+internal sealed class EncodedBatch
+{
+    // Set in the end of a message that clients of this format do not get. Such a message has no bytes.
+    private const int SkippedBit = 1 << 31;
+
+    private int[] _ends = [];
+    private int _count;
+    private SharedBuffer? _owner;
+    private ReadOnlyMemory<byte> _bytes;
+
+    /// <summary>All messages as one run.</summary>
+    public OutputRun Whole => new(_bytes.Span, Messages, _owner);
+
+    /// <summary>How many messages clients of this format get.</summary>
+    public int Messages { get; private set; }
+
+    public int Length => _bytes.Length;
+
+    /// <summary>Encodes a batch into a buffer of its own, which queues may keep.</summary>
+    public void Encode(MessageBatch batch, WireFormat format)
+    {
+        var maxBytes = 0;
+        foreach (var message in batch)
+            maxBytes = checked(maxBytes + MessageEncoder.GetMaxBytes(format, message.Payload.Length));
+        _owner = SharedBuffer.Rent(maxBytes);
+        Begin(batch.Count);
+        var end = 0;
+        var destination = _owner.Memory.Span;
+        foreach (var message in batch)
+        {
+            var isEncoded = MessageEncoder.TryEncode(format, message, destination[end..], out var written);
+            end += written;
+            _ends[_count++] = isEncoded ? end : end | SkippedBit;
+            Messages += isEncoded ? 1 : 0;
+        }
+
+        _bytes = _owner.Memory[..end];
+    }
+
+    /// <summary>Uses the batch's bytes unchanged; a queue must copy them.</summary>
+    public void Borrow(MessageBatch batch)
+    {
+        Begin(batch.Count);
+        batch.MessageEnds.CopyTo(_ends);
+        (_count, Messages, _bytes) = (batch.Count, batch.Count, batch.Payload);
+    }
+
+    /// <summary>A run of messages.</summary>
+    /// <param name="first">The index of the first message.</param>
+    /// <param name="end">The index after the last message.</param>
+    public OutputRun GetRun(int first, int end)
+    {
+        var start = StartOf(first);
+        var messages = 0;
+        for (var index = first; index < end; index++)
+            messages += _ends[index] < 0 ? 0 : 1;
+        return new OutputRun(_bytes.Span[start..StartOf(end)], messages, _owner, start);
+    }
+
+    /// <summary>True when all messages fit into one run; false when they need several, or there are none.</summary>
+    public bool IsOneRun(SendQueueLimits limits) => Messages > 0 && Messages <= limits.MaxRunMessages && Length <= limits.MaxRunBytes;
+
+    /// <summary>The index after the last message of the longest run within the limits that starts at <paramref name="first"/>. A run has at least one message.</summary>
+    public int EndOfRun(int first, int end, SendQueueLimits limits)
+    {
+        var (start, next) = (StartOf(first), first + 1);
+        while (next < end && next - first < limits.MaxRunMessages && StartOf(next + 1) - start <= limits.MaxRunBytes)
+            next++;
+        return next;
+    }
+
+    public void Release()
+    {
+        _owner?.Release();
+        (_owner, _bytes, _count, Messages) = (null, default, 0, 0);
+    }
+
+    private int StartOf(int index) => index == 0 ? 0 : _ends[index - 1] & ~SkippedBit;
+
+    private void Begin(int count)
+    {
+        (_count, Messages) = (0, 0);
+        if (_ends.Length >= count)
+            return;
+        if (_ends.Length > 0)
+            ArrayPool<int>.Shared.Return(_ends);
+        _ends = ArrayPool<int>.Shared.Rent(count);
     }
 }

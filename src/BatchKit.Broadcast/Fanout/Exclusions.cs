@@ -1,9 +1,9 @@
 namespace BatchKit.Broadcast.Fanout;
 
-/// <summary>Which connections must not get which messages of a batch.</summary>
+/// <summary>The connections that must not get certain messages of a batch.</summary>
 internal sealed class Exclusions
 {
-    // Comparing so many numbers in a row costs less than hashing one.
+    // Comparing up to this many numbers costs less than hashing one.
     private const int MaxCompared = 8;
 
     private readonly HashSet<OutputHandle> _handles = [];
@@ -30,7 +30,7 @@ internal sealed class Exclusions
         _few = _handles.Count <= MaxCompared ? [.. _handles] : [];
     }
 
-    /// <summary>True when the connection is excluded from any message.</summary>
+    /// <summary>True when the connection is excluded from at least one message.</summary>
     public bool Contains(OutputHandle connection) => _handles.Count switch
     {
         0 => false,

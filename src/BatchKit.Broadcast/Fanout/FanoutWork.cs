@@ -1,13 +1,14 @@
 using System.Collections.Concurrent;
 using BatchKit.Broadcast.Connections;
+using Microsoft.Extensions.ObjectPool;
 
 namespace BatchKit.Broadcast.Fanout;
 
-/// <summary>Sends what is staged: on the caller's thread when it is little, else in ranges on one worker a core.</summary>
-/// <remarks>A worker goes to the end of the pool's queue after each range, so that readers and small sends get their turn during a large one.</remarks>
+/// <summary>Sends what is staged: on the caller's thread for few connections, else in ranges, with one worker per core.</summary>
+/// <remarks>After each range a worker goes to the end of the thread pool's queue, so that readers and small sends get their turn during a large send.</remarks>
 internal sealed class FanoutWork(SendQueueLimits limits, DeliveryCounters counters) : IThreadPoolWorkItem
 {
-    /// <summary>So many connections are sent to on the caller's thread: about a third of a millisecond, at 5 µs a send.</summary>
+    /// <summary>The most connections that are sent to on the caller's thread: about a third of a millisecond, at 5 µs a send.</summary>
     public const int MaxInlineConnections = 64;
 
     private const int RangeConnections = 256;
@@ -20,14 +21,7 @@ internal sealed class FanoutWork(SendQueueLimits limits, DeliveryCounters counte
 
     public StagedSend Staged { get; } = new(limits);
 
-    public void RunInline()
-    {
-        var composer = TakeComposer();
-        var tally = default(DeliveryTally);
-        Staged.Send(.., composer, ref tally);
-        counters.Add(tally);
-        _composers.Add(composer);
-    }
+    public void RunInline() => Send(..);
 
     public Task RunAsync()
     {
@@ -49,7 +43,7 @@ internal sealed class FanoutWork(SendQueueLimits limits, DeliveryCounters counte
             var first = Interlocked.Add(ref _nextConnection, RangeConnections) - RangeConnections;
             if (first < Staged.Count)
             {
-                SendRange(first);
+                Send(first..Math.Min(first + RangeConnections, Staged.Count));
                 ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
                 return;
             }
@@ -67,20 +61,29 @@ internal sealed class FanoutWork(SendQueueLimits limits, DeliveryCounters counte
             _done!.SetException(_failure);
     }
 
-    private void SendRange(int first)
+    private void Send(Range range)
     {
-        var composer = TakeComposer();
+        if (!_composers.TryTake(out var composer))
+            composer = new OutputComposer(limits);
         var tally = default(DeliveryTally);
         try
         {
-            Staged.Send(first..Math.Min(first + RangeConnections, Staged.Count), composer, ref tally);
+            Staged.Send(range, composer, ref tally);
         }
         finally
         {
             counters.Add(tally);
-            _composers.Add(composer);
         }
-    }
 
-    private OutputComposer TakeComposer() => _composers.TryTake(out var composer) ? composer : new OutputComposer(limits);
+        // Not after a failure: the composer may then hold bytes for a connection, and the next one must not get them.
+        _composers.Add(composer);
+    }
+}
+
+/// <summary>Creates the objects of the pool.</summary>
+internal sealed class FanoutWorkPolicy(SendQueueLimits limits, DeliveryCounters counters) : PooledObjectPolicy<FanoutWork>
+{
+    public override FanoutWork Create() => new(limits, counters);
+
+    public override bool Return(FanoutWork obj) => true;
 }

@@ -4,11 +4,11 @@ using BatchKit.Transports;
 
 namespace BatchKit.Broadcast.Fanout;
 
-/// <summary>The batches of one send, sorted by connection, so that each gets one write. Staged on one thread, then sent in ranges by several.</summary>
+/// <summary>The batches of one send, sorted by connection, so that each connection gets one write. One thread stages them; then several send ranges of the connections.</summary>
 internal sealed class StagedSend(SendQueueLimits limits)
 {
-    // Enough for the processor to wait for many connections' memory at once, and little enough to stay in its cache.
-    private const int FetchedAtOnce = 16;
+    // Enough for the processor to load the memory of many connections at once, and few enough to stay in its cache.
+    private const int PrefetchedAtOnce = 16;
 
     private readonly List<BatchDelivery> _deliveries = [];
     private readonly Dictionary<ClientConnection, int> _places = [];
@@ -16,7 +16,7 @@ internal sealed class StagedSend(SendQueueLimits limits)
     private readonly List<StagedPart> _parts = [];
     private int _deliveryCount;
 
-    // A send of one batch to one group needs no sorting: its members' snapshot is the order.
+    // A send of one batch to one group needs no sorting: the snapshot of its members is the order.
     private ClientConnection[]? _members;
     private bool _isLast;
 
@@ -25,8 +25,8 @@ internal sealed class StagedSend(SendQueueLimits limits)
 
     /// <summary>Stages the only batch of a send for a group's members.</summary>
     /// <param name="batch">The batch.</param>
-    /// <param name="members">Who gets it.</param>
-    /// <param name="isLast">True when they are closed behind it.</param>
+    /// <param name="members">The connections that get it.</param>
+    /// <param name="isLast">True when they are closed after it.</param>
     public void StageOnly(MessageBatch batch, ClientConnection[] members, bool isLast = false)
     {
         _isLast = isLast;
@@ -34,7 +34,7 @@ internal sealed class StagedSend(SendQueueLimits limits)
         _members = members;
     }
 
-    /// <summary>Stages a batch behind those before it for a group's members.</summary>
+    /// <summary>Stages one of several batches for a group's members.</summary>
     public void Stage(MessageBatch batch, ClientConnection[] members)
     {
         if (members.Length == 0)
@@ -44,7 +44,7 @@ internal sealed class StagedSend(SendQueueLimits limits)
             Add(member, delivery, batch.Count);
     }
 
-    /// <summary>Stages a batch, or its messages before a place, for one connection.</summary>
+    /// <summary>Stages a batch, or its first messages, for one connection.</summary>
     public void Stage(MessageBatch batch, ClientConnection connection, int messages, bool closes)
     {
         Add(connection, AddDelivery(batch, isShared: false), messages);
@@ -52,17 +52,17 @@ internal sealed class StagedSend(SendQueueLimits limits)
             CollectionsMarshal.AsSpan(_staged)[_places[connection]].IsClosed = true;
     }
 
-    /// <summary>True when the connection is closed behind what was staged for it.</summary>
+    /// <summary>True when the connection is closed after what was staged for it.</summary>
     public bool IsClosed(ClientConnection connection) => _places.TryGetValue(connection, out var place) && _staged[place].IsClosed;
 
-    /// <summary>Sends a range of the connections what they get. Ranges may be sent side by side.</summary>
+    /// <summary>Sends to a range of the connections. Ranges may be sent in parallel, each with a composer and tally of its own.</summary>
     public void Send(Range range, OutputComposer composer, ref DeliveryTally tally)
     {
         var (offset, length) = range.GetOffsetAndLength(Count);
         for (var index = offset; index < offset + length; index++)
         {
-            if ((index - offset) % FetchedAtOnce == 0)
-                Fetch(index, Math.Min(index + FetchedAtOnce, offset + length));
+            if ((index - offset) % PrefetchedAtOnce == 0)
+                Prefetch(index, Math.Min(index + PrefetchedAtOnce, offset + length));
             if (_members is not null)
                 SendWhole(_members[index], composer, ref tally);
             else
@@ -85,8 +85,9 @@ internal sealed class StagedSend(SendQueueLimits limits)
     {
         if (_deliveryCount == _deliveries.Count)
             _deliveries.Add(new BatchDelivery(limits));
-        _deliveries[_deliveryCount].Begin(batch, isShared);
-        return _deliveryCount++;
+        var delivery = _deliveryCount++;
+        _deliveries[delivery].Begin(batch, isShared);
+        return delivery;
     }
 
     private void Add(ClientConnection connection, int delivery, int messages)
@@ -107,11 +108,11 @@ internal sealed class StagedSend(SendQueueLimits limits)
         staged.LastPart = part;
     }
 
-    /// <summary>Reads what sending will need of some connections. One after the other, between system calls that empty the nearest caches, each would be waited for by itself.</summary>
-    private void Fetch(int first, int end)
+    /// <summary>Loads the memory of some connections. Without it the processor would wait for each separately, because the system calls between them evict its nearest caches.</summary>
+    private void Prefetch(int first, int end)
     {
         for (var index = first; index < end; index++)
-            (_members is not null ? _members[index] : _staged[index].Connection).Output.Fetch();
+            (_members is not null ? _members[index] : _staged[index].Connection).Output.Prefetch();
     }
 
     private void SendWhole(ClientConnection connection, OutputComposer composer, ref DeliveryTally tally)
@@ -136,9 +137,27 @@ internal sealed class StagedSend(SendQueueLimits limits)
 
     private static void Finish(ClientConnection connection, bool isLast, OutputComposer composer, ref DeliveryTally tally)
     {
-        // Nobody answers a prompt on a connection that is being closed.
+        // No one answers a prompt on a connection that is being closed.
         if (!isLast)
             connection.Prompts?.End(composer);
         composer.Flush(connection, ref tally);
     }
 }
+
+/// <summary>What one connection gets in one send: a chain of parts, and whether it is closed after them.</summary>
+internal struct StagedConnection(ClientConnection connection, int firstPart)
+{
+    public ClientConnection Connection { get; } = connection;
+
+    public int FirstPart { get; } = firstPart;
+
+    public int LastPart { get; set; } = firstPart;
+
+    public bool IsClosed { get; set; }
+}
+
+/// <summary>One batch's share of what a connection gets.</summary>
+/// <param name="Delivery">The index of the batch's delivery.</param>
+/// <param name="Messages">How many of its messages, from the first.</param>
+/// <param name="Next">The index of the next part, or -1.</param>
+internal readonly record struct StagedPart(int Delivery, int Messages, int Next);

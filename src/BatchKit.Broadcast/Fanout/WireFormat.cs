@@ -1,11 +1,13 @@
 using BatchKit.Broadcast.Telnet;
+using BatchKit.Broadcast.WebSockets;
+using BatchKit.Transports;
 
 namespace BatchKit.Broadcast.Fanout;
 
-/// <summary>How messages look on a client's wire. Clients of one format share their bytes.</summary>
+/// <summary>The encoding of messages on a client's wire. Clients of the same format share encoded bytes.</summary>
 internal readonly record struct WireFormat
 {
-    /// <summary>How many formats there are; <see cref="Index"/> is below it.</summary>
+    /// <summary>The number of formats; <see cref="Index"/> is less.</summary>
     public const int Count = FirstTelnet + (2 * Charsets * PromptEndings);
 
     private const int FirstTelnet = 3;
@@ -36,4 +38,38 @@ internal readonly record struct WireFormat
         new(FirstTelnet + (int)charset + (Charsets * ((int)promptEnding + (PromptEndings * (takesGmcp ? 1 : 0)))));
 
     public static WireFormat FromIndex(byte index) => new(index);
+}
+
+/// <summary>Encodes messages in a wire format.</summary>
+internal static class MessageEncoder
+{
+    /// <summary>The most bytes that a message may take in the format.</summary>
+    public static int GetMaxBytes(WireFormat format, int payloadBytes) =>
+        format.IsTelnet ? TelnetEncoder.GetMaxBytes(payloadBytes)
+        : format == WireFormat.Raw ? payloadBytes
+        : WebSocketEncoder.GetMaxBytes(payloadBytes);
+
+    /// <summary>Encodes a message.</summary>
+    /// <returns>False when clients of this format do not get it: a control message, or GMCP without agreement.</returns>
+    public static bool TryEncode(WireFormat format, BatchMessage message, Span<byte> destination, out int written)
+    {
+        written = 0;
+        if (message.Kind == MessageKind.Control)
+            return false;
+        if (format.IsTelnet)
+            return TelnetEncoder.TryEncode(format, message, destination, out written);
+        if (message.Header?.ContentType == TelnetMessages.GmcpContentType)
+            return false;
+        if (format == WireFormat.Raw)
+        {
+            message.Payload.Span.CopyTo(destination);
+            written = message.Payload.Length;
+        }
+        else
+        {
+            written = WebSocketEncoder.Encode(message.Payload.Span, isText: format == WireFormat.WebSocketText, destination);
+        }
+
+        return true;
+    }
 }

@@ -1,18 +1,19 @@
+using System.Buffers;
 using System.Net.Sockets;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Receiving;
 
-/// <summary>Reads a TCP or telnet client: waits without a buffer, then reads as long as there is something, and hands on the records of each read.</summary>
+/// <summary>Reads a TCP or telnet client: waits without a buffer, then reads while there are bytes, and delivers the records of each read.</summary>
 internal sealed class ByteInbound(ClientConnection connection, IByteSource source, IRecordReader reader, BroadcastOptions options, ILogger logger) : IInbound
 {
-    // After so many reads without a wait it is the others' turn: a client may send faster than it is served.
-    private const int MaxReadsInARow = 16;
+    // After this many reads without a wait other clients get their turn: a client may send faster than it is served.
+    private const int MaxConsecutiveReads = 16;
 
     private readonly ReceiveBuffer _buffer = new(options.MaxRecordBytes);
     private bool _isBroken;
 
-    /// <summary>The bytes that are held for what was received.</summary>
+    /// <summary>The size of the receive buffer in bytes; 0 while it has none.</summary>
     public int HeldBytes => _buffer.HeldBytes;
 
     public async Task<InboundEnd> RunAsync(InboundDelivery delivery, CancellationToken cancellationToken)
@@ -29,7 +30,7 @@ internal sealed class ByteInbound(ClientConnection connection, IByteSource sourc
 
     private async Task<InboundEnd> ReadAsync(InboundDelivery delivery, CancellationToken cancellationToken)
     {
-        var (isFilled, inARow) = (false, 0);
+        var (isFilled, consecutiveReads) = (false, 0);
         while (true)
         {
             int read;
@@ -37,9 +38,9 @@ internal sealed class ByteInbound(ClientConnection connection, IByteSource sourc
             {
                 if (!isFilled)
                 {
-                    _buffer.Rest();
+                    _buffer.Shrink();
                     var waiting = source.WaitAsync();
-                    inARow = waiting.IsCompleted ? inARow : 0;
+                    consecutiveReads = waiting.IsCompleted ? consecutiveReads : 0;
                     await waiting.ConfigureAwait(false);
                 }
 
@@ -57,17 +58,17 @@ internal sealed class ByteInbound(ClientConnection connection, IByteSource sourc
             if (read < 0)
                 continue;
             _buffer.Advance(read);
-            await HandOnAsync(read, delivery, cancellationToken).ConfigureAwait(false);
-            if (++inARow < MaxReadsInARow)
+            await DeliverAsync(read, delivery, cancellationToken).ConfigureAwait(false);
+            if (++consecutiveReads < MaxConsecutiveReads)
                 continue;
-            inARow = 0;
+            consecutiveReads = 0;
             await Task.Yield();
         }
     }
 
-    private async ValueTask HandOnAsync(int read, InboundDelivery delivery, CancellationToken cancellationToken)
+    private async ValueTask DeliverAsync(int read, InboundDelivery delivery, CancellationToken cancellationToken)
     {
-        // A client that is being closed is read on, so that its last lines are not lost to a reset, but not heard.
+        // Input of a client that is being closed is read, so that no reset destroys its last output, but discarded.
         if (!delivery.TryNote(read) || connection.Closing.IsCompleted)
         {
             _buffer.Consume(_buffer.Length);
@@ -81,11 +82,11 @@ internal sealed class ByteInbound(ClientConnection connection, IByteSource sourc
             var isValid = reader.TryRead(_buffer.Unread, batch.Records, out var consumed);
             isMore = batch.Records.Count >= RecordBatch.MaxRecords && isValid;
             if (batch.Records.Count > 0)
-                await delivery.DeliverAsync(batch.Hand(), cancellationToken).ConfigureAwait(false);
+                await delivery.DeliverAsync(batch.AsMemory(), cancellationToken).ConfigureAwait(false);
             batch.Clear();
             _buffer.Consume(consumed);
             if (!isValid)
-                Refuse(reader.Failure ?? "what its protocol forbids");
+                Refuse(reader.Failure ?? "input that its protocol forbids");
         }
 
         batch.Return();
@@ -99,5 +100,84 @@ internal sealed class ByteInbound(ClientConnection connection, IByteSource sourc
         _isBroken = true;
         Log.ProtocolBroken(logger, connection, reason);
         connection.Close(DisconnectReason.ProtocolError);
+    }
+}
+
+/// <summary>Bytes that one client sent and that are not consumed yet. It holds no memory while it is empty and the client is silent.</summary>
+internal sealed class ReceiveBuffer(int maxRecordBytes)
+{
+    // A smaller buffer makes a busy client cost more system calls.
+    private const int BusyBytes = 64 * 1024;
+
+    // The most that may delimit a record, such as its length prefix or its line end.
+    private const int MaxFramingBytes = 256;
+
+    private byte[]? _array;
+    private int _start;
+    private int _end;
+
+    public Memory<byte> Unread => _array.AsMemory(_start, Length);
+
+    public int Length => _end - _start;
+
+    /// <summary>The size of its array in bytes; 0 while it has none.</summary>
+    public int HeldBytes => _array?.Length ?? 0;
+
+    /// <summary>True when the incomplete record is longer than any record may be.</summary>
+    public bool IsTooLong => Length > (long)maxRecordBytes + MaxFramingBytes;
+
+    /// <summary>Returns memory to receive into; never empty unless <see cref="IsTooLong"/>.</summary>
+    public Memory<byte> GetFree()
+    {
+        var wanted = Math.Max(BusyBytes, Length * 2L);
+        var size = (int)Math.Min(wanted, Math.Max(BusyBytes, (long)maxRecordBytes + MaxFramingBytes + 1));
+        if (_array is null || (_array.Length < size && (_array.Length < BusyBytes || Length == _array.Length)))
+            MoveTo(size);
+        else if (_start > 0)
+            MoveToStart();
+        return _array.AsMemory(_end);
+    }
+
+    public void Advance(int bytes) => _end += bytes;
+
+    public void Consume(int bytes)
+    {
+        _start += bytes;
+        if (_start == _end)
+            _start = _end = 0;
+    }
+
+    /// <summary>Shrinks to the bytes that it holds, before a wait for its client.</summary>
+    public void Shrink()
+    {
+        if (Length == 0)
+            Release();
+        else if (_array!.Length >= BusyBytes && Length < BusyBytes / 2)
+            MoveTo(Length);
+    }
+
+    /// <summary>Discards its bytes and returns its array.</summary>
+    public void Release()
+    {
+        (_start, _end) = (0, 0);
+        if (_array is null)
+            return;
+        ArrayPool<byte>.Shared.Return(_array);
+        _array = null;
+    }
+
+    private void MoveTo(int size)
+    {
+        var array = ArrayPool<byte>.Shared.Rent(size);
+        var length = Length;
+        Unread.CopyTo(array);
+        Release();
+        (_array, _end) = (array, length);
+    }
+
+    private void MoveToStart()
+    {
+        Unread.CopyTo(_array);
+        (_start, _end) = (0, Length);
     }
 }

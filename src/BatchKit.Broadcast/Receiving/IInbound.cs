@@ -1,11 +1,101 @@
 namespace BatchKit.Broadcast.Receiving;
 
-/// <summary>Reads what one client sends, until it sends no more.</summary>
+/// <summary>Reads what one client sends, until its input ends.</summary>
 internal interface IInbound
 {
-    /// <summary>Reads, and hands on what each read brought.</summary>
-    /// <param name="delivery">Takes the records of one read at a time.</param>
+    /// <summary>Reads, and delivers the records of each read.</summary>
+    /// <param name="delivery">Gets the records of one read at a time.</param>
     /// <param name="cancellationToken">Cancelled when the connection ends.</param>
-    /// <returns>Why nothing more comes.</returns>
+    /// <returns>Why the input ended.</returns>
     Task<InboundEnd> RunAsync(InboundDelivery delivery, CancellationToken cancellationToken);
+}
+
+/// <summary>Why a client's input ended.</summary>
+internal enum InboundEnd
+{
+    /// <summary>The client ended its sending side in order; it may still read.</summary>
+    Finished = 0,
+
+    /// <summary>The client closed the connection in order, as by a WebSocket's close frame; it reads no more.</summary>
+    Closed = 1,
+
+    /// <summary>The connection broke, or was ended from this side.</summary>
+    Lost = 2,
+
+    /// <summary>The client broke a rule of its protocol or a limit, and was told so where the protocol allows it.</summary>
+    ProtocolError = 3,
+}
+
+/// <summary>Delivers the records of each read to the connection's handler, within a buffering scope and the limits for unauthenticated clients.</summary>
+internal sealed class InboundDelivery(ClientConnection connection, IConnectionHandler handler, IOutputBuffer? output, BroadcastOptions options)
+{
+    /// <summary>Notes the bytes of one read.</summary>
+    /// <returns>False when the client sent more than allowed and is being disconnected.</returns>
+    public bool TryNote(int bytes)
+    {
+        connection.Activity.NoteBytes(bytes);
+        if (connection.IsAuthenticated || !(connection.Activity.ReceivedBytes > options.MaxUnauthenticatedBytes))
+            return true;
+        connection.Close(DisconnectReason.NotAuthenticated);
+        return false;
+    }
+
+    /// <summary>Delivers records to the handler; their memory may be reused when the task has ended.</summary>
+    public ValueTask DeliverAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
+    {
+        // Input after a close is read only so that the connection ends in order.
+        if (connection.Closing.IsCompleted)
+            return default;
+        connection.Activity.NoteRecord();
+        if (output is null)
+            return handler.ReceiveAsync(records, cancellationToken);
+        var scope = output.BeginBufferingScope(connection.Handle);
+        ValueTask handling;
+        try
+        {
+            handling = handler.ReceiveAsync(records, cancellationToken);
+        }
+        catch
+        {
+            scope.Dispose();
+            throw;
+        }
+
+        if (!handling.IsCompletedSuccessfully)
+            return FinishAsync(handling, scope, cancellationToken);
+        var sending = scope.DisposeAsync();
+        return sending.IsCompletedSuccessfully ? sending : AwaitSentAsync(sending, cancellationToken);
+    }
+
+    private static async ValueTask FinishAsync(ValueTask handling, BufferingScope scope, CancellationToken cancellationToken)
+    {
+        try
+        {
+            await handling.ConfigureAwait(false);
+        }
+        catch
+        {
+            scope.Dispose();
+            throw;
+        }
+
+        await AwaitSentAsync(scope.DisposeAsync(), cancellationToken).ConfigureAwait(false);
+    }
+
+    // Reading goes on when the replies are on the client's wire or in its queue, so that the replies to a client that sends faster than it is served do not pile up.
+    private static async ValueTask AwaitSentAsync(ValueTask sending, CancellationToken cancellationToken)
+    {
+        try
+        {
+            await sending.AsTask().WaitAsync(cancellationToken).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException)
+        {
+            // The connection ends. A next hop that hangs must not hold it open.
+        }
+        catch (OutputDeliveryException)
+        {
+            // The buffer has counted it. Reading notices when the client is gone.
+        }
+    }
 }

@@ -4,10 +4,31 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Tcp;
 
-/// <summary>Accepts clients, one after the other, until it is cancelled. No failure ends it: at the limit of file handles it tries again after a pause.</summary>
+/// <summary>Accepts clients one after another until it is cancelled. No failure ends it: at the limit of file handles it tries again after a pause.</summary>
 internal sealed class AcceptLoop(Func<CancellationToken, ValueTask<Socket>> accept, Action<Socket> take, EndPoint endPoint, TimeProvider timeProvider, ILogger logger)
 {
     private static readonly TimeSpan Pause = TimeSpan.FromMilliseconds(100);
+
+    /// <summary>Opens a socket that listens.</summary>
+    /// <exception cref="IOException">The socket can't listen there; the message names the end point and the setting.</exception>
+    public static Socket Listen(IPEndPoint endPoint, int backlog)
+    {
+        Socket? socket = null;
+        try
+        {
+            socket = new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp);
+            if (endPoint.Address.Equals(IPAddress.IPv6Any))
+                socket.DualMode = true;
+            socket.Bind(endPoint);
+            socket.Listen(backlog);
+            return socket;
+        }
+        catch (SocketException failure)
+        {
+            socket?.Dispose();
+            throw new IOException($"Could not listen on {endPoint}, the listener's setting {nameof(BroadcastListenerOptions.EndPoint)}: {failure.Message}", failure);
+        }
+    }
 
     public async Task RunAsync(CancellationToken cancellationToken)
     {
@@ -24,7 +45,7 @@ internal sealed class AcceptLoop(Func<CancellationToken, ValueTask<Socket>> acce
             }
             catch (SocketException failure) when (failure.SocketErrorCode is SocketError.ConnectionReset or SocketError.ConnectionAborted)
             {
-                // The client was gone before it was accepted; the next one need not wait.
+                // The client left before it was accepted. The next one need not wait.
                 Log.AcceptFailed(logger, failure, endPoint);
             }
             catch (Exception failure)
@@ -43,7 +64,7 @@ internal sealed class AcceptLoop(Func<CancellationToken, ValueTask<Socket>> acce
         }
         catch (OperationCanceledException)
         {
-            // The loop sees it by the token.
+            // The loop checks the token.
         }
     }
 }

@@ -8,12 +8,12 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Tcp;
 
-/// <summary>Lets one client in: finds a place for it, reads its proxy's header and shakes hands for TLS, all within <see cref="BroadcastOptions.HandshakeTimeout"/>.</summary>
+/// <summary>Admits one client: takes a place for it, reads its proxy's header and does the TLS handshake, all within <see cref="BroadcastOptions.HandshakeTimeout"/>.</summary>
 internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListenerOptions options, TimeProvider timeProvider, ILogger logger)
 {
     private readonly byte[] _turnAwayMessage = options.Tls is null ? Encoding.UTF8.GetBytes(transport.Options.TurnAwayMessage ?? "") : [];
 
-    /// <returns>Null when it may not come in.</returns>
+    /// <returns>Null when the client was turned away or failed.</returns>
     public async Task<ClientChannel?> EnterAsync(Socket socket, ClientPlace place, CancellationToken stopping)
     {
         ClientSocket.Configure(socket, transport.Options.KeepAliveInterval);
@@ -21,7 +21,7 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
         if (!place.TryTake(options.UseProxyProtocol ? null : peer.Address))
             return TurnAway(socket);
         if (!options.UseProxyProtocol && options.Tls is null)
-            return MakePlain(socket, new ConnectionOrigin(peer, IsSecure: false));
+            return CreatePlain(socket, new ConnectionOrigin(peer, IsSecure: false));
         using var limit = new CancellationTokenSource(transport.Options.HandshakeTimeout, timeProvider);
         using var either = CancellationTokenSource.CreateLinkedTokenSource(limit.Token, stopping);
         try
@@ -34,11 +34,11 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
                     return TurnAway(socket);
             }
 
-            return options.Tls is null ? MakePlain(socket, origin) : await MakeSecureAsync(socket, origin, options.Tls, either.Token).ConfigureAwait(false);
+            return options.Tls is null ? CreatePlain(socket, origin) : await CreateSecureAsync(socket, origin, options.Tls, either.Token).ConfigureAwait(false);
         }
         catch (Exception failure)
         {
-            // Whatever it is, a TLS callback's exception too, it ends this client only.
+            // Any failure, even of a TLS callback, ends this client only.
             Log.HandshakeFailed(logger, peer, limit.IsCancellationRequested ? "it took too long" : failure.Message);
             return null;
         }
@@ -47,7 +47,7 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
     private async Task<ConnectionOrigin> ReadOriginAsync(Socket socket, IPEndPoint peer, CancellationToken cancellationToken)
     {
         if (!transport.Options.TrustedProxies.Any(network => network.Contains(peer.Address)))
-            throw new InvalidDataException("it is no trusted proxy");
+            throw new InvalidDataException("it is not a trusted proxy");
         var header = await ProxyHeaderReader.ReadAsync(socket, cancellationToken).ConfigureAwait(false) ?? throw new InvalidDataException("it sent no valid PROXY header");
         if (!header.IsPassedOn)
             return new ConnectionOrigin(peer, IsSecure: false);
@@ -56,18 +56,18 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
 
     private ClientChannel? TurnAway(Socket socket)
     {
-        Log.TurnedAway(logger, "no place is left");
+        Log.TurnedAway(logger, "the connection limit is reached");
         socket.Blocking = false;
         socket.Send(_turnAwayMessage, SocketFlags.None, out _);
 
-        // What was sent would be lost if the socket were closed with input unread.
+        // Closing the socket with unread input would lose what was sent.
         socket.Receive(stackalloc byte[1024], SocketFlags.None, out _);
         return null;
     }
 
-    private static ClientChannel MakePlain(Socket socket, ConnectionOrigin origin) => new(new SocketWire(socket), new SocketSource(socket), origin);
+    private static ClientChannel CreatePlain(Socket socket, ConnectionOrigin origin) => new(new SocketWire(socket), new SocketSource(socket), origin);
 
-    private static async Task<ClientChannel> MakeSecureAsync(
+    private static async Task<ClientChannel> CreateSecureAsync(
         Socket socket, ConnectionOrigin origin, SslServerAuthenticationOptions tls, CancellationToken cancellationToken)
     {
         var source = new TlsSource(socket);
@@ -84,7 +84,61 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
         return new ClientChannel(new StreamWire(source.Stream, source.FinishAsync, socket.Dispose), source, origin with { IsSecure = true });
     }
 
-    // A socket for both families shows IPv4 addresses as IPv6 ones.
+    // A dual-mode socket shows IPv4 addresses as IPv6 addresses.
     private static IPEndPoint Plain(IPEndPoint endPoint) =>
         endPoint.Address.IsIPv4MappedToIPv6 ? new IPEndPoint(endPoint.Address.MapToIPv4(), endPoint.Port) : endPoint;
+}
+
+/// <summary>An established connection to a client, plain or encrypted.</summary>
+/// <param name="Wire">Writes to it.</param>
+/// <param name="Source">Reads it.</param>
+/// <param name="Origin">Where the client comes from.</param>
+internal sealed record ClientChannel(IWire Wire, IByteSource Source, ConnectionOrigin Origin);
+
+/// <summary>One client's place in the connection limits, from the moment it is accepted.</summary>
+internal sealed class ClientPlace(ConnectionTable connections) : IDisposable
+{
+    private bool _isTaken;
+    private IPAddress? _address;
+
+    /// <summary>Gives back the place that it has, and takes one that counts for the address.</summary>
+    public bool TryTake(IPAddress? address)
+    {
+        Dispose();
+        _address = address;
+        return _isTaken = connections.TryTakePlace(address);
+    }
+
+    public void Dispose()
+    {
+        if (_isTaken)
+            connections.ReleasePlace(_address);
+        _isTaken = false;
+    }
+}
+
+/// <summary>Sets the options of a client's socket.</summary>
+internal static class ClientSocket
+{
+    // A vanished client is detected after twice the interval.
+    private const int Probes = 4;
+
+    // The limit of Linux (tcp.h, MAX_TCP_KEEPIDLE).
+    private const int MaxSeconds = 32_767;
+
+    /// <param name="socket">A socket that was just accepted.</param>
+    /// <param name="keepAliveInterval">How long a connection may be silent before the system probes the client's machine (RFC 9293, section 3.8.4); null for never.</param>
+    public static void Configure(Socket socket, TimeSpan? keepAliveInterval)
+    {
+        // Each write is already a batch.
+        socket.NoDelay = true;
+        if (keepAliveInterval is not { } interval)
+            return;
+        socket.SetSocketOption(SocketOptionLevel.Socket, SocketOptionName.KeepAlive, optionValue: true);
+        socket.SetSocketOption(SocketOptionLevel.Tcp, SocketOptionName.TcpKeepAliveTime, SecondsOf(interval));
+        socket.SetSocketOption(SocketOptionLevel.Tcp, SocketOptionName.TcpKeepAliveInterval, SecondsOf(interval / Probes));
+        socket.SetSocketOption(SocketOptionLevel.Tcp, SocketOptionName.TcpKeepAliveRetryCount, Probes);
+    }
+
+    private static int SecondsOf(TimeSpan time) => (int)Math.Clamp(Math.Ceiling(time.TotalSeconds), 1, MaxSeconds);
 }

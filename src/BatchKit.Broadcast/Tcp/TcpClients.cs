@@ -8,7 +8,7 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Tcp;
 
-/// <summary>Leads a listener's clients from the moment that they are accepted until they are gone, and owns their tasks.</summary>
+/// <summary>Runs a listener's clients from the moment they are accepted until they are gone, and owns their tasks.</summary>
 internal sealed class TcpClients(
     BroadcastTransport transport,
     BroadcastListenerOptions options,
@@ -17,15 +17,15 @@ internal sealed class TcpClients(
     TimeProvider timeProvider,
     ILogger logger)
 {
-    private readonly ConnectionLife _life = new(transport, output, timeProvider, logger);
+    private readonly ConnectionLifetime _lifetime = new(transport, output, timeProvider, logger);
     private readonly ClientEntry _entry = new(transport, options, timeProvider, logger);
     private readonly ConcurrentDictionary<ClientConnection, bool> _connections = new();
     private readonly RunningTasks _entering = new();
     private readonly RunningTasks _running = new();
 
-    /// <summary>Takes a client that was accepted; returns at once.</summary>
-    /// <param name="socket">Owned from here on.</param>
-    /// <param name="stopping">Ends those that are still shaking hands.</param>
+    /// <summary>Takes over an accepted client; returns at once.</summary>
+    /// <param name="socket">Owned by this object from now on.</param>
+    /// <param name="stopping">Cancels handshakes.</param>
     public void Take(Socket socket, CancellationToken stopping)
     {
         _running.Begin();
@@ -33,10 +33,10 @@ internal sealed class TcpClients(
         _ = RunAsync(socket, stopping);
     }
 
-    /// <summary>Completes when every client that was taken is one of the transport's connections, or gone.</summary>
+    /// <summary>Completes when every client that was taken is in the transport's table, or gone.</summary>
     public Task WhenEnteredAsync() => _entering.WhenNone();
 
-    /// <summary>Ends the clients that are not being closed already, and waits until all are gone.</summary>
+    /// <summary>Ends the clients that are not already being closed, and waits until all are gone.</summary>
     public Task EndAsync()
     {
         foreach (var (connection, _) in _connections)
@@ -50,7 +50,7 @@ internal sealed class TcpClients(
 
     private async Task RunAsync(Socket socket, CancellationToken stopping)
     {
-        // The next client is accepted meanwhile.
+        // Lets the accept loop go on with the next client.
         await Task.Yield();
         try
         {
@@ -66,13 +66,13 @@ internal sealed class TcpClients(
         _running.End();
     }
 
-    /// <returns>The client's life, which has begun.</returns>
+    /// <returns>The task of the running connection.</returns>
     private async Task<Task> EnterAsync(Socket socket, ClientPlace place, CancellationToken stopping)
     {
         try
         {
             var channel = await _entry.EnterAsync(socket, place, stopping).ConfigureAwait(false);
-            return channel is null ? Task.CompletedTask : LiveAsync(channel);
+            return channel is null ? Task.CompletedTask : RunConnectionAsync(channel);
         }
         finally
         {
@@ -80,24 +80,90 @@ internal sealed class TcpClients(
         }
     }
 
-    private async Task LiveAsync(ClientChannel channel)
+    private async Task RunConnectionAsync(ClientChannel channel)
     {
         var queue = new SendQueue(channel.Wire, transport.Limits, transport.Counters, timeProvider);
-        var (connection, reader) = Make(channel.Origin, queue);
+        var (connection, reader) = Create(channel.Origin, queue);
         _connections[connection] = true;
-        await _life.RunAsync(connection, new ByteInbound(connection, channel.Source, reader, transport.Options, logger), handlers).ConfigureAwait(false);
+        await _lifetime.RunAsync(connection, new ByteInbound(connection, channel.Source, reader, transport.Options, logger), handlers).ConfigureAwait(false);
         _connections.TryRemove(connection, out _);
         await queue.Ended.ConfigureAwait(false);
         if (channel.Source is IAsyncDisposable source)
             await source.DisposeAsync().ConfigureAwait(false);
     }
 
-    private (ClientConnection Connection, IRecordReader Reader) Make(ConnectionOrigin origin, SendQueue queue)
+    private (ClientConnection Connection, IRecordReader Reader) Create(ConnectionOrigin origin, SendQueue queue)
     {
         var handle = transport.Connections.NextHandle();
         if (options.Protocol == ClientProtocol.Telnet)
             return TelnetConnectionFactory.Create(handle, origin, queue, transport.Options, options.Telnet, timeProvider);
         var connection = new ClientConnection(handle, ClientProtocol.Tcp, origin, queue, WireFormat.Raw, timeProvider);
         return (connection, new CutRecordReader(options.Cutter, transport.Options.MaxRecordBytes));
+    }
+}
+
+/// <summary>Counts running tasks, and waits until there are none.</summary>
+internal sealed class RunningTasks
+{
+    // Guards both fields.
+    private readonly Lock _lock = new();
+    private int _count;
+    private TaskCompletionSource? _none;
+
+    public int Count
+    {
+        get
+        {
+            lock (_lock)
+                return _count;
+        }
+    }
+
+    public Task WhenNone()
+    {
+        lock (_lock)
+            return _count == 0 ? Task.CompletedTask : (_none ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
+    }
+
+    public void Begin()
+    {
+        lock (_lock)
+            _count++;
+    }
+
+    public void End()
+    {
+        lock (_lock)
+        {
+            if (--_count > 0)
+                return;
+            _none?.SetResult();
+            _none = null;
+        }
+    }
+}
+
+/// <summary>Creates telnet connections and their readers.</summary>
+internal static class TelnetConnectionFactory
+{
+    /// <summary>Creates a connection and sends it the server's offers.</summary>
+    public static (ClientConnection Connection, IRecordReader Reader) Create(
+        OutputHandle handle,
+        ConnectionOrigin origin,
+        SendQueue output,
+        BroadcastOptions options,
+        TelnetOptions telnet,
+        TimeProvider timeProvider)
+    {
+        var ending = telnet.SendsGoAhead ? PromptEnding.GoAhead : PromptEnding.None;
+        var format = WireFormat.Telnet(telnet.InitialCharset, ending, takesGmcp: false);
+        var connection = new ClientConnection(handle, ClientProtocol.Telnet, origin, output, format, timeProvider)
+        {
+            Terminal = new TelnetTerminal { Charset = telnet.InitialCharset },
+            Prompts = telnet.RepeatsPrompt ? new TelnetPrompts() : null,
+        };
+        var negotiation = new TelnetNegotiation(connection, telnet);
+        negotiation.Start();
+        return (connection, new TelnetRecordReader(connection, negotiation, options.MaxRecordBytes, timeProvider));
     }
 }

@@ -4,7 +4,7 @@ using BatchKit.Broadcast.Receiving;
 
 namespace BatchKit.Broadcast.Tcp;
 
-/// <summary>A client's TLS stream, and the gate that keeps its reading and its end apart: SslStream locks writes against reads, but not ShutdownAsync.</summary>
+/// <summary>Reads a client's TLS stream, and holds the gate between reading and ending it: SslStream synchronizes writes with reads, but not ShutdownAsync.</summary>
 internal sealed class TlsSource : IByteSource, IAsyncDisposable
 {
     private readonly SemaphoreSlim _gate = new(initialCount: 1, maxCount: 1);
@@ -46,7 +46,7 @@ internal sealed class TlsSource : IByteSource, IAsyncDisposable
         }
     }
 
-    /// <summary>Says close_notify (RFC 8446, section 6.1) and ends the sending side.</summary>
+    /// <summary>Sends close_notify (RFC 8446, section 6.1) and ends the sending side.</summary>
     public async ValueTask FinishAsync()
     {
         await _gate.WaitAsync().ConfigureAwait(false);
@@ -66,5 +66,22 @@ internal sealed class TlsSource : IByteSource, IAsyncDisposable
     {
         await Stream.DisposeAsync().ConfigureAwait(false);
         _gate.Dispose();
+    }
+}
+
+/// <summary>The stream under TLS. It opens the gate while it waits for the client, because nothing is decrypted meanwhile.</summary>
+internal sealed class TlsNetworkStream(Socket socket, SemaphoreSlim gate) : NetworkStream(socket)
+{
+    public override async ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default)
+    {
+        gate.Release();
+        try
+        {
+            return await base.ReadAsync(buffer, cancellationToken).ConfigureAwait(false);
+        }
+        finally
+        {
+            await gate.WaitAsync(CancellationToken.None).ConfigureAwait(false);
+        }
     }
 }

@@ -2,7 +2,7 @@ using System.Text;
 
 namespace BatchKit.Broadcast.Telnet;
 
-/// <summary>The choice of a charset (RFC 2066): a list of names is asked about, and one of them accepted or all rejected.</summary>
+/// <summary>Chooses a charset (RFC 2066): one side sends a list of names, and the other accepts one of them or rejects all.</summary>
 internal static class CharsetRequests
 {
     private const byte RequestCommand = 1;
@@ -28,12 +28,12 @@ internal static class CharsetRequests
     /// <summary>The server's own request.</summary>
     public static ReadOnlyMemory<byte> Request { get; } = Frame(RequestCommand, ";UTF-8;ISO-8859-1;US-ASCII"u8);
 
-    // A client that can do translation tables says so before the names, with a version byte behind.
+    // A client that supports translation tables puts this before the names, followed by a version byte.
     private static ReadOnlySpan<byte> TableMark => "[TTABLE]"u8;
 
     public static bool IsRequest(ReadOnlySpan<byte> body) => body is [RequestCommand, ..];
 
-    /// <summary>The name of the best charset among those a client asks about, as the client spells it; empty when there is none.</summary>
+    /// <summary>The name of the best charset in a client's request, as the client spells it; empty when none is supported.</summary>
     public static ReadOnlySpan<byte> Choose(ReadOnlySpan<byte> request)
     {
         var list = request[1..];
@@ -57,11 +57,11 @@ internal static class CharsetRequests
 
     /// <summary>Answers a client's request.</summary>
     /// <param name="answers">Gets the answer.</param>
-    /// <param name="name">What is accepted; empty to reject all.</param>
+    /// <param name="name">The accepted name; empty to reject all.</param>
     public static void AddAnswer(TelnetAnswers answers, ReadOnlySpan<byte> name) =>
         answers.Add(Frame(name.IsEmpty ? RejectedCommand : AcceptedCommand, name));
 
-    /// <summary>Reads a client's answer; false when it rejected all, or accepted what was not asked about.</summary>
+    /// <summary>Reads a client's answer; false when it rejected all, or accepted an unknown name.</summary>
     public static bool TryReadAccepted(ReadOnlySpan<byte> body, out TelnetCharset charset)
     {
         charset = default;

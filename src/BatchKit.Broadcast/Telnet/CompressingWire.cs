@@ -3,15 +3,15 @@ using BatchKit.Broadcast.Connections;
 
 namespace BatchKit.Broadcast.Telnet;
 
-/// <summary>Compresses what goes over another wire (MCCP2): one zlib stream, flushed behind each write.</summary>
+/// <summary>Compresses what goes over another wire (MCCP2): one zlib stream, flushed after each write.</summary>
 internal sealed class CompressingWire : IWire, IDisposable
 {
-    // So much is compressed before the result must be written: it bounds what is held.
+    // The most bytes that are compressed before the result must be written: it bounds the memory.
     private const int MaxChunkBytes = 16 * 1024;
 
     private readonly IWire _inner;
 
-    // Guards the fields below against an abort, which may come at any time.
+    // Guards the fields below against an abort, which may happen at any time.
     private readonly Lock _lock = new();
     private readonly MemoryStream _compressed = new();
     private readonly ZLibStream _zlib;
@@ -34,7 +34,7 @@ internal sealed class CompressingWire : IWire, IDisposable
         }
     }
 
-    /// <summary>Ends the zlib stream; what follows goes as it is.</summary>
+    /// <summary>Ends the zlib stream; later bytes are written unchanged.</summary>
     public void EndCompression()
     {
         lock (_lock)
@@ -85,8 +85,14 @@ internal sealed class CompressingWire : IWire, IDisposable
 
     public void Abort()
     {
-        _inner.Abort();
-        Dispose();
+        try
+        {
+            _inner.Abort();
+        }
+        finally
+        {
+            Dispose();
+        }
     }
 
     public void Dispose()

@@ -4,20 +4,20 @@ using BatchKit.Transports;
 
 namespace BatchKit.Broadcast.Telnet;
 
-/// <summary>Writes messages for telnet clients: the charset, IAC doubled, a prompt's ending, GMCP.</summary>
+/// <summary>Encodes messages for telnet clients: it converts the charset, doubles IAC, ends prompts and frames GMCP.</summary>
 internal static class TelnetEncoder
 {
-    // Every byte may be IAC and double; a GMCP message has five bytes around it, a prompt two behind it.
+    // Every byte may be an IAC, which takes two. A GMCP message has five bytes around it, a prompt two after it.
     private const int MaxBytesAround = 5;
 
     public static int GetMaxBytes(int payloadBytes) => (2 * payloadBytes) + MaxBytesAround;
 
-    /// <summary>True when plain messages' bytes need no change.</summary>
+    /// <summary>True when messages without headers need no change.</summary>
     public static bool IsPlain(WireFormat format, ReadOnlySpan<byte> payload) =>
         format.Charset == TelnetCharset.Utf8 ? !payload.Contains(TelnetCode.Interpret) : Ascii.IsValid(payload);
 
     /// <summary>Encodes a message.</summary>
-    /// <returns>False when the client does not get it: it did not agree on GMCP.</returns>
+    /// <returns>False when the client must not get it, because it did not agree to GMCP.</returns>
     public static bool TryEncode(WireFormat format, BatchMessage message, Span<byte> destination, out int written)
     {
         written = 0;
@@ -89,4 +89,17 @@ internal static class TelnetEncoder
 
         return written;
     }
+}
+
+/// <summary>What follows a prompt on a telnet wire.</summary>
+internal enum PromptEnding
+{
+    /// <summary>Nothing: go-ahead is suppressed (RFC 858) and end-of-record was not agreed.</summary>
+    None = 0,
+
+    /// <summary>IAC GA (RFC 854).</summary>
+    GoAhead = 1,
+
+    /// <summary>IAC EOR (RFC 885).</summary>
+    EndOfRecord = 2,
 }

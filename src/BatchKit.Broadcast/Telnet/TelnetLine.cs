@@ -1,4 +1,5 @@
 using System.Text;
+using System.Text.Unicode;
 
 namespace BatchKit.Broadcast.Telnet;
 
@@ -7,7 +8,7 @@ internal sealed class TelnetLine(int maxBytes)
 {
     private const int FirstBytes = 128;
 
-    // An idle client keeps no more than this.
+    // The most that is kept for an idle client.
     private const int MaxKeptBytes = 1024;
 
     private byte[] _bytes = [];
@@ -17,7 +18,7 @@ internal sealed class TelnetLine(int maxBytes)
 
     public bool IsEmpty => _length == 0 && !IsTooLong;
 
-    /// <summary>True when the line has become longer than it may be; what follows up to its end is thrown away.</summary>
+    /// <summary>True when the line is longer than allowed; the rest of it is discarded.</summary>
     public bool IsTooLong { get; private set; }
 
     public void Append(ReadOnlySpan<byte> text)
@@ -37,7 +38,7 @@ internal sealed class TelnetLine(int maxBytes)
         _length += text.Length;
     }
 
-    /// <summary>Takes back one character, of several bytes in UTF-8.</summary>
+    /// <summary>Deletes the last character, which may be several bytes in UTF-8.</summary>
     public void RubOut(TelnetCharset charset)
     {
         if (_length == 0)
@@ -48,11 +49,60 @@ internal sealed class TelnetLine(int maxBytes)
         _length -= bytes;
     }
 
-    /// <summary>Starts anew.</summary>
+    /// <summary>Starts an empty line.</summary>
     public void Clear()
     {
         (_length, IsTooLong) = (0, false);
         if (_bytes.Length > MaxKeptBytes)
             _bytes = [];
+    }
+}
+
+/// <summary>Converts what a client typed to UTF-8, without control characters, and with U+FFFD for bytes that are invalid in its charset.</summary>
+internal static class TelnetText
+{
+    private const byte LastOfAscii = 127;
+
+    // The first byte of U+0080 to U+009F, which terminals take for escape sequences, and of a few letters.
+    private const byte FirstOfControls = 0xC2;
+
+    // U+FFFD takes three bytes and may replace one.
+    private const int MaxGrowth = 3;
+
+    public static int GetMaxBytes(int bytes) => MaxGrowth * bytes;
+
+    /// <summary>True when text without ASCII control characters needs no conversion.</summary>
+    public static bool IsClean(ReadOnlySpan<byte> text, TelnetCharset charset) =>
+        Ascii.IsValid(text) || (charset == TelnetCharset.Utf8 && !text.Contains(FirstOfControls) && Utf8.IsValid(text));
+
+    public static int ToUtf8(ReadOnlySpan<byte> text, TelnetCharset charset, Span<byte> destination)
+    {
+        var written = 0;
+        while (!text.IsEmpty)
+        {
+            var plain = text.IndexOfAnyExceptInRange((byte)0, LastOfAscii);
+            plain = plain < 0 ? text.Length : plain;
+            text[..plain].CopyTo(destination[written..]);
+            written += plain;
+            text = text[plain..];
+            if (text.IsEmpty)
+                break;
+            var rune = TakeRune(ref text, charset);
+            if (!Rune.IsControl(rune))
+                written += rune.EncodeToUtf8(destination[written..]);
+        }
+
+        return written;
+    }
+
+    private static Rune TakeRune(ref ReadOnlySpan<byte> text, TelnetCharset charset)
+    {
+        var (rune, bytes) = (Rune.ReplacementChar, 1);
+        if (charset == TelnetCharset.Utf8)
+            Rune.DecodeFromUtf8(text, out rune, out bytes);
+        else if (charset == TelnetCharset.Latin1)
+            rune = new Rune(text[0]);
+        text = text[bytes..];
+        return rune;
     }
 }

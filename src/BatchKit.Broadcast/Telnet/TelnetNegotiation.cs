@@ -1,9 +1,12 @@
+using System.Buffers;
+using System.Buffers.Binary;
+using System.Text;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 
 namespace BatchKit.Broadcast.Telnet;
 
-/// <summary>Agrees with one client on options, and does what follows from them.</summary>
+/// <summary>Negotiates options with one client and applies them.</summary>
 internal sealed class TelnetNegotiation
 {
     private const TelnetFeatures ServerFeatures =
@@ -32,7 +35,7 @@ internal sealed class TelnetNegotiation
 
     public bool TakesGmcp => (_server.Agreed & TelnetFeatures.Gmcp) != TelnetFeatures.None;
 
-    /// <summary>False when the client has negotiated more than it may.</summary>
+    /// <summary>False when the client has sent more requests than allowed.</summary>
     public bool IsWithinLimits => !_answers.IsExhausted;
 
     /// <summary>Sends the offers.</summary>
@@ -50,42 +53,42 @@ internal sealed class TelnetNegotiation
         Flush();
     }
 
-    /// <summary>Hears WILL, WONT, DO or DONT.</summary>
-    public void Hear(byte command, byte option)
+    /// <summary>Handles WILL, WONT, DO or DONT.</summary>
+    public void Receive(byte command, byte option)
     {
         var feature = FeatureOf(option);
         var isServers = command is TelnetCode.Do or TelnetCode.Dont;
         var side = isServers ? _server : _client;
         var before = side.Agreed;
-        var answer = command is TelnetCode.Will or TelnetCode.Do ? side.HearYes(feature) : side.HearNo(feature);
+        var answer = command is TelnetCode.Will or TelnetCode.Do ? side.ReceiveYes(feature) : side.ReceiveNo(feature);
         if (answer is { } agrees)
             _answers.Add(TelnetCode.Interpret, AnswerFor(isServers, agrees), option);
         if (side.Agreed == before)
             return;
         if (isServers)
-            FollowServer(feature, isOn: side.Agreed > before);
+            ApplyServerOption(feature, isOn: side.Agreed > before);
         else if (feature == TelnetFeatures.TerminalType && side.Agreed > before)
             _answers.Add(TerminalTypes.Request);
         SetFormat();
     }
 
-    /// <summary>Hears a subnegotiation of an option other than GMCP; one of an option that was not agreed on is ignored.</summary>
-    public void HearSubnegotiation(byte option, ReadOnlySpan<byte> body)
+    /// <summary>Handles a subnegotiation of an option other than GMCP. It ignores options that were not agreed.</summary>
+    public void ReceiveSubnegotiation(byte option, ReadOnlySpan<byte> body)
     {
         var agreed = option == TelnetCode.CharsetOption ? _client.Agreed | _server.Agreed : _client.Agreed;
         var feature = FeatureOf(option) & agreed;
-        if (feature == TelnetFeatures.WindowSize && WindowSizes.TryRead(body, out var width, out var height))
+        if (feature == TelnetFeatures.WindowSize && TryReadWindowSize(body, out var width, out var height))
             (_terminal.Width, _terminal.Height) = (width, height);
         else if (feature == TelnetFeatures.TerminalType && TerminalTypes.TryRead(body, out var type))
             _terminal.Type ??= type;
         else if (feature == TelnetFeatures.Charset)
-            HearCharset(body);
+            ReceiveCharset(body);
     }
 
-    /// <summary>Answers AYT with something that a person sees, as RFC 854 asks for.</summary>
-    public void SayPresence() => _answers.AddText("\r\n[Yes, the server is here.]\r\n"u8);
+    /// <summary>Answers AYT with visible text, as RFC 854 requires.</summary>
+    public void AnswerAreYouThere() => _answers.AddText("\r\n[Yes, the server is here.]\r\n"u8);
 
-    /// <summary>Sends what was answered.</summary>
+    /// <summary>Sends the answers.</summary>
     public void Flush() => _answers.Flush();
 
     private void Offer(OptionSide side, byte command, byte option)
@@ -97,7 +100,7 @@ internal sealed class TelnetNegotiation
         _answers.Add(TelnetCode.Interpret, command, option);
     }
 
-    private void FollowServer(TelnetFeatures feature, bool isOn)
+    private void ApplyServerOption(TelnetFeatures feature, bool isOn)
     {
         if (feature == TelnetFeatures.Charset && isOn)
         {
@@ -106,12 +109,12 @@ internal sealed class TelnetNegotiation
         }
         else if (feature == TelnetFeatures.Compression)
         {
-            FollowCompression(isOn);
+            ApplyCompression(isOn);
         }
     }
 
-    /// <summary>Compression starts right behind its subnegotiation, and ends right behind the answer.</summary>
-    private void FollowCompression(bool isOn)
+    /// <summary>Starts compression right after its subnegotiation, or ends it right after the answer.</summary>
+    private void ApplyCompression(bool isOn)
     {
         if (isOn)
         {
@@ -120,7 +123,7 @@ internal sealed class TelnetNegotiation
         }
         else
         {
-            // One start a connection: another costs a client that asks again and again little, and the server much.
+            // Compression starts once per connection: repeated starts would cost the client little and the server much.
             _server.Forbid(TelnetFeatures.Compression);
             _answers.Flush(EndCompression);
         }
@@ -140,11 +143,11 @@ internal sealed class TelnetNegotiation
         return compressing;
     }
 
-    private void HearCharset(ReadOnlySpan<byte> body)
+    private void ReceiveCharset(ReadOnlySpan<byte> body)
     {
         if (CharsetRequests.IsRequest(body))
         {
-            // RFC 2066: when both ask at once, the server refuses, and the client answers the server's request.
+            // RFC 2066: when both sides ask at once, the server rejects the client's request, and the client answers the server's.
             var name = _isCharsetAsked ? default : CharsetRequests.Choose(body);
             if (CharsetRequests.TryParse(name, out var chosen))
                 _terminal.Charset = chosen;
@@ -169,6 +172,17 @@ internal sealed class TelnetNegotiation
         _connection.Format = WireFormat.Telnet(_terminal.Charset, ending, TakesGmcp);
     }
 
+    // NAWS, RFC 1073: the width in characters and the height in lines, 16 bits each; 0 when not known.
+    private static bool TryReadWindowSize(ReadOnlySpan<byte> body, out int width, out int height)
+    {
+        (width, height) = (0, 0);
+        if (body.Length != 2 * sizeof(ushort))
+            return false;
+        width = BinaryPrimitives.ReadUInt16BigEndian(body);
+        height = BinaryPrimitives.ReadUInt16BigEndian(body[sizeof(ushort)..]);
+        return true;
+    }
+
     private static byte AnswerFor(bool isServers, bool agrees) => (isServers, agrees) switch
     {
         (true, true) => TelnetCode.Will,
@@ -188,4 +202,111 @@ internal sealed class TelnetNegotiation
         TelnetCode.GmcpOption => TelnetFeatures.Gmcp,
         _ => TelnetFeatures.None,
     };
+}
+
+/// <summary>The options of one side of a connection, by the Q method of RFC 1143. It answers neither what it asked for itself nor what is already so: that prevents endless loops.</summary>
+/// <remarks>The server never asks to end an agreed option, so the method's states that wait for such an end do not occur.</remarks>
+internal sealed class OptionSide(TelnetFeatures supported)
+{
+    private TelnetFeatures _supported = supported;
+    private TelnetFeatures _asked;
+
+    /// <summary>The features that both sides agreed to.</summary>
+    public TelnetFeatures Agreed { get; private set; }
+
+    /// <summary>Notes that the server asks for a feature.</summary>
+    public void Ask(TelnetFeatures feature) => _asked |= feature;
+
+    /// <summary>Refuses a feature from now on.</summary>
+    public void Forbid(TelnetFeatures feature) => _supported &= ~feature;
+
+    /// <summary>Handles WILL or DO.</summary>
+    /// <param name="feature">One feature, or none for an unknown option.</param>
+    /// <returns>The answer: true to agree, false to refuse, null for none.</returns>
+    public bool? ReceiveYes(TelnetFeatures feature)
+    {
+        if ((Agreed & feature) != TelnetFeatures.None)
+            return null;
+        if ((_supported & feature) == TelnetFeatures.None)
+            return false;
+        Agreed |= feature;
+        var wasAsked = (_asked & feature) != TelnetFeatures.None;
+        _asked &= ~feature;
+        return wasAsked ? null : true;
+    }
+
+    /// <summary>Handles WONT or DONT.</summary>
+    /// <param name="feature">One feature, or none for an unknown option.</param>
+    /// <returns>The answer: false to confirm, null for none.</returns>
+    public bool? ReceiveNo(TelnetFeatures feature)
+    {
+        var wasAgreed = (Agreed & feature) != TelnetFeatures.None;
+        Agreed &= ~feature;
+        _asked &= ~feature;
+        return wasAgreed ? false : null;
+    }
+}
+
+/// <summary>The server's answers in negotiation: sent together for each read, and limited per connection, so that a flood of requests is not answered endlessly.</summary>
+internal sealed class TelnetAnswers(ClientConnection connection)
+{
+    // Clients need about ten. An old client that repeats its negotiation needs a few dozen.
+    public const int MaxAnswers = 1024;
+
+    private readonly ArrayBufferWriter<byte> _bytes = new();
+    private int _answers;
+
+    /// <summary>True when the client has sent more requests than allowed.</summary>
+    public bool IsExhausted => _answers > MaxAnswers;
+
+    public void Add(params ReadOnlySpan<byte> answer)
+    {
+        if (++_answers <= MaxAnswers)
+            _bytes.Write(answer);
+    }
+
+    /// <summary>Adds text, which is not limited.</summary>
+    public void AddText(ReadOnlySpan<byte> text) => _bytes.Write(text);
+
+    /// <summary>Sends what was added.</summary>
+    /// <param name="nextWire">Creates the wire for all bytes after it; null to keep the current one.</param>
+    public void Flush(Func<IWire, IWire>? nextWire = null)
+    {
+        if (_bytes.WrittenCount == 0)
+            return;
+        connection.SendControl(_bytes.WrittenSpan, IsExhausted ? null : nextWire);
+        _bytes.ResetWrittenCount();
+    }
+}
+
+/// <summary>The terminal's type (RFC 1091).</summary>
+internal static class TerminalTypes
+{
+    private const byte Is = 0;
+    private const byte Send = 1;
+
+    // RFC 1091 allows 40 characters.
+    private const int MaxLength = 40;
+
+    public static ReadOnlySpan<byte> Request =>
+    [
+        TelnetCode.Interpret, TelnetCode.Subnegotiation, TelnetCode.TerminalTypeOption, Send, TelnetCode.Interpret, TelnetCode.SubnegotiationEnd,
+    ];
+
+    /// <summary>Reads a type, without bytes that are not printable ASCII.</summary>
+    public static bool TryRead(ReadOnlySpan<byte> body, out string type)
+    {
+        type = string.Empty;
+        if (body is not [Is, .. var name])
+            return false;
+        var text = new StringBuilder(MaxLength);
+        foreach (var letter in name)
+        {
+            if (letter is > (byte)' ' and < 127 && text.Length < MaxLength)
+                text.Append((char)letter);
+        }
+
+        type = text.ToString();
+        return type.Length > 0;
+    }
 }

@@ -3,37 +3,82 @@ using System.IO.Compression;
 
 namespace BatchKit.Broadcast.Telnet;
 
-/// <summary>Settings of telnet connections. Read when a connection starts.</summary>
+/// <summary>Settings of telnet connections. They are read when a connection starts.</summary>
 public sealed class TelnetOptions
 {
-    /// <summary>What is agreed to when the client asks for it or answers an offer; all by default. Anything else is refused.</summary>
+    /// <summary>The features that the server agrees to; all by default. It refuses every other.</summary>
     [EnumDataType(typeof(TelnetFeatures))]
     public TelnetFeatures Supported { get; set; } = TelnetFeatures.All;
 
     /// <summary>
-    /// What the server asks for when a connection starts, as far as it is supported; all but <see cref="TelnetFeatures.SuppressGoAhead"/> by default, because offering that makes
-    /// the usual <c>telnet</c> program send each key by itself. <see cref="TelnetFeatures.None"/> keeps the start clean for clients that are not telnet's, such as <c>nc</c>.
+    /// The supported features that the server offers when a connection starts; all but <see cref="TelnetFeatures.SuppressGoAhead"/> by default, because that offer makes
+    /// the usual <c>telnet</c> program send each key separately. Use <see cref="TelnetFeatures.None"/> for clients that do not speak telnet, such as <c>nc</c>: they would show the offers as odd characters.
     /// </summary>
     [EnumDataType(typeof(TelnetFeatures))]
     public TelnetFeatures Offered { get; set; } = TelnetFeatures.All & ~TelnetFeatures.SuppressGoAhead;
 
-    /// <summary>How text is encoded until the client asks for another charset; UTF-8 by default.</summary>
+    /// <summary>The charset of text until the client asks for another; UTF-8 by default.</summary>
     [EnumDataType(typeof(TelnetCharset))]
     public TelnetCharset InitialCharset { get; set; }
 
     /// <summary>
-    /// True to end prompts with IAC GA (RFC 854) while neither end-of-record nor its suppression is agreed on, the default. False for clients that are not
-    /// telnet's: they show it as two odd characters.
+    /// True, the default, to end prompts with IAC GA (RFC 854) as long as neither end-of-record nor the suppression of go-ahead is agreed. Use false for clients that do not speak
+    /// telnet: they show it as two odd characters.
     /// </summary>
     public bool SendsGoAhead { get; set; } = true;
 
-    /// <summary>How hard output is compressed where <see cref="TelnetFeatures.Compression"/> is agreed on; <see cref="CompressionLevel.Optimal"/> by default.</summary>
+    /// <summary>The level of compression where <see cref="TelnetFeatures.Compression"/> is agreed; <see cref="CompressionLevel.Optimal"/> by default.</summary>
     [EnumDataType(typeof(CompressionLevel))]
     public CompressionLevel CompressionLevel { get; set; }
 
     /// <summary>
-    /// True to keep the prompt last: a line that is sent while the prompt shows starts on a new line, and the prompt is sent again behind it, unless the user sent a line
-    /// to which an answer, ending with a prompt, is still to come. False by default.
+    /// True to keep the prompt at the end of the screen: a line that is sent while the prompt shows starts on a new line, and the prompt is sent again after it. It is not sent again
+    /// while the user waits for an answer to a line, because that answer ends with a prompt. False by default.
     /// </summary>
     public bool RepeatsPrompt { get; set; }
+}
+
+/// <summary>What a telnet server and its client may agree to use.</summary>
+[Flags]
+public enum TelnetFeatures
+{
+    /// <summary>None: every request is refused.</summary>
+    None = 0,
+
+    /// <summary>No go-ahead after prompts (SUPPRESS-GO-AHEAD, RFC 858).</summary>
+    SuppressGoAhead = 1,
+
+    /// <summary>An end-of-record after each prompt, so that MUD clients can tell a prompt from a line (END-OF-RECORD, RFC 885).</summary>
+    EndOfRecord = 2,
+
+    /// <summary>Structured messages beside the text (GMCP, option 201).</summary>
+    Gmcp = 4,
+
+    /// <summary>Compressed output (MCCP2, option 86). A client that uses it costs about 300 KB of memory. Leave it out over TLS where secrets are sent together with text that strangers write: the compressed length reveals them.</summary>
+    Compression = 8,
+
+    /// <summary>The choice of UTF-8, ISO 8859-1 or ASCII (CHARSET, RFC 2066).</summary>
+    Charset = 16,
+
+    /// <summary>The client reports the size of its window (NAWS, RFC 1073).</summary>
+    WindowSize = 32,
+
+    /// <summary>The client reports the type of its terminal (TERMINAL-TYPE, RFC 1091).</summary>
+    TerminalType = 64,
+
+    /// <summary>All of them.</summary>
+    All = SuppressGoAhead | EndOfRecord | Gmcp | Compression | Charset | WindowSize | TerminalType,
+}
+
+/// <summary>The encoding of a telnet client's text (RFC 2066).</summary>
+public enum TelnetCharset
+{
+    /// <summary>UTF-8, the encoding of BatchKit's messages.</summary>
+    Utf8 = 0,
+
+    /// <summary>ISO 8859-1; each character that it lacks is sent as a question mark.</summary>
+    Latin1 = 1,
+
+    /// <summary>ASCII; each character that it lacks is sent as a question mark.</summary>
+    Ascii = 2,
 }

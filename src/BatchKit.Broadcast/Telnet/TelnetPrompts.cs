@@ -1,21 +1,20 @@
 using BatchKit.Broadcast.Connections;
-using BatchKit.Broadcast.Fanout;
 using BatchKit.Transports;
 
 namespace BatchKit.Broadcast.Telnet;
 
-/// <summary>Keeps a telnet client's prompt last: a line that arrives while it shows starts anew below it, and the prompt follows.</summary>
+/// <summary>Keeps a telnet client's prompt last: a line that is sent while it shows starts below it, and the prompt is sent again.</summary>
 internal sealed class TelnetPrompts
 {
     private static readonly byte[] NewLine = "\r\n"u8.ToArray();
 
-    // Guards all fields: the reader tells of lines, and sends of output.
+    // Guards all fields: the reader notes lines while sends add output.
     private readonly Lock _lock = new();
     private byte[] _prompt = [];
     private bool _isShown;
     private int _unansweredLines;
 
-    /// <summary>The user ended a line, so the cursor is below the prompt and an answer is on its way.</summary>
+    /// <summary>Notes that the user ended a line: the cursor is below the prompt, and an answer will follow.</summary>
     public void NoteLine()
     {
         lock (_lock)
@@ -29,16 +28,16 @@ internal sealed class TelnetPrompts
     /// <param name="connection">The client.</param>
     /// <param name="run">The message, encoded.</param>
     /// <param name="message">The message.</param>
-    /// <param name="composer">Takes the bytes.</param>
+    /// <param name="composer">Gets the bytes.</param>
     /// <param name="tally">Counts them.</param>
     public void Add(ClientConnection connection, in OutputRun run, BatchMessage message, OutputComposer composer, ref DeliveryTally tally)
     {
-        // GMCP shows nowhere.
+        // GMCP is not shown on the screen.
         var isBelow = message.Header?.ContentType != TelnetMessages.GmcpContentType && Note(run, isPrompt: message.Kind == MessageKind.Prompt);
         composer.Add(connection, run, ref tally, isBelow ? NewLine : []);
     }
 
-    /// <summary>Ends what the client gets in one send: brings the prompt back, unless an answer that ends with one is on its way.</summary>
+    /// <summary>Ends what the client gets in one send: repeats the prompt, unless an answer that ends with one will follow.</summary>
     public void End(OutputComposer composer)
     {
         lock (_lock)

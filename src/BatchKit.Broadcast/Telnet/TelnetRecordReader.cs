@@ -3,7 +3,7 @@ using BatchKit.Broadcast.Receiving;
 
 namespace BatchKit.Broadcast.Telnet;
 
-/// <summary>Reads what a telnet client sends (RFC 854), however it is cut: lines, GMCP messages, and commands that are obeyed here.</summary>
+/// <summary>Reads what a telnet client sends (RFC 854), in fragments of any size: it returns lines and GMCP messages, and carries out commands.</summary>
 internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNegotiation negotiation, int maxRecordBytes, TimeProvider timeProvider) : IRecordReader
 {
     /// <summary>A longer subnegotiation is a protocol error.</summary>
@@ -11,10 +11,10 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
 
     private const byte Delete = 127;
 
-    // Somebody who wonders whether the server is there needs no more; a client that asks all the time gets no more.
-    private static readonly TimeSpan PresencePeriod = TimeSpan.FromSeconds(1);
+    // One answer to AYT per period is enough for a user; a client that asks all the time gets no more.
+    private static readonly TimeSpan AnswerPeriod = TimeSpan.FromSeconds(1);
 
-    // Control characters, DEL and IAC; what is between them is text.
+    // Control characters, DEL and IAC; the bytes between them are text.
     private static readonly SearchValues<byte> Special = SearchValues.Create([.. Enumerable.Range(0, ' ').Select(code => (byte)code), Delete, TelnetCode.Interpret]);
 
     private readonly TelnetLine _line = new(maxRecordBytes);
@@ -23,7 +23,7 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
     private State _state;
     private byte _command;
     private bool _wasReturn;
-    private long? _presenceSaidAt;
+    private long? _areYouThereAnsweredAt;
 
     private enum State
     {
@@ -54,7 +54,7 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
         return Failure is null;
     }
 
-    /// <summary>Reads text up to the next byte that is none, and that byte.</summary>
+    /// <summary>Reads text up to and including the next special byte.</summary>
     private void ReadText(ref ReadOnlyMemory<byte> bytes, List<ReceivedRecord> records)
     {
         var length = bytes.Span.IndexOfAny(Special);
@@ -75,7 +75,7 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
             Edit(text.Span, special);
     }
 
-    /// <summary>A line ends with CR LF, CR NUL, CR or LF: clients differ.</summary>
+    /// <summary>Ends a line, at CR LF, CR NUL, CR or LF: clients differ.</summary>
     private void EndLine(ReadOnlyMemory<byte> text, byte special, List<ReceivedRecord> records)
     {
         var isSecond = special == '\n' && _wasReturn;
@@ -124,11 +124,11 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
         switch (_state)
         {
             case State.Interpret:
-                Obey(value);
+                ApplyCommand(value);
                 break;
             case State.Negotiation:
                 _state = State.Text;
-                negotiation.Hear(_command, value);
+                negotiation.Receive(_command, value);
                 CheckLimits();
                 break;
             case State.SubnegotiationOption:
@@ -142,7 +142,7 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
         }
     }
 
-    private void Obey(byte command)
+    private void ApplyCommand(byte command)
     {
         _state = command switch
         {
@@ -163,9 +163,9 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
             case TelnetCode.EraseLine:
                 _line.Clear();
                 break;
-            case TelnetCode.AreYouThere when !(_presenceSaidAt is { } at && timeProvider.GetElapsedTime(at) < PresencePeriod):
-                _presenceSaidAt = timeProvider.GetTimestamp();
-                negotiation.SayPresence();
+            case TelnetCode.AreYouThere when !(_areYouThereAnsweredAt is { } at && timeProvider.GetElapsedTime(at) < AnswerPeriod):
+                _areYouThereAnsweredAt = timeProvider.GetTimestamp();
+                negotiation.AnswerAreYouThere();
                 break;
         }
     }
@@ -197,9 +197,9 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
             return;
         }
 
-        // A client that forgot the end is better heard than cut off: what it began is thrown away.
+        // A client that forgot the end stays connected: its unfinished subnegotiation is discarded.
         if (command != TelnetCode.SubnegotiationEnd)
-            Obey(command);
+            ApplyCommand(command);
         else
             EndSubnegotiation(records);
         _subnegotiation.Clear();
@@ -210,7 +210,7 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
         _state = State.Text;
         var body = _subnegotiation.Text;
         if (_command != TelnetCode.GmcpOption)
-            negotiation.HearSubnegotiation(_command, body);
+            negotiation.ReceiveSubnegotiation(_command, body);
         else if (negotiation.TakesGmcp)
             records.Add(body.Length > maxRecordBytes ? new ReceivedRecord(default, RecordKind.TooLong) : new ReceivedRecord(Clean(body, TelnetCharset.Utf8), RecordKind.Gmcp));
     }
@@ -224,5 +224,44 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
     }
 
     private ReadOnlyMemory<byte> Clean(ReadOnlySpan<byte> text, TelnetCharset charset) =>
-        _recordBytes.Take(TelnetText.ToUtf8(text, charset, _recordBytes.GetRoom(TelnetText.GetMaxBytes(text.Length))));
+        _recordBytes.Take(TelnetText.ToUtf8(text, charset, _recordBytes.GetFree(TelnetText.GetMaxBytes(text.Length))));
+}
+
+/// <summary>Memory for the records of one read whose bytes had to be changed.</summary>
+internal sealed class RecordBytes
+{
+    // The most that is kept for an idle client.
+    private const int MaxKeptBytes = 4096;
+
+    private byte[] _bytes = [];
+    private int _length;
+
+    /// <summary>Free memory after what was taken. Memory that was taken before stays valid.</summary>
+    public Span<byte> GetFree(int bytes)
+    {
+        if (_bytes.Length - _length < bytes)
+        {
+            // Earlier records keep the old array.
+            _bytes = new byte[Math.Max(bytes, 2 * _bytes.Length)];
+            _length = 0;
+        }
+
+        return _bytes.AsSpan(_length);
+    }
+
+    /// <summary>Takes what was written to the free memory.</summary>
+    public ReadOnlyMemory<byte> Take(int bytes)
+    {
+        var taken = _bytes.AsMemory(_length, bytes);
+        _length += bytes;
+        return taken;
+    }
+
+    /// <summary>Frees everything.</summary>
+    public void Clear()
+    {
+        _length = 0;
+        if (_bytes.Length > MaxKeptBytes)
+            _bytes = [];
+    }
 }

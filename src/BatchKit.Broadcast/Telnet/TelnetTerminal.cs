@@ -1,23 +1,23 @@
 namespace BatchKit.Broadcast.Telnet;
 
-/// <summary>What a telnet client told of itself. Read it from any thread; it changes as the client tells more.</summary>
+/// <summary>What a telnet client reported about itself. It is safe to read from any thread, and changes when the client reports more.</summary>
 public sealed class TelnetTerminal
 {
-    /// <summary>How its text is encoded; UTF-8 unless it asked for another (RFC 2066).</summary>
+    /// <summary>The encoding of its text; <see cref="TelnetOptions.InitialCharset"/> unless the client asked for another (RFC 2066).</summary>
     public TelnetCharset Charset { get; internal set; }
 
-    /// <summary>The window's width in characters; 0 when it was not told (NAWS, RFC 1073).</summary>
+    /// <summary>The window's width in characters; 0 when not reported (NAWS, RFC 1073).</summary>
     public int Width { get; internal set; }
 
-    /// <summary>The window's height in lines; 0 when it was not told.</summary>
+    /// <summary>The window's height in lines; 0 when not reported.</summary>
     public int Height { get; internal set; }
 
-    /// <summary>The terminal's type as the client names it, printable ASCII of at most 40 bytes; null when it was not told (TTYPE, RFC 1091).</summary>
+    /// <summary>The terminal's type as the client names it, printable ASCII of at most 40 bytes; null when not reported (TTYPE, RFC 1091).</summary>
     public string? Type { get; internal set; }
 
-    /// <summary>True when it takes GMCP messages (<see cref="TelnetMessages.Gmcp"/>).</summary>
+    /// <summary>True when it accepts GMCP messages (<see cref="TelnetMessages.Gmcp"/>).</summary>
     public bool TakesGmcp { get; internal set; }
 
-    /// <summary>True when what it gets is compressed (MCCP2).</summary>
+    /// <summary>True when its output is compressed (MCCP2).</summary>
     public bool IsCompressed { get; internal set; }
 }

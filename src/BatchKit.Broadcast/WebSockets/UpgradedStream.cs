@@ -1,16 +1,19 @@
+using System.Net.WebSockets;
 using BatchKit.Broadcast.Receiving;
+using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
 
 namespace BatchKit.Broadcast.WebSockets;
 
-/// <summary>What the framework's WebSocket reads and writes: it reads from the server, and its own frames go through the connection's queue, so that all bytes have one order.</summary>
-/// <param name="server">The server's stream of the upgraded connection. Who made the request ends it, not this.</param>
+/// <summary>The stream under the framework's WebSocket. It reads from the server; the frames that the framework writes go through the connection's queue, so that all bytes have one order.</summary>
+/// <param name="server">The server's stream of the upgraded connection. The server owns it and ends it.</param>
 internal sealed class UpgradedStream(Stream server) : Stream
 {
     private const byte OpcodeBits = 0x0F;
 
     private ClientConnection? _connection;
     private InboundDelivery? _delivery;
-    private OutputWay? _way;
+    private OutputPath? _path;
     private PongWatch? _pongWatch;
 
     public override bool CanRead => true;
@@ -30,16 +33,16 @@ internal sealed class UpgradedStream(Stream server) : Stream
     /// <summary>The server's own stream.</summary>
     public Stream Server => server;
 
-    /// <summary>True once the framework ended the WebSocket, because the client broke the protocol.</summary>
+    /// <summary>True once the framework has ended the WebSocket because the client broke the protocol.</summary>
     public bool HasClosed { get; private set; }
 
-    /// <summary>Says whose bytes they are; before that, nothing is read or written.</summary>
-    public void Attach(ClientConnection connection, InboundDelivery delivery, OutputWay way)
+    /// <summary>Attaches the connection. Nothing is read or written before.</summary>
+    public void Attach(ClientConnection connection, InboundDelivery delivery, OutputPath path)
     {
         _connection = connection;
         _delivery = delivery;
-        _way = way;
-        _pongWatch = way.IsOpen ? new PongWatch() : null;
+        _path = path;
+        _pongWatch = path.IsOpen ? new PongWatch() : null;
     }
 
     public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default)
@@ -48,7 +51,7 @@ internal sealed class UpgradedStream(Stream server) : Stream
         return reading.IsCompletedSuccessfully ? ValueTask.FromResult(Note(buffer.Span[..reading.Result])) : ReadSlowAsync(reading, buffer);
     }
 
-    /// <summary>Takes one whole frame: the framework writes each by one call.</summary>
+    /// <summary>Takes one whole frame: the framework writes each frame in one call.</summary>
     public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
     {
         Write(buffer.Span);
@@ -64,7 +67,7 @@ internal sealed class UpgradedStream(Stream server) : Stream
         }
 
         HasClosed = true;
-        _way!.ChooseStream("it broke the protocol first");
+        _path!.ChooseStream("the client broke the protocol first");
         _connection!.Output.Complete(buffer);
     }
 
@@ -105,9 +108,94 @@ internal sealed class UpgradedStream(Stream server) : Stream
         if (_pongWatch?.HasPong(received) is true)
         {
             _pongWatch = null;
-            _way!.ChooseDirect();
+            _path!.ChooseDirect();
         }
 
         return received.Length;
     }
+}
+
+/// <summary>Wraps the server's upgrade feature, so that the framework's WebSocket reads and writes through an <see cref="UpgradedStream"/>.</summary>
+internal sealed class UpgradeInterception(IHttpUpgradeFeature? upgrade, IHttpExtendedConnectFeature? connect) : IHttpUpgradeFeature, IHttpExtendedConnectFeature
+{
+    public bool IsUpgradableRequest => upgrade!.IsUpgradableRequest;
+
+    public bool IsExtendedConnect => connect!.IsExtendedConnect;
+
+    public string? Protocol => connect!.Protocol;
+
+    /// <summary>The server's own feature; null when it has none.</summary>
+    public IHttpUpgradeFeature? Upgrade => upgrade;
+
+    /// <summary>The connection's bytes, once it is upgraded.</summary>
+    public UpgradedStream? Stream { get; private set; }
+
+    public static async Task InvokeAsync(HttpContext context, Func<Task> next)
+    {
+        var (upgrade, connect) = (context.Features.Get<IHttpUpgradeFeature>(), context.Features.Get<IHttpExtendedConnectFeature>());
+        var interception = new UpgradeInterception(upgrade, connect);
+        context.Features.Set(interception);
+        if (upgrade is not null)
+            context.Features.Set<IHttpUpgradeFeature>(interception);
+        if (connect is not null)
+            context.Features.Set<IHttpExtendedConnectFeature>(interception);
+
+        // WebSocket middleware of the application would bypass this one. Without its feature, the branch's own middleware sets another.
+        if (upgrade is { IsUpgradableRequest: true } || connect is { IsExtendedConnect: true })
+            context.Features.Set<IHttpWebSocketFeature>(null);
+        await next().ConfigureAwait(false);
+    }
+
+    public async Task<Stream> UpgradeAsync() => Stream = new UpgradedStream(await upgrade!.UpgradeAsync().ConfigureAwait(false));
+
+    public async ValueTask<Stream> AcceptAsync() => Stream = new UpgradedStream(await connect!.AcceptAsync().ConfigureAwait(false));
+}
+
+/// <summary>Takes frames and sends their messages, for a server that offers WebSockets but no bytes, such as a test server in memory.</summary>
+internal sealed class MessageStream(WebSocket socket) : Stream
+{
+    public override bool CanRead => true;
+
+    public override bool CanWrite => true;
+
+    public override bool CanSeek => false;
+
+    public override long Length => throw new NotSupportedException();
+
+    public override long Position
+    {
+        get => throw new NotSupportedException();
+        set => throw new NotSupportedException();
+    }
+
+    /// <summary>Takes whole frames as the server side writes them: final and unmasked.</summary>
+    public override async ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
+    {
+        while (!buffer.IsEmpty)
+        {
+            var frame = WebSocketEncoder.ReadFrame(buffer, out var opcode, out var payload);
+            if (opcode == WebSocketEncoder.CloseOpcode)
+                await socket.CloseOutputAsync(WebSocketClosings.StatusOf(payload.Span), statusDescription: null, cancellationToken).ConfigureAwait(false);
+            else if (opcode is WebSocketEncoder.TextOpcode or WebSocketEncoder.BinaryOpcode)
+                await socket.SendAsync(payload, TypeOf(opcode), endOfMessage: true, cancellationToken).ConfigureAwait(false);
+            buffer = buffer[frame..];
+        }
+    }
+
+    public override Task WriteAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken) =>
+        WriteAsync(buffer.AsMemory(offset, count), cancellationToken).AsTask();
+
+    public override void Flush()
+    {
+    }
+
+    public override int Read(byte[] buffer, int offset, int count) => 0;
+
+    public override void Write(byte[] buffer, int offset, int count) => throw new NotSupportedException();
+
+    public override long Seek(long offset, SeekOrigin origin) => throw new NotSupportedException();
+
+    public override void SetLength(long value) => throw new NotSupportedException();
+
+    private static WebSocketMessageType TypeOf(byte opcode) => opcode == WebSocketEncoder.TextOpcode ? WebSocketMessageType.Text : WebSocketMessageType.Binary;
 }

@@ -1,49 +1,51 @@
 using System.Net.Sockets;
 using BatchKit.Broadcast.Connections;
+using Microsoft.AspNetCore.Connections.Features;
+using Microsoft.AspNetCore.Http;
 
 namespace BatchKit.Broadcast.WebSockets;
 
-/// <summary>The way to a WebSocket client: through the server's stream, or directly to its socket once the client has shown that the server has nothing to write any more.</summary>
+/// <summary>Writes to a WebSocket client: through the server's stream, or directly to its socket once the client has shown that the server has nothing left to write.</summary>
 /// <param name="stream">The server's own stream.</param>
 /// <param name="socket">The socket under it; null when it may not be written to directly.</param>
-/// <param name="way">Which of the two.</param>
-/// <param name="ending">How the connection ends.</param>
-internal sealed class UpgradedWire(Stream stream, Socket? socket, OutputWay way, UpgradedEnding ending) : IWire
+/// <param name="path">Which of the two.</param>
+/// <param name="ending">Aborts the connection.</param>
+internal sealed class UpgradedWire(Stream stream, Socket? socket, OutputPath path, UpgradedEnding ending) : IWire
 {
     private readonly SocketWire? _socket = socket is null ? null : new SocketWire(socket);
 
-    // The way is chosen once. Asked here, a broadcast need not fetch it from memory for each client.
+    // The path is chosen once. Kept here, a broadcast need not fetch it from memory for each client.
     private bool _isDirect;
 
     /// <summary>
-    /// Asks the client for a pong, through the stream. When the server says that it upgraded, its response has not left yet: a direct write at once overtook it in 3,717 of 4,000 tries. The
-    /// pong shows that it has arrived.
+    /// Asks the client for a pong, through the stream. When the server reports the upgrade, its response has not been sent yet: a direct write at that moment overtook it in 3,717 of 4,000 tries. The
+    /// pong shows that the response has arrived.
     /// </summary>
-    public ValueTask StartAsync() => way.IsOpen ? WriteStreamAsync(WebSocketEncoder.PingFrame) : default;
+    public ValueTask StartAsync() => path.IsOpen ? WriteStreamAsync(WebSocketEncoder.PingFrame) : default;
 
     public int TryWrite(ReadOnlySpan<byte> bytes) => IsDirect ? _socket!.TryWrite(bytes) : 0;
 
     public async ValueTask WriteAsync(ReadOnlyMemory<byte> bytes)
     {
-        await way.Chosen.ConfigureAwait(false);
+        await path.Chosen.ConfigureAwait(false);
         ending.ThrowIfAborted();
-        if (way.IsDirect)
+        if (path.IsDirect)
             await _socket!.WriteAsync(bytes).ConfigureAwait(false);
         else
             await WriteStreamAsync(bytes).ConfigureAwait(false);
     }
 
-    /// <summary>Leaves it to the request's end to end the sending side: the close frame was the last byte, and the client answers it.</summary>
+    /// <summary>Only notes the end: the end of the request ends the sending side. The close frame was the last byte, and the client answers it.</summary>
     public ValueTask FinishAsync()
     {
         ending.NoteFinish();
         return default;
     }
 
-    /// <summary>Ends the sending side, where that can be done: for a client whose answer nobody would understand.</summary>
+    /// <summary>Ends the sending side where that is possible: for a client that broke the protocol, so that its answer can't be read.</summary>
     public async ValueTask EndSendingAsync()
     {
-        if (!way.IsDirect)
+        if (!path.IsDirect)
             return;
         try
         {
@@ -57,17 +59,104 @@ internal sealed class UpgradedWire(Stream stream, Socket? socket, OutputWay way,
 
     public void Abort()
     {
-        ending.Abort();
-        way.ChooseStream("the connection is being ended");
+        try
+        {
+            ending.Abort();
+        }
+        finally
+        {
+            // The choice ends a write that waits for it.
+            path.ChooseStream("the connection is being ended");
+        }
     }
 
-    private bool IsDirect => _isDirect || (_isDirect = way.IsDirect);
+    private bool IsDirect => _isDirect || (_isDirect = path.IsDirect);
 
     private async ValueTask WriteStreamAsync(ReadOnlyMemory<byte> bytes)
     {
-        // A server's stream takes bytes for a connection that is gone without a word; its token says it.
+        // A server's stream takes bytes for a connection that is gone and reports nothing; only the token tells.
         await stream.WriteAsync(bytes, ending.RequestAborted).ConfigureAwait(false);
         await stream.FlushAsync(ending.RequestAborted).ConfigureAwait(false);
         ending.ThrowIfAborted();
+    }
+}
+
+/// <summary>Aborts an upgraded connection, as long as that is allowed.</summary>
+internal sealed class UpgradedEnding(HttpContext context)
+{
+    // Guards all fields. Held during the abort, because the server reuses the context for another request once this one has ended.
+    private readonly Lock _lock = new();
+    private bool _isFinished;
+    private bool _isRead;
+    private bool _isOver;
+    private bool _isAborted;
+
+    /// <summary>Cancelled when the connection is gone.</summary>
+    public CancellationToken RequestAborted { get; } = context.RequestAborted;
+
+    /// <summary>Notes that the last byte was written.</summary>
+    public void NoteFinish()
+    {
+        lock (_lock)
+            _isFinished = true;
+    }
+
+    /// <summary>Notes whether the client's input is being read.</summary>
+    public void NoteInput(bool isRead)
+    {
+        lock (_lock)
+            _isRead = isRead;
+    }
+
+    /// <summary>Ends the connection at once, unless it has already ended in order: an abort would then lose what the server has still to send.</summary>
+    public void Abort()
+    {
+        lock (_lock)
+        {
+            if (_isOver || (_isFinished && !_isRead))
+                return;
+            _isAborted = true;
+            context.Abort();
+        }
+    }
+
+    /// <summary>Throws once the connection was aborted: what a stream took after that was not sent.</summary>
+    public void ThrowIfAborted()
+    {
+        lock (_lock)
+        {
+            if (_isAborted)
+                throw new IOException("The connection was ended.");
+        }
+    }
+
+    /// <summary>Notes that the request is about to end.</summary>
+    public void NoteEnd()
+    {
+        lock (_lock)
+            _isOver = true;
+    }
+}
+
+/// <summary>
+/// Ends a connection whose client does not read the last bytes from the server's pipe. The request has ended by then, and the server itself would wait forever: its minimum data rate does not
+/// apply to upgraded connections.
+/// </summary>
+internal sealed class LingeringEnd
+{
+    private readonly IConnectionLifetimeFeature _connection;
+    private readonly ITimer _limit;
+
+    private LingeringEnd(IConnectionLifetimeFeature connection, TimeSpan limit, TimeProvider timeProvider)
+    {
+        _connection = connection;
+        _limit = timeProvider.CreateTimer(static state => ((LingeringEnd)state!)._connection.Abort(), this, limit, Timeout.InfiniteTimeSpan);
+    }
+
+    /// <summary>Aborts the connection after the limit, unless it has ended by then.</summary>
+    public static void Start(IConnectionLifetimeFeature connection, TimeSpan limit, TimeProvider timeProvider)
+    {
+        var end = new LingeringEnd(connection, limit, timeProvider);
+        connection.ConnectionClosed.UnsafeRegister(static state => ((LingeringEnd)state!)._limit.Dispose(), end);
     }
 }

@@ -1,13 +1,14 @@
+using System.Net;
 using Microsoft.AspNetCore.Http;
 
 namespace BatchKit.Broadcast.WebSockets;
 
-/// <summary>Decides by its request whether a client may connect, and tells it why not.</summary>
+/// <summary>Decides from the request whether a client may connect, and answers the request when it may not.</summary>
 internal sealed class WebSocketAdmission(WebSocketEndpointOptions options)
 {
     private const string AnyOrigin = "*";
 
-    /// <returns>False when the request was refused, and answered.</returns>
+    /// <returns>False when the request was refused and answered.</returns>
     public async ValueTask<bool> TryAdmitAsync(HttpContext context)
     {
         if (!context.WebSockets.IsWebSocketRequest)
@@ -43,7 +44,7 @@ internal sealed class WebSocketAdmission(WebSocketEndpointOptions options)
 
     private static Task RefuseOtherRequestAsync(HttpContext context)
     {
-        // RFC 9110, section 15.5.22, and RFC 6455, section 4.4: say what to upgrade to. HTTP/2 has no upgrade.
+        // RFC 9110, section 15.5.22, and RFC 6455, section 4.4: name the protocol to upgrade to. HTTP/2 has no upgrade.
         if (!HttpProtocol.IsHttp11(context.Request.Protocol))
             return RefuseAsync(context, StatusCodes.Status400BadRequest, "This address is for WebSocket connections only.");
         context.Response.Headers.Upgrade = "websocket";
@@ -62,4 +63,47 @@ internal sealed class WebSocketAdmission(WebSocketEndpointOptions options)
         var scheme = origin.IndexOf("://", StringComparison.Ordinal);
         return scheme > 0 && request.Host.HasValue && origin.AsSpan(scheme + 3).Equals(request.Host.Value, StringComparison.OrdinalIgnoreCase);
     }
+}
+
+/// <summary>Finds where a request comes from. The headers of a trusted proxy count; any other's are ignored.</summary>
+internal sealed class ForwardedOrigin(IList<IPNetwork> trustedProxies)
+{
+    private const string ForHeader = "X-Forwarded-For";
+    private const string ProtoHeader = "X-Forwarded-Proto";
+
+    public ConnectionOrigin Read(HttpContext context)
+    {
+        var address = context.Connection.RemoteIpAddress;
+        var end = address is null ? null : new IPEndPoint(address, context.Connection.RemotePort);
+        if (end is null || !IsTrusted(end.Address))
+            return new ConnectionOrigin(end, context.Request.IsHttps, context.User);
+        var scheme = LastOf(context.Request.Headers[ProtoHeader].ToString());
+        var isSecure = scheme.IsEmpty ? context.Request.IsHttps : scheme.Equals("https", StringComparison.OrdinalIgnoreCase);
+        return new ConnectionOrigin(FindClient(end, context.Request.Headers[ForHeader].ToString()), isSecure, context.User);
+    }
+
+    /// <summary>The last address that is not a trusted proxy's. The client may have forged any address before it.</summary>
+    private IPEndPoint FindClient(IPEndPoint proxy, string forwardedFor)
+    {
+        var client = proxy;
+        var rest = forwardedFor.AsSpan();
+        while (!rest.IsEmpty && IsTrusted(client.Address))
+        {
+            var last = LastOf(rest);
+            rest = rest[..Math.Max(0, rest.LastIndexOf(','))];
+            if (!IPEndPoint.TryParse(last, out var found))
+                return client;
+            client = found;
+        }
+
+        return client;
+    }
+
+    private bool IsTrusted(IPAddress address)
+    {
+        var plain = address.IsIPv4MappedToIPv6 ? address.MapToIPv4() : address;
+        return trustedProxies.Any(network => network.Contains(plain));
+    }
+
+    private static ReadOnlySpan<char> LastOf(ReadOnlySpan<char> list) => list[(list.LastIndexOf(',') + 1)..].Trim();
 }

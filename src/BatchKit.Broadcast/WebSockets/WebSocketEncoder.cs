@@ -1,4 +1,5 @@
 using System.Buffers.Binary;
+using System.Net.WebSockets;
 using System.Text;
 using System.Text.Unicode;
 
@@ -19,13 +20,13 @@ internal static class WebSocketEncoder
     /// <summary>An empty ping (RFC 6455, section 5.5.2).</summary>
     public static ReadOnlySpan<byte> Ping => [0x89, 0];
 
-    /// <summary>The same, to be kept.</summary>
+    /// <summary>The same as memory.</summary>
     public static ReadOnlyMemory<byte> PingFrame { get; } = Ping.ToArray();
 
     public static int GetMaxBytes(int payloadBytes) => payloadBytes + MaxHeaderBytes;
 
-    /// <summary>Writes one frame. In a text, each byte that is no part of valid UTF-8 becomes a question mark: it would end the connection (RFC 6455, section 8.1).</summary>
-    /// <returns>Its bytes.</returns>
+    /// <summary>Writes one frame. In a text, each byte that is not part of valid UTF-8 becomes a question mark, because it would end the connection (RFC 6455, section 8.1).</summary>
+    /// <returns>The frame's length in bytes.</returns>
     public static int Encode(ReadOnlySpan<byte> payload, bool isText, Span<byte> destination)
     {
         var length = EncodeFrame((byte)(FinalBit | (isText ? TextOpcode : BinaryOpcode)), payload, destination);
@@ -34,8 +35,8 @@ internal static class WebSocketEncoder
         return length;
     }
 
-    /// <summary>Reads the first of the frames that this writes.</summary>
-    /// <returns>Its bytes.</returns>
+    /// <summary>Reads the first of several frames that this encoder wrote.</summary>
+    /// <returns>The frame's length in bytes.</returns>
     public static int ReadFrame(ReadOnlyMemory<byte> frames, out byte opcode, out ReadOnlyMemory<byte> payload)
     {
         var bytes = frames.Span;
@@ -85,4 +86,44 @@ internal static class WebSocketEncoder
             text = text[consumed..];
         }
     }
+}
+
+/// <summary>The close frames that a server sends (RFC 6455, sections 5.5.1 and 7.4.1).</summary>
+internal static class WebSocketClosings
+{
+    /// <summary>The longest of these frames: a header and a code.</summary>
+    public const int MaxFrameBytes = 4;
+
+    /// <summary>1000: normal closure.</summary>
+    private static ReadOnlySpan<byte> Normal => [0x88, 2, 0x03, 0xE8];
+
+    /// <summary>1001: going away.</summary>
+    private static ReadOnlySpan<byte> GoingAway => [0x88, 2, 0x03, 0xE9];
+
+    /// <summary>1008: policy violation.</summary>
+    private static ReadOnlySpan<byte> PolicyViolation => [0x88, 2, 0x03, 0xF0];
+
+    /// <summary>1011: internal error.</summary>
+    private static ReadOnlySpan<byte> InternalError => [0x88, 2, 0x03, 0xF3];
+
+    /// <summary>1007: a text that is not UTF-8.</summary>
+    public static ReadOnlySpan<byte> InvalidText => [0x88, 2, 0x03, 0xEF];
+
+    /// <summary>1009: a message too big to process.</summary>
+    public static ReadOnlySpan<byte> TooBig => [0x88, 2, 0x03, 0xF1];
+
+    /// <summary>Answers a client's close frame with its own code (RFC 6455, section 5.5.1).</summary>
+    public static byte[] Answer(WebSocketCloseStatus? status) =>
+        status is null or WebSocketCloseStatus.Empty ? [0x88, 0] : [0x88, 2, (byte)((int)status >> 8), (byte)status];
+
+    public static WebSocketCloseStatus StatusOf(ReadOnlySpan<byte> payload) =>
+        payload.Length < sizeof(ushort) ? WebSocketCloseStatus.NormalClosure : (WebSocketCloseStatus)BinaryPrimitives.ReadUInt16BigEndian(payload);
+
+    public static ReadOnlySpan<byte> FrameFor(DisconnectReason reason) => reason switch
+    {
+        DisconnectReason.Stopped => GoingAway,
+        DisconnectReason.Idle or DisconnectReason.NotAuthenticated or DisconnectReason.SlowConsumer => PolicyViolation,
+        DisconnectReason.HandlerFailed => InternalError,
+        _ => Normal,
+    };
 }

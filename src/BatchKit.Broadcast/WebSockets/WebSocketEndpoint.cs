@@ -7,7 +7,7 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.WebSockets;
 
-/// <summary>Lets one client in after another: checks its request, upgrades it, and leads its connection until it is gone.</summary>
+/// <summary>Accepts WebSocket clients: checks each request, upgrades it, and runs its connection until it has ended.</summary>
 internal sealed class WebSocketEndpoint(
     BroadcastTransport transport, Func<ClientConnection, IConnectionHandler> handlers, WebSocketEndpointOptions options, IOutputBuffer? output, ILogger logger)
 {
@@ -24,7 +24,7 @@ internal sealed class WebSocketEndpoint(
         var address = origin.RemoteEndPoint?.Address;
         if (!transport.Connections.TryTakePlace(address))
         {
-            Log.TurnedAway(logger, $"no room for another connection of {address}");
+            Log.TurnedAway(logger, $"the connection limit is reached, in total or for {address}");
             await WebSocketAdmission.RefuseAsync(context, StatusCodes.Status503ServiceUnavailable, "There are too many connections. Try again later.").ConfigureAwait(false);
             return;
         }
@@ -42,14 +42,14 @@ internal sealed class WebSocketEndpoint(
     private async Task ServeAsync(HttpContext context, ConnectionOrigin origin)
     {
         var handle = transport.Connections.NextHandle();
-        var way = new OutputWay(handle, logger);
+        var path = new OutputPath(handle, logger);
         var interception = context.Features.Get<UpgradeInterception>()!;
-        var direct = FindSocket(context, interception, way);
+        var direct = FindSocket(context, interception, path);
         var accepting = new WebSocketAcceptContext { SubProtocol = _admission.ChooseSubProtocol(context), KeepAliveInterval = Timeout.InfiniteTimeSpan };
         using var socket = await context.WebSockets.AcceptWebSocketAsync(accepting).ConfigureAwait(false);
         var stream = interception.Stream ?? new UpgradedStream(new MessageStream(socket));
         var ending = new UpgradedEnding(context);
-        var wire = new UpgradedWire(stream.Server, direct, way, ending);
+        var wire = new UpgradedWire(stream.Server, direct, path, ending);
         try
         {
             await wire.StartAsync().ConfigureAwait(false);
@@ -61,23 +61,23 @@ internal sealed class WebSocketEndpoint(
         }
 
         using var limit = transport.TimeProvider.CreateTimer(
-            static state => ((OutputWay)state!).ChooseStream("it sent no pong in time"), way, _startLimit, Timeout.InfiniteTimeSpan);
+            static state => ((OutputPath)state!).ChooseStream("the client sent no pong in time"), path, _startLimit, Timeout.InfiniteTimeSpan);
         var connection = Connect(handle, origin, wire);
-        var inbound = new WebSocketInbound(connection, socket, stream, wire, way, ending, transport.Options, logger);
-        await new ConnectionLife(transport, output, transport.TimeProvider, logger).RunAsync(connection, inbound, handlers).ConfigureAwait(false);
+        var inbound = new WebSocketInbound(connection, socket, stream, wire, path, ending, transport.Options, logger);
+        await new ConnectionLifetime(transport, output, transport.TimeProvider, logger).RunAsync(connection, inbound, handlers).ConfigureAwait(false);
         await connection.Output.Ended.ConfigureAwait(false);
         ending.NoteEnd();
-        if (!way.IsDirect && HttpProtocol.IsHttp11(context.Request.Protocol) && context.Features.Get<IConnectionLifetimeFeature>() is { } lingering)
+        if (!path.IsDirect && HttpProtocol.IsHttp11(context.Request.Protocol) && context.Features.Get<IConnectionLifetimeFeature>() is { } lingering)
             LingeringEnd.Start(lingering, transport.Options.CloseTimeout, transport.TimeProvider);
     }
 
-    private Socket? FindSocket(HttpContext context, UpgradeInterception interception, OutputWay way)
+    private Socket? FindSocket(HttpContext context, UpgradeInterception interception, OutputPath path)
     {
         Socket? socket = null;
         var obstacle = options.WritesDirectly ? DirectEligibility.FindObstacle(context, interception.Upgrade, out socket) : "the endpoint's options say so";
         if (obstacle is null)
             return socket;
-        way.ChooseStream(obstacle);
+        path.ChooseStream(obstacle);
         return null;
     }
 
@@ -88,7 +88,7 @@ internal sealed class WebSocketEndpoint(
         return new ClientConnection(handle, ClientProtocol.WebSocket, origin, queue, format, transport.TimeProvider);
     }
 
-    // Half of the limits under which a client that takes nothing is disconnected, so that one that merely sends no pong is not.
+    // Half of the time limits after which a client that takes nothing is disconnected, so that a client that only sends no pong is not.
     private static TimeSpan StartLimit(BroadcastOptions limits)
     {
         var disconnecting = limits.SlowConsumerTimeout < limits.CloseTimeout ? limits.SlowConsumerTimeout : limits.CloseTimeout;

@@ -1,16 +1,18 @@
+using System.Buffers;
 using System.Net.WebSockets;
+using System.Text.Unicode;
 using BatchKit.Broadcast.Receiving;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.WebSockets;
 
-/// <summary>Reads a client's messages by the framework's WebSocket, and answers its close frame.</summary>
+/// <summary>Reads a client's messages through the framework's WebSocket, and answers its close frame.</summary>
 internal sealed class WebSocketInbound(
     ClientConnection connection,
     WebSocket socket,
     UpgradedStream stream,
     UpgradedWire wire,
-    OutputWay way,
+    OutputPath path,
     UpgradedEnding ending,
     BroadcastOptions options,
     ILogger logger) : IInbound
@@ -20,19 +22,19 @@ internal sealed class WebSocketInbound(
     public async Task<InboundEnd> RunAsync(InboundDelivery delivery, CancellationToken cancellationToken)
     {
         ending.NoteInput(isRead: true);
-        stream.Attach(connection, delivery, way);
+        stream.Attach(connection, delivery, path);
         try
         {
             var end = await ReceiveAsync(delivery, cancellationToken).ConfigureAwait(false);
             _assembly.Release();
-            way.ChooseStream("its input ended first");
+            path.ChooseStream("the client's input ended first");
             if (end == InboundEnd.ProtocolError)
                 await EndBrokenAsync(cancellationToken).ConfigureAwait(false);
             return end;
         }
         finally
         {
-            way.ChooseStream("its handler failed");
+            path.ChooseStream("the handler failed");
             ending.NoteInput(isRead: false);
         }
     }
@@ -42,7 +44,7 @@ internal sealed class WebSocketInbound(
         while (true)
         {
             ValueWebSocketReceiveResult received;
-            var receiving = socket.ReceiveAsync(_assembly.GetRoom(), cancellationToken);
+            var receiving = socket.ReceiveAsync(_assembly.GetFree(), cancellationToken);
             if (!receiving.IsCompleted)
                 await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
             try
@@ -76,7 +78,7 @@ internal sealed class WebSocketInbound(
         connection.Close(DisconnectReason.ProtocolError);
         await connection.Output.Ended.ConfigureAwait(false);
         await wire.EndSendingAsync().ConfigureAwait(false);
-        await DiscardAsync(cancellationToken).ConfigureAwait(false);
+        await ReadToEndAsync(cancellationToken).ConfigureAwait(false);
     }
 
     private async ValueTask DeliverAsync(InboundDelivery delivery, CancellationToken cancellationToken)
@@ -98,13 +100,13 @@ internal sealed class WebSocketInbound(
     private InboundEnd EndFaulty(MessageFault fault)
     {
         var isTooLong = fault == MessageFault.TooLong;
-        Log.ProtocolBroken(logger, connection, isTooLong ? $"a message of more than {options.MaxRecordBytes} bytes" : "a text that is no UTF-8");
+        Log.ProtocolBroken(logger, connection, isTooLong ? $"a message of more than {options.MaxRecordBytes} bytes" : "a text that is not UTF-8");
         connection.Output.Complete(isTooLong ? WebSocketClosings.TooBig : WebSocketClosings.InvalidText);
         return InboundEnd.ProtocolError;
     }
 
     /// <summary>Reads on to the client's end: closing with input unread would reset the connection, and the client might lose the close frame.</summary>
-    private async Task DiscardAsync(CancellationToken cancellationToken)
+    private async Task ReadToEndAsync(CancellationToken cancellationToken)
     {
         var discarded = new byte[1024];
         try
@@ -115,7 +117,102 @@ internal sealed class WebSocketInbound(
         }
         catch (Exception failure) when (failure is IOException or OperationCanceledException)
         {
-            // It is gone, or has had its time: either is an end.
+            // The client is gone, or its time is up. Both end the reading.
         }
     }
+}
+
+/// <summary>Joins received fragments to messages, in one rented array. It holds no array while it holds no bytes.</summary>
+internal sealed class MessageAssembly(int maxRecordBytes)
+{
+    private const int FirstBytes = 4096;
+    private const int MaxRecords = 256;
+
+    private byte[] _array = [];
+    private ReceivedRecord[] _records = [];
+    private int _count;
+    private int _messageStart;
+    private int _end;
+    private bool _isInMessage;
+
+    /// <summary>The complete messages that are not delivered yet.</summary>
+    public ReadOnlyMemory<ReceivedRecord> Records => _records.AsMemory(0, _count);
+
+    /// <summary>True when the messages must be delivered before more is received.</summary>
+    public bool IsFull => _count >= MaxRecords || (_count > 0 && _end == _array.Length);
+
+    /// <summary>Memory to receive into, at most one byte more than a message may have. Empty while nothing is held: the receive then only waits for data.</summary>
+    public Memory<byte> GetFree()
+    {
+        if (_count == 0 && !_isInMessage)
+        {
+            Release();
+            return default;
+        }
+
+        if (_end == _array.Length)
+            Grow();
+        return _array.AsMemory(_end, Math.Min(_array.Length - _end, maxRecordBytes + 1 - (_end - _messageStart)));
+    }
+
+    /// <summary>Adds what was received into <see cref="GetFree"/>'s memory.</summary>
+    public MessageFault Add(int bytes, bool isEnd, RecordKind kind)
+    {
+        _end += bytes;
+        _isInMessage = !isEnd;
+        var message = _array.AsMemory(_messageStart, _end - _messageStart);
+        if (message.Length > maxRecordBytes)
+            return MessageFault.TooLong;
+        if (!isEnd)
+            return MessageFault.None;
+
+        // The framework's WebSocket checks texts as they arrive, but misses a character that an empty last fragment leaves incomplete.
+        if (bytes == 0 && kind == RecordKind.Data && !Utf8.IsValid(message.Span))
+            return MessageFault.InvalidText;
+        if (_count == _records.Length)
+            Array.Resize(ref _records, Math.Max(1, _count * 2));
+        _records[_count++] = new ReceivedRecord(message, kind);
+        _messageStart = _end;
+        return MessageFault.None;
+    }
+
+    /// <summary>Forgets the messages that were delivered.</summary>
+    public void Clear()
+    {
+        Array.Clear(_records, 0, _count);
+        _count = 0;
+    }
+
+    /// <summary>Returns the array; nothing may be received into it afterwards.</summary>
+    public void Release()
+    {
+        (_messageStart, _end) = (0, 0);
+        if (_array.Length == 0)
+            return;
+        ArrayPool<byte>.Shared.Return(_array);
+        _array = [];
+    }
+
+    private void Grow()
+    {
+        // Called only while there are no records, because their bytes lie in the array.
+        var begun = _end - _messageStart;
+        var larger = ArrayPool<byte>.Shared.Rent(Math.Max(FirstBytes, (int)Math.Min((long)begun * 2, maxRecordBytes + 1L)));
+        _array.AsSpan(_messageStart, begun).CopyTo(larger);
+        Release();
+        (_array, _end) = (larger, begun);
+    }
+}
+
+/// <summary>What is wrong with a client's message.</summary>
+internal enum MessageFault
+{
+    /// <summary>Nothing.</summary>
+    None = 0,
+
+    /// <summary>It is longer than allowed.</summary>
+    TooLong = 1,
+
+    /// <summary>It is a text that is not UTF-8.</summary>
+    InvalidText = 2,
 }

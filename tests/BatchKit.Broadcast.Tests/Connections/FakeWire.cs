@@ -10,6 +10,9 @@ internal sealed class FakeWire : IWire
     private TaskCompletionSource _opened = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private int _room = int.MaxValue;
 
+    /// <summary>What <see cref="Abort"/> throws when it has ended the wire; null for nothing.</summary>
+    public Exception? AbortFailure { get; set; }
+
     public bool IsAborted { get; private set; }
 
     public bool IsFinished { get; private set; }
@@ -70,6 +73,14 @@ internal sealed class FakeWire : IWire
     }
 
     public void Abort()
+    {
+        Break();
+        if (AbortFailure is { } failure)
+            throw failure;
+    }
+
+    /// <summary>Lets every write fail from here on.</summary>
+    public void Break()
     {
         IsAborted = true;
         _opened.TrySetResult();

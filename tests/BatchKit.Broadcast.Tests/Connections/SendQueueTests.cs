@@ -147,6 +147,47 @@ public sealed class SendQueueTests
     }
 
     [Fact]
+    public async Task A_wire_that_cannot_be_aborted_ends_its_queue_all_the_same()
+    {
+        var queue = Queue(SlowConsumerPolicy.Disconnect);
+        _wire.AbortFailure = new InvalidOperationException("Not what a wire should throw.");
+        _wire.Limit(2);
+        Send(queue, "waits");
+
+        queue.Abort(DeliveryOutcome.DroppedSlowConsumer);
+        await queue.Ended.WithinDeadline();
+
+        Assert.Equal(new Amount(1, 5), _counters[DeliveryOutcome.DroppedSlowConsumer]);
+    }
+
+    [Fact]
+    public void A_next_wire_that_cannot_be_made_is_its_own_clients_failure()
+    {
+        var queue = Queue(SlowConsumerPolicy.Disconnect);
+
+        var reason = queue.SendControl("start"u8, _ => throw new InvalidOperationException("Not what a wire should throw."));
+
+        Assert.Equal(DisconnectReason.ConnectionLost, reason);
+    }
+
+    [Fact]
+    public async Task A_next_wire_that_cannot_be_made_later_ends_its_queue_and_all_is_counted()
+    {
+        var queue = Queue(SlowConsumerPolicy.Disconnect);
+        _wire.Limit(0);
+        Send(queue, "one");
+        Send(queue, "two");
+        queue.SendControl("start"u8, _ => throw new InvalidOperationException("Not what a wire should throw."));
+        Send(queue, "three");
+
+        _wire.Open();
+        await queue.Ended.WithinDeadline();
+
+        Assert.Equal("onetwostart", Written);
+        Assert.Equal((new Amount(2, 6), new Amount(1, 5)), (_counters[DeliveryOutcome.Sent], _counters[DeliveryOutcome.Failed]));
+    }
+
+    [Fact]
     public async Task Writers_side_by_side_keep_their_order_and_lose_nothing_uncounted()
     {
         const int senders = 4;

@@ -3,6 +3,7 @@ using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.Tests.Support;
+using BatchKit.Broadcast.WebSockets;
 using BatchKit.Testing;
 using BatchKit.Transports;
 using FsCheck;
@@ -81,7 +82,7 @@ public sealed class EncodedBatchTests
     private static void CheckRuns(int[] sizes, int maxMessages)
     {
         var messages = sizes.Select((size, place) => new BatchMessage(Some.RandomBytes(size, place))).ToArray();
-        var limits = new SendQueueLimits(500 + ClosingBytes.MaxBytes, maxMessages, SlowConsumerPolicy.Disconnect);
+        var limits = new SendQueueLimits(500 + WebSocketClosings.MaxFrameBytes, maxMessages, SlowConsumerPolicy.Disconnect);
         var encoded = new EncodedBatch();
         if (messages.Length == 0)
             return;

@@ -1,5 +1,6 @@
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Receiving;
+using BatchKit.Broadcast.Tcp;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Testing;
 using FsCheck;

@@ -4,11 +4,11 @@ using FsCheck.Fluent;
 
 namespace BatchKit.Broadcast.Tests.Telnet;
 
-/// <summary>What telnet clients send, in pieces that mean something, and broken.</summary>
+/// <summary>What telnet clients send, in segments that mean something, and broken.</summary>
 internal static class TelnetInputs
 {
-    /// <summary>Pieces; any row of them is an input.</summary>
-    public static IReadOnlyList<byte[]> Pieces { get; } =
+    /// <summary>Segments; any row of them is an input.</summary>
+    public static IReadOnlyList<byte[]> Segments { get; } =
     [
         .. new[]
         {
@@ -25,21 +25,21 @@ internal static class TelnetInputs
 
     /// <summary>Inputs, and the places where they are cut into reads.</summary>
     public static Arbitrary<(byte[] Input, int[] Cuts)> Cut { get; } =
-        Gen.Elements((IEnumerable<byte[]>)Pieces).ListOf().Select(pieces => pieces.SelectMany(piece => piece).ToArray())
+        Gen.Elements((IEnumerable<byte[]>)Segments).ListOf().Select(segments => segments.SelectMany(segment => segment).ToArray())
             .SelectMany(input => Gen.Choose(0, input.Length).ArrayOf(), (input, cuts) => (input, cuts))
             .ToArbitrary();
 
-    /// <summary>Makes an input of pieces with bytes flipped, set, put in and left out.</summary>
+    /// <summary>Makes an input of segments with bytes flipped, set, put in and left out.</summary>
     /// <returns>How many bytes it has.</returns>
     public static int Mutate(Random random, Span<byte> destination)
     {
         var length = 0;
-        for (var pieces = random.Next(1, 5); pieces > 0; pieces--)
+        for (var segments = random.Next(1, 5); segments > 0; segments--)
         {
-            var piece = Pieces[random.Next(Pieces.Count)];
-            var start = random.Next(4) == 0 ? random.Next(piece.Length) : 0;
-            piece.AsSpan(start).CopyTo(destination[length..]);
-            length += piece.Length - start;
+            var segment = Segments[random.Next(Segments.Count)];
+            var start = random.Next(4) == 0 ? random.Next(segment.Length) : 0;
+            segment.AsSpan(start).CopyTo(destination[length..]);
+            length += segment.Length - start;
         }
 
         for (var edits = random.Next(3); edits > 0; edits--)

@@ -77,12 +77,12 @@ public sealed class TelnetLineTests
     [Fact]
     public void A_line_that_never_ends_keeps_no_more_than_it_may()
     {
-        var piece = Encoding.ASCII.GetBytes(new string('x', 4096));
-        _scene.Read(piece);
+        var segment = Encoding.ASCII.GetBytes(new string('x', 4096));
+        _scene.Read(segment);
         var before = GC.GetAllocatedBytesForCurrentThread();
 
         for (var read = 0; read < 1000; read++)
-            Assert.Empty(_scene.Read(piece));
+            Assert.Empty(_scene.Read(segment));
 
         Assert.InRange(GC.GetAllocatedBytesForCurrentThread() - before, 0, 6_000_000);
         Assert.Equal([(RecordKind.TooLong, "")], _scene.Read("0D 0A"));

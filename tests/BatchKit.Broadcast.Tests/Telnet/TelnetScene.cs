@@ -1,6 +1,7 @@
 using System.Text;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Receiving;
+using BatchKit.Broadcast.Tcp;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.Tests.Connections;
 using BatchKit.Testing;

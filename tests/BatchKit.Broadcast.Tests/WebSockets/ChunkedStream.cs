@@ -1,6 +1,6 @@
 namespace BatchKit.Broadcast.Tests.WebSockets;
 
-/// <summary>Stands for a server's stream: gives the input in pieces of some size, then its end, and keeps what is written. Never waits.</summary>
+/// <summary>Stands for a server's stream: gives the input in segments of some size, then its end, and keeps what is written. Never waits.</summary>
 internal sealed class ChunkedStream(byte[] input, int length, int chunkBytes) : Stream
 {
     private int _read;

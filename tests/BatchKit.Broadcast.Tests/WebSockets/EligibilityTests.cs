@@ -22,7 +22,7 @@ public sealed class EligibilityTests
         await using var host = await WebSocketHost.StartAsync();
         using var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
 
-        await host.Log.NextAsync("is written to directly").WithinDeadline();
+        await host.Log.NextAsync("goes directly to its socket").WithinDeadline();
 
         await AssertEchoesAsync(client);
     }
@@ -34,7 +34,7 @@ public sealed class EligibilityTests
         await using var host = await StartAsync(listen => listen.UseHttps(certificate));
         using var client = await RawClient.ConnectAsync(host.EndPoint, wrap: plain => EncryptAsync(plain, certificate));
 
-        await host.Log.NextAsync("through the server's stream: it is encrypted").WithinDeadline();
+        await host.Log.NextAsync("through the server's stream: the connection is encrypted").WithinDeadline();
 
         await AssertEchoesAsync(client);
     }
@@ -60,7 +60,7 @@ public sealed class EligibilityTests
         });
         using var client = await RawClient.ConnectAsync(new UnixDomainSocketEndPoint(path));
 
-        await host.Log.NextAsync("through the server's stream: it has no TCP socket").WithinDeadline();
+        await host.Log.NextAsync("through the server's stream: the connection has no TCP socket").WithinDeadline();
 
         await AssertEchoesAsync(client);
     }
@@ -127,7 +127,7 @@ public sealed class EligibilityTests
         await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Before = application => application.UseWebSockets() });
         using var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
 
-        await host.Log.NextAsync("is written to directly").WithinDeadline();
+        await host.Log.NextAsync("goes directly to its socket").WithinDeadline();
 
         await AssertEchoesAsync(client);
     }

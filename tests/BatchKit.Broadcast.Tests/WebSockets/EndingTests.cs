@@ -128,7 +128,7 @@ public sealed class EndingTests
         if (!isDirect)
             return await RawClient.ConnectAsync(host.EndPoint);
         var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
-        await host.Log.NextAsync("is written to directly").WithinDeadline();
+        await host.Log.NextAsync("goes directly to its socket").WithinDeadline();
         return client;
     }
 

@@ -124,7 +124,7 @@ public sealed class InboundTests
         var clock = new ManualTimeProvider();
         await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { TimeProvider = clock });
         using var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
-        await host.Log.NextAsync("is written to directly").WithinDeadline();
+        await host.Log.NextAsync("goes directly to its socket").WithinDeadline();
 
         clock.Advance(TimeSpan.FromSeconds(61));
 

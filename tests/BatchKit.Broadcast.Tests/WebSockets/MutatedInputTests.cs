@@ -72,16 +72,16 @@ public sealed class MutatedInputTests
 
     private static void Run(ChunkedStream server, KeepingHandler handler)
     {
-        var way = new OutputWay(OutputHandle.Connection(0, 1), NullLogger.Instance);
-        way.ChooseStream("nothing is sent directly in memory");
+        var path = new OutputPath(OutputHandle.Connection(0, 1), NullLogger.Instance);
+        path.ChooseStream("nothing is sent directly in memory");
         var ending = new UpgradedEnding(Context);
-        var wire = new UpgradedWire(server, socket: null, way, ending);
+        var wire = new UpgradedWire(server, socket: null, path, ending);
         var queue = new SendQueue(wire, Limits, new DeliveryCounters(), TimeProvider.System);
         var connection = new ClientConnection(
             OutputHandle.Connection(0, 1), ClientProtocol.WebSocket, new ConnectionOrigin(RemoteEndPoint: null, IsSecure: false), queue, WireFormat.WebSocketText, TimeProvider.System);
         var stream = new UpgradedStream(server);
         var socket = WebSocket.CreateFromStream(stream, new WebSocketCreationOptions { IsServer = true, KeepAliveInterval = Timeout.InfiniteTimeSpan });
-        var inbound = new WebSocketInbound(connection, socket, stream, wire, way, ending, Options, NullLogger.Instance);
+        var inbound = new WebSocketInbound(connection, socket, stream, wire, path, ending, Options, NullLogger.Instance);
 
         var running = inbound.RunAsync(new InboundDelivery(connection, handler, output: null, Options), CancellationToken.None);
 

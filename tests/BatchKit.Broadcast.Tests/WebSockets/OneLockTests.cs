@@ -13,7 +13,7 @@ public sealed class OneLockTests
         await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Options = new BroadcastOptions { MaxQueuedBytes = 64 * 1024 * 1024 } });
         using var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
         var connection = (await host.HandlerAsync()).Connection;
-        await host.Log.NextAsync("is written to directly").WithinDeadline();
+        await host.Log.NextAsync("goes directly to its socket").WithinDeadline();
         var messages = 0;
         while (connection.Output.Waiting.Messages < 100)
             host.Output.Write(connection.Handle, TextOf(messages++));
@@ -39,7 +39,7 @@ public sealed class OneLockTests
         await using var host = await WebSocketHost.StartAsync();
         using var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
         var connection = (await host.HandlerAsync()).Connection;
-        await host.Log.NextAsync("is written to directly").WithinDeadline();
+        await host.Log.NextAsync("goes directly to its socket").WithinDeadline();
 
         var writers = Enumerable.Range(0, 2).Select(writer => Task.Run(() =>
         {

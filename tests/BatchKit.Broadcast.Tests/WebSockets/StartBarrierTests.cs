@@ -55,7 +55,7 @@ public sealed class StartBarrierTests
         clock.Advance(new BroadcastOptions().CloseTimeout / 2);
 
         Assert.Equal("held", await client.ReadTextAsync());
-        await host.Log.NextAsync("through the server's stream: it sent no pong in time").WithinDeadline();
+        await host.Log.NextAsync("through the server's stream: the client sent no pong in time").WithinDeadline();
     }
 
     [Fact]

@@ -5,8 +5,8 @@ namespace BatchKit.Broadcast.Tests.Connections.Queueing;
 /// <summary>What a send queue must do, written down plainly: lists, no sharing, no threads.</summary>
 internal sealed class QueueModel(SendQueueLimits limits)
 {
-    private readonly List<ModelPiece> _waiting = [];
-    private readonly List<ModelPiece> _underWay = [];
+    private readonly List<ModelSegment> _waiting = [];
+    private readonly List<ModelSegment> _underWay = [];
     private readonly Amount[] _settled = new Amount[DeliveryTally.Outcomes];
     private DeliveryOutcome _endOutcome = DeliveryOutcome.DroppedClosed;
     private bool _isLoud;
@@ -31,13 +31,13 @@ internal sealed class QueueModel(SendQueueLimits limits)
 
     public long Now { get; set; }
 
-    public Amount Waiting => All.Aggregate(default(Amount), (sum, piece) => sum + piece.Amount);
+    public Amount Waiting => All.Aggregate(default(Amount), (sum, segment) => sum + segment.Amount);
 
-    public int HeldBytes => All.Sum(piece => piece.Rest.Length) + _underWayTaken;
+    public int HeldBytes => All.Sum(segment => segment.Rest.Length) + _underWayTaken;
 
     public Amount this[DeliveryOutcome outcome] => _settled[(int)outcome];
 
-    private IEnumerable<ModelPiece> All => _underWay.Concat(_waiting);
+    private IEnumerable<ModelSegment> All => _underWay.Concat(_waiting);
 
     // A write under way holds its bytes until all of it is taken.
     private int _underWayTaken;
@@ -54,9 +54,9 @@ internal sealed class QueueModel(SendQueueLimits limits)
 
         if (_isWriting)
         {
-            if (!TryMakeRoom(bytes.Length, messages))
+            if (!TryAdmit(bytes.Length, messages))
                 return Refuse(amount);
-            _waiting.Add(new ModelPiece(amount, bytes, IsStarted: false, switches));
+            _waiting.Add(new ModelSegment(amount, bytes, IsStarted: false, switches));
             return null;
         }
 
@@ -74,7 +74,7 @@ internal sealed class QueueModel(SendQueueLimits limits)
             return null;
         }
 
-        _waiting.Add(new ModelPiece(amount, bytes[taken..], IsStarted: taken > 0, switches));
+        _waiting.Add(new ModelSegment(amount, bytes[taken..], IsStarted: taken > 0, switches));
         ProgressAt = Now;
         Drain();
         return null;
@@ -86,7 +86,7 @@ internal sealed class QueueModel(SendQueueLimits limits)
             return;
         IsOpen = false;
         if (lastBytes.Length > 0)
-            _waiting.Add(new ModelPiece(default, lastBytes, IsStarted: false, Switches: false));
+            _waiting.Add(new ModelSegment(default, lastBytes, IsStarted: false, Switches: false));
         if (_isWriting)
             return;
         ProgressAt = Now;
@@ -129,16 +129,16 @@ internal sealed class QueueModel(SendQueueLimits limits)
                 return;
             }
 
-            while (_underWay.Find(piece => piece.Rest.Length > 0) is { } piece)
+            while (_underWay.Find(segment => segment.Rest.Length > 0) is { } segment)
             {
-                var taken = Take(piece.Rest);
+                var taken = Take(segment.Rest);
                 _underWayTaken += taken;
-                _underWay[_underWay.IndexOf(piece)] = piece with { Rest = piece.Rest[taken..] };
-                if (taken < piece.Rest.Length)
+                _underWay[_underWay.IndexOf(segment)] = segment with { Rest = segment.Rest[taken..] };
+                if (taken < segment.Rest.Length)
                     return;
             }
 
-            _underWay.ForEach(piece => Settle(DeliveryOutcome.Sent, piece.Amount));
+            _underWay.ForEach(segment => Settle(DeliveryOutcome.Sent, segment.Amount));
             _isLoud |= _underWay[^1].Switches;
             _underWay.Clear();
             _underWayTaken = 0;
@@ -169,24 +169,24 @@ internal sealed class QueueModel(SendQueueLimits limits)
         return true;
     }
 
-    private bool IsWithinOneWrite(ModelPiece[] pieces) =>
-        pieces.Sum(piece => piece.Rest.Length) <= limits.MaxRunBytes && pieces.Sum(piece => piece.Amount.Messages) <= limits.MaxRunMessages;
+    private bool IsWithinOneWrite(ModelSegment[] segments) =>
+        segments.Sum(segment => segment.Rest.Length) <= limits.MaxRunBytes && segments.Sum(segment => segment.Amount.Messages) <= limits.MaxRunMessages;
 
     private void End(DeliveryOutcome outcome)
     {
         if (!IsOver)
             _endOutcome = outcome;
-        foreach (var piece in All)
-            Settle(_endOutcome, piece.Amount);
+        foreach (var segment in All)
+            Settle(_endOutcome, segment.Amount);
         _waiting.Clear();
         _underWay.Clear();
         (_underWayTaken, ProgressAt) = (0, null);
         (IsOpen, IsOver, _isWriting) = (false, true, false);
     }
 
-    private bool TryMakeRoom(int bytes, int messages)
+    private bool TryAdmit(int bytes, int messages)
     {
-        for (var index = 0; !HasRoom(bytes, messages) && limits.Policy == SlowConsumerPolicy.DropOldest && index < _waiting.Count;)
+        for (var index = 0; !Fits(bytes, messages) && limits.Policy == SlowConsumerPolicy.DropOldest && index < _waiting.Count;)
         {
             if (_waiting[index].IsStarted || _waiting[index].Amount.Messages == 0)
             {
@@ -198,10 +198,10 @@ internal sealed class QueueModel(SendQueueLimits limits)
             _waiting.RemoveAt(index);
         }
 
-        return HasRoom(bytes, messages);
+        return Fits(bytes, messages);
     }
 
-    private bool HasRoom(int bytes, int messages) => HeldBytes + bytes <= limits.RoomBytes && Waiting.Messages + messages <= limits.MaxMessages;
+    private bool Fits(int bytes, int messages) => HeldBytes + bytes <= limits.MessageCapacityBytes && Waiting.Messages + messages <= limits.MaxMessages;
 
     private DisconnectReason? Refuse(Amount amount)
     {

@@ -1,9 +1,8 @@
 using System.Text;
 using BatchKit.Broadcast.Connections;
-using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Tests.Support;
 
-namespace BatchKit.Broadcast.Tests.Fanout;
+namespace BatchKit.Broadcast.Tests.Connections;
 
 public sealed class OutputComposerTests : IAsyncDisposable
 {

@@ -1,13 +1,14 @@
 using System.Text;
 using BatchKit.Broadcast.Connections;
+using BatchKit.Broadcast.WebSockets;
 
 namespace BatchKit.Broadcast.Tests.Connections;
 
-public sealed class PieceQueueTests
+public sealed class SegmentQueueTests
 {
-    private static readonly SendQueueLimits Limits = new(100 + ClosingBytes.MaxBytes, MaxMessages: 10, SlowConsumerPolicy.DropOldest);
+    private static readonly SendQueueLimits Limits = new(100 + WebSocketClosings.MaxFrameBytes, MaxMessages: 10, SlowConsumerPolicy.DropOldest);
 
-    private readonly PieceQueue _pieces = new();
+    private readonly SegmentQueue _segments = new();
 
     [Fact]
     public void Small_pieces_are_taken_together()
@@ -16,8 +17,8 @@ public sealed class PieceQueueTests
         Add("two");
 
         Assert.Equal("onetwo", Take());
-        Assert.True(_pieces.IsEmpty);
-        Assert.Equal((new Amount(2, 6), 6), (_pieces.Waiting, _pieces.HeldBytes));
+        Assert.True(_segments.IsEmpty);
+        Assert.Equal((new Amount(2, 6), 6), (_segments.Waiting, _segments.HeldBytes));
     }
 
     [Fact]
@@ -26,20 +27,20 @@ public sealed class PieceQueueTests
         Add("one");
         Take();
 
-        var released = _pieces.Release(out _);
+        var released = _segments.Release(out _);
 
         Assert.Equal(new Amount(1, 3), released);
-        Assert.Equal((default, 0, false), (_pieces.Waiting, _pieces.HeldBytes, _pieces.IsUnderWay));
+        Assert.Equal((default, 0, false), (_segments.Waiting, _segments.HeldBytes, _segments.IsUnderWay));
     }
 
     [Fact]
     public void A_large_piece_is_taken_alone_and_uncopied()
     {
-        var large = Add(new string('x', PieceQueue.MaxWriteBytes));
+        var large = Add(new string('x', SegmentQueue.MaxWriteBytes));
         Add("small");
 
-        Assert.True(_pieces.Take(Limits).Equals(large));
-        _pieces.Release(out _);
+        Assert.True(_segments.Take(Limits).Equals(large));
+        _segments.Release(out _);
         Assert.Equal("small", Take());
     }
 
@@ -51,7 +52,7 @@ public sealed class PieceQueueTests
         Add("three");
 
         Assert.Equal("onetwo", Take());
-        _pieces.Release(out var nextWire);
+        _segments.Release(out var nextWire);
         Assert.NotNull(nextWire);
         Assert.Equal("three", Take());
     }
@@ -65,7 +66,7 @@ public sealed class PieceQueueTests
         Add(new string('b', 30));
         var tally = default(DeliveryTally);
 
-        var isRoom = _pieces.TryMakeRoom(new OutputRun(new byte[40], messages: 1), Limits, ref tally, out var refusal);
+        var isRoom = _segments.TryAdmit(new OutputRun(new byte[40], messages: 1), Limits, ref tally, out var refusal);
 
         Assert.True(isRoom);
         Assert.Null(refusal);
@@ -80,7 +81,7 @@ public sealed class PieceQueueTests
         Take();
         var tally = default(DeliveryTally);
 
-        var isRoom = _pieces.TryMakeRoom(new OutputRun(new byte[40], messages: 1), Limits, ref tally, out var refusal);
+        var isRoom = _segments.TryAdmit(new OutputRun(new byte[40], messages: 1), Limits, ref tally, out var refusal);
 
         Assert.False(isRoom);
         Assert.Null(refusal);
@@ -93,7 +94,7 @@ public sealed class PieceQueueTests
         Add(new string('a', 99), messages: 0);
         var tally = default(DeliveryTally);
 
-        var isRoom = _pieces.TryMakeRoom(new OutputRun(new byte[2], messages: 0), Limits, ref tally, out var refusal);
+        var isRoom = _segments.TryAdmit(new OutputRun(new byte[2], messages: 0), Limits, ref tally, out var refusal);
 
         Assert.False(isRoom);
         Assert.Equal(DisconnectReason.SlowConsumer, refusal);
@@ -104,9 +105,9 @@ public sealed class PieceQueueTests
     {
         var owner = SharedBuffer.Copy("shared"u8);
         owner.AddReference();
-        _pieces.Add(new QueuedPiece(owner, owner.Memory[..6], new Amount(1, 6), NextWire: null), isStarted: false);
+        _segments.Add(new QueuedSegment(owner, owner.Memory[..6], new Amount(1, 6), NextWire: null), isStarted: false);
 
-        _pieces.Clear();
+        _segments.Clear();
 
         Assert.Equal(6, owner.Memory[..6].Length);
         owner.Release();
@@ -117,9 +118,9 @@ public sealed class PieceQueueTests
     {
         var owner = SharedBuffer.Copy(Encoding.UTF8.GetBytes(text));
         var bytes = owner.Memory[..text.Length];
-        _pieces.Add(new QueuedPiece(owner, bytes, messages == 0 ? default : new Amount(messages, text.Length), nextWire), isStarted);
+        _segments.Add(new QueuedSegment(owner, bytes, messages == 0 ? default : new Amount(messages, text.Length), nextWire), isStarted);
         return bytes;
     }
 
-    private string Take() => Encoding.UTF8.GetString(_pieces.Take(Limits).Span);
+    private string Take() => Encoding.UTF8.GetString(_segments.Take(Limits).Span);
 }

@@ -7,4 +7,4 @@ namespace BatchKit.Broadcast.Tests.Connections.Queueing;
 /// <param name="Rest">What the wire has not taken yet.</param>
 /// <param name="IsStarted">True when the wire has taken a part.</param>
 /// <param name="Switches">True when another wire takes over behind it.</param>
-internal sealed record ModelPiece(Amount Amount, byte[] Rest, bool IsStarted, bool Switches);
+internal sealed record ModelSegment(Amount Amount, byte[] Rest, bool IsStarted, bool Switches);

@@ -1,7 +1,7 @@
-using BatchKit.Broadcast.Groups;
+using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Tests.Support;
 
-namespace BatchKit.Broadcast.Tests.Groups;
+namespace BatchKit.Broadcast.Tests.Connections;
 
 public sealed class GroupTableTests : IAsyncDisposable
 {

@@ -3,20 +3,20 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Connections;
 
-/// <summary>Leads one connection from its first byte until it is gone: the same for every protocol.</summary>
-internal sealed class ConnectionLife(BroadcastTransport transport, IOutputBuffer? output, TimeProvider timeProvider, ILogger logger)
+/// <summary>Runs one connection from its first byte until it is gone, in the same way for every protocol.</summary>
+internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBuffer? output, TimeProvider timeProvider, ILogger logger)
 {
     /// <summary>Completes when the connection has left its groups and the table, and its handler has ended. Never throws.</summary>
-    /// <param name="connection">Not in the table yet.</param>
-    /// <param name="inbound">Reads it.</param>
-    /// <param name="handlers">Makes its handler.</param>
+    /// <param name="connection">A connection that is not in the table yet.</param>
+    /// <param name="inbound">Reads its input.</param>
+    /// <param name="handlers">Creates its handler.</param>
     public async Task RunAsync(ClientConnection connection, IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers)
     {
         using var ending = new CancellationTokenSource();
         IConnectionHandler? handler = null;
         transport.Connections.Add(connection);
 
-        // One that was let in while the others were drained is in nobody's list.
+        // A drain that began before this connection was in the table has not seen it.
         if (transport.Connections.IsClosed)
             connection.Close(DisconnectReason.Stopped);
         try
@@ -27,7 +27,7 @@ internal sealed class ConnectionLife(BroadcastTransport transport, IOutputBuffer
             if (connection.IsAborted)
                 await ending.CancelAsync().ConfigureAwait(false);
             else if (serving.IsCompleted)
-                await FollowAsync(connection, handler, await serving.ConfigureAwait(false), ending.Token).ConfigureAwait(false);
+                await ApplyInputEndAsync(connection, handler, await serving.ConfigureAwait(false), ending.Token).ConfigureAwait(false);
             await WriteRestAsync(connection, serving).ConfigureAwait(false);
             await ending.CancelAsync().ConfigureAwait(false);
             await serving.ConfigureAwait(false);
@@ -56,8 +56,8 @@ internal sealed class ConnectionLife(BroadcastTransport transport, IOutputBuffer
         return await inbound.RunAsync(new InboundDelivery(connection, handler, output, transport.Options), cancellationToken).ConfigureAwait(false);
     }
 
-    /// <summary>Does what the end of the input asks for.</summary>
-    private async Task FollowAsync(ClientConnection connection, IConnectionHandler handler, InboundEnd end, CancellationToken cancellationToken)
+    /// <summary>Closes or aborts the connection, depending on how its input ended.</summary>
+    private async Task ApplyInputEndAsync(ClientConnection connection, IConnectionHandler handler, InboundEnd end, CancellationToken cancellationToken)
     {
         if (end == InboundEnd.Lost)
         {
@@ -75,8 +75,8 @@ internal sealed class ConnectionLife(BroadcastTransport transport, IOutputBuffer
         connection.Close(end == InboundEnd.ProtocolError ? DisconnectReason.ProtocolError : DisconnectReason.ClientClosed);
     }
 
-    /// <summary>Lets the client read what waits, and close its side: closing with input unread would reset the connection, and it might lose the last lines.</summary>
-    /// <remarks>At a stop the drain ends those that are late at the same moment: whichever comes first, what they did not read counts the same.</remarks>
+    /// <summary>Lets the client read what is queued and close its side. Closing with unread input would reset the connection, and the client might lose the last lines.</summary>
+    /// <remarks>At a stop the drain aborts late connections at the same moment. The outcome of unread output is the same, whichever comes first.</remarks>
     private async Task WriteRestAsync(ClientConnection connection, Task serving)
     {
         if (!await WaitAsync(connection, Task.WhenAll(connection.Output.Ended, serving)).ConfigureAwait(false))

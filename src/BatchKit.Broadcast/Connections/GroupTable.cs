@@ -1,0 +1,166 @@
+using System.Collections.Concurrent;
+
+namespace BatchKit.Broadcast.Connections;
+
+/// <summary>The groups that have members on this node.</summary>
+internal sealed class GroupTable
+{
+    private readonly ConcurrentDictionary<string, Group> _groups = new(StringComparer.Ordinal);
+
+    public int Count => _groups.Count;
+
+    public ClientConnection[] GetMembers(string name) => _groups.TryGetValue(name, out var group) ? group.Snapshot : [];
+
+    public void Join(ClientConnection connection, string name)
+    {
+        while (true)
+        {
+            var group = _groups.GetOrAdd(name, static name => new Group(name));
+            if (connection.Memberships.TryJoin(group))
+                return;
+
+            // The group was retired between the two steps, or this connection joins no more and left it empty: remove it.
+            Remove(group);
+            if (connection.Memberships.IsClosed)
+                return;
+        }
+    }
+
+    public void Leave(ClientConnection connection, string name)
+    {
+        if (_groups.TryGetValue(name, out var group) && connection.Memberships.Leave(group))
+            Remove(group);
+    }
+
+    public void LeaveAll(ClientConnection connection)
+    {
+        foreach (var group in connection.Memberships.Close())
+            Remove(group);
+    }
+
+    private void Remove(Group group) => _groups.TryRemove(KeyValuePair.Create(group.Name, group));
+}
+
+/// <summary>The members of one group. A snapshot is made on demand after a change, so that joining costs no copy, and sends share one array.</summary>
+internal sealed class Group(string name)
+{
+    // Guards all fields.
+    private readonly Lock _lock = new();
+    private readonly Dictionary<ClientConnection, int> _places = [];
+    private readonly List<ClientConnection> _members = [];
+    private ClientConnection[]? _snapshot;
+    private bool _isRetired;
+
+    public string Name { get; } = name;
+
+    /// <summary>The current members; the array never changes.</summary>
+    public ClientConnection[] Snapshot
+    {
+        get
+        {
+            lock (_lock)
+                return _snapshot ??= [.. _members];
+        }
+    }
+
+    /// <returns>False when the group is retired: get it from the table again.</returns>
+    public bool TryAdd(ClientConnection connection)
+    {
+        lock (_lock)
+        {
+            if (_isRetired)
+                return false;
+            if (!_places.TryAdd(connection, _members.Count))
+                return true;
+            _members.Add(connection);
+            _snapshot = null;
+            return true;
+        }
+    }
+
+    /// <summary>Retires the group when it is empty, so that it can be removed from the table.</summary>
+    public bool TryRetire()
+    {
+        lock (_lock)
+            return _isRetired = _members.Count == 0;
+    }
+
+    /// <returns>True when that emptied the group: it is retired and must be removed from the table.</returns>
+    public bool Remove(ClientConnection connection)
+    {
+        lock (_lock)
+        {
+            if (!_places.Remove(connection, out var place))
+                return false;
+            var last = _members[^1];
+            _members[place] = last;
+            _members.RemoveAt(_members.Count - 1);
+            if (last != connection)
+                _places[last] = place;
+            _snapshot = null;
+            return _isRetired = _members.Count == 0;
+        }
+    }
+}
+
+/// <summary>The groups of one connection.</summary>
+internal sealed class Memberships(ClientConnection connection)
+{
+    // Guards the fields. A group's own lock is taken inside it; the opposite order never happens.
+    private readonly Lock _lock = new();
+    private HashSet<Group>? _groups;
+    private bool _isClosed;
+
+    public IReadOnlyList<string> Names
+    {
+        get
+        {
+            lock (_lock)
+                return _groups is null ? [] : [.. _groups.Select(group => group.Name)];
+        }
+    }
+
+    /// <summary>True once the connection can join no more groups.</summary>
+    public bool IsClosed
+    {
+        get
+        {
+            lock (_lock)
+                return _isClosed;
+        }
+    }
+
+    /// <returns>False when the group is retired.</returns>
+    public bool TryJoin(Group group)
+    {
+        lock (_lock)
+        {
+            if (_isClosed)
+                return !group.TryRetire();
+            if (!group.TryAdd(connection))
+                return false;
+            (_groups ??= []).Add(group);
+            return true;
+        }
+    }
+
+    /// <returns>True when that emptied the group.</returns>
+    public bool Leave(Group group)
+    {
+        lock (_lock)
+            return _groups?.Remove(group) is true && group.Remove(connection);
+    }
+
+    /// <summary>Leaves all groups for good.</summary>
+    /// <returns>The groups that it emptied.</returns>
+    public IReadOnlyList<Group> Close()
+    {
+        lock (_lock)
+        {
+            _isClosed = true;
+            var groups = _groups;
+            _groups = null;
+            return groups is null ? [] : [.. groups.Where(group => group.Remove(connection))];
+        }
+    }
+}

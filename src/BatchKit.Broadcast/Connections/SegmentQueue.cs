@@ -1,0 +1,156 @@
+namespace BatchKit.Broadcast.Connections;
+
+/// <summary>The segments that wait in a send queue, and the one that is being written. Used under the send queue's lock.</summary>
+internal sealed class SegmentQueue
+{
+    // A write of this size costs little more than its copy. Larger writes would hide the progress of a slow reader.
+    public const int MaxWriteBytes = 64 * 1024;
+
+    private readonly LinkedList<QueuedSegment> _segments = [];
+    private QueuedSegment _underWay;
+    private bool _isFirstStarted;
+
+    /// <summary>Everything that is not written yet, including the segment that is being written.</summary>
+    public Amount Waiting { get; private set; }
+
+    /// <summary>The bytes that are held, of messages and of the protocol itself.</summary>
+    public int HeldBytes { get; private set; }
+
+    /// <summary>True from <see cref="Take"/> to <see cref="Release"/>.</summary>
+    public bool IsUnderWay { get; private set; }
+
+    public bool IsEmpty => _segments.Count == 0;
+
+    /// <summary>Adds a segment at the end.</summary>
+    /// <param name="segment">The segment.</param>
+    /// <param name="isStarted">True for the rest of a run that was written in part: it can no longer be dropped.</param>
+    public void Add(QueuedSegment segment, bool isStarted)
+    {
+        HeldBytes += segment.Bytes.Length;
+        Waiting += segment.Amount;
+        _segments.AddLast(segment);
+        _isFirstStarted |= isStarted;
+    }
+
+    /// <summary>Decides whether a run fits, after dropping older output if the policy says so.</summary>
+    /// <param name="run">The run to add.</param>
+    /// <param name="limits">The limits and the policy.</param>
+    /// <param name="tally">Counts what is dropped.</param>
+    /// <param name="refusal">Why the client must be disconnected; null when it stays connected.</param>
+    /// <returns>False when the run was dropped, counted.</returns>
+    public bool TryAdmit(in OutputRun run, SendQueueLimits limits, ref DeliveryTally tally, out DisconnectReason? refusal)
+    {
+        refusal = null;
+        if (Fits(run, limits))
+            return true;
+        if (limits.Policy == SlowConsumerPolicy.DropOldest)
+        {
+            tally.Settle(DeliveryOutcome.DroppedOldest, DropOldest(run, limits));
+            if (Fits(run, limits))
+                return true;
+        }
+
+        // A protocol's own bytes can't be left out, so a client that makes them pile up is disconnected.
+        var isDisconnected = limits.Policy == SlowConsumerPolicy.Disconnect || run.Messages == 0;
+        tally.Settle(isDisconnected ? DeliveryOutcome.DroppedSlowConsumer : DeliveryOutcome.DroppedNewest, run.Amount);
+        refusal = isDisconnected ? DisconnectReason.SlowConsumer : null;
+        return false;
+    }
+
+    /// <summary>Takes the bytes of the next write: one large segment, or several small ones joined.</summary>
+    public ReadOnlyMemory<byte> Take(SendQueueLimits limits)
+    {
+        var first = _segments.First!.Value;
+        _segments.RemoveFirst();
+        _isFirstStarted = false;
+        var isAlone = first.NextWire is not null || !IsNextWithin(limits, first.Bytes.Length, first.Amount);
+        _underWay = isAlone ? first : Gather(first, limits);
+        IsUnderWay = true;
+        return _underWay.Bytes;
+    }
+
+    /// <summary>Releases what was taken: it is written, or never will be.</summary>
+    public Amount Release(out Func<IWire, IWire>? nextWire)
+    {
+        var amount = _underWay.Amount;
+        nextWire = _underWay.NextWire;
+        IsUnderWay = false;
+        Forget(_underWay);
+        _underWay = default;
+        return amount;
+    }
+
+    /// <summary>Drops everything that is not being written.</summary>
+    public Amount Clear()
+    {
+        var dropped = default(Amount);
+        foreach (var segment in _segments)
+        {
+            dropped += segment.Amount;
+            Forget(segment);
+        }
+
+        _segments.Clear();
+        return dropped;
+    }
+
+    private bool Fits(in OutputRun run, SendQueueLimits limits) =>
+        HeldBytes + run.Bytes.Length <= limits.MessageCapacityBytes && Waiting.Messages + run.Messages <= limits.MaxMessages;
+
+    /// <summary>Drops messages, oldest first, until the run fits or nothing is left that may be dropped.</summary>
+    private Amount DropOldest(in OutputRun run, SendQueueLimits limits)
+    {
+        var dropped = default(Amount);
+        var node = _isFirstStarted ? _segments.First?.Next : _segments.First;
+        while (node is not null && !Fits(run, limits))
+        {
+            var next = node.Next;
+            if (node.Value.Amount.Messages > 0)
+            {
+                _segments.Remove(node);
+                dropped += node.Value.Amount;
+                Forget(node.Value);
+            }
+
+            node = next;
+        }
+
+        return dropped;
+    }
+
+    private bool IsNextWithin(SendQueueLimits limits, int length, Amount amount) =>
+        _segments.First is { Value: var next } && length + next.Bytes.Length <= limits.MaxRunBytes && amount.Messages + next.Amount.Messages <= limits.MaxRunMessages;
+
+    private QueuedSegment Gather(QueuedSegment first, SendQueueLimits limits)
+    {
+        var gathered = SharedBuffer.Rent(limits.MaxRunBytes);
+        var (length, amount, nextWire) = (0, default(Amount), default(Func<IWire, IWire>));
+        var segment = first;
+        while (true)
+        {
+            segment.Bytes.CopyTo(gathered.Memory[length..]);
+            segment.Owner.Release();
+            length += segment.Bytes.Length;
+            amount += segment.Amount;
+            nextWire = segment.NextWire;
+            if (nextWire is not null || !IsNextWithin(limits, length, amount))
+                return new QueuedSegment(gathered, gathered.Memory[..length], amount, nextWire);
+            segment = _segments.First!.Value;
+            _segments.RemoveFirst();
+        }
+    }
+
+    private void Forget(QueuedSegment segment)
+    {
+        HeldBytes -= segment.Bytes.Length;
+        Waiting -= segment.Amount;
+        segment.Owner.Release();
+    }
+}
+
+/// <summary>Output that waits for its client to read: a run of at most 64 KiB, or one larger message.</summary>
+/// <param name="Owner">The shared buffer; released when the bytes are written or dropped.</param>
+/// <param name="Bytes">The bytes that are not written yet.</param>
+/// <param name="Amount">What is counted when all of it is written; nothing for a protocol's own bytes.</param>
+/// <param name="NextWire">Creates the wire for all bytes after it, such as a compressing wire; usually null.</param>
+internal readonly record struct QueuedSegment(SharedBuffer Owner, ReadOnlyMemory<byte> Bytes, Amount Amount, Func<IWire, IWire>? NextWire);

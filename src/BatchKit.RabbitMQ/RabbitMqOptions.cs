@@ -84,11 +84,11 @@ public sealed class RabbitMqOptions : IValidatableObject
     public int Prefetch { get; set; } = 16;
 
     /// <summary>
-    /// The largest frame in bytes; 16 MiB by default, which is what RabbitMQ 4 takes by default (3: 128 MiB). A send that needs more goes as several;
-    /// one batch that needs more is refused.
+    /// The largest frame in bytes; 1 MiB by default. A buffering scope leaves as one frame up to this size, and as several beyond it. A single message that
+    /// needs a larger frame is refused when it is written. Not above the broker's <c>max_message_size</c>: 16 MiB by default in RabbitMQ 4, 128 MiB before.
     /// </summary>
     [Range(4096, 128 * 1024 * 1024)]
-    public int MaxFrameBytes { get; set; } = 16 * 1024 * 1024;
+    public int MaxFrameBytes { get; set; } = 1024 * 1024;
 
     /// <summary>The longest that connecting may take, login and channel included; 5 s by default. Then the attempt has failed.</summary>
     [TimeSpanRange("00:00:00.010", "00:05:00")]

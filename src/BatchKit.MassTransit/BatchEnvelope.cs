@@ -1,3 +1,9 @@
+using System.Diagnostics.CodeAnalysis;
+using System.Net.Mime;
+using System.Text;
+using MassTransit;
+using MassTransit.Serialization;
+
 namespace BatchKit.MassTransit;
 
 /// <summary>The message that crosses a MassTransit bus: one frame, which is the batches of one send for one destination.</summary>
@@ -13,4 +19,83 @@ public sealed class BatchEnvelope
     public ReadOnlyMemory<byte> Frame => Bytes;
 
     internal byte[] Bytes { get; }
+}
+
+/// <summary>Writes a frame as the message's whole body: no JSON, no base64, and no header beyond the content type.</summary>
+internal sealed class FrameSerializer : IMessageSerializer
+{
+    public static readonly ContentType FrameContentType = new("application/vnd.batchkit.frame");
+
+    public static readonly FrameSerializer Shared = new();
+
+    public ContentType ContentType => FrameContentType;
+
+    // A transport asks for an array (MessageBody.GetBytes), so the frame is one from the start.
+    public MessageBody GetMessageBody<T>(SendContext<T> context)
+        where T : class =>
+        context.Message is BatchEnvelope envelope
+            ? new BytesMessageBody(envelope.Bytes)
+            : throw new NotSupportedException($"Only {nameof(BatchEnvelope)} travels as {FrameContentType}, not {typeof(T)}.");
+}
+
+/// <summary>Takes any body for a frame. What is none is refused, counted and logged where it is decoded.</summary>
+internal sealed class FrameDeserializer : IMessageDeserializer
+{
+    public static readonly FrameDeserializer Shared = new();
+
+    public ContentType ContentType => FrameSerializer.FrameContentType;
+
+    public ConsumeContext Deserialize(ReceiveContext receiveContext) =>
+        new BodyConsumeContext(receiveContext, Deserialize(receiveContext.Body, receiveContext.TransportHeaders, receiveContext.InputAddress));
+
+    public SerializerContext Deserialize(MessageBody body, Headers headers, Uri? destinationAddress = null) =>
+        new FrameSerializerContext(
+            new RawMessageContext(headers, destinationAddress, default), new BatchEnvelope(body.GetBytes()));
+
+    public MessageBody GetMessageBody(string text) => new BytesMessageBody(Encoding.UTF8.GetBytes(text));
+
+    public void Probe(ProbeContext context) => context.CreateScope("batchkit").Add("contentType", ContentType.MediaType);
+}
+
+/// <summary>One received frame as MassTransit sees it: a message that is a <see cref="BatchEnvelope"/> and nothing else.</summary>
+internal sealed class FrameSerializerContext(MessageContext context, BatchEnvelope envelope)
+    : BaseSerializerContext(SystemTextJsonMessageSerializer.Instance, context, MessageTypes)
+{
+    private static readonly string[] MessageTypes = [MessageUrn.ForTypeString<BatchEnvelope>()];
+
+    public override bool IsSupportedMessageType<T>() => typeof(T) == typeof(BatchEnvelope);
+
+    public override bool IsSupportedMessageType(Type messageType) => messageType == typeof(BatchEnvelope);
+
+    public override bool TryGetMessage<T>(out T? message)
+        where T : class
+    {
+        message = envelope as T;
+        return message is not null;
+    }
+
+    public override bool TryGetMessage(Type messageType, [NotNullWhen(true)] out object? message)
+    {
+        message = messageType == typeof(BatchEnvelope) ? envelope : null;
+        return message is not null;
+    }
+
+    public override IMessageSerializer GetMessageSerializer() => FrameSerializer.Shared;
+
+    public override IMessageSerializer GetMessageSerializer<T>(MessageEnvelope envelope, T message) => FrameSerializer.Shared;
+
+    public override IMessageSerializer GetMessageSerializer(object message, string[] messageTypes) => FrameSerializer.Shared;
+
+    public override Dictionary<string, object> ToDictionary<T>(T? message)
+        where T : class => [];
+}
+
+/// <summary>Gives a receive endpoint the frame's serializer and deserializer.</summary>
+internal sealed class FrameSerializerFactory : ISerializerFactory
+{
+    public ContentType ContentType => FrameSerializer.FrameContentType;
+
+    public IMessageSerializer CreateSerializer() => FrameSerializer.Shared;
+
+    public IMessageDeserializer CreateDeserializer() => FrameDeserializer.Shared;
 }

@@ -1,3 +1,4 @@
+using System.Globalization;
 using MassTransit;
 
 namespace BatchKit.MassTransit;
@@ -47,4 +48,36 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     public virtual void Complete()
     {
     }
+}
+
+/// <summary>Makes one send of MassTransit a frame's: its serializer, its route, whether it may be lost.</summary>
+internal sealed class FramePipe(BusTopology topology, int? node, bool durable) : IPipe<SendContext<BatchEnvelope>>
+{
+    public Task Send(SendContext<BatchEnvelope> context)
+    {
+        context.Serializer = FrameSerializer.Shared;
+        context.Durable = durable;
+        topology.Stamp(context);
+        if (node is not { } number)
+            return Task.CompletedTask;
+
+        if (context.TryGetPayload(out RoutingKeySendContext? routed))
+            routed.RoutingKey = number.ToString(CultureInfo.InvariantCulture);
+        // A frame that no queue takes comes back as MessageReturnedException. Not for a frame to all: nobody there is success.
+        if (context.TryGetPayload(out RabbitMqSendContext? rabbit))
+            rabbit.Mandatory = true;
+        return Task.CompletedTask;
+    }
+
+    public void Probe(ProbeContext context) => context.CreateScope("batchkit");
+}
+
+/// <summary>When a bus last began to connect, or failed. Shortly after that receivers may still be on their way back.</summary>
+internal sealed class ConnectionAge(TimeProvider timeProvider)
+{
+    private long _begun = timeProvider.GetTimestamp();
+
+    public void Restart() => Volatile.Write(ref _begun, timeProvider.GetTimestamp());
+
+    public bool IsBelow(TimeSpan limit) => timeProvider.GetElapsedTime(Volatile.Read(ref _begun)) < limit;
 }

@@ -1,4 +1,5 @@
 using MassTransit;
+using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
 
@@ -122,4 +123,42 @@ internal sealed class BusOwner : IAsyncDisposable
             Log.BusStopFailed(_logger, exception, Target);
         }
     }
+}
+
+/// <summary>Starts a buffer's own bus before anything that uses it, and stops it when all hosted services have stopped: the buffer drains over it.</summary>
+internal sealed class BusHostedService(BusOwner owner, MassTransitReceiver? lastReceiver) : IHostedLifecycleService
+{
+    public Task StartingAsync(CancellationToken cancellationToken)
+    {
+        owner.Start();
+        return Task.CompletedTask;
+    }
+
+    public Task StartAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+    public Task StartedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+    public Task StoppingAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+    public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+    public async Task StoppedAsync(CancellationToken cancellationToken)
+    {
+        if (lastReceiver is not null)
+            await lastReceiver.StopAsync(cancellationToken).ConfigureAwait(false);
+        await owner.StopAsync().ConfigureAwait(false);
+    }
+}
+
+/// <summary>Starts a receiver with the host, and stops it before the buffers drain where the broker keeps what it does not take.</summary>
+internal sealed class ReceiverHostedService(MassTransitReceiver receiver, BusOwner owner) : IHostedService
+{
+    public Task StartAsync(CancellationToken cancellationToken)
+    {
+        owner.Start();
+        return receiver.StartAsync(cancellationToken);
+    }
+
+    public Task StopAsync(CancellationToken cancellationToken) =>
+        owner.Connection.IsLostAtStop ? Task.CompletedTask : receiver.StopAsync(cancellationToken);
 }

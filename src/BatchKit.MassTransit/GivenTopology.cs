@@ -1,6 +1,9 @@
 using MassTransit;
 using MassTransit.Configuration;
+using MassTransit.RabbitMqTransport;
 using MassTransit.RabbitMqTransport.Configuration;
+using MassTransit.RabbitMqTransport.Middleware;
+using MassTransit.RabbitMqTransport.Topology;
 
 namespace BatchKit.MassTransit;
 
@@ -13,4 +16,32 @@ internal sealed class GivenTopology(IMessageTopologyConfigurator messageTopology
     IRabbitMqSendTopologyConfigurator IRabbitMqTopologyConfiguration.Send => _send;
 
     ISendTopologyConfigurator ITopologyConfiguration.Send => _send;
+}
+
+/// <summary>Gives every address settings that declare nothing.</summary>
+internal sealed class GivenSendTopology() : RabbitMqSendTopology(RabbitMqEntityNameValidator.Validator), IRabbitMqSendTopologyConfigurator
+{
+    SendSettings IRabbitMqSendTopology.GetSendSettings(RabbitMqEndpointAddress address) => new GivenSendSettings(address);
+}
+
+/// <summary>Settings of an exchange that exists.</summary>
+internal sealed class GivenSendSettings(RabbitMqEndpointAddress address) : RabbitMqSendSettings(address), SendSettings
+{
+    BrokerTopology SendSettings.GetBrokerTopology() => new PublishEndpointBrokerTopologyBuilder().BuildBrokerTopology();
+}
+
+/// <summary>Makes a receive endpoint believe that its queue is declared: MassTransit declares once per channel, and this comes first.</summary>
+internal sealed class GivenQueueFilter(ReceiveSettings settings) : IFilter<ChannelContext>
+{
+    public async Task Send(ChannelContext context, IPipe<ChannelContext> next)
+    {
+        await context.OneTimeSetup<ConfigureTopologyContext<ReceiveSettings>>(() =>
+        {
+            context.GetOrAddPayload(() => settings);
+            return Task.CompletedTask;
+        }).ConfigureAwait(false);
+        await next.Send(context).ConfigureAwait(false);
+    }
+
+    public void Probe(ProbeContext context) => context.CreateFilterScope("givenQueue");
 }

@@ -1,6 +1,7 @@
 using BatchKit;
 using BatchKit.MassTransit;
 using BatchKit.Transports;
+using MassTransit;
 using Microsoft.Extensions.DependencyInjection.Extensions;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
@@ -69,7 +70,7 @@ public static class MassTransitBuilderExtensions
             services.GetRequiredKeyedService<BusOwner>(name), services.GetKeyedService<MassTransitReceiver>(name)));
         builder.Services.AddHealthChecks().Add(new HealthCheckRegistration(
             name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
-            services => new MassTransitHealthCheck(services.GetRequiredKeyedService<BusOwner>(name), services.GetKeyedService<MassTransitReceiver>(name)), failureStatus: null, tags: ["batchkit"]));
+            services => new HealthCheck(services.GetRequiredKeyedService<BusOwner>(name), services.GetKeyedService<MassTransitReceiver>(name)), failureStatus: null, tags: ["batchkit"]));
     }
 
     private static BusOwner MakeOwner(IServiceProvider services, string name)
@@ -94,4 +95,28 @@ public static class MassTransitBuilderExtensions
 
     private static bool IsRegistered<T>(BatchKitBuilder builder) =>
         builder.Services.Any(service => service.IsKeyedService && service.ServiceType == typeof(T) && builder.Name.Equals(service.ServiceKey));
+
+    /// <summary>Says whether a buffer's bus is connected and its receiver receives, and why not. Registered as <c>batchkit-masstransit</c>, or <c>batchkit-masstransit-name</c>.</summary>
+    private sealed class HealthCheck(BusOwner owner, MassTransitReceiver? receiver) : IHealthCheck
+    {
+        public Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
+        {
+            var fault = FindBusFault(out var exception) ?? FindReceiverFault();
+            return Task.FromResult(fault is null
+                ? HealthCheckResult.Healthy($"Connected to {owner.Target}.")
+                : new HealthCheckResult(context.Registration.FailureStatus, fault, exception));
+        }
+
+        private string? FindBusFault(out Exception? exception)
+        {
+            exception = null;
+            // An application's bus answers for all its endpoints, of which ours is one.
+            if (!owner.IsOwn || owner.Connection.Bus is not IBusControl bus || bus.CheckHealth() is not { Status: not BusHealthStatus.Healthy } health)
+                return null;
+            exception = health.Exception;
+            return $"Not connected to {owner.Target}: {exception?.GetBaseException().Message ?? health.Description}";
+        }
+
+        private string? FindReceiverFault() => receiver?.Fault is { } fault ? $"Does not receive from {owner.Target}: {fault}" : null;
+    }
 }

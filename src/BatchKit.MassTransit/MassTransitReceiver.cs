@@ -142,3 +142,80 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         await (stop ?? endpoint.StopAsync(CancellationToken.None)).ConfigureAwait(false);
     }
 }
+
+/// <summary>Hands one frame after the other to the <see cref="BatchReceiver"/>; ending without an error acknowledges it to the bus.</summary>
+internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection connection, string queue, ILogger logger, CancellationToken stopping)
+    : IDisposable
+{
+    // After a lost connection the frames of the old channel and of the new one may come side by side.
+    private readonly SemaphoreSlim _turn = new(1, 1);
+
+    public async Task ConsumeAsync(ConsumeContext<BatchEnvelope> context)
+    {
+        await _turn.WaitAsync(stopping).ConfigureAwait(false);
+        try
+        {
+            if (connection.Topology.IsOurs(context))
+                await receiver.ReceiveAsync(context.Message.Frame, stopping).ConfigureAwait(false);
+        }
+        catch (FrameFormatException exception)
+        {
+            // It can never be read: taken off the queue, or it would come back for ever.
+            Log.FrameRejected(logger, exception, context.Message.Bytes.Length, queue);
+        }
+        catch (Exception exception) when (!stopping.IsCancellationRequested)
+        {
+            Log.FrameFailed(logger, exception, queue);
+            throw;
+        }
+        finally
+        {
+            _turn.Release();
+            connection.Complete();
+        }
+    }
+
+    public void Dispose() => _turn.Dispose();
+}
+
+/// <summary>Notes whether a receive endpoint receives, and why not.</summary>
+internal sealed class EndpointWatch(string queue, ConnectionAge age, ILogger logger) : IReceiveEndpointObserver
+{
+    private volatile string? _fault = "The receiver has not started.";
+    private volatile bool _isInterrupted;
+
+    /// <summary>Why it receives nothing now; null while it receives.</summary>
+    public string? Fault => _fault;
+
+    public Task Ready(ReceiveEndpointReady ready)
+    {
+        _fault = null;
+        _isInterrupted = false;
+        Log.Receiving(logger, queue);
+        return Task.CompletedTask;
+    }
+
+    public Task Stopping(ReceiveEndpointStopping stopping)
+    {
+        _fault = "The receiver has stopped.";
+        return Task.CompletedTask;
+    }
+
+    public Task Completed(ReceiveEndpointCompleted completed)
+    {
+        _fault ??= "The receiver's connection ended.";
+        return Task.CompletedTask;
+    }
+
+    public Task Faulted(ReceiveEndpointFaulted faulted)
+    {
+        age.Restart();
+        var reason = faulted.Exception?.GetBaseException().Message ?? "the connection ended";
+        _fault = reason;
+        // Called again with each try to connect: one line for a row of them.
+        if (!_isInterrupted)
+            Log.ReceivingInterrupted(logger, queue, reason);
+        _isInterrupted = true;
+        return Task.CompletedTask;
+    }
+}

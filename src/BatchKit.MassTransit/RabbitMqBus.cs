@@ -1,8 +1,10 @@
+using System.IO;
 using System.Net.Security;
 using System.Security.Authentication;
 using MassTransit;
 using MassTransit.Configuration;
 using MassTransit.RabbitMqTransport.Configuration;
+using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.MassTransit;
 
@@ -64,4 +66,40 @@ internal static class RabbitMqBus
         tls.CertificateValidationCallback = options.ValidateServerCertificate;
         tls.Certificate = options.ClientCertificate;
     }
+}
+
+/// <summary>MassTransit's RabbitMQ bus configuration with a <see cref="ReconnectingHostConfiguration"/> in place of its own host.</summary>
+internal sealed class ReconnectingBusConfiguration : RabbitMqBusConfiguration, IRabbitMqBusConfiguration
+{
+    private readonly ReconnectingHostConfiguration _host;
+
+    public ReconnectingBusConfiguration(IRabbitMqTopologyConfiguration topologyConfiguration, TimeSpan reconnectDelay)
+        : base(topologyConfiguration) =>
+        _host = new ReconnectingHostConfiguration(this, topologyConfiguration, reconnectDelay);
+
+    IRabbitMqHostConfiguration IRabbitMqBusConfiguration.HostConfiguration => _host;
+
+    IHostConfiguration IBusConfiguration.HostConfiguration => _host;
+
+    ConnectHandle IEndpointConfigurationObserverConnector.ConnectEndpointConfigurationObserver(IEndpointConfigurationObserver observer) =>
+        _host.ConnectEndpointConfigurationObserver(observer);
+}
+
+/// <summary>MassTransit's RabbitMQ host with a steady pause between tries to connect: its own grows from 3 to 30 s and has no setting.</summary>
+internal sealed class ReconnectingHostConfiguration(
+    IRabbitMqBusConfiguration busConfiguration, IRabbitMqTopologyConfiguration topologyConfiguration, TimeSpan reconnectDelay)
+    : RabbitMqHostConfiguration(busConfiguration, topologyConfiguration)
+{
+    public override IRetryPolicy ReceiveTransportRetryPolicy { get; } = Retry.CreatePolicy(policy =>
+    {
+        policy.Handle<ConnectionException>();
+        policy.Handle<AlreadyClosedException>();
+        policy.Handle<EndOfStreamException>();
+        policy.Handle<OperationInterruptedException>();
+        // An array of its pauses; when they are used up MassTransit asks for the next ones.
+        policy.Interval(retryCount: 64, reconnectDelay);
+    });
+
+    // A send that failed is the dispatch's to send again, when its pause is over; MassTransit would sleep in it.
+    public override IRetryPolicy SendTransportRetryPolicy { get; } = Retry.None;
 }

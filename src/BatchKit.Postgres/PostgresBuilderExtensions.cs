@@ -31,7 +31,7 @@ public static class PostgresBuilderExtensions
         AddOptions<PostgresOptions, PostgresOptionsValidator>(builder.Services, builder.Name, configure);
         builder.Services.AddKeyedSingleton(builder.Name, static (services, key) => new PostgresQueueTransport(
             DataSourceOf(services, (string)key!), OptionsOf<PostgresOptions>(services, key), services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueTransport>>()));
-        AddHealthCheck(builder.Services, BufferCheckName(builder), provider => new PostgresHealthCheck(provider.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), outbox: null, receiver: null));
+        AddHealthCheck(builder.Services, BufferCheckName(builder), provider => new HealthCheck(provider.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), outbox: null, receiver: null));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), partitions);
     }
 
@@ -72,7 +72,7 @@ public static class PostgresBuilderExtensions
         services.AddKeyedSingleton(name, static (provider, key) => new PostgresOutbox(DataSourceOf(provider, (string)key!), provider.GetRequiredKeyedService<IBatchTransport>(InnerKey((string)key!)),
             OptionsOf<PostgresOutboxOptions>(provider, key), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresOutbox>>()));
         services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<PostgresOutbox>(name));
-        AddHealthCheck(services, BufferCheckName(builder), provider => new PostgresHealthCheck(transport: null, provider.GetRequiredKeyedService<PostgresOutbox>(name), receiver: null));
+        AddHealthCheck(services, BufferCheckName(builder), provider => new HealthCheck(transport: null, provider.GetRequiredKeyedService<PostgresOutbox>(name), receiver: null));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<PostgresOutbox>(name));
     }
 
@@ -98,7 +98,7 @@ public static class PostgresBuilderExtensions
         services.AddKeyedSingleton(queue, (provider, key) => new PostgresQueueReceiver(
             DataSourceOf(provider, queue), OptionsOf<PostgresQueueReceiverOptions>(provider, key), handler(provider), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresQueueReceiver>>()));
         services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<PostgresQueueReceiver>(queue));
-        AddHealthCheck(services, $"{HealthCheckName}-queue-{queue}", provider => new PostgresHealthCheck(transport: null, outbox: null, provider.GetRequiredKeyedService<PostgresQueueReceiver>(queue)));
+        AddHealthCheck(services, $"{HealthCheckName}-queue-{queue}", provider => new HealthCheck(transport: null, outbox: null, provider.GetRequiredKeyedService<PostgresQueueReceiver>(queue)));
         return services;
     }
 
@@ -126,7 +126,7 @@ public static class PostgresBuilderExtensions
 
     private static string BufferCheckName(BatchKitBuilder builder) => builder.Name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{builder.Name}";
 
-    private static void AddHealthCheck(IServiceCollection services, string name, Func<IServiceProvider, PostgresHealthCheck> make) =>
+    private static void AddHealthCheck(IServiceCollection services, string name, Func<IServiceProvider, HealthCheck> make) =>
         services.AddHealthChecks().Add(new HealthCheckRegistration(name, make, failureStatus: null, tags: ["batchkit"]));
 
     private static FrameHandler MakeFrameHandler(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
@@ -135,5 +135,15 @@ public static class PostgresBuilderExtensions
         // A group's output has taken the local route already where there is one.
         var options = new BatchReceiverOptions { Node = node, DropOwnGroups = builder.HasRoute(LocalFirstRouter.LocalRoute) };
         return new FrameHandler(new BatchReceiver(next(services), options, services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>()));
+    }
+
+    /// <summary>Says whether output is stored and sent on, and a queue's messages are handled, whichever of them there are.</summary>
+    private sealed class HealthCheck(PostgresQueueTransport? transport, PostgresOutbox? outbox, PostgresQueueReceiver? receiver) : IHealthCheck
+    {
+        public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
+        {
+            var sending = transport is null ? outbox?.Fault : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
+            return WayHealth.Judge(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().FailuresInARow ?? 0);
+        }
     }
 }

@@ -1,5 +1,6 @@
 using System.ComponentModel.DataAnnotations;
 using BatchKit.Postgres.Schema;
+using Microsoft.Extensions.Options;
 
 namespace BatchKit.Postgres;
 
@@ -65,4 +66,18 @@ public sealed class PostgresOptions : IValidatableObject
 
     /// <summary>How many shards a queue gets that is created.</summary>
     internal int ShardsOf(string queue) => QueueShards.TryGetValue(queue, out var shards) ? shards : Shards;
+}
+
+/// <summary>Checks the options by their attributes, in generated code that is safe to trim.</summary>
+[OptionsValidator]
+internal sealed partial class PostgresOptionsValidator : IValidateOptions<PostgresOptions>
+{
+    private static readonly PostgresOptionsValidator Shared = new();
+
+    public static void ThrowIfInvalid(PostgresOptions options)
+    {
+        var result = Shared.Validate(Options.DefaultName, options);
+        if (result.Failed)
+            throw new OptionsValidationException(Options.DefaultName, typeof(PostgresOptions), result.Failures);
+    }
 }

@@ -1,4 +1,4 @@
-using BatchKit.Postgres.Outbox;
+using BatchKit.Postgres.Frames;
 using BatchKit.Postgres.Schema;
 using BatchKit.Postgres.Sending;
 using BatchKit.Transports;
@@ -17,15 +17,9 @@ namespace BatchKit.Postgres;
 /// </remarks>
 public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisposable
 {
-    // Every row is a frame of one queue in order: one shard.
-    private const int Shards = 1;
-
     private readonly NpgsqlDataSource _dataSource;
     private readonly PostgresOutboxOptions _options;
     private readonly PostgresQueueTransport _store;
-    private readonly SchemaGate _gate;
-    private readonly QueueDirectory _queues;
-    private readonly QueueNotifier _notifier;
     private readonly OutboxInsert _insert;
     private readonly OutboxHandler _handler;
     private readonly PostgresQueueReceiver _receiver;
@@ -47,15 +41,10 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
         options ??= new PostgresOutboxOptions();
         PostgresOutboxOptionsValidator.ThrowIfInvalid(options);
         timeProvider ??= TimeProvider.System;
-        var tables = new Tables(options.Schema);
         _dataSource = dataSource;
         _options = options;
-        var storeOptions = StoreOptions(options);
-        _store = new PostgresQueueTransport(dataSource, storeOptions, timeProvider);
-        _gate = new SchemaGate(dataSource, options.Schema, options.CreateSchema);
-        _queues = new QueueDirectory(dataSource, tables);
-        _notifier = new QueueNotifier(dataSource, tables, storeOptions.NotifyInterval, timeProvider);
-        _insert = new OutboxInsert(tables, options.CommandTimeout);
+        _store = new PostgresQueueTransport(dataSource, StoreOptions(options), timeProvider);
+        _insert = new OutboxInsert(new Tables(options.Schema), options.CommandTimeout);
         _handler = new OutboxHandler(inner, options, timeProvider, logger ?? NullLogger<PostgresOutbox>.Instance, _stopping.Token);
         _receiver = new PostgresQueueReceiver(dataSource, ReceiverOptions(options), _handler, timeProvider);
         MaxMessageBytes = Math.Min(inner.MaxMessageBytes, _store.MaxMessageBytes);
@@ -106,7 +95,7 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
         var connection = await _dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
         await using (connection.ConfigureAwait(false))
             await _insert.RunAsync(connection, transaction: null, queue, frames, cancellationToken).ConfigureAwait(false);
-        _notifier.Notify(queue);
+        _store.Notify(queue);
     }
 
     /// <summary>Starts to send on what is stored. Completes after the first attempt to reach the database, also when that failed: it goes on trying.</summary>
@@ -133,7 +122,6 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
             return;
         await _receiver.DisposeAsync().ConfigureAwait(false);
         await _store.DisposeAsync().ConfigureAwait(false);
-        await _notifier.DisposeAsync().ConfigureAwait(false);
         _stopping.Dispose();
     }
 
@@ -150,7 +138,7 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
         Schema = options.Schema,
         CreateSchema = options.CreateSchema,
         Queue = options.Name,
-        Shards = Shards,
+        Shards = SendReader.FrameShards,
         Concurrency = 1,
         BatchSize = options.BatchSize,
         ClaimTimeLimit = options.ClaimTimeLimit,
@@ -177,15 +165,10 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
 
     private async ValueTask<QueueEntry> FindQueueAsync(CancellationToken cancellationToken)
     {
-        var queue = _queues.TryFind(_options.Name) ?? await FindQueueSlowAsync(cancellationToken).ConfigureAwait(false);
-        return queue.Shards == Shards
+        var queue = await _store.FindFrameQueueAsync(_options.Name, cancellationToken).ConfigureAwait(false);
+        return queue.Shards == SendReader.FrameShards
             ? queue
-            : throw new InvalidOperationException($"The queue '{_options.Name}' has {queue.Shards} shards and is no outbox's, which has {Shards}: give the outbox another name.");
-    }
-
-    private async Task<QueueEntry> FindQueueSlowAsync(CancellationToken cancellationToken)
-    {
-        await _gate.PassAsync(cancellationToken).ConfigureAwait(false);
-        return await _queues.FindOrCreateAsync(_options.Name, Shards, cancellationToken).ConfigureAwait(false);
+            : throw new InvalidOperationException(
+                $"The queue '{_options.Name}' has {queue.Shards} shards, so it is not an outbox, which has {SendReader.FrameShards}: give the outbox another name.");
     }
 }

@@ -1,5 +1,6 @@
 using System.ComponentModel.DataAnnotations;
 using BatchKit.Postgres.Schema;
+using Microsoft.Extensions.Options;
 
 namespace BatchKit.Postgres;
 
@@ -51,5 +52,19 @@ public sealed class PostgresOutboxOptions : IValidatableObject
             yield return new ValidationResult($"{nameof(Schema)} {schemaReason}", [nameof(Schema)]);
         if (QueueLimits.RefuseQueue(Name) is { } nameReason)
             yield return new ValidationResult($"{nameof(Name)} {nameReason}", [nameof(Name)]);
+    }
+}
+
+/// <summary>Checks the options by their attributes, in generated code that is safe to trim.</summary>
+[OptionsValidator]
+internal sealed partial class PostgresOutboxOptionsValidator : IValidateOptions<PostgresOutboxOptions>
+{
+    private static readonly PostgresOutboxOptionsValidator Shared = new();
+
+    public static void ThrowIfInvalid(PostgresOutboxOptions options)
+    {
+        var result = Shared.Validate(Options.DefaultName, options);
+        if (result.Failed)
+            throw new OptionsValidationException(Options.DefaultName, typeof(PostgresOutboxOptions), result.Failures);
     }
 }

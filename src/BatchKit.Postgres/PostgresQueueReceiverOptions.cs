@@ -1,5 +1,6 @@
 using System.ComponentModel.DataAnnotations;
 using BatchKit.Postgres.Schema;
+using Microsoft.Extensions.Options;
 using Npgsql;
 
 namespace BatchKit.Postgres;
@@ -135,5 +136,29 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
         {
             return false;
         }
+    }
+}
+
+/// <summary>What an ordered queue does with a message that has failed as often as it may.</summary>
+public enum PoisonPolicy
+{
+    /// <summary>It goes to the dead table, and its key goes on without it.</summary>
+    Bury = 0,
+
+    /// <summary>It is tried for ever, at the longest pause; what has the same key waits behind it, other keys go on.</summary>
+    Block = 1,
+}
+
+/// <summary>Checks the options by their attributes, in generated code that is safe to trim.</summary>
+[OptionsValidator]
+internal sealed partial class PostgresQueueReceiverOptionsValidator : IValidateOptions<PostgresQueueReceiverOptions>
+{
+    private static readonly PostgresQueueReceiverOptionsValidator Shared = new();
+
+    public static void ThrowIfInvalid(PostgresQueueReceiverOptions options)
+    {
+        var result = Shared.Validate(Options.DefaultName, options);
+        if (result.Failed)
+            throw new OptionsValidationException(Options.DefaultName, typeof(PostgresQueueReceiverOptions), result.Failures);
     }
 }

@@ -108,6 +108,19 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         }
     }
 
+    /// <summary>Finds a queue of frames, and creates it where it does not exist.</summary>
+    internal ValueTask<QueueEntry> FindFrameQueueAsync(string name, CancellationToken cancellationToken) =>
+        _directory.TryFind(name) is { } known ? ValueTask.FromResult(known) : FindFrameQueueSlowAsync(name, cancellationToken);
+
+    /// <summary>Wakes the receivers of a queue; for an outbox, which stores messages itself when they are part of a caller's transaction.</summary>
+    internal void Notify(QueueEntry queue) => _notifier.Notify(queue);
+
+    private async ValueTask<QueueEntry> FindFrameQueueSlowAsync(string name, CancellationToken cancellationToken)
+    {
+        await _gate.PassAsync(cancellationToken).ConfigureAwait(false);
+        return await _directory.FindOrCreateAsync(name, SendReader.FrameShards, cancellationToken).ConfigureAwait(false);
+    }
+
     private async Task StoreAsync(ReadOnlyMemory<MessageBatch> batches, SendReport report, CancellationTokenSource deadline, CancellationToken stopping)
     {
         await _gate.PassAsync(stopping).ConfigureAwait(false);

@@ -50,15 +50,15 @@ public static class RabbitMqBuilderExtensions
         var (name, services) = (builder.Name, builder.Services);
         if (configure is not null)
             services.Configure(name, configure);
-        if (services.Any(service => service.IsKeyedService && service.ServiceType == typeof(RabbitMqHealthCheck) && Equals(service.ServiceKey, name)))
+        if (services.Any(service => service.IsKeyedService && service.ServiceType == typeof(HealthCheck) && Equals(service.ServiceKey, name)))
             return;
         services.TryAddEnumerable(ServiceDescriptor.Singleton<IValidateOptions<RabbitMqOptions>, RabbitMqOptionsValidator>());
         services.AddOptions<RabbitMqOptions>(name).ValidateOnStart();
         services.AddKeyedSingleton(name, static (provider, key) =>
-            new RabbitMqHealthCheck(provider.GetKeyedService<RabbitMqTransport>(key), provider.GetKeyedService<RabbitMqReceiver>(key)));
+            new HealthCheck(provider.GetKeyedService<RabbitMqTransport>(key), provider.GetKeyedService<RabbitMqReceiver>(key)));
         services.AddHealthChecks().Add(new HealthCheckRegistration(
             name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
-            provider => provider.GetRequiredKeyedService<RabbitMqHealthCheck>(name), failureStatus: null, tags: ["batchkit"]));
+            provider => provider.GetRequiredKeyedService<HealthCheck>(name), failureStatus: null, tags: ["batchkit"]));
     }
 
     private static RabbitMqTransport MakeTransport(IServiceProvider services, string name)
@@ -83,5 +83,15 @@ public static class RabbitMqBuilderExtensions
         var receiverOptions = new BatchReceiverOptions { Node = node, DropOwnGroups = builder.HasRoute(LocalFirstRouter.LocalRoute) };
         var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>());
         return new RabbitMqReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<RabbitMqReceiver>>());
+    }
+
+    /// <summary>Says whether a buffer's transport can send and its receiver receives, whichever of them there are.</summary>
+    private sealed class HealthCheck(RabbitMqTransport? transport, RabbitMqReceiver? receiver) : IHealthCheck
+    {
+        public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
+        {
+            var sending = transport is null ? null : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
+            return WayHealth.Judge(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().FailuresInARow ?? 0);
+        }
     }
 }

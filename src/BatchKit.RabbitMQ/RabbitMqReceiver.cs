@@ -3,6 +3,8 @@ using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
 using RabbitMQ.Client;
+using RabbitMQ.Client.Events;
+using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
 
@@ -23,11 +25,13 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     private readonly ILogger _logger;
     private readonly RabbitMqTopology _topology;
     private readonly RabbitMqConnection _connection;
+    private readonly RetrySchedule _schedule;
     private readonly CancellationTokenSource _stopping = new();
     private readonly CancellationTokenSource _abandoning = new();
     private readonly TaskCompletionSource _triedOnce = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
     private Task _running = Task.CompletedTask;
+    private int _failures;
     private bool _isDisposed;
     private volatile string? _fault = "The receiver has not started.";
 
@@ -51,6 +55,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = logger ?? NullLogger<RabbitMqReceiver>.Instance;
         _topology = new RabbitMqTopology(options);
+        _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
         Queue = _topology.Queue(node);
         var channelOptions = new CreateChannelOptions(publisherConfirmationsEnabled: false, publisherConfirmationTrackingEnabled: false, consumerDispatchConcurrency: 1);
         _connection = new RabbitMqConnection(options, "receiver", channelOptions, PrepareAsync, _timeProvider, _logger);
@@ -110,12 +115,11 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     {
         // Starting must not wait for what the client does before its first await.
         await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
-        var schedule = new ReconnectSchedule(_options);
         while (!_stopping.IsCancellationRequested)
         {
             try
             {
-                _fault = await ReceiveAsync(schedule).ConfigureAwait(false);
+                _fault = await ReceiveAsync().ConfigureAwait(false);
                 if (!_stopping.IsCancellationRequested)
                     Log.ReceivingEnded(_logger, Queue, _fault);
             }
@@ -132,14 +136,14 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             }
 
             _triedOnce.TrySetResult();
-            await Task.Delay(schedule.NextDelay(), _timeProvider, _stopping.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            await Task.Delay(_schedule.DelayAfter(++_failures, Random.Shared), _timeProvider, _stopping.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         }
 
         _fault = "The receiver has stopped.";
         _triedOnce.TrySetResult();
     }
 
-    private async Task<string> ReceiveAsync(ReconnectSchedule schedule)
+    private async Task<string> ReceiveAsync()
     {
         var open = await _connection.OpenAsync(_stopping.Token).ConfigureAwait(false);
         var consumer = new RabbitMqConsumer(open.Channel, _receiver, Queue, _logger, _abandoning.Token);
@@ -147,7 +151,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         {
             await open.Channel.BasicConsumeAsync(Queue, autoAck: false, consumer, _stopping.Token).ConfigureAwait(false);
             _fault = null;
-            schedule.Succeeded();
+            _failures = 0;
             Log.Receiving(_logger, Queue, _connection.Target);
             _triedOnce.TrySetResult();
             return await consumer.Ended.WaitAsync(_stopping.Token).ConfigureAwait(false);
@@ -164,5 +168,114 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     {
         await _topology.DeclareQueueAsync(channel, _node, cancellationToken).ConfigureAwait(false);
         await channel.BasicQosAsync(prefetchSize: 0, (ushort)_options.Prefetch, global: false, cancellationToken).ConfigureAwait(false);
+    }
+}
+
+/// <summary>Takes the frames of one channel, one at a time, and acknowledges each when the receiver is done with it.</summary>
+internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
+{
+    private readonly BatchReceiver _receiver;
+    private readonly string _queue;
+    private readonly ILogger _logger;
+
+    // Cancels the frame in hand, which only a stop that has waited long enough does.
+    private readonly CancellationToken _abandon;
+
+    private readonly TaskCompletionSource<string> _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+    // Guards the two below.
+    private readonly Lock _lock = new();
+    private Task _inHand = Task.CompletedTask;
+    private bool _isClosed;
+
+    public RabbitMqConsumer(IChannel channel, BatchReceiver receiver, string queue, ILogger logger, CancellationToken abandon)
+        : base(channel)
+    {
+        _receiver = receiver;
+        _queue = queue;
+        _logger = logger;
+        _abandon = abandon;
+        channel.ChannelShutdownAsync += OnShutdownAsync;
+    }
+
+    /// <summary>Completes when no more frames will come, with the reason.</summary>
+    public Task<string> Ended => _ended.Task;
+
+    public override async Task HandleBasicDeliverAsync(string consumerTag, ulong deliveryTag, bool redelivered, string exchange, string routingKey,
+        IReadOnlyBasicProperties properties, ReadOnlyMemory<byte> body, CancellationToken cancellationToken = default)
+    {
+        var done = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        lock (_lock)
+        {
+            // What the client had read ahead when this consumer was closed is still the broker's: it comes again.
+            if (_isClosed)
+                return;
+            _inHand = done.Task;
+        }
+
+        try
+        {
+            await TakeAsync(deliveryTag, body).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException) when (_abandon.IsCancellationRequested)
+        {
+            _ended.TrySetResult("The receiver stopped.");
+        }
+        catch (AlreadyClosedException exception)
+        {
+            // The frame was handed on, but the broker can't be told: it comes again and is dropped as a repeat.
+            _ended.TrySetResult(exception.Message);
+        }
+        catch (Exception exception)
+        {
+            Log.FrameFailed(_logger, exception, _queue);
+            _ = Close();
+            _ended.TrySetResult(exception.Message);
+        }
+        finally
+        {
+            done.SetResult();
+        }
+    }
+
+    public override Task HandleBasicCancelAsync(string consumerTag, CancellationToken cancellationToken = default)
+    {
+        _ended.TrySetResult("The broker ended it, as when the queue was deleted.");
+        return base.HandleBasicCancelAsync(consumerTag, cancellationToken);
+    }
+
+    /// <summary>Takes no more frames and waits for the one in hand.</summary>
+    public Task CloseAsync(CancellationToken cancellationToken) => Close().WaitAsync(cancellationToken);
+
+    private async Task TakeAsync(ulong deliveryTag, ReadOnlyMemory<byte> body)
+    {
+        try
+        {
+            // The client's buffer is ours until this returns, which is as long as the receiver uses it.
+            await _receiver.ReceiveAsync(body, _abandon).ConfigureAwait(false);
+        }
+        catch (FrameFormatException exception)
+        {
+            Log.FrameRejected(_logger, exception, body.Length, _queue);
+            await Channel.BasicRejectAsync(deliveryTag, requeue: false, CancellationToken.None).ConfigureAwait(false);
+            return;
+        }
+
+        await Channel.BasicAckAsync(deliveryTag, multiple: false, CancellationToken.None).ConfigureAwait(false);
+    }
+
+    private Task Close()
+    {
+        lock (_lock)
+        {
+            _isClosed = true;
+            return _inHand;
+        }
+    }
+
+    private Task OnShutdownAsync(object sender, ShutdownEventArgs reason)
+    {
+        _ended.TrySetResult($"{reason.ReplyText}.");
+        return Task.CompletedTask;
     }
 }

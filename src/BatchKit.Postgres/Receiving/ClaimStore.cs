@@ -129,3 +129,88 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
         },
     };
 }
+
+/// <summary>Reads the rows that a claim returns: each is a claim, with its messages as arrays.</summary>
+internal static class ClaimReading
+{
+    // Rising first by rank (the highest priority first), then by number. Aggregates promise no order, though they mostly keep it.
+    private static readonly Comparison<QueueMessage> ByTurn = static (left, right) =>
+        left.Priority != right.Priority ? right.Priority.CompareTo(left.Priority) : left.Id.CompareTo(right.Id);
+
+    public static async ValueTask<List<Claim>> ReadAsync(NpgsqlDataReader reader, string queue, int wanted, CancellationToken cancellationToken)
+    {
+        var claims = new List<Claim>(1);
+        while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
+        {
+            var attempt = reader.GetInt16(1) + 1;
+            var ids = reader.GetFieldValue<long[]>(2);
+            var ranks = reader.GetFieldValue<short[]>(3);
+            var times = reader.GetFieldValue<DateTime[]>(4);
+            var headers = reader.IsDBNull(5) ? null : reader.GetFieldValue<byte[]?[]>(5);
+            var payloads = reader.GetFieldValue<byte[][]>(6);
+            var messages = new QueueMessage[ids.Length];
+            for (var index = 0; index < messages.Length; index++)
+            {
+                var header = headers?[index] is { } stored ? StoredHeader.Read(stored) : null;
+                messages[index] = new QueueMessage(ids[index], attempt, -ranks[index], new DateTimeOffset(times[index]), key: null, header, payloads[index]);
+            }
+
+            if (!IsInTurn(messages))
+                Array.Sort(messages, ByTurn);
+            // A retry comes alone, whatever else waits.
+            var hasMore = attempt > 1 || reader.GetInt64(7) >= wanted || reader.GetInt64(7) > messages.Length;
+            claims.Add(new Claim(reader.GetInt64(0), shard: -1, new QueueBatch(queue, messages)) { HasMore = hasMore });
+        }
+
+        return claims;
+    }
+
+    private static bool IsInTurn(QueueMessage[] messages)
+    {
+        for (var index = 1; index < messages.Length; index++)
+        {
+            if (ByTurn(messages[index - 1], messages[index]) > 0)
+                return false;
+        }
+
+        return true;
+    }
+}
+
+/// <summary>
+/// Where claims begin to look. At the very beginning, as long as that is near: what was claimed leaves dead entries in the index, and while an old transaction keeps the server from clearing them away,
+/// each look from the beginning would read them all. Any thread.
+/// </summary>
+internal sealed class ClaimFloor(TimeSpan farLook)
+{
+    private static readonly Position Beginning = new(short.MinValue, 0);
+
+    private volatile Position _from = Beginning;
+
+    // Written by the one task that does upkeep.
+    private volatile bool _isFar;
+
+    public Position From => _from;
+
+    /// <summary>A look from the beginning took so long, and found this first. What came in below the floor, such as a higher priority, is found here at the latest.</summary>
+    public void Looked(TimeSpan elapsed, short? rank, long? id)
+    {
+        _isFar = elapsed > farLook;
+        _from = _isFar && rank is { } first && id is { } number ? new Position(first, number) : Beginning;
+    }
+
+    /// <summary>A claim that looked from there took messages; unless there was another look meanwhile, the next one begins where it ended.</summary>
+    public void Claimed(Position from, IReadOnlyList<Claim> taken)
+    {
+        if (!_isFar || taken.Count == 0)
+            return;
+        var batch = taken[^1].Batch;
+        var last = batch[batch.Count - 1];
+        // A retry was found by another index.
+        if (last.Attempt == 1)
+            Interlocked.CompareExchange(ref _from, new Position((short)-last.Priority, last.Id), from);
+    }
+
+    /// <summary>A place in the order of claims.</summary>
+    internal sealed record Position(short Rank, long Id);
+}

@@ -1,3 +1,4 @@
+using System.Text;
 using BatchKit.Transports;
 
 namespace BatchKit.Postgres.Receiving;
@@ -32,4 +33,25 @@ internal sealed class OutcomePolicy(PostgresQueueReceiverOptions options, Random
     private TimeSpan PauseOf(QueueMessage message) => message.RetryDelay is { } delay ? (delay < MaxDelay ? delay : MaxDelay) : PauseAfter(message.Attempt);
 
     private TimeSpan PauseAfter(int attempt) => attempt >= options.MaxAttempts ? options.MaxRetryDelay : _schedule.DelayAfter(attempt, _random);
+}
+
+/// <summary>What is to be done with a message, once the limits have been applied to its outcome.</summary>
+/// <param name="Outcome">Where it goes.</param>
+/// <param name="Error">What the table says of it; null when it is done or released.</param>
+/// <param name="Delay">The pause before its next attempt.</param>
+internal readonly record struct Verdict(MessageOutcome Outcome, string? Error, TimeSpan Delay);
+
+/// <summary>A reason as the tables take it: not longer than a page, and without what PostgreSQL refuses in a text.</summary>
+internal static class ErrorText
+{
+    public const int MaxLength = 4000;
+
+    public static string Of(string? reason)
+    {
+        if (string.IsNullOrEmpty(reason))
+            return "No reason was given.";
+        var text = reason.Length > MaxLength ? string.Concat(reason.AsSpan(0, MaxLength - 1), "…") : reason;
+        // PostgreSQL stores no NUL, and UTF-8 has no half of a surrogate pair; the cut may have made one.
+        return Encoding.UTF8.GetString(Encoding.UTF8.GetBytes(text)).Replace('\0', '\uFFFD');
+    }
 }

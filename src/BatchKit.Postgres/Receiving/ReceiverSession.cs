@@ -1,5 +1,6 @@
-using BatchKit.Postgres.Listening;
 using BatchKit.Postgres.Schema;
+using Microsoft.Extensions.Logging;
+using Npgsql;
 
 namespace BatchKit.Postgres.Receiving;
 
@@ -35,5 +36,100 @@ internal sealed class ReceiverSession(ReceiverParts parts, IQueueHandler handler
         for (var index = 0; index < workers.Length; index++)
             workers[index] = new Worker(parts, runner).RunAsync();
         return Task.WhenAll(workers);
+    }
+}
+
+/// <summary>What the tasks of one receiver share.</summary>
+internal sealed class ReceiverParts(
+    NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IClaimStore store, ReceiverCounters counters, ReceiverHealth health, StopPhases stop, TimeProvider timeProvider, ILogger logger) : IAsyncDisposable
+{
+    public NpgsqlDataSource DataSource { get; } = dataSource;
+
+    public PostgresQueueReceiverOptions Options { get; } = options;
+
+    public IClaimStore Store { get; } = store;
+
+    public ReceiverCounters Counters { get; } = counters;
+
+    public ReceiverHealth Health { get; } = health;
+
+    public StopPhases Stop { get; } = stop;
+
+    public TimeProvider TimeProvider { get; } = timeProvider;
+
+    public ILogger Logger { get; } = logger;
+
+    public OutcomePolicy Policy { get; } = new(options);
+
+    public HeldClaims Held { get; } = new(timeProvider, options.ClaimTimeLimit);
+
+    public WorkSignal Signal { get; } = new();
+
+    public Alarm UpkeepAlarm { get; } = new(timeProvider);
+
+    public CareConnection CareConnection { get; } = new(dataSource);
+
+    public ValueTask DisposeAsync() => CareConnection.DisposeAsync();
+}
+
+/// <summary>How far a receiver's stop has come. Each phase includes the ones before it.</summary>
+internal sealed class StopPhases : IDisposable
+{
+    private readonly CancellationTokenSource _stopping = new();
+    private readonly CancellationTokenSource _abandoning = new();
+    private readonly CancellationTokenSource _closing = new();
+
+    /// <summary>Nothing more is claimed.</summary>
+    public CancellationToken Stopping => _stopping.Token;
+
+    /// <summary>Handlers are waited for no longer; what they held is given back.</summary>
+    public CancellationToken Abandoning => _abandoning.Token;
+
+    /// <summary>The server is waited for no longer.</summary>
+    public CancellationToken Closing => _closing.Token;
+
+    public Task StopAsync() => CancelAsync(_stopping);
+
+    public Task AbandonAsync() => CancelAsync(_abandoning);
+
+    public Task CloseAsync() => CancelAsync(_closing);
+
+    public void Dispose()
+    {
+        _stopping.Dispose();
+        _abandoning.Dispose();
+        _closing.Dispose();
+    }
+
+    // What waits for the server is told by Npgsql's own callback, which throws when its connection is being closed at that moment (seen with 10.0.0: ObjectDisposedException). The stop goes on.
+    private static async Task CancelAsync(CancellationTokenSource phase) => await phase.CancelAsync().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+}
+
+/// <summary>
+/// The connection of upkeep and renewal, which take turns. Kept for as long as the receiver runs: given back each second, the pool would reset it each second, which is half of what an idle receiver
+/// asks of the server.
+/// </summary>
+internal sealed class CareConnection(NpgsqlDataSource dataSource) : IAsyncDisposable
+{
+    private readonly SemaphoreSlim _turn = new(initialCount: 1);
+    private readonly KeptConnection _connection = new(dataSource);
+
+    public async Task<T> UseAsync<T>(Func<NpgsqlConnection, CancellationToken, Task<T>> use, CancellationToken cancellationToken)
+    {
+        await _turn.WaitAsync(cancellationToken).ConfigureAwait(false);
+        try
+        {
+            return await _connection.UseAsync(use, cancellationToken).ConfigureAwait(false);
+        }
+        finally
+        {
+            _turn.Release();
+        }
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        await _connection.DisposeAsync().ConfigureAwait(false);
+        _turn.Dispose();
     }
 }

@@ -76,3 +76,89 @@ internal sealed class SendRows : IDisposable
         return _lastRead ?? RowHeader.Read(header, out refusal);
     }
 }
+
+/// <summary>What one statement stores: rows of one producer, by the numbers of their batches.</summary>
+internal interface IProducerRows : IDisposable
+{
+    ProducerId Producer { get; }
+
+    /// <summary>The number of the last batch.</summary>
+    long LastNumber { get; }
+
+    /// <summary>The queues that they go to, each at least once.</summary>
+    IEnumerable<QueueEntry> Queues { get; }
+
+    /// <summary>The rows of the batches above a number that is below the last.</summary>
+    /// <param name="number">The number.</param>
+    /// <param name="firstNumber">The number of the first batch above it.</param>
+    ReadOnlyMemory<QueueRow> Above(long number, out long firstNumber);
+}
+
+/// <summary>Batches whose messages are rows.</summary>
+internal sealed class MessageRows(ProducerId producer, ReadOnlyMemory<QueueRow> rows) : IProducerRows
+{
+    public ProducerId Producer => producer;
+
+    public long LastNumber => rows.Span[^1].Number;
+
+    public IEnumerable<QueueEntry> Queues
+    {
+        get
+        {
+            QueueEntry? last = null;
+            for (var index = 0; index < rows.Length; index++)
+            {
+                var queue = rows.Span[index].Queue;
+                if (!ReferenceEquals(queue, last))
+                    yield return last = queue;
+            }
+        }
+    }
+
+    public ReadOnlyMemory<QueueRow> Above(long number, out long firstNumber)
+    {
+        var stored = 0;
+        while (rows.Span[stored].Number <= number)
+            stored++;
+        firstNumber = rows.Span[stored].Number;
+        return rows[stored..];
+    }
+
+    public void Dispose()
+    {
+    }
+}
+
+/// <summary>Batches that are one row: a frame, encoded again without those that are stored already.</summary>
+internal sealed class FrameRows(QueueEntry queue, ReadOnlyMemory<MessageBatch> batches) : IProducerRows
+{
+    private readonly QueueRow[] _row = new QueueRow[1];
+    private PooledFrame? _frame;
+
+    public ProducerId Producer => batches.Span[0].Producer;
+
+    public long LastNumber => batches.Span[^1].Number;
+
+    public IEnumerable<QueueEntry> Queues => [queue];
+
+    public ReadOnlyMemory<QueueRow> Above(long number, out long firstNumber)
+    {
+        var stored = 0;
+        while (batches.Span[stored].Number <= number)
+            stored++;
+        firstNumber = batches.Span[stored].Number;
+        _frame?.Dispose();
+        _frame = PooledFrame.Encode(batches.Span[stored..]);
+        _row[0] = new QueueRow(queue, LastNumber, _frame.Bytes);
+        return _row;
+    }
+
+    public void Dispose() => _frame?.Dispose();
+}
+
+/// <summary>A message on its way into the table.</summary>
+/// <param name="Queue">Where it goes.</param>
+/// <param name="Number">The producer's number of its batch.</param>
+/// <param name="Payload">Its bytes; valid as long as the send.</param>
+/// <param name="Header">What its header says; null for a plain message.</param>
+internal readonly record struct QueueRow(QueueEntry Queue, long Number, ReadOnlyMemory<byte> Payload, RowHeader? Header = null);

@@ -5,7 +5,7 @@ using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
 using Npgsql;
 
-namespace BatchKit.Postgres.Listening;
+namespace BatchKit.Postgres.Receiving;
 
 /// <summary>Listens on a connection of its own for one queue's notifications; keeps it alive, replaces it, and wakes its owner after each reconnect too, because what came meanwhile is lost.</summary>
 internal sealed class QueueListener(

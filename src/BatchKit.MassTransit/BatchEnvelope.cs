@@ -8,20 +8,20 @@ namespace BatchKit.MassTransit;
 
 /// <summary>The message that crosses a MassTransit bus: one frame, which is the batches of one send for one destination.</summary>
 /// <remarks>
-/// Its body on the wire is the frame itself, with the content type <c>application/vnd.batchkit.frame</c> and no envelope around it. Only
+/// Its body on the broker is the frame itself, with the content type <c>application/vnd.batchkit.frame</c> and without MassTransit's JSON envelope. Only
 /// <see cref="MassTransitReceiver"/> consumes it; an application's own consumers never see it.
 /// </remarks>
 public sealed class BatchEnvelope
 {
     internal BatchEnvelope(byte[] frame) => Bytes = frame;
 
-    /// <summary>The frame's bytes. Valid for as long as the message is.</summary>
+    /// <summary>The frame's bytes. They are valid as long as the message.</summary>
     public ReadOnlyMemory<byte> Frame => Bytes;
 
     internal byte[] Bytes { get; }
 }
 
-/// <summary>Writes a frame as the message's whole body: no JSON, no base64, and no header beyond the content type.</summary>
+/// <summary>Writes a frame as the whole body of the message: no JSON, no base64, and no header except the content type.</summary>
 internal sealed class FrameSerializer : IMessageSerializer
 {
     public static readonly ContentType FrameContentType = new("application/vnd.batchkit.frame");
@@ -30,7 +30,7 @@ internal sealed class FrameSerializer : IMessageSerializer
 
     public ContentType ContentType => FrameContentType;
 
-    // A transport asks for an array (MessageBody.GetBytes), so the frame is one from the start.
+    // Transports ask for an array (MessageBody.GetBytes), so a frame is encoded into one.
     public MessageBody GetMessageBody<T>(SendContext<T> context)
         where T : class =>
         context.Message is BatchEnvelope envelope
@@ -38,7 +38,7 @@ internal sealed class FrameSerializer : IMessageSerializer
             : throw new NotSupportedException($"Only {nameof(BatchEnvelope)} travels as {FrameContentType}, not {typeof(T)}.");
 }
 
-/// <summary>Takes any body for a frame. What is none is refused, counted and logged where it is decoded.</summary>
+/// <summary>Reads every body as a frame. <see cref="MassTransitReceiver"/> rejects, counts and logs a body that is not one.</summary>
 internal sealed class FrameDeserializer : IMessageDeserializer
 {
     public static readonly FrameDeserializer Shared = new();
@@ -57,7 +57,7 @@ internal sealed class FrameDeserializer : IMessageDeserializer
     public void Probe(ProbeContext context) => context.CreateScope("batchkit").Add("contentType", ContentType.MediaType);
 }
 
-/// <summary>One received frame as MassTransit sees it: a message that is a <see cref="BatchEnvelope"/> and nothing else.</summary>
+/// <summary>A received frame as MassTransit sees it: a message of the type <see cref="BatchEnvelope"/> only.</summary>
 internal sealed class FrameSerializerContext(MessageContext context, BatchEnvelope envelope)
     : BaseSerializerContext(SystemTextJsonMessageSerializer.Instance, context, MessageTypes)
 {
@@ -90,7 +90,7 @@ internal sealed class FrameSerializerContext(MessageContext context, BatchEnvelo
         where T : class => [];
 }
 
-/// <summary>Gives a receive endpoint the frame's serializer and deserializer.</summary>
+/// <summary>Provides a receive endpoint with the serializer and deserializer of frames.</summary>
 internal sealed class FrameSerializerFactory : ISerializerFactory
 {
     public ContentType ContentType => FrameSerializer.FrameContentType;

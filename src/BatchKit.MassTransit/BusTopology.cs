@@ -6,7 +6,7 @@ using RabbitMqExchangeType = RabbitMQ.Client.ExchangeType;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>Where frames go on one kind of bus, and how a node's queue is bound to it.</summary>
+/// <summary>The addresses of frames on one kind of bus, and the bindings of a node's queue.</summary>
 internal abstract class BusTopology(MassTransitOptions options)
 {
     protected MassTransitOptions Options { get; } = options;
@@ -24,25 +24,25 @@ internal abstract class BusTopology(MassTransitOptions options)
 
     public string GetQueueName(int node) => $"{Options.Prefix}.node.{node}";
 
-    /// <summary>Where frames for one node go.</summary>
+    /// <summary>Returns the endpoint for frames to one node.</summary>
     public abstract Task<ISendEndpoint> GetDirectAsync(IBus bus, int node);
 
-    /// <summary>Where frames for named destinations go: to every node.</summary>
+    /// <summary>Returns the endpoint for frames to every node, which carry named handles' output.</summary>
     public abstract Task<ISendEndpoint> GetFanOutAsync(IBus bus);
 
-    /// <summary>Binds a node's queue to both.</summary>
+    /// <summary>Binds a node's queue, so that it gets both.</summary>
     public abstract void Bind(IReceiveEndpointConfigurator endpoint, int node);
 
-    /// <summary>Adds to a frame what <see cref="IsOurs"/> asks for.</summary>
+    /// <summary>Adds the header that <see cref="IsOurs"/> checks.</summary>
     public virtual void Stamp(SendContext context)
     {
     }
 
-    /// <summary>False for a frame that another prefix's buffer sent to all.</summary>
+    /// <summary>False for a frame that a buffer with another prefix sent to all.</summary>
     public virtual bool IsOurs(ConsumeContext context) => true;
 }
 
-/// <summary>RabbitMQ: a direct exchange with the node's number as the routing key, and a fan-out exchange.</summary>
+/// <summary>RabbitMQ: a direct exchange, whose routing key is the node's number, and a fan-out exchange.</summary>
 internal sealed class RabbitMqTopology : BusTopology
 {
     private readonly Uri _direct;
@@ -51,7 +51,7 @@ internal sealed class RabbitMqTopology : BusTopology
     public RabbitMqTopology(MassTransitOptions options)
         : base(options)
     {
-        // An exchange, not a queue: MassTransit declares the queue of a queue address on sending, and so would bring a gone node's back to life.
+        // An exchange, not a queue: for a queue address MassTransit declares the queue when it sends, which would re-create the queue of a node that is gone.
         var durable = options.Durable ? "true" : "false";
         _direct = new Uri($"exchange:{DirectName}?type={RabbitMqExchangeType.Direct}&durable={durable}");
         _fanOut = new Uri($"exchange:{FanOutName}?type={RabbitMqExchangeType.Fanout}&durable={durable}");
@@ -66,7 +66,7 @@ internal sealed class RabbitMqTopology : BusTopology
         var queue = (IRabbitMqReceiveEndpointConfigurator)endpoint;
         queue.Durable = Options.Durable;
         queue.QueueExpiration = Options.QueueExpiry;
-        // Two processes with one node number would share its frames and lose their order: the second waits instead.
+        // Two processes with the same node number would share the queue's frames and lose their order. With this setting the second one waits.
         queue.SingleActiveConsumer = true;
         if (!Options.DeclareTopology)
         {
@@ -89,7 +89,7 @@ internal sealed class RabbitMqTopology : BusTopology
     }
 }
 
-/// <summary>MassTransit's in-memory transport: the same two exchanges. It drops frames that no queue is bound to, so <see cref="InMemoryConnection"/> checks for a receiver first.</summary>
+/// <summary>MassTransit's in-memory transport, with the same two exchanges. It drops frames that no queue is bound to, so <see cref="InMemoryConnection"/> checks for a receiver first.</summary>
 internal sealed class InMemoryTopology : BusTopology
 {
     private readonly Uri _direct;

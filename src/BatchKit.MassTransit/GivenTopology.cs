@@ -7,7 +7,7 @@ using MassTransit.RabbitMqTransport.Topology;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>MassTransit's RabbitMQ topology that declares nothing when it sends.</summary>
+/// <summary>MassTransit's RabbitMQ topology for exchanges that exist: sending declares nothing.</summary>
 internal sealed class GivenTopology(IMessageTopologyConfigurator messageTopology)
     : RabbitMqTopologyConfiguration(messageTopology), IRabbitMqTopologyConfiguration
 {
@@ -18,19 +18,19 @@ internal sealed class GivenTopology(IMessageTopologyConfigurator messageTopology
     ISendTopologyConfigurator ITopologyConfiguration.Send => _send;
 }
 
-/// <summary>Gives every address settings that declare nothing.</summary>
+/// <summary>Returns settings that declare nothing, for every address.</summary>
 internal sealed class GivenSendTopology() : RabbitMqSendTopology(RabbitMqEntityNameValidator.Validator), IRabbitMqSendTopologyConfigurator
 {
     SendSettings IRabbitMqSendTopology.GetSendSettings(RabbitMqEndpointAddress address) => new GivenSendSettings(address);
 }
 
-/// <summary>Settings of an exchange that exists.</summary>
+/// <summary>The settings of an exchange that exists.</summary>
 internal sealed class GivenSendSettings(RabbitMqEndpointAddress address) : RabbitMqSendSettings(address), SendSettings
 {
     BrokerTopology SendSettings.GetBrokerTopology() => new PublishEndpointBrokerTopologyBuilder().BuildBrokerTopology();
 }
 
-/// <summary>Makes a receive endpoint believe that its queue is declared: MassTransit declares once per channel, and this comes first.</summary>
+/// <summary>Keeps a receive endpoint from declaring its queue: MassTransit declares once for each channel, and this filter marks that as done.</summary>
 internal sealed class GivenQueueFilter(ReceiveSettings settings) : IFilter<ChannelContext>
 {
     public async Task Send(ChannelContext context, IPipe<ChannelContext> next)

@@ -8,12 +8,12 @@ using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>Makes a bus of its own over RabbitMQ.</summary>
+/// <summary>Creates a buffer's own bus over RabbitMQ.</summary>
 internal static class RabbitMqBus
 {
     private const int AmqpTlsPort = 5671;
 
-    public static IBusControl Make(MassTransitRabbitMqOptions options, string name, bool declareTopology, ConnectionAge age)
+    public static IBusControl Create(MassTransitRabbitMqOptions options, string name, bool declareTopology, ConnectionAge age)
     {
         var messages = RabbitMqBusFactory.CreateMessageTopology();
         var topology = declareTopology ? new RabbitMqTopologyConfiguration(messages) : new GivenTopology(messages);
@@ -23,7 +23,7 @@ internal static class RabbitMqBus
         configurator.Host(host, (ushort)port, options.VirtualHost, options.ConnectionName ?? name, connection =>
         {
             Configure(connection, options);
-            // MassTransit calls this before each try to connect.
+            // MassTransit calls this before each attempt to connect.
             connection.OnRefreshConnectionFactory = _ =>
             {
                 age.Restart();
@@ -40,7 +40,7 @@ internal static class RabbitMqBus
         connection.Heartbeat(options.Heartbeat);
         connection.RequestedConnectionTimeout(options.ConnectTimeout);
         connection.ContinuationTimeout(options.ConnectTimeout);
-        // MassTransit turns TLS on by itself for that port, with its own defaults.
+        // For that port MassTransit turns TLS on by itself, with its own defaults.
         if (options.UseTls || options.First.Port == AmqpTlsPort)
             connection.UseSsl(tls => Configure(tls, options));
         if (options.Hosts.Count > 1)
@@ -58,7 +58,7 @@ internal static class RabbitMqBus
 
     private static void Configure(IRabbitMqSslConfigurator tls, MassTransitRabbitMqOptions options)
     {
-        // MassTransit's own defaults are TLS 1.2 alone, and a certificate of any issuer.
+        // MassTransit's defaults are TLS 1.2 only, and a certificate of any issuer.
         tls.Protocol = SslProtocols.None;
         tls.EnforcePolicyErrors(SslPolicyErrors.RemoteCertificateChainErrors | SslPolicyErrors.RemoteCertificateNameMismatch);
         tls.EnforcePolicyErrors(SslPolicyErrors.RemoteCertificateNotAvailable);
@@ -85,7 +85,7 @@ internal sealed class ReconnectingBusConfiguration : RabbitMqBusConfiguration, I
         _host.ConnectEndpointConfigurationObserver(observer);
 }
 
-/// <summary>MassTransit's RabbitMQ host with a steady pause between tries to connect: its own grows from 3 to 30 s and has no setting.</summary>
+/// <summary>MassTransit's RabbitMQ host with a constant pause between attempts to connect; MassTransit's own pause grows from 3 to 30 s and has no setting.</summary>
 internal sealed class ReconnectingHostConfiguration(
     IRabbitMqBusConfiguration busConfiguration, IRabbitMqTopologyConfiguration topologyConfiguration, TimeSpan reconnectDelay)
     : RabbitMqHostConfiguration(busConfiguration, topologyConfiguration)
@@ -96,10 +96,10 @@ internal sealed class ReconnectingHostConfiguration(
         policy.Handle<AlreadyClosedException>();
         policy.Handle<EndOfStreamException>();
         policy.Handle<OperationInterruptedException>();
-        // An array of its pauses; when they are used up MassTransit asks for the next ones.
+        // The policy keeps an array of pauses; MassTransit starts again when it has used them up.
         policy.Interval(retryCount: 64, reconnectDelay);
     });
 
-    // A send that failed is the dispatch's to send again, when its pause is over; MassTransit would sleep in it.
+    // Dispatch retries failed sends after its own pause; MassTransit would wait inside the send.
     public override IRetryPolicy SendTransportRetryPolicy { get; } = Retry.None;
 }

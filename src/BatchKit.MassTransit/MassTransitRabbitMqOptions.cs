@@ -31,18 +31,18 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     [TimeSpanRange("00:00:01", "00:10:00")]
     public TimeSpan Heartbeat { get; set; } = TimeSpan.FromSeconds(10);
 
-    /// <summary>The longest one try to connect may take; 5 s by default.</summary>
+    /// <summary>How long an attempt to connect may take; 5 s by default.</summary>
     [TimeSpanRange("00:00:00.100", "00:10:00")]
     public TimeSpan ConnectTimeout { get; set; } = TimeSpan.FromSeconds(5);
 
-    /// <summary>The pause between tries to connect, 500 ms by default; MassTransit adds 1 s of its own.</summary>
+    /// <summary>The pause between attempts to connect; 500 ms by default. MassTransit adds 1 s of its own.</summary>
     [TimeSpanRange("00:00:00.001", "00:10:00")]
     public TimeSpan ReconnectDelay { get; set; } = TimeSpan.FromMilliseconds(500);
 
-    /// <summary>The name that the broker shows for the connection; the buffer's by default.</summary>
+    /// <summary>The name that the broker shows for the connection; null, the default, means the buffer's name.</summary>
     public string? ConnectionName { get; set; }
 
-    /// <summary>Connects by TLS; false by default, which sends passwords and output in the clear. Brokers then usually listen on port 5671.</summary>
+    /// <summary>Connects with TLS; brokers usually listen for it on port 5671. False, the default, sends passwords and output unencrypted.</summary>
     public bool UseTls { get; set; }
 
     /// <summary>The name that the broker's certificate must have; null, the default, means the host's name.</summary>

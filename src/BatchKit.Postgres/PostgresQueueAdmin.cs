@@ -5,18 +5,18 @@ using NpgsqlTypes;
 
 namespace BatchKit.Postgres;
 
-/// <summary>Looks at queues and puts them right: counts, dead messages, replay, purge. What the tool <c>batchkit</c> stands on.</summary>
-/// <remarks>Any thread. What a call changes, one statement changes: all of it, or nothing. It takes as long as the number of messages needs; only the token ends it.</remarks>
+/// <summary>Inspects and repairs queues: counts messages, and lists, replays, deletes and purges them. The tool <c>batchkit</c> uses it.</summary>
+/// <remarks>Thread-safe. Each call makes its changes in one statement, so all of them or none. A call has no time limit; its duration depends on the number of messages. Only the token cancels it.</remarks>
 public sealed class PostgresQueueAdmin
 {
     private readonly NpgsqlDataSource _dataSource;
     private readonly Tables _tables;
     private readonly AdminStatements _statements;
 
-    /// <summary>Makes it; it does not connect yet.</summary>
-    /// <param name="dataSource">The database; the caller's to dispose.</param>
+    /// <summary>Creates an instance; it does not connect yet.</summary>
+    /// <param name="dataSource">The database. The caller disposes it.</param>
     /// <param name="schema">The schema's name: 1 to 63 UTF-8 bytes.</param>
-    /// <exception cref="ArgumentException">The name is not possible.</exception>
+    /// <exception cref="ArgumentException">A schema can't have that name.</exception>
     public PostgresQueueAdmin(NpgsqlDataSource dataSource, string schema = "batchkit")
     {
         ArgumentNullException.ThrowIfNull(dataSource);
@@ -26,9 +26,9 @@ public sealed class PostgresQueueAdmin
         _statements = new AdminStatements(_tables);
     }
 
-    /// <summary>Counts every queue's messages by state, in the order of their names.</summary>
-    /// <remarks>Reads all rows, so it is for people and dashboards, not for a loop.</remarks>
-    /// <param name="cancellationToken">Ends it.</param>
+    /// <summary>Counts the messages of every queue by state, ordered by the queues' names.</summary>
+    /// <remarks>It reads all rows: use it for people and dashboards, not in a loop.</remarks>
+    /// <param name="cancellationToken">Cancels the call.</param>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses, as when the schema is missing.</exception>
     public async Task<IReadOnlyList<QueueCounts>> ListAsync(CancellationToken cancellationToken = default)
     {
@@ -48,10 +48,10 @@ public sealed class PostgresQueueAdmin
         return queues;
     }
 
-    /// <summary>Reads dead messages, the latest first.</summary>
+    /// <summary>Lists dead messages, the latest first.</summary>
     /// <param name="queue">The queue's name.</param>
-    /// <param name="limit">The most to read; 100 by default.</param>
-    /// <param name="cancellationToken">Ends it.</param>
+    /// <param name="limit">The most messages to list; 100 by default.</param>
+    /// <param name="cancellationToken">Cancels the call.</param>
     /// <exception cref="ArgumentOutOfRangeException">The limit is below 1.</exception>
     /// <exception cref="KeyNotFoundException">There is no such queue.</exception>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses, as when the schema is missing.</exception>
@@ -62,14 +62,14 @@ public sealed class PostgresQueueAdmin
         return messages;
     }
 
-    /// <summary>Brings dead messages back into their queue, as new: no attempts, their first order. Receivers are woken.</summary>
+    /// <summary>Moves dead messages back into their queue, with no attempts counted and in their original order, and wakes receivers.</summary>
     /// <remarks>
-    /// A message whose uniqueness key is in use again stays dead and is not counted, and so do all but the first of several that have one key.
+    /// A message stays dead, and is not counted, when its uniqueness key is in use again; of several dead messages with the same key, only the first is moved.
     /// </remarks>
     /// <param name="queue">The queue's name.</param>
-    /// <param name="ids">Which; all when null.</param>
-    /// <param name="cancellationToken">Ends it.</param>
-    /// <returns>How many came back.</returns>
+    /// <param name="ids">The ids of the messages; all messages when null.</param>
+    /// <param name="cancellationToken">Cancels the call.</param>
+    /// <returns>How many were moved.</returns>
     /// <exception cref="KeyNotFoundException">There is no such queue.</exception>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses, as when the schema is missing.</exception>
     public async Task<int> ReplayAsync(string queue, IReadOnlyCollection<long>? ids = null, CancellationToken cancellationToken = default)
@@ -96,10 +96,10 @@ public sealed class PostgresQueueAdmin
         return deleted;
     }
 
-    /// <summary>Deletes everything that waits in a queue, and frees its uniqueness keys; what is being handled and what is dead stays.</summary>
-    /// <remarks>In an ordered queue nothing is claimed or settled while it runs.</remarks>
+    /// <summary>Deletes all waiting messages of a queue, and frees their uniqueness keys. Messages that are being handled, and dead ones, stay.</summary>
+    /// <remarks>While it runs, no message of an ordered queue is claimed or settled.</remarks>
     /// <param name="queue">The queue's name.</param>
-    /// <param name="cancellationToken">Ends it.</param>
+    /// <param name="cancellationToken">Cancels the call.</param>
     /// <returns>How many were deleted.</returns>
     /// <exception cref="KeyNotFoundException">There is no such queue.</exception>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses, as when the schema is missing.</exception>
@@ -110,7 +110,7 @@ public sealed class PostgresQueueAdmin
         return purged;
     }
 
-    // The connection goes back before the caller goes on, which may need one.
+    // Returns the connection to the pool first: the caller may need one.
     private async Task<(QueueEntry Queue, TResult Result)> RunAsync<TResult>(
         string queue, string statement, Func<NpgsqlCommand, CancellationToken, Task<TResult>> run, CancellationToken cancellationToken, NpgsqlParameter? second = null)
     {
@@ -127,7 +127,7 @@ public sealed class PostgresQueueAdmin
 
     private async Task<QueueEntry> FindAsync(NpgsqlConnection connection, string queue, CancellationToken cancellationToken)
     {
-        // What no queue can be called PostgreSQL may not take as text either.
+        // PostgreSQL may not accept as text what can't be a queue's name.
         if (QueueLimits.RefuseQueue(queue) is null)
         {
             using var command = Command(connection, _statements.Find);
@@ -141,7 +141,7 @@ public sealed class PostgresQueueAdmin
         throw new KeyNotFoundException($"There is no queue '{queue}' in the schema '{_tables.Schema}'.");
     }
 
-    // No time limit: how long a statement takes depends on how much there is.
+    // No time limit: the duration depends on the number of messages.
     private static NpgsqlCommand Command(NpgsqlConnection connection, string statement) => new(statement, connection) { CommandTimeout = 0 };
 
     private static NpgsqlParameter Chosen(IReadOnlyCollection<long>? ids) =>
@@ -161,7 +161,7 @@ public sealed class PostgresQueueAdmin
 
     private static DeadMessage Read(NpgsqlDataReader reader)
     {
-        // Only ordered queues have the key as a column; the header has it in all.
+        // Only ordered queues store the key in a column; the header always has it.
         var key = reader.IsDBNull(1) ? KeyOf(reader) : reader.GetString(1);
         return new DeadMessage(
             reader.GetInt64(0), key, reader.GetInt16(2), reader.GetString(3), reader.GetFieldValue<DateTimeOffset>(4), reader.GetFieldValue<DateTimeOffset>(5),
@@ -173,31 +173,31 @@ public sealed class PostgresQueueAdmin
 
 /// <summary>How many messages a queue has in each state.</summary>
 /// <param name="Queue">Its name.</param>
-/// <param name="Shards">How many shards an ordered queue has; 0 for one without order.</param>
+/// <param name="Shards">The number of shards of an ordered queue; 0 for a queue without order.</param>
 /// <param name="Ready">Messages that can be claimed now.</param>
-/// <param name="Delayed">Messages that wait for their time, new ones and failed ones.</param>
+/// <param name="Delayed">New and failed messages that wait until they are due.</param>
 /// <param name="Claimed">Messages that a worker holds.</param>
 /// <param name="Dead">Messages that were given up.</param>
-/// <param name="OldestAge">How long ago the oldest message that is ready or claimed was enqueued; null when there is none.</param>
+/// <param name="OldestAge">The time since the oldest ready or claimed message was enqueued; null when there is no such message.</param>
 public sealed record QueueCounts(string Queue, int Shards, long Ready, long Delayed, long Claimed, long Dead, TimeSpan? OldestAge);
 
 /// <summary>A message that was given up.</summary>
 /// <param name="Id">Its number; see <see cref="QueueMessage.Id"/>.</param>
 /// <param name="Key">The key that it was enqueued with; null when it had none.</param>
-/// <param name="Attempts">How often it was handled.</param>
-/// <param name="Error">What was said of its last attempt.</param>
+/// <param name="Attempts">How many times it was handled.</param>
+/// <param name="Error">Why its last attempt failed.</param>
 /// <param name="EnqueuedAt">When it was enqueued.</param>
 /// <param name="DiedAt">When it was given up.</param>
-/// <param name="Payload">Its bytes.</param>
+/// <param name="Payload">Its payload.</param>
 public sealed record DeadMessage(long Id, string? Key, int Attempts, string Error, DateTimeOffset EnqueuedAt, DateTimeOffset DiedAt, ReadOnlyMemory<byte> Payload);
 
-/// <summary>The statements that look at queues and put them right.</summary>
+/// <summary>The statements of <see cref="PostgresQueueAdmin"/>.</summary>
 internal sealed class AdminStatements(Tables tables)
 {
     /// <summary>$1: the name.</summary>
     public string Find { get; } = $"select id, shards from {tables.Queues} where name = $1";
 
-    /// <summary>All queues. What leased shards have in hand still lies among the messages; what a claim holds does not.</summary>
+    /// <summary>All queues. The messages of a leased shard's batch are still rows of <c>messages</c>; those of a claim are not.</summary>
     public string Count { get; } = $"""
         with in_hand as materialized (
             select unnest(in_hand) as id from {tables.Shards} where until is not null
@@ -230,7 +230,7 @@ internal sealed class AdminStatements(Tables tables)
         from {tables.Dead} where queue = $1 order by died_at desc, id desc limit $2
         """;
 
-    /// <summary>$1: the queue. $2: the ids; all when null. Of several with one uniqueness key the first comes back, and none while the key is in use.</summary>
+    /// <summary>$1: the queue. $2: the ids; all when null. Of several messages with the same uniqueness key only the first is moved, and none while the key is in use.</summary>
     public string Replay { get; } = $"""
         with chosen as materialized (
             select id, unique_key from {tables.Dead} where queue = $1 and ($2 is null or id = any($2)) for update
@@ -253,7 +253,7 @@ internal sealed class AdminStatements(Tables tables)
     /// <summary>$1: the queue. $2: the ids; all when null.</summary>
     public string DeleteDead { get; } = $"delete from {tables.Dead} where queue = $1 and ($2 is null or id = any($2))";
 
-    /// <summary>$1: the queue. The shards' rows are locked, so that no worker takes in hand what is being deleted.</summary>
+    /// <summary>$1: the queue. Locks the shards' rows, so that no worker takes messages that are being deleted.</summary>
     public string Purge { get; } = $"""
         with leases as materialized (
             select in_hand, until from {tables.Shards} where queue = $1 order by shard for update

@@ -6,21 +6,21 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Frames;
 
-/// <summary>Makes the frames of one enqueue: a producer of its own, batches that the next hop takes whole, and as few rows as read well.</summary>
+/// <summary>Creates the frames of one enqueue, with a producer of its own: batches of a size that every transport accepts, in few frames.</summary>
 internal static class EnqueuedFrames
 {
-    // What a buffer seals at by default.
+    // The size at which a buffer seals a batch by default.
     private const int MaxBatchBytes = 64 * 1024;
 
-    // Far below what a reader of frames takes.
+    // Far below the limit of frame readers.
     private const int MaxFrameBytes = 8 * 1024 * 1024;
 
-    // A length in front of each message.
+    // The most bytes of the length in front of each message.
     private const int MessageOverheadBytes = 5;
 
-    public static byte[][] Make(OutputHandle handle, ReadOnlySpan<BatchMessage> messages, int node, int maxMessageBytes)
+    public static byte[][] Create(OutputHandle handle, ReadOnlySpan<BatchMessage> messages, int node, int maxMessageBytes)
     {
-        var batches = Cut(handle, messages, new ProducerId(node, MakeEpoch(), Lane: 0), Math.Min(MaxBatchBytes, maxMessageBytes));
+        var batches = Cut(handle, messages, new ProducerId(node, DrawEpoch(), Lane: 0), Math.Min(MaxBatchBytes, maxMessageBytes));
         var frames = new List<byte[]>();
         var first = 0;
         var bytes = 0L;
@@ -57,7 +57,7 @@ internal static class EnqueuedFrames
         return batches;
     }
 
-    // A header's size is what a frame takes more with it.
+    // A header's size is measured as the size of a frame with nothing else.
     private static long Measure(OutputHandle handle, BatchMessage message) => MessageOverheadBytes + (long)message.Payload.Length + (message.Header is null
         ? 0
         : FrameWriter.Measure([MessageBatch.Create(handle, producer: default, number: 1, new BatchMessage(ReadOnlyMemory<byte>.Empty, message.Header))]));
@@ -68,12 +68,12 @@ internal static class EnqueuedFrames
         return frame.Bytes.ToArray();
     }
 
-    // Drawn like a buffer's, for each call.
-    private static long MakeEpoch() => MemoryMarshal.Read<long>(RandomNumberGenerator.GetBytes(sizeof(long)));
+    // Drawn at random for each call, as a buffer draws its own at start.
+    private static long DrawEpoch() => MemoryMarshal.Read<long>(RandomNumberGenerator.GetBytes(sizeof(long)));
 }
 
-/// <summary>Stores frames in an outbox's queue, in order, in the transaction of their connection. Any thread.</summary>
-/// <remarks>No producer's number goes with them: a caller whose commit was lost to view can't know either, and each call has a producer of its own.</remarks>
+/// <summary>Inserts frames into an outbox's queue, in order, in the transaction of the connection. Thread-safe.</summary>
+/// <remarks>It stores no producer number: each call has a producer of its own, and only the caller can know whether its transaction was committed.</remarks>
 internal sealed class OutboxInsert(Tables tables, TimeSpan commandTimeout)
 {
     private readonly string _statement = $"""

@@ -3,16 +3,16 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Postgres.Frames;
 
-/// <summary>Sends the stored batches of a claim on, all of them in one send, and again in place what the next hop has not acknowledged, so that nothing overtakes.</summary>
+/// <summary>Forwards the stored batches of a claim in one send, and retries in place what the inner transport has not acknowledged, so that order holds.</summary>
 internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions options, TimeProvider timeProvider, ILogger logger, CancellationToken stopping) : IQueueHandler
 {
     private readonly RetrySchedule _schedule = new(TimeSpan.FromMilliseconds(100), TimeSpan.FromSeconds(5));
 
     private readonly HandlerTurns _turns = new();
-    private int _failuresInARow;
+    private int _consecutiveFailures;
     private volatile string? _fault;
 
-    /// <summary>Why the next hop does not take what is sent on; null while it does.</summary>
+    /// <summary>Why the inner transport does not accept batches; null while it does.</summary>
     public string? Fault => _fault;
 
     public async ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
@@ -26,11 +26,11 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
             await earlier.WaitAsync(cancellationToken).ConfigureAwait(false);
             foreach (var message in batch)
                 Read(frames, message);
-            await SendOnAsync(frames, cancellationToken).ConfigureAwait(false);
+            await ForwardAsync(frames, cancellationToken).ConfigureAwait(false);
         }
         catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested || stopping.IsCancellationRequested)
         {
-            // What is not settled by now goes back as it was.
+            // Rows that are not settled by now go back unchanged.
         }
         finally
         {
@@ -51,7 +51,7 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
         }
     }
 
-    private async Task SendOnAsync(StoredFrames frames, CancellationToken cancellationToken)
+    private async Task ForwardAsync(StoredFrames frames, CancellationToken cancellationToken)
     {
         while (frames.Pending.Length > 0)
         {
@@ -85,46 +85,46 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
         {
             cancellationToken.ThrowIfCancellationRequested();
             return late.IsCancellationRequested
-                ? new TimeoutException($"It did not take them within {options.SendTimeout} ({nameof(PostgresOutboxOptions.SendTimeout)}).", exception)
+                ? new TimeoutException($"It did not accept them within {options.SendTimeout} ({nameof(PostgresOutboxOptions.SendTimeout)}).", exception)
                 : exception;
         }
     }
 
     private async Task PauseAsync(StoredFrames frames, Exception failure, CancellationToken cancellationToken)
     {
-        _failuresInARow++;
-        _fault = $"The transport behind the outbox failed {_failuresInARow} times in a row: {failure.Message}";
-        var delay = _schedule.DelayAfter(_failuresInARow, Random.Shared);
-        Log.SendingOnFailed(logger, options.Name, frames.Pending.Length, _failuresInARow, delay, failure);
+        _consecutiveFailures++;
+        _fault = $"The transport behind the outbox failed {_consecutiveFailures} consecutive times: {failure.Message}";
+        var delay = _schedule.DelayAfter(_consecutiveFailures, Random.Shared);
+        Log.ForwardingFailed(logger, options.Name, frames.Pending.Length, _consecutiveFailures, delay, failure);
         using var ending = CancellationTokenSource.CreateLinkedTokenSource(stopping, cancellationToken);
         await Task.Delay(delay, timeProvider, ending.Token).ConfigureAwait(false);
     }
 
     private void Recover()
     {
-        if (_failuresInARow == 0)
+        if (_consecutiveFailures == 0)
             return;
-        Log.SendingOnAgain(logger, options.Name, _failuresInARow);
-        _failuresInARow = 0;
+        Log.ForwardingWorks(logger, options.Name, _consecutiveFailures);
+        _consecutiveFailures = 0;
         _fault = null;
     }
 }
 
-/// <summary>The frames of a claim's rows, which of their batches the next hop still has to take, and what that means for each row. One thread at a time.</summary>
+/// <summary>The frames of a claim's rows, and which of their batches are still pending; marks a row when all its batches are settled. Not thread-safe.</summary>
 internal sealed class StoredFrames : IDisposable
 {
     private readonly List<ReceivedFrame> _frames = [];
     private readonly List<StoredRow> _rows = [];
 
-    // Side by side, in the order of the rows: a batch and the row that it came from.
+    // Parallel arrays in the order of the rows: a batch, and the row that it came from.
     private MessageBatch[] _pending = [];
     private StoredRow[] _rowsOfPending = [];
     private int _count;
 
     public ReadOnlyMemory<MessageBatch> Pending => _pending.AsMemory(0, _count);
 
-    /// <summary>Takes in a row's batches.</summary>
-    /// <exception cref="FrameFormatException">It holds no frame.</exception>
+    /// <summary>Adds a row's batches.</summary>
+    /// <exception cref="FrameFormatException">The row is not a frame.</exception>
     public void Add(QueueMessage message)
     {
         var frame = FrameReader.Read(message.Payload);
@@ -134,9 +134,9 @@ internal sealed class StoredFrames : IDisposable
         _rows.Add(row);
         if (_count + batches.Length > _pending.Length)
         {
-            var room = Math.Max(_count + batches.Length, 2 * _pending.Length);
-            Array.Resize(ref _pending, room);
-            Array.Resize(ref _rowsOfPending, room);
+            var capacity = Math.Max(_count + batches.Length, 2 * _pending.Length);
+            Array.Resize(ref _pending, capacity);
+            Array.Resize(ref _rowsOfPending, capacity);
         }
 
         batches.CopyTo(_pending.AsSpan(_count));
@@ -151,7 +151,7 @@ internal sealed class StoredFrames : IDisposable
         _count = 0;
     }
 
-    /// <summary>Takes out what has a final outcome, and says how many are refused.</summary>
+    /// <summary>Removes the batches with a final outcome, and returns how many of them were refused.</summary>
     public int Settle(BatchSendException exception)
     {
         var (kept, refused) = (0, 0);
@@ -184,7 +184,7 @@ internal sealed class StoredFrames : IDisposable
     }
 }
 
-/// <summary>A row with its frame: done when all its batches are acknowledged; dead, so that it can be looked at, when one is refused for good. Until then it goes back as it was.</summary>
+/// <summary>A row of the outbox. It is completed when all its batches are acknowledged, and buried, for an operator to see, when one was refused for good.</summary>
 internal sealed class StoredRow(QueueMessage message, int batches)
 {
     private int _unsettled = batches;

@@ -6,7 +6,7 @@ namespace BatchKit.Postgres.Receiving;
 /// <summary>The claims of a queue without order.</summary>
 internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueReceiverOptions options, string worker, TimeProvider? timeProvider = null, ClaimFloor? floor = null) : IClaimStore
 {
-    // Some ten thousand dead entries: below that, looking from the beginning costs less than a batch does.
+    // About ten thousand dead entries. Below that, looking from the beginning costs less than a batch.
     private static readonly TimeSpan FarLook = TimeSpan.FromMilliseconds(10);
 
     private readonly TimeProvider _timeProvider = timeProvider ?? TimeProvider.System;
@@ -38,7 +38,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
                     taken = await ClaimReading.ReadAsync(reader, queue.Name, request.Claims * options.BatchSize, cancellationToken).ConfigureAwait(false);
                 }
 
-                // What fails at the commit is reported behind the last row.
+                // An error of the commit is reported after the last row.
                 await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
                 _floor.Claimed(from, taken);
                 return new ClaimExchange(taken, refused);
@@ -73,7 +73,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
 
     public async Task<UpkeepReport> UpkeepAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
-        // Not prepared, so that it is planned each time by what the tables have then, and needs no statement beside it: an idle receiver asks once an interval and no more.
+        // Not prepared: the plan then fits the tables' current content, and no second statement is needed. An idle receiver runs it only once each poll interval.
         var batch = new NpgsqlBatch(connection) { Timeout = _timeoutSeconds, BatchCommands = { Upkeep() } };
         await using (batch.ConfigureAwait(false))
         {
@@ -111,7 +111,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = options.MaxBatchBytes });
         command.Parameters.Add(new NpgsqlParameter<short> { TypedValue = from.Rank });
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = from.Id });
-        // Drawn, not counted: a sequence that a crash or a fail-over set back would give a lost claim's token to another.
+        // Random, not from a sequence: after a crash or fail-over a sequence may repeat values, and a new claim would get a lost claim's token.
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = Random.Shared.NextInt64() });
         if (request.Claims > 1)
             command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = request.Claims });
@@ -130,10 +130,10 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
     };
 }
 
-/// <summary>Reads the rows that a claim returns: each is a claim, with its messages as arrays.</summary>
+/// <summary>Reads the rows that a claim statement returns. Each row is a claim, with its messages as arrays.</summary>
 internal static class ClaimReading
 {
-    // Rising first by rank (the highest priority first), then by number. Aggregates promise no order, though they mostly keep it.
+    // By priority, the highest first, then by number. Aggregates usually keep this order, but do not promise it.
     private static readonly Comparison<QueueMessage> ByTurn = static (left, right) =>
         left.Priority != right.Priority ? right.Priority.CompareTo(left.Priority) : left.Id.CompareTo(right.Id);
 
@@ -157,7 +157,7 @@ internal static class ClaimReading
 
             if (!IsInTurn(messages))
                 Array.Sort(messages, ByTurn);
-            // A retry comes alone, whatever else waits.
+            // A retry is a batch of its own, so more messages may wait.
             var hasMore = attempt > 1 || reader.GetInt64(7) >= wanted || reader.GetInt64(7) > messages.Length;
             claims.Add(new Claim(reader.GetInt64(0), shard: -1, new QueueBatch(queue, messages)) { HasMore = hasMore });
         }
@@ -178,8 +178,8 @@ internal static class ClaimReading
 }
 
 /// <summary>
-/// Where claims begin to look. At the very beginning, as long as that is near: what was claimed leaves dead entries in the index, and while an old transaction keeps the server from clearing them away,
-/// each look from the beginning would read them all. Any thread.
+/// The position in the index where claims begin to look for messages. Claimed messages leave dead entries in the index, and while an old transaction keeps the server from removing them, each look from the
+/// beginning would read them all. As long as few are left, claims look from the beginning. Thread-safe.
 /// </summary>
 internal sealed class ClaimFloor(TimeSpan farLook)
 {
@@ -187,30 +187,30 @@ internal sealed class ClaimFloor(TimeSpan farLook)
 
     private volatile Position _from = Beginning;
 
-    // Written by the one task that does upkeep.
+    // Written only by upkeep's task.
     private volatile bool _isFar;
 
     public Position From => _from;
 
-    /// <summary>A look from the beginning took so long, and found this first. What came in below the floor, such as a higher priority, is found here at the latest.</summary>
+    /// <summary>Reports how long a look from the beginning took, and which message it found first. Messages that arrived below the floor, such as ones with a higher priority, are found by this look at the latest.</summary>
     public void Looked(TimeSpan elapsed, short? rank, long? id)
     {
         _isFar = elapsed > farLook;
         _from = _isFar && rank is { } first && id is { } number ? new Position(first, number) : Beginning;
     }
 
-    /// <summary>A claim that looked from there took messages; unless there was another look meanwhile, the next one begins where it ended.</summary>
+    /// <summary>Reports the messages that a claim took when it looked from a position. The next claim begins at its end, unless a look from the beginning came in between.</summary>
     public void Claimed(Position from, IReadOnlyList<Claim> taken)
     {
         if (!_isFar || taken.Count == 0)
             return;
         var batch = taken[^1].Batch;
         var last = batch[batch.Count - 1];
-        // A retry was found by another index.
+        // A retry was found through another index.
         if (last.Attempt == 1)
             Interlocked.CompareExchange(ref _from, new Position((short)-last.Priority, last.Id), from);
     }
 
-    /// <summary>A place in the order of claims.</summary>
+    /// <summary>A position in the order of claims.</summary>
     internal sealed record Position(short Rank, long Id);
 }

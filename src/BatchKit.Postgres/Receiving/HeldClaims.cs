@@ -1,6 +1,6 @@
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>All claims that a receiver holds now. Any thread.</summary>
+/// <summary>All claims that a receiver holds now. Thread-safe.</summary>
 internal sealed class HeldClaims(TimeProvider timeProvider, TimeSpan timeLimit)
 {
     // Guards the set.
@@ -28,17 +28,17 @@ internal sealed class HeldClaims(TimeProvider timeProvider, TimeSpan timeLimit)
             return [.. _held];
     }
 
-    /// <summary>How long until a claim ends by this process's clock, if it is not renewed; the server's clock gives it as long, from a little later on.</summary>
+    /// <summary>The time until a claim ends by this process's clock, unless it is renewed. By the server's clock it ends slightly later.</summary>
     public TimeSpan Left(HeldClaim held) => timeLimit - timeProvider.GetElapsedTime(held.RenewedAt);
 
     /// <summary>Cancels all handlers.</summary>
     public Task CancelAsync() => Task.WhenAll(Snapshot().Select(static held => held.CancelAsync()));
 }
 
-/// <summary>A claim that this process holds, and the token that its handler gets.</summary>
+/// <summary>A claim that this process holds, with its handler's cancellation.</summary>
 internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
 {
-    // Guards the source against a cancellation after its disposal.
+    // Keeps the source from being cancelled after its disposal.
     private readonly Lock _lock = new();
     private readonly CancellationTokenSource _cancellation = new();
     private bool _isDisposed;
@@ -48,13 +48,13 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
 
     public Claim Claim { get; private set; } = claim;
 
-    /// <summary>The time stamp of this process's clock from just before the server was asked for it, in the try that brought it.</summary>
+    /// <summary>The time stamp, by this process's clock, of the request that returned the claim.</summary>
     public long ClaimedAt { get; } = claimedAt;
 
-    /// <summary>Cancelled when the claim is lost, or the receiver waits no longer.</summary>
+    /// <summary>Cancelled when the claim is lost, or the receiver no longer waits for its handler.</summary>
     public CancellationToken Token => _cancellation.Token;
 
-    /// <summary>The time stamp of this process's clock from just before the server renewed it.</summary>
+    /// <summary>The time stamp, by this process's clock, of the last request that renewed the claim.</summary>
     public long RenewedAt
     {
         get => Volatile.Read(ref _renewedAt);
@@ -63,7 +63,7 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
 
     public bool IsLost => _isLost;
 
-    /// <summary>Set from the moment that its settlement is sent: from then on it may be missing on the server, and be none the worse.</summary>
+    /// <summary>True once its settlement is being sent: from then on the server may no longer have it, which is no loss.</summary>
     public bool IsSettling
     {
         get => _isSettling;
@@ -82,7 +82,7 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
             return _isDisposed ? Task.CompletedTask : _cancellation.CancelAsync();
     }
 
-    /// <summary>Gives all its messages back unhandled; copies, because a handler that does not end may still speak of the others.</summary>
+    /// <summary>Marks all its messages as not handled, on copies, because a handler that does not end may still mark the originals.</summary>
     public void ReleaseAll()
     {
         var batch = Claim.Batch;

@@ -4,7 +4,7 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>Runs all tasks of a receiver that has found its queue, until it stops.</summary>
+/// <summary>Runs all tasks of a receiver that has found its queue, until the receiver stops.</summary>
 internal sealed class ReceiverSession(ReceiverParts parts, IQueueHandler handler, Tables tables, QueueEntry queue)
 {
     public async Task RunAsync()
@@ -15,7 +15,7 @@ internal sealed class ReceiverSession(ReceiverParts parts, IQueueHandler handler
         var renewal = new Renewal(parts).RunAsync(settled.Token);
         try
         {
-            // What waits already needs no notification.
+            // Messages that wait already send no notification.
             parts.Signal.Wake();
             await HandleAsync().ConfigureAwait(false);
         }
@@ -39,7 +39,7 @@ internal sealed class ReceiverSession(ReceiverParts parts, IQueueHandler handler
     }
 }
 
-/// <summary>What the tasks of one receiver share.</summary>
+/// <summary>The objects that the tasks of one receiver share.</summary>
 internal sealed class ReceiverParts(
     NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IClaimStore store, ReceiverCounters counters, ReceiverHealth health, StopPhases stop, TimeProvider timeProvider, ILogger logger) : IAsyncDisposable
 {
@@ -72,20 +72,20 @@ internal sealed class ReceiverParts(
     public ValueTask DisposeAsync() => CareConnection.DisposeAsync();
 }
 
-/// <summary>How far a receiver's stop has come. Each phase includes the ones before it.</summary>
+/// <summary>The phases of a receiver's stop. Each phase includes the ones before it.</summary>
 internal sealed class StopPhases : IDisposable
 {
     private readonly CancellationTokenSource _stopping = new();
     private readonly CancellationTokenSource _abandoning = new();
     private readonly CancellationTokenSource _closing = new();
 
-    /// <summary>Nothing more is claimed.</summary>
+    /// <summary>Cancelled when the receiver claims no more.</summary>
     public CancellationToken Stopping => _stopping.Token;
 
-    /// <summary>Handlers are waited for no longer; what they held is given back.</summary>
+    /// <summary>Cancelled when the receiver no longer waits for handlers, and gives back their messages.</summary>
     public CancellationToken Abandoning => _abandoning.Token;
 
-    /// <summary>The server is waited for no longer.</summary>
+    /// <summary>Cancelled when the receiver no longer waits for the server.</summary>
     public CancellationToken Closing => _closing.Token;
 
     public Task StopAsync() => CancelAsync(_stopping);
@@ -101,13 +101,13 @@ internal sealed class StopPhases : IDisposable
         _closing.Dispose();
     }
 
-    // What waits for the server is told by Npgsql's own callback, which throws when its connection is being closed at that moment (seen with 10.0.0: ObjectDisposedException). The stop goes on.
+    // Npgsql's callback on the token throws when its connection is being closed at that moment (seen with 10.0.0: ObjectDisposedException). The stop goes on.
     private static async Task CancelAsync(CancellationTokenSource phase) => await phase.CancelAsync().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
 }
 
 /// <summary>
-/// The connection of upkeep and renewal, which take turns. Kept for as long as the receiver runs: given back each second, the pool would reset it each second, which is half of what an idle receiver
-/// asks of the server.
+/// The connection of upkeep and renewal, which take turns. It stays open as long as the receiver runs: returned each second, the pool would reset it each second, which would double an idle receiver's load
+/// on the server.
 /// </summary>
 internal sealed class CareConnection(NpgsqlDataSource dataSource) : IAsyncDisposable
 {

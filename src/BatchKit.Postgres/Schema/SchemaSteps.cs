@@ -1,15 +1,15 @@
 namespace BatchKit.Postgres.Schema;
 
-/// <summary>The statements that make the tables: one step a version. A step that was published never changes; a change is a further step.</summary>
+/// <summary>The statements that create the tables, one step for each version. A published step never changes; a change of the tables is a new step.</summary>
 internal sealed class SchemaSteps(params Func<Tables, string>[] steps)
 {
     /// <summary>The steps of this package.</summary>
     public static SchemaSteps Published { get; } = new(FirstVersion.Script);
 
-    /// <summary>The version that the last step leads to.</summary>
+    /// <summary>The version after the last step.</summary>
     public int Version => steps.Length;
 
-    /// <summary>The steps behind a version, and the number that remembers them.</summary>
+    /// <summary>Returns the steps after a version, and the statements that store the new version.</summary>
     public string After(int version, Tables tables) =>
         $"""
         {string.Join('\n', steps[version..].Select(step => step(tables)))}
@@ -22,8 +22,8 @@ internal sealed class SchemaSteps(params Func<Tables, string>[] steps)
 /// <summary>Version 1 of the tables.</summary>
 internal static class FirstVersion
 {
-    // Rows here live for milliseconds. A share of the table as threshold would let dead ones pile up after each backlog; a fixed number keeps claims an index scan over few pages. Vacuuming without
-    // pauses takes less than the scans over what it would leave (manual, section 20.10).
+    // Rows exist for milliseconds. With a threshold relative to the table's size, dead rows would pile up after each backlog; with a fixed threshold a claim stays an index scan over few pages. Vacuuming
+    // without pauses costs less than scanning the rows that it would leave (manual, section 20.10).
     private const string Vacuum =
         "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 50000, "
         + "autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000, autovacuum_vacuum_cost_delay = 0";
@@ -31,12 +31,12 @@ internal static class FirstVersion
     private const string VacuumToast =
         "toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 5000, toast.autovacuum_vacuum_cost_delay = 0";
 
-    // Few rows, updated all the time: half of each page stays free, so that an update touches no index (manual, section 73.7).
+    // Few rows with frequent updates: half of each page stays free, so that an update changes no index (manual, section 73.7).
     private const string Updated = "fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0";
 
-    public static string Script(Tables tables) => string.Join('\n', Named(tables), Waiting(tables), Held(tables), Given(tables));
+    public static string Script(Tables tables) => string.Join('\n', Names(tables), Waiting(tables), Held(tables), Dead(tables));
 
-    private static string Named(Tables tables) =>
+    private static string Names(Tables tables) =>
         $"""
         create table {tables.Version} (number int not null);
 
@@ -61,8 +61,8 @@ internal static class FirstVersion
 
         """;
 
-    // What waits. No primary key, which would be one more index a row; rank is the priority, negated, so that indexes ascend. Payloads are stored as they are: trying to compress them costs more than
-    // it saves on what lives for milliseconds.
+    // Waiting messages. No primary key, which would be one more index. Rank is the negated priority, so that indexes ascend. Payloads are not compressed, which would cost more than it saves for rows that
+    // exist for milliseconds.
     private static string Waiting(Tables tables) =>
         $"""
         create table {tables.Messages} (
@@ -87,7 +87,7 @@ internal static class FirstVersion
 
         """;
 
-    // What workers hold: a row a claim, whose arrays have an element a message, or are null when all elements are.
+    // What workers hold: a row for each claim. Its arrays have an element for each message, or are null when all elements would be.
     private static string Held(Tables tables) =>
         $"""
         create table {tables.Claims} (
@@ -119,7 +119,7 @@ internal static class FirstVersion
 
         """;
 
-    private static string Given(Tables tables) =>
+    private static string Dead(Tables tables) =>
         $"""
         create table {tables.Dead} (
             id bigint primary key,

@@ -4,7 +4,7 @@ using BatchKit.Transports;
 
 namespace BatchKit.Postgres.Sending;
 
-/// <summary>The rows of a send, batch by batch, in rented memory; for frames it keeps the batches, which are encoded when they are stored.</summary>
+/// <summary>The rows of a send in rented memory, batch by batch. For frames it keeps the batches, which are encoded when they are stored.</summary>
 internal sealed class SendRows : IDisposable
 {
     private readonly ReadOnlyMemory<MessageBatch> _batches;
@@ -13,7 +13,7 @@ internal sealed class SendRows : IDisposable
     private readonly QueueRow[] _rows;
     private int _count;
 
-    // Many messages mostly share one header.
+    // Consecutive messages usually share one header.
     private MessageHeader? _lastHeader;
     private RowHeader? _lastRead;
 
@@ -29,7 +29,7 @@ internal sealed class SendRows : IDisposable
     }
 
     /// <summary>Adds a batch's messages.</summary>
-    /// <returns>Why none of them was added; null when all were.</returns>
+    /// <returns>Null when all messages were added; otherwise none was, and this is the reason.</returns>
     public string? TryAdd(MessageBatch batch, QueueEntry queue)
     {
         var start = _count;
@@ -50,7 +50,7 @@ internal sealed class SendRows : IDisposable
 
     public void EndBatch(int batch) => _ends[batch] = _count;
 
-    /// <summary>What one statement stores of it.</summary>
+    /// <summary>Returns the rows of a run, which one statement stores.</summary>
     public IProducerRows Of(Range run)
     {
         var (start, length) = run.GetOffsetAndLength(_batches.Length);
@@ -77,7 +77,7 @@ internal sealed class SendRows : IDisposable
     }
 }
 
-/// <summary>What one statement stores: rows of one producer, by the numbers of their batches.</summary>
+/// <summary>The rows that one statement stores: those of one producer, by the numbers of their batches.</summary>
 internal interface IProducerRows : IDisposable
 {
     ProducerId Producer { get; }
@@ -85,16 +85,16 @@ internal interface IProducerRows : IDisposable
     /// <summary>The number of the last batch.</summary>
     long LastNumber { get; }
 
-    /// <summary>The queues that they go to, each at least once.</summary>
+    /// <summary>The rows' queues, each at least once.</summary>
     IEnumerable<QueueEntry> Queues { get; }
 
-    /// <summary>The rows of the batches above a number that is below the last.</summary>
+    /// <summary>Returns the rows of the batches with a number above this one, which is below the last.</summary>
     /// <param name="number">The number.</param>
     /// <param name="firstNumber">The number of the first batch above it.</param>
     ReadOnlyMemory<QueueRow> Above(long number, out long firstNumber);
 }
 
-/// <summary>Batches whose messages are rows.</summary>
+/// <summary>Rows that are messages.</summary>
 internal sealed class MessageRows(ProducerId producer, ReadOnlyMemory<QueueRow> rows) : IProducerRows
 {
     public ProducerId Producer => producer;
@@ -129,7 +129,7 @@ internal sealed class MessageRows(ProducerId producer, ReadOnlyMemory<QueueRow> 
     }
 }
 
-/// <summary>Batches that are one row: a frame, encoded again without those that are stored already.</summary>
+/// <summary>One row that is a frame. When some of its batches are stored already, the frame is encoded again without them.</summary>
 internal sealed class FrameRows(QueueEntry queue, ReadOnlyMemory<MessageBatch> batches) : IProducerRows
 {
     private readonly QueueRow[] _row = new QueueRow[1];
@@ -156,9 +156,9 @@ internal sealed class FrameRows(QueueEntry queue, ReadOnlyMemory<MessageBatch> b
     public void Dispose() => _frame?.Dispose();
 }
 
-/// <summary>A message on its way into the table.</summary>
-/// <param name="Queue">Where it goes.</param>
-/// <param name="Number">The producer's number of its batch.</param>
-/// <param name="Payload">Its bytes; valid as long as the send.</param>
-/// <param name="Header">What its header says; null for a plain message.</param>
+/// <summary>A row to store: a message or a frame.</summary>
+/// <param name="Queue">Its queue.</param>
+/// <param name="Number">The number of its batch; of a frame, the number of its last batch.</param>
+/// <param name="Payload">Its bytes, valid until the send ends.</param>
+/// <param name="Header">Its header; null for a plain message.</param>
 internal readonly record struct QueueRow(QueueEntry Queue, long Number, ReadOnlyMemory<byte> Payload, RowHeader? Header = null);

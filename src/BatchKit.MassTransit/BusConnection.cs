@@ -1,8 +1,9 @@
+using System.Globalization;
 using MassTransit;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>A bus that frames go over, whoever owns it.</summary>
+/// <summary>A bus that carries frames; the application's, or the buffer's own.</summary>
 internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge age)
 {
     public IBus Bus { get; } = bus;
@@ -11,10 +12,10 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
 
     public BusTopology Topology { get; init; } = BusTopology.For(bus, options);
 
-    /// <summary>How long the bus has been connected, as far as one can know.</summary>
+    /// <summary>How long ago the bus connected or failed, as far as MassTransit reports it.</summary>
     public ConnectionAge Age { get; } = age;
 
-    /// <summary>A bus that the caller configured, starts and stops.</summary>
+    /// <summary>Creates one over a bus that the caller configures, starts and stops.</summary>
     public static BusConnection To(IBus bus, MassTransitOptions? options, TimeProvider? timeProvider)
     {
         ArgumentNullException.ThrowIfNull(bus);
@@ -24,15 +25,15 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     }
 
     /// <summary>Sends one frame; completes with the broker's confirm.</summary>
-    /// <exception cref="MessageReturnedException">The node is gone.</exception>
+    /// <exception cref="MessageReturnedException">The node has no queue.</exception>
     public virtual async Task SendAsync(byte[] frame, int? node, CancellationToken cancellationToken)
     {
-        // Asked for each time: MassTransit caches endpoints, and disposes them when they have been idle.
+        // Looked up for each send: MassTransit caches endpoints, and disposes idle ones.
         var endpoint = await (node is { } number ? Topology.GetDirectAsync(Bus, number) : Topology.GetFanOutAsync(Bus)).ConfigureAwait(false);
         await endpoint.Send(new BatchEnvelope(frame), new FramePipe(Topology, node, Options.Durable), cancellationToken).ConfigureAwait(false);
     }
 
-    /// <summary>True when this process's own stop ends what the bus holds, so that receivers must outlive senders.</summary>
+    /// <summary>True when the bus loses its messages at this process's stop, so that receivers must stop after senders.</summary>
     public virtual bool IsLostAtStop => false;
 
     /// <summary>Called when a node's receiver has bound its queue.</summary>
@@ -40,11 +41,43 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     {
     }
 
-    /// <summary>Called before a receiver goes: takes no more, and waits for what it would lose.</summary>
+    /// <summary>Called before a receiver stops: accepts no more frames, and waits for those that would be lost.</summary>
     public virtual Task DrainAsync(CancellationToken cancellationToken) => Task.CompletedTask;
 
-    /// <summary>Called when a received frame was dealt with.</summary>
+    /// <summary>Called when a received frame was handled.</summary>
     public virtual void Complete()
     {
     }
+}
+
+/// <summary>Configures MassTransit's send of a frame: the serializer, the routing key, persistence.</summary>
+internal sealed class FramePipe(BusTopology topology, int? node, bool durable) : IPipe<SendContext<BatchEnvelope>>
+{
+    public Task Send(SendContext<BatchEnvelope> context)
+    {
+        context.Serializer = FrameSerializer.Shared;
+        context.Durable = durable;
+        topology.Stamp(context);
+        if (node is not { } number)
+            return Task.CompletedTask;
+
+        if (context.TryGetPayload(out RoutingKeySendContext? routed))
+            routed.RoutingKey = number.ToString(CultureInfo.InvariantCulture);
+        // The broker returns a frame that reaches no queue, as MessageReturnedException. A frame for all nodes may reach none.
+        if (context.TryGetPayload(out RabbitMqSendContext? rabbit))
+            rabbit.Mandatory = true;
+        return Task.CompletedTask;
+    }
+
+    public void Probe(ProbeContext context) => context.CreateScope("batchkit");
+}
+
+/// <summary>The time since a bus last began to connect, or failed. Shortly afterwards receivers may still be reconnecting.</summary>
+internal sealed class ConnectionAge(TimeProvider timeProvider)
+{
+    private long _begun = timeProvider.GetTimestamp();
+
+    public void Restart() => Volatile.Write(ref _begun, timeProvider.GetTimestamp());
+
+    public bool IsBelow(TimeSpan limit) => timeProvider.GetElapsedTime(Volatile.Read(ref _begun)) < limit;
 }

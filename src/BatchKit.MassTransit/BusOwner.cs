@@ -1,10 +1,11 @@
 using MassTransit;
+using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>Owns a buffer's bus, when it has one of its own: starts it without waiting for the broker, and stops it after the buffer has drained.</summary>
+/// <summary>Finds or creates a buffer's bus. Starts the buffer's own bus without waiting for the broker, and stops it after the buffer has drained.</summary>
 internal sealed class BusOwner : IAsyncDisposable
 {
     private static readonly TimeSpan StartPause = TimeSpan.FromSeconds(1);
@@ -16,7 +17,7 @@ internal sealed class BusOwner : IAsyncDisposable
     private readonly CancellationTokenSource _stopping = new();
     private readonly Lock _gate = new();
 
-    // Under the gate.
+    // Guarded by the gate.
     private Task? _running;
     private Task? _stopped;
 
@@ -33,7 +34,7 @@ internal sealed class BusOwner : IAsyncDisposable
             return;
         }
 
-        _bus = Make(options, name.Length == 0 ? "BatchKit" : $"BatchKit {name}", age, loggers);
+        _bus = Create(options, name.Length == 0 ? "BatchKit" : $"BatchKit {name}", age, loggers);
         Connection = options.RabbitMq is null ? new InMemoryConnection(_bus, options, age) : new BusConnection(_bus, options, age);
     }
 
@@ -42,10 +43,10 @@ internal sealed class BusOwner : IAsyncDisposable
     /// <summary>False for the application's bus.</summary>
     public bool IsOwn => _bus is not null;
 
-    /// <summary>What the bus connects to, for a person.</summary>
+    /// <summary>What the bus connects to, in human-readable form.</summary>
     public string Target { get; }
 
-    /// <summary>Begins to connect; the broker may be down. Does nothing for the application's bus.</summary>
+    /// <summary>Begins to connect; the broker may be down. Does nothing with the application's bus.</summary>
     public void Start()
     {
         lock (_gate)
@@ -68,15 +69,15 @@ internal sealed class BusOwner : IAsyncDisposable
         _stopping.Dispose();
     }
 
-    private static IBusControl Make(MassTransitOptions options, string name, ConnectionAge age, ILoggerFactory? loggers)
+    private static IBusControl Create(MassTransitOptions options, string name, ConnectionAge age, ILoggerFactory? loggers)
     {
-        // The bus takes its logger from the flow that makes it.
+        // The bus takes its logger from the async flow that creates it.
         var outer = LogContext.Current;
         LogContext.ConfigureCurrentLogContext(loggers);
         try
         {
             return options.RabbitMq is { } rabbit
-                ? RabbitMqBus.Make(rabbit, name, options.DeclareTopology, age)
+                ? RabbitMqBus.Create(rabbit, name, options.DeclareTopology, age)
                 : Bus.Factory.CreateUsingInMemory(static _ => { });
         }
         finally
@@ -92,7 +93,7 @@ internal sealed class BusOwner : IAsyncDisposable
         {
             try
             {
-                // Completes when it is connected; MassTransit tries for ever on most errors, and gives up on some.
+                // Completes when the bus is connected. MassTransit retries most errors for ever, and gives up on some.
                 await bus.StartAsync(_stopping.Token).ConfigureAwait(false);
                 Log.BusStarted(_logger, Target);
                 return;
@@ -122,4 +123,42 @@ internal sealed class BusOwner : IAsyncDisposable
             Log.BusStopFailed(_logger, exception, Target);
         }
     }
+}
+
+/// <summary>Starts a buffer's own bus before its users, and stops it after all hosted services, because the buffer drains over it.</summary>
+internal sealed class BusHostedService(BusOwner owner, MassTransitReceiver? lastReceiver) : IHostedLifecycleService
+{
+    public Task StartingAsync(CancellationToken cancellationToken)
+    {
+        owner.Start();
+        return Task.CompletedTask;
+    }
+
+    public Task StartAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+    public Task StartedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+    public Task StoppingAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+    public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+    public async Task StoppedAsync(CancellationToken cancellationToken)
+    {
+        if (lastReceiver is not null)
+            await lastReceiver.StopAsync(cancellationToken).ConfigureAwait(false);
+        await owner.StopAsync().ConfigureAwait(false);
+    }
+}
+
+/// <summary>Starts a receiver with the host, and stops it before the buffers drain, unless the bus loses its messages then.</summary>
+internal sealed class ReceiverHostedService(MassTransitReceiver receiver, BusOwner owner) : IHostedService
+{
+    public Task StartAsync(CancellationToken cancellationToken)
+    {
+        owner.Start();
+        return receiver.StartAsync(cancellationToken);
+    }
+
+    public Task StopAsync(CancellationToken cancellationToken) =>
+        owner.Connection.IsLostAtStop ? Task.CompletedTask : receiver.StopAsync(cancellationToken);
 }

@@ -1,8 +1,12 @@
+using System.Globalization;
 using MassTransit;
+using MassTransit.RabbitMqTransport.Configuration;
+using MassTransit.Transports.Fabric;
+using RabbitMqExchangeType = RabbitMQ.Client.ExchangeType;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>Where frames go on one kind of bus, and how a node's queue is bound to it.</summary>
+/// <summary>The addresses of frames on one kind of bus, and the bindings of a node's queue.</summary>
 internal abstract class BusTopology(MassTransitOptions options)
 {
     protected MassTransitOptions Options { get; } = options;
@@ -20,20 +24,109 @@ internal abstract class BusTopology(MassTransitOptions options)
 
     public string GetQueueName(int node) => $"{Options.Prefix}.node.{node}";
 
-    /// <summary>Where frames for one node go.</summary>
+    /// <summary>Returns the endpoint for frames to one node.</summary>
     public abstract Task<ISendEndpoint> GetDirectAsync(IBus bus, int node);
 
-    /// <summary>Where frames for named destinations go: to every node.</summary>
+    /// <summary>Returns the endpoint for frames to every node, which carry named handles' output.</summary>
     public abstract Task<ISendEndpoint> GetFanOutAsync(IBus bus);
 
-    /// <summary>Binds a node's queue to both.</summary>
+    /// <summary>Binds a node's queue, so that it gets both.</summary>
     public abstract void Bind(IReceiveEndpointConfigurator endpoint, int node);
 
-    /// <summary>Adds to a frame what <see cref="IsOurs"/> asks for.</summary>
+    /// <summary>Adds the header that <see cref="IsOurs"/> checks.</summary>
     public virtual void Stamp(SendContext context)
     {
     }
 
-    /// <summary>False for a frame that another prefix's buffer sent to all.</summary>
+    /// <summary>False for a frame that a buffer with another prefix sent to all.</summary>
     public virtual bool IsOurs(ConsumeContext context) => true;
+}
+
+/// <summary>RabbitMQ: a direct exchange, whose routing key is the node's number, and a fan-out exchange.</summary>
+internal sealed class RabbitMqTopology : BusTopology
+{
+    private readonly Uri _direct;
+    private readonly Uri _fanOut;
+
+    public RabbitMqTopology(MassTransitOptions options)
+        : base(options)
+    {
+        // An exchange, not a queue: for a queue address MassTransit declares the queue when it sends, which would re-create the queue of a node that is gone.
+        var durable = options.Durable ? "true" : "false";
+        _direct = new Uri($"exchange:{DirectName}?type={RabbitMqExchangeType.Direct}&durable={durable}");
+        _fanOut = new Uri($"exchange:{FanOutName}?type={RabbitMqExchangeType.Fanout}&durable={durable}");
+    }
+
+    public override Task<ISendEndpoint> GetDirectAsync(IBus bus, int node) => bus.GetSendEndpoint(_direct);
+
+    public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => bus.GetSendEndpoint(_fanOut);
+
+    public override void Bind(IReceiveEndpointConfigurator endpoint, int node)
+    {
+        var queue = (IRabbitMqReceiveEndpointConfigurator)endpoint;
+        queue.Durable = Options.Durable;
+        queue.QueueExpiration = Options.QueueExpiry;
+        // Two processes with the same node number would share the queue's frames and lose their order. With this setting the second one waits.
+        queue.SingleActiveConsumer = true;
+        if (!Options.DeclareTopology)
+        {
+            var settings = ((IRabbitMqReceiveEndpointConfiguration)endpoint).Settings;
+            queue.ConfigureChannel(channel => channel.UseFilter(new GivenQueueFilter(settings)));
+            return;
+        }
+
+        queue.Bind(DirectName, binding =>
+        {
+            binding.ExchangeType = RabbitMqExchangeType.Direct;
+            binding.RoutingKey = node.ToString(CultureInfo.InvariantCulture);
+            binding.Durable = Options.Durable;
+        });
+        queue.Bind(FanOutName, binding =>
+        {
+            binding.ExchangeType = RabbitMqExchangeType.Fanout;
+            binding.Durable = Options.Durable;
+        });
+    }
+}
+
+/// <summary>MassTransit's in-memory transport, with the same two exchanges. It drops frames that no queue is bound to, so <see cref="InMemoryConnection"/> checks for a receiver first.</summary>
+internal sealed class InMemoryTopology : BusTopology
+{
+    private readonly Uri _direct;
+    private readonly Uri _fanOut;
+
+    public InMemoryTopology(MassTransitOptions options)
+        : base(options)
+    {
+        _direct = new Uri($"exchange:{DirectName}?type={nameof(ExchangeType.Direct)}");
+        _fanOut = new Uri($"exchange:{FanOutName}?type={nameof(ExchangeType.FanOut)}");
+    }
+
+    public override Task<ISendEndpoint> GetDirectAsync(IBus bus, int node) => bus.GetSendEndpoint(_direct);
+
+    public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => bus.GetSendEndpoint(_fanOut);
+
+    public override void Bind(IReceiveEndpointConfigurator endpoint, int node)
+    {
+        var queue = (IInMemoryReceiveEndpointConfigurator)endpoint;
+        queue.Bind(DirectName, ExchangeType.Direct, node.ToString(CultureInfo.InvariantCulture));
+        queue.Bind(FanOutName, ExchangeType.FanOut);
+    }
+}
+
+/// <summary>Any other bus: a node's queue by its short address, and MassTransit's own publishing of the message type for named destinations.</summary>
+internal sealed class PublishTopology(MassTransitOptions options) : BusTopology(options)
+{
+    // What is published reaches all that receive the type, whatever their prefix.
+    private const string PrefixHeader = "BatchKit-Prefix";
+
+    public override Task<ISendEndpoint> GetDirectAsync(IBus bus, int node) => bus.GetSendEndpoint(new Uri($"queue:{GetQueueName(node)}"));
+
+    public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => bus.GetPublishSendEndpoint<BatchEnvelope>();
+
+    public override void Bind(IReceiveEndpointConfigurator endpoint, int node) => endpoint.ConfigureConsumeTopology = true;
+
+    public override void Stamp(SendContext context) => context.Headers.Set(PrefixHeader, Options.Prefix);
+
+    public override bool IsOurs(ConsumeContext context) => context.Headers.Get<string>(PrefixHeader) == Options.Prefix;
 }

@@ -2,10 +2,10 @@ using BatchKit.Transports;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>Splits a send into frames, one for each destination, in runs that must be confirmed one after the other.</summary>
+/// <summary>Splits a send into frames, one for each destination, and groups the frames in runs; a run starts when the one before it is confirmed.</summary>
 /// <remarks>
-/// A receiver drops numbers up to the last that it saw, and a frame for all nodes reaches the receivers of single nodes too. So two frames that may
-/// meet at one receiver are never under way together: within a run each frame has a node of its own, and a frame for all nodes is a run by itself.
+/// A receiver drops numbers up to the last that it has seen, and a frame for all nodes reaches every node's receiver. So two frames that may reach the same
+/// receiver are never sent at the same time: within a run each frame has a node of its own, and a frame for all nodes is a run by itself.
 /// </remarks>
 internal sealed class FramePlan
 {
@@ -16,7 +16,7 @@ internal sealed class FramePlan
 
     public List<List<PlannedFrame>> Runs { get; } = [];
 
-    /// <summary>True, and the destination, when all batches fit one frame: nearly always.</summary>
+    /// <summary>True when all batches fit one frame, which is nearly always so; also returns the frame's node, or null for all nodes.</summary>
     public static bool IsOneFrame(ReadOnlySpan<MessageBatch> batches, MassTransitOptions options, out int? node)
     {
         node = GetNode(batches[0], options);
@@ -35,7 +35,7 @@ internal sealed class FramePlan
         for (var place = 0; place < batches.Length; place++)
         {
             var batch = batches[place];
-            plan.GetFrame(GetNode(batch, options), batch).Add(batch, place);
+            plan.GetOrAddFrame(GetNode(batch, options), batch).Add(batch, place);
         }
 
         return plan;
@@ -44,14 +44,14 @@ internal sealed class FramePlan
     private static int? GetNode(MessageBatch batch, MassTransitOptions options) =>
         options.DestinationNode ?? (batch.Handle.IsConnection ? batch.Handle.Node : null);
 
-    private PlannedFrame GetFrame(int? node, MessageBatch batch)
+    private PlannedFrame GetOrAddFrame(int? node, MessageBatch batch)
     {
         var run = Runs.Count == 0 ? null : Runs[^1];
-        var open = FindOpen(run, node);
+        var open = TryGetOpen(run, node);
         if (open is not null && open.Takes(batch, _options.MaxFrameBytes))
             return open;
 
-        // A second frame for the same receiver, and one that reaches all, waits for what is before it.
+        // A second frame for the same receiver, or a frame for all nodes, waits for the frames before it.
         if (run is null || open is not null || node is null || run[0].Node is null)
             run = StartRun();
         var frame = new PlannedFrame(node);
@@ -61,7 +61,7 @@ internal sealed class FramePlan
         return frame;
     }
 
-    private PlannedFrame? FindOpen(List<PlannedFrame>? run, int? node)
+    private PlannedFrame? TryGetOpen(List<PlannedFrame>? run, int? node)
     {
         if (node is { } number)
             return _nodes.GetValueOrDefault(number);
@@ -76,3 +76,32 @@ internal sealed class FramePlan
         return run;
     }
 }
+
+/// <summary>A frame of the plan: its batches, their places in the send, and their node, or null for all nodes.</summary>
+internal sealed class PlannedFrame(int? node)
+{
+    private long _bytes;
+
+    public int? Node { get; } = node;
+
+    public List<MessageBatch> Batches { get; } = [];
+
+    public List<int> Places { get; } = [];
+
+    /// <summary>True when its single batch exceeds the limit of a frame.</summary>
+    public bool IsTooLarge(int maxBytes) => _bytes > maxBytes;
+
+    public bool Takes(MessageBatch batch, int maxBytes) =>
+        batch.Producer == Batches[0].Producer && _bytes + FrameWriter.Measure([batch]) <= maxBytes;
+
+    public void Add(MessageBatch batch, int place)
+    {
+        _bytes += FrameWriter.Measure([batch]);
+        Batches.Add(batch);
+        Places.Add(place);
+    }
+}
+
+/// <summary>A batch needs a frame above the limit.</summary>
+internal sealed class FrameTooLargeException(int maxBytes)
+    : Exception($"A batch needs a frame of more than {nameof(MassTransitOptions.MaxFrameBytes)} ({maxBytes}) bytes.");

@@ -1,10 +1,13 @@
 using MassTransit;
 using MassTransit.Configuration;
+using MassTransit.RabbitMqTransport;
 using MassTransit.RabbitMqTransport.Configuration;
+using MassTransit.RabbitMqTransport.Middleware;
+using MassTransit.RabbitMqTransport.Topology;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>MassTransit's RabbitMQ topology that declares nothing when it sends.</summary>
+/// <summary>MassTransit's RabbitMQ topology for exchanges that exist: sending declares nothing.</summary>
 internal sealed class GivenTopology(IMessageTopologyConfigurator messageTopology)
     : RabbitMqTopologyConfiguration(messageTopology), IRabbitMqTopologyConfiguration
 {
@@ -13,4 +16,32 @@ internal sealed class GivenTopology(IMessageTopologyConfigurator messageTopology
     IRabbitMqSendTopologyConfigurator IRabbitMqTopologyConfiguration.Send => _send;
 
     ISendTopologyConfigurator ITopologyConfiguration.Send => _send;
+}
+
+/// <summary>Returns settings that declare nothing, for every address.</summary>
+internal sealed class GivenSendTopology() : RabbitMqSendTopology(RabbitMqEntityNameValidator.Validator), IRabbitMqSendTopologyConfigurator
+{
+    SendSettings IRabbitMqSendTopology.GetSendSettings(RabbitMqEndpointAddress address) => new GivenSendSettings(address);
+}
+
+/// <summary>The settings of an exchange that exists.</summary>
+internal sealed class GivenSendSettings(RabbitMqEndpointAddress address) : RabbitMqSendSettings(address), SendSettings
+{
+    BrokerTopology SendSettings.GetBrokerTopology() => new PublishEndpointBrokerTopologyBuilder().BuildBrokerTopology();
+}
+
+/// <summary>Keeps a receive endpoint from declaring its queue: MassTransit declares once for each channel, and this filter marks that as done.</summary>
+internal sealed class GivenQueueFilter(ReceiveSettings settings) : IFilter<ChannelContext>
+{
+    public async Task Send(ChannelContext context, IPipe<ChannelContext> next)
+    {
+        await context.OneTimeSetup<ConfigureTopologyContext<ReceiveSettings>>(() =>
+        {
+            context.GetOrAddPayload(() => settings);
+            return Task.CompletedTask;
+        }).ConfigureAwait(false);
+        await next.Send(context).ConfigureAwait(false);
+    }
+
+    public void Probe(ProbeContext context) => context.CreateFilterScope("givenQueue");
 }

@@ -2,44 +2,65 @@ using MassTransit;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>An own in-memory bus. Both ends are here, so it can do what MassTransit's in-memory transport cannot: refuse, and wait for room.</summary>
+/// <summary>
+/// The buffer's own in-memory bus. Both ends are in this process, so it adds what MassTransit's in-memory transport lacks: it refuses output for an absent node, and bounds the frames that wait for the
+/// receiver.
+/// </summary>
 internal sealed class InMemoryConnection(IBus bus, MassTransitOptions options, ConnectionAge age)
     : BusConnection(bus, options, age), IDisposable
 {
-    private readonly InMemoryLane _lane = new(options.Prefetch);
+    private const int NoNode = -1;
+
+    // One permit for each frame that may wait for the receiver.
+    private readonly SemaphoreSlim _capacity = new(options.Prefetch, options.Prefetch);
+
+    // Written by the receiver's start and stop, read by senders.
+    private volatile int _receivingNode = NoNode;
 
     public override bool IsLostAtStop => true;
 
     public override async Task SendAsync(byte[] frame, int? node, CancellationToken cancellationToken)
     {
-        if (_lane.ReceivingNode is not { } receivingNode || (node is { } number && number != receivingNode))
+        var receivingNode = _receivingNode;
+        if (receivingNode == NoNode || (node is { } number && number != receivingNode))
         {
             if (node is null)
                 return;
             throw new MessageReturnedException($"No receiver in this process has the queue {Topology.GetQueueName(node.Value)}.");
         }
 
-        await _lane.EnterAsync(cancellationToken).ConfigureAwait(false);
+        await _capacity.WaitAsync(cancellationToken).ConfigureAwait(false);
         try
         {
             await base.SendAsync(frame, node, cancellationToken).ConfigureAwait(false);
         }
         catch
         {
-            _lane.Leave();
+            _capacity.Release();
             throw;
         }
     }
 
-    public override void Attach(int node) => _lane.ReceivingNode = node;
+    public override void Attach(int node) => _receivingNode = node;
 
-    public override Task DrainAsync(CancellationToken cancellationToken)
+    public override async Task DrainAsync(CancellationToken cancellationToken)
     {
-        _lane.ReceivingNode = null;
-        return _lane.DrainAsync(cancellationToken);
+        _receivingNode = NoNode;
+        // All permits are free when no frame waits any more.
+        var taken = 0;
+        try
+        {
+            for (; taken < Options.Prefetch; taken++)
+                await _capacity.WaitAsync(cancellationToken).ConfigureAwait(false);
+        }
+        finally
+        {
+            if (taken > 0)
+                _capacity.Release(taken);
+        }
     }
 
-    public override void Complete() => _lane.Leave();
+    public override void Complete() => _capacity.Release();
 
-    public void Dispose() => _lane.Dispose();
+    public void Dispose() => _capacity.Dispose();
 }

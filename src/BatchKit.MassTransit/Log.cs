@@ -8,24 +8,24 @@ internal static partial class Log
     [LoggerMessage(2200, LogLevel.Information, "The bus to {Target} started.")]
     public static partial void BusStarted(ILogger logger, string target);
 
-    [LoggerMessage(2201, LogLevel.Warning, "The bus to {Target} could not start. It will be tried again.")]
+    [LoggerMessage(2201, LogLevel.Warning, "The bus to {Target} could not start. It is started again.")]
     public static partial void BusStartFailed(ILogger logger, Exception exception, string target);
 
-    [LoggerMessage(2202, LogLevel.Warning, "The bus to {Target} did not stop in good order.")]
+    [LoggerMessage(2202, LogLevel.Warning, "The bus to {Target} failed while it stopped.")]
     public static partial void BusStopFailed(ILogger logger, Exception exception, string target);
 
     [LoggerMessage(2210, LogLevel.Information, "Receiving from queue {Queue}.")]
     public static partial void Receiving(ILogger logger, string queue);
 
-    [LoggerMessage(2211, LogLevel.Warning, "Receiving from queue {Queue} was interrupted: {Reason} MassTransit tries again.")]
+    [LoggerMessage(2211, LogLevel.Warning, "Receiving from queue {Queue} was interrupted: {Reason} MassTransit reconnects.")]
     public static partial void ReceivingInterrupted(ILogger logger, string queue, string reason);
 
     [LoggerMessage(2212, LogLevel.Warning, "A malformed frame of {Bytes} bytes was dropped from queue {Queue}.")]
     public static partial void FrameRejected(ILogger logger, Exception exception, int bytes, string queue);
 
-    [LoggerMessage(2213, LogLevel.Error, "A frame from queue {Queue} failed in a way that its next transport must not; it will be received again.")]
+    [LoggerMessage(2213, LogLevel.Error, "The next transport failed unexpectedly with a frame from queue {Queue}; the frame is received again.")]
     public static partial void FrameFailed(ILogger logger, Exception exception, string queue);
 
-    [LoggerMessage(2214, LogLevel.Warning, "The frame in hand from queue {Queue} was abandoned at the stop, after {Limit}.")]
+    [LoggerMessage(2214, LogLevel.Warning, "The receiver stopped without finishing its current frame from queue {Queue} within {Limit}.")]
     public static partial void FrameAbandoned(ILogger logger, string queue, TimeSpan limit);
 }

@@ -5,21 +5,21 @@ using System.Security.Cryptography.X509Certificates;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>How to reach RabbitMQ.</summary>
+/// <summary>Settings of the connection to RabbitMQ.</summary>
 public sealed class MassTransitRabbitMqOptions : IValidatableObject
 {
-    /// <summary>The brokers of one cluster, each <c>host</c> or <c>host:port</c>, tried in turn; <c>localhost</c> when empty, the default.</summary>
+    /// <summary>The brokers of one cluster, each as <c>host</c> or <c>host:port</c>; they are tried in turn. Empty, the default, means <c>localhost</c>.</summary>
     public IList<string> Hosts { get; set; } = [];
 
-    /// <summary>The port of hosts that name none; 5672 by default, 5671 is usual with TLS.</summary>
+    /// <summary>The port of hosts without a port of their own; 5672 by default. With TLS 5671 is usual.</summary>
     [Range(1, 65_535)]
     public int Port { get; set; } = 5672;
 
-    /// <summary>The user; <c>guest</c> by default, whom a broker takes from its own machine only.</summary>
+    /// <summary>The user name; <c>guest</c> by default. A broker accepts <c>guest</c> only from its own machine.</summary>
     [Required]
     public string UserName { get; set; } = "guest";
 
-    /// <summary>The user's password; <c>guest</c> by default. It is never logged.</summary>
+    /// <summary>The password; <c>guest</c> by default. It is never logged.</summary>
     [Required]
     public string Password { get; set; } = "guest";
 
@@ -27,40 +27,40 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     [Required]
     public string VirtualHost { get; set; } = "/";
 
-    /// <summary>How often both ends show that they live, 10 s by default; a silent connection ends after twice that.</summary>
+    /// <summary>The heartbeat interval; 10 s by default. Both sides close a connection that was silent for twice as long.</summary>
     [TimeSpanRange("00:00:01", "00:10:00")]
     public TimeSpan Heartbeat { get; set; } = TimeSpan.FromSeconds(10);
 
-    /// <summary>The longest one try to connect may take; 5 s by default.</summary>
+    /// <summary>How long an attempt to connect may take; 5 s by default.</summary>
     [TimeSpanRange("00:00:00.100", "00:10:00")]
     public TimeSpan ConnectTimeout { get; set; } = TimeSpan.FromSeconds(5);
 
-    /// <summary>The pause between tries to connect, 500 ms by default; MassTransit adds 1 s of its own.</summary>
+    /// <summary>The pause between attempts to connect; 500 ms by default. MassTransit adds 1 s of its own.</summary>
     [TimeSpanRange("00:00:00.001", "00:10:00")]
     public TimeSpan ReconnectDelay { get; set; } = TimeSpan.FromMilliseconds(500);
 
-    /// <summary>The name that the broker shows for the connection; the buffer's by default.</summary>
+    /// <summary>The name that the broker shows for the connection; null, the default, means the buffer's name.</summary>
     public string? ConnectionName { get; set; }
 
-    /// <summary>Connects by TLS; false by default, which sends passwords and output in the clear. Brokers then usually listen on port 5671.</summary>
+    /// <summary>Connects with TLS; brokers usually listen for it on port 5671. False, the default, sends passwords and output unencrypted.</summary>
     public bool UseTls { get; set; }
 
-    /// <summary>The name that the broker's certificate must bear; null by default, which means the host's name.</summary>
+    /// <summary>The name that the broker's certificate must have; null, the default, means the host's name.</summary>
     public string? TlsServerName { get; set; }
 
-    /// <summary>Decides whether a broker's certificate is trusted; null by default, which leaves that to the system.</summary>
+    /// <summary>Decides whether a broker's certificate is trusted; null, the default, leaves the decision to the system.</summary>
     public RemoteCertificateValidationCallback? ValidateServerCertificate { get; set; }
 
-    /// <summary>The certificate to show a broker that asks for one; none by default.</summary>
+    /// <summary>A client certificate, for a broker that asks for one; none by default.</summary>
     public X509Certificate? ClientCertificate { get; set; }
 
-    /// <summary>The first host with its port, for messages to a person.</summary>
+    /// <summary>The first host and its port, for human-readable messages.</summary>
     internal (string Host, int Port) First => Hosts.Count == 0 ? ("localhost", Port) : Split(Hosts[0]);
 
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)
     {
-        // The entry itself is not repeated: somebody may have put a URI with a password there.
+        // The text does not repeat the entry, which may be a URI with a password.
         for (var index = 0; index < Hosts.Count; index++)
         {
             if (IsHost(Hosts[index]))

@@ -6,11 +6,11 @@ using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>Receives a node's frames off a MassTransit bus and hands their batches to the next transport, each once and in order.</summary>
+/// <summary>Receives a node's frames from a MassTransit bus, and hands their batches to the next transport, each once and in order.</summary>
 /// <remarks>
-/// It connects a receive endpoint <c>{prefix}.node.{node}</c> to the bus, with a concurrency of one and the frame's own serializer; the bus's other
-/// endpoints are untouched. A frame is acknowledged when the next transport has its batches. <c>ReceiveFromMassTransit</c>
-/// registers it; without a host start and stop it by hand. Thread-safe.
+/// It connects a receive endpoint <c>{prefix}.node.{node}</c> to the bus, with a concurrency of one and the serializer of frames; other endpoints of the bus are
+/// untouched. It acknowledges a frame when the next transport has its batches. <c>ReceiveFromMassTransit</c> registers it; without a host, start and stop it
+/// yourself. Thread-safe.
 /// </remarks>
 public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
 {
@@ -24,14 +24,14 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     private readonly EndpointWatch _watch;
     private readonly Lock _gate = new();
 
-    // Under the gate.
+    // Guarded by the gate.
     private HostReceiveEndpointHandle? _endpoint;
     private Task? _stopped;
 
-    /// <summary>Makes a receiver on a bus that the caller configured, starts and stops. It does not connect yet.</summary>
+    /// <summary>Creates a receiver on a bus that the caller configures, starts and stops. It does not connect yet.</summary>
     /// <param name="bus">The bus.</param>
-    /// <param name="node">The node whose frames it receives, from 0 to <see cref="OutputHandle.MaxNode"/>. One receiver at a time has a node's queue.</param>
-    /// <param name="receiver">Decodes them, drops repeats and hands them on. It is this receiver's alone.</param>
+    /// <param name="node">The node whose frames it receives, from 0 to <see cref="OutputHandle.MaxNode"/>. A node's queue has one active receiver at a time.</param>
+    /// <param name="receiver">Decodes frames, drops repeats and hands batches on. Nothing else may use it.</param>
     /// <param name="options">Settings; those of the connection and <see cref="MassTransitOptions.Bus"/> are not used.</param>
     /// <param name="timeProvider">The clock; the system's by default.</param>
     /// <param name="logger">Where it logs; nowhere by default.</param>
@@ -60,13 +60,13 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     /// <summary>The queue that it receives from.</summary>
     public string Queue { get; }
 
-    /// <summary>Why it receives nothing now, for a person and without secrets; null while it receives.</summary>
+    /// <summary>Why it receives nothing now, in a human-readable sentence without secrets; null while it receives.</summary>
     public string? Fault => _watch.Fault;
 
-    /// <summary>What it received and what became of it, since it was made.</summary>
+    /// <summary>Counts what it has received, delivered and dropped since it was created. Call it at any time, from any thread.</summary>
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
 
-    /// <summary>Connects to the bus and returns; the broker may be down. <see cref="WaitUntilReadyAsync"/> says when it receives.</summary>
+    /// <summary>Connects to the bus and returns, even while the broker is down. <see cref="WaitUntilReadyAsync"/> completes when it receives.</summary>
     public Task StartAsync(CancellationToken cancellationToken)
     {
         lock (_gate)
@@ -90,7 +90,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         return endpoint?.Ready.WaitAsync(cancellationToken) ?? throw new InvalidOperationException("The receiver was not started.");
     }
 
-    /// <summary>Takes no further frame, and waits for the one in hand within <see cref="MassTransitOptions.StopTimeout"/> or until the token is cancelled.</summary>
+    /// <summary>Stops receiving, and waits for the current frame, for <see cref="MassTransitOptions.StopTimeout"/> at most or until the token is cancelled.</summary>
     public Task StopAsync(CancellationToken cancellationToken)
     {
         lock (_gate)
@@ -107,7 +107,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
 
     private void Configure(IReceiveEndpointConfigurator endpoint)
     {
-        // More than one at a time would reorder; what is prefetched waits in the client.
+        // More than one at a time would reorder frames. Prefetched frames wait in the client.
         endpoint.ConcurrentMessageLimit = 1;
         endpoint.PrefetchCount = _connection.Options.Prefetch;
         endpoint.ConfigureConsumeTopology = false;
@@ -115,7 +115,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         endpoint.ClearSerialization();
         endpoint.AddSerializer(new FrameSerializerFactory());
         endpoint.AddDeserializer(new FrameSerializerFactory(), isDefault: true);
-        // Back to the queue, in its place, instead of to an error queue that nobody reads.
+        // A failed frame goes back to its place in the queue, not to an error queue that no one reads.
         endpoint.RethrowFaultedMessages();
         _connection.Topology.Bind(endpoint, _node);
         endpoint.ConnectReceiveEndpointObserver(_watch);
@@ -140,5 +140,82 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
 
         await _stopping.CancelAsync().ConfigureAwait(false);
         await (stop ?? endpoint.StopAsync(CancellationToken.None)).ConfigureAwait(false);
+    }
+}
+
+/// <summary>Hands one frame after another to the <see cref="BatchReceiver"/>. A consume without an error acknowledges the frame to the bus.</summary>
+internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection connection, string queue, ILogger logger, CancellationToken stopping)
+    : IDisposable
+{
+    // After a lost connection, frames of the old channel and the new one may arrive at the same time.
+    private readonly SemaphoreSlim _turn = new(1, 1);
+
+    public async Task ConsumeAsync(ConsumeContext<BatchEnvelope> context)
+    {
+        await _turn.WaitAsync(stopping).ConfigureAwait(false);
+        try
+        {
+            if (connection.Topology.IsOurs(context))
+                await receiver.ReceiveAsync(context.Message.Frame, stopping).ConfigureAwait(false);
+        }
+        catch (FrameFormatException exception)
+        {
+            // The frame can never be read. Completing takes it off the queue; otherwise it would come back for ever.
+            Log.FrameRejected(logger, exception, context.Message.Bytes.Length, queue);
+        }
+        catch (Exception exception) when (!stopping.IsCancellationRequested)
+        {
+            Log.FrameFailed(logger, exception, queue);
+            throw;
+        }
+        finally
+        {
+            _turn.Release();
+            connection.Complete();
+        }
+    }
+
+    public void Dispose() => _turn.Dispose();
+}
+
+/// <summary>Tracks whether a receive endpoint receives, and why not.</summary>
+internal sealed class EndpointWatch(string queue, ConnectionAge age, ILogger logger) : IReceiveEndpointObserver
+{
+    private volatile string? _fault = "The receiver has not started.";
+    private volatile bool _isInterrupted;
+
+    /// <summary>Why it receives nothing now; null while it receives.</summary>
+    public string? Fault => _fault;
+
+    public Task Ready(ReceiveEndpointReady ready)
+    {
+        _fault = null;
+        _isInterrupted = false;
+        Log.Receiving(logger, queue);
+        return Task.CompletedTask;
+    }
+
+    public Task Stopping(ReceiveEndpointStopping stopping)
+    {
+        _fault = "The receiver has stopped.";
+        return Task.CompletedTask;
+    }
+
+    public Task Completed(ReceiveEndpointCompleted completed)
+    {
+        _fault ??= "The receiver's connection ended.";
+        return Task.CompletedTask;
+    }
+
+    public Task Faulted(ReceiveEndpointFaulted faulted)
+    {
+        age.Restart();
+        var reason = faulted.Exception?.GetBaseException().Message ?? "the connection ended";
+        _fault = reason;
+        // MassTransit calls this for each failed attempt to connect; only the first of an outage is logged.
+        if (!_isInterrupted)
+            Log.ReceivingInterrupted(logger, queue, reason);
+        _isInterrupted = true;
+        return Task.CompletedTask;
     }
 }

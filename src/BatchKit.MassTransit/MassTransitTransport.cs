@@ -4,22 +4,22 @@ using MassTransit;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>Sends batches over a MassTransit bus: each send is one frame per destination, and each frame one <see cref="BatchEnvelope"/>.</summary>
+/// <summary>Sends batches over a MassTransit bus: each send is one frame for each destination, and each frame is one <see cref="BatchEnvelope"/>.</summary>
 /// <remarks>
-/// A connection's output goes to its node's queue, a named destination's to every node's. The send completes when the bus has confirmed all of its
-/// frames. On RabbitMQ output for a node that is gone is refused (<see cref="BatchOutcome.Refused"/>); a named destination that nobody listens
-/// for is success. Thread-safe. Register it with <c>UseMassTransit</c>, or make it by hand over a bus of your own.
+/// A connection's output goes to its node's queue, a named handle's output to every node's. A send completes when the bus has confirmed all its frames. On RabbitMQ, output
+/// for a node that has no queue is refused (<see cref="BatchOutcome.Refused"/>); output for a named handle succeeds even when no node receives it. Thread-safe. Register it
+/// with <c>UseMassTransit</c>, or create it yourself over a bus of yours.
 /// </remarks>
 public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
 {
-    // A frame's own fields around one message for a handle with a short name.
+    // Room in a frame for everything beside the message: producer, numbers and a handle with a short name.
     private const int FrameOverheadBytes = 1024;
 
     private readonly BusConnection _connection;
     private readonly TimeProvider _timeProvider;
     private volatile bool _isDisposed;
 
-    /// <summary>Makes a transport over a bus that the caller configured, starts and stops.</summary>
+    /// <summary>Creates a transport over a bus that the caller configures, starts and stops.</summary>
     /// <param name="bus">The bus; on RabbitMQ with publisher confirms, which are MassTransit's default.</param>
     /// <param name="options">Settings; those of the connection and <see cref="MassTransitOptions.Bus"/> are not used.</param>
     /// <param name="timeProvider">The clock; the system's by default.</param>
@@ -35,7 +35,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         _timeProvider = timeProvider ?? TimeProvider.System;
     }
 
-    /// <summary>True: encoding is all that it does on the caller's thread; connecting and confirms are awaited.</summary>
+    /// <summary>True: the caller's thread only encodes frames. Connecting and confirms are awaited.</summary>
     public bool SendsWithoutBlocking => true;
 
     /// <inheritdoc/>
@@ -55,7 +55,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
             : SendRunsAsync(FramePlan.Make(batches.Span, Options), batches.Length, cancellationToken);
     }
 
-    /// <summary>Takes no more sends. The bus is not its to stop.</summary>
+    /// <summary>Accepts no more sends. It does not stop the bus.</summary>
     public ValueTask DisposeAsync()
     {
         _isDisposed = true;
@@ -83,7 +83,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
             for (var index = 0; index < run.Count; index++)
                 await report.AddAsync(run[index], sends[index]).ConfigureAwait(false);
 
-            // What follows may meet what is missing at one receiver, which would then drop it as seen.
+            // A receiver that got the next run first would later drop the missing frames as seen.
             if (!report.IsSettled)
                 break;
         }
@@ -95,7 +95,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         ? Task.FromException(new FrameTooLargeException(Options.MaxFrameBytes))
         : SendFrameAsync(Encode(CollectionsMarshal.AsSpan(frame.Batches)), frame.Node, cancellationToken);
 
-    // An array of the frame's exact size is what MassTransit's transports take.
+    // MassTransit's transports take an array of the exact size.
     private static byte[] Encode(ReadOnlySpan<MessageBatch> batches)
     {
         using var frame = PooledFrame.Encode(batches);
@@ -104,7 +104,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
 
     private async Task SendFrameAsync(byte[] frame, int? node, CancellationToken cancellationToken)
     {
-        // MassTransit tries again until its token is cancelled, so it always gets one with a limit.
+        // MassTransit retries until its token is cancelled, so the token always has a time limit.
         using var timeout = new CancellationTokenSource(Options.PublishTimeout, _timeProvider);
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(timeout.Token, cancellationToken);
         try
@@ -114,7 +114,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         catch (MessageReturnedException exception)
         {
             if (_connection.Age.IsBelow(Options.UnroutableGrace))
-                throw new IOException($"The node {node} has no queue yet, and the bus has only just connected.", exception);
+                throw new IOException($"Node {node} has no queue yet, and the bus connected only recently.", exception);
             throw;
         }
         catch (OperationCanceledException exception) when (!cancellationToken.IsCancellationRequested)
@@ -128,5 +128,49 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
             _connection.Age.Restart();
             throw;
         }
+    }
+}
+
+/// <summary>Collects the outcomes of the batches of a send that took several frames.</summary>
+internal sealed class SendReport(int batches)
+{
+    private readonly BatchOutcome[] _outcomes = new BatchOutcome[batches];
+    private Exception? _failure;
+    private string? _text;
+
+    /// <summary>True while every frame was acknowledged or refused.</summary>
+    public bool IsSettled { get; private set; } = true;
+
+    public static string DescribeRefusal(int? node) => $"Node {node} has no queue: no receiver runs there.";
+
+    public async Task AddAsync(PlannedFrame frame, Task send)
+    {
+        var outcome = BatchOutcome.Acknowledged;
+        try
+        {
+            await send.ConfigureAwait(false);
+        }
+        catch (Exception exception) when (exception is MessageReturnedException or FrameTooLargeException)
+        {
+            outcome = BatchOutcome.Refused;
+            _failure ??= exception;
+            _text ??= exception is MessageReturnedException ? DescribeRefusal(frame.Node) : exception.Message;
+        }
+        catch (Exception exception)
+        {
+            outcome = BatchOutcome.Unacknowledged;
+            _failure = exception;
+            _text = exception.Message;
+            IsSettled = false;
+        }
+
+        foreach (var place in frame.Places)
+            _outcomes[place] = outcome;
+    }
+
+    public void ThrowIfFailed()
+    {
+        if (_failure is not null)
+            throw new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(_outcomes), _text!, _failure);
     }
 }

@@ -1,17 +1,19 @@
+using System.IO;
 using System.Net.Security;
 using System.Security.Authentication;
 using MassTransit;
 using MassTransit.Configuration;
 using MassTransit.RabbitMqTransport.Configuration;
+using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>Makes a bus of its own over RabbitMQ.</summary>
+/// <summary>Creates a buffer's own bus over RabbitMQ.</summary>
 internal static class RabbitMqBus
 {
     private const int AmqpTlsPort = 5671;
 
-    public static IBusControl Make(MassTransitRabbitMqOptions options, string name, bool declareTopology, ConnectionAge age)
+    public static IBusControl Create(MassTransitRabbitMqOptions options, string name, bool declareTopology, ConnectionAge age)
     {
         var messages = RabbitMqBusFactory.CreateMessageTopology();
         var topology = declareTopology ? new RabbitMqTopologyConfiguration(messages) : new GivenTopology(messages);
@@ -21,7 +23,7 @@ internal static class RabbitMqBus
         configurator.Host(host, (ushort)port, options.VirtualHost, options.ConnectionName ?? name, connection =>
         {
             Configure(connection, options);
-            // MassTransit calls this before each try to connect.
+            // MassTransit calls this before each attempt to connect.
             connection.OnRefreshConnectionFactory = _ =>
             {
                 age.Restart();
@@ -38,7 +40,7 @@ internal static class RabbitMqBus
         connection.Heartbeat(options.Heartbeat);
         connection.RequestedConnectionTimeout(options.ConnectTimeout);
         connection.ContinuationTimeout(options.ConnectTimeout);
-        // MassTransit turns TLS on by itself for that port, with its own defaults.
+        // For that port MassTransit turns TLS on by itself, with its own defaults.
         if (options.UseTls || options.First.Port == AmqpTlsPort)
             connection.UseSsl(tls => Configure(tls, options));
         if (options.Hosts.Count > 1)
@@ -56,7 +58,7 @@ internal static class RabbitMqBus
 
     private static void Configure(IRabbitMqSslConfigurator tls, MassTransitRabbitMqOptions options)
     {
-        // MassTransit's own defaults are TLS 1.2 alone, and a certificate of any issuer.
+        // MassTransit's defaults are TLS 1.2 only, and a certificate of any issuer.
         tls.Protocol = SslProtocols.None;
         tls.EnforcePolicyErrors(SslPolicyErrors.RemoteCertificateChainErrors | SslPolicyErrors.RemoteCertificateNameMismatch);
         tls.EnforcePolicyErrors(SslPolicyErrors.RemoteCertificateNotAvailable);
@@ -64,4 +66,40 @@ internal static class RabbitMqBus
         tls.CertificateValidationCallback = options.ValidateServerCertificate;
         tls.Certificate = options.ClientCertificate;
     }
+}
+
+/// <summary>MassTransit's RabbitMQ bus configuration with a <see cref="ReconnectingHostConfiguration"/> in place of its own host.</summary>
+internal sealed class ReconnectingBusConfiguration : RabbitMqBusConfiguration, IRabbitMqBusConfiguration
+{
+    private readonly ReconnectingHostConfiguration _host;
+
+    public ReconnectingBusConfiguration(IRabbitMqTopologyConfiguration topologyConfiguration, TimeSpan reconnectDelay)
+        : base(topologyConfiguration) =>
+        _host = new ReconnectingHostConfiguration(this, topologyConfiguration, reconnectDelay);
+
+    IRabbitMqHostConfiguration IRabbitMqBusConfiguration.HostConfiguration => _host;
+
+    IHostConfiguration IBusConfiguration.HostConfiguration => _host;
+
+    ConnectHandle IEndpointConfigurationObserverConnector.ConnectEndpointConfigurationObserver(IEndpointConfigurationObserver observer) =>
+        _host.ConnectEndpointConfigurationObserver(observer);
+}
+
+/// <summary>MassTransit's RabbitMQ host with a constant pause between attempts to connect; MassTransit's own pause grows from 3 to 30 s and has no setting.</summary>
+internal sealed class ReconnectingHostConfiguration(
+    IRabbitMqBusConfiguration busConfiguration, IRabbitMqTopologyConfiguration topologyConfiguration, TimeSpan reconnectDelay)
+    : RabbitMqHostConfiguration(busConfiguration, topologyConfiguration)
+{
+    public override IRetryPolicy ReceiveTransportRetryPolicy { get; } = Retry.CreatePolicy(policy =>
+    {
+        policy.Handle<ConnectionException>();
+        policy.Handle<AlreadyClosedException>();
+        policy.Handle<EndOfStreamException>();
+        policy.Handle<OperationInterruptedException>();
+        // The policy keeps an array of pauses; MassTransit starts again when it has used them up.
+        policy.Interval(retryCount: 64, reconnectDelay);
+    });
+
+    // Dispatch retries failed sends after its own pause; MassTransit would wait inside the send.
+    public override IRetryPolicy SendTransportRetryPolicy { get; } = Retry.None;
 }

@@ -4,8 +4,8 @@ using Npgsql;
 namespace BatchKit.Postgres;
 
 /// <summary>
-/// A connection that is kept from use to use, for one task at a time. One that breaks when it is used again is replaced once in silence: the server may have been restarted since, which
-/// says nothing of how it is now. A use may therefore run twice.
+/// A connection that stays open between uses, for one task at a time. When it turns out to be broken at its next use, it is replaced once without an error, because the server may have
+/// restarted in between. A use may therefore run twice.
 /// </summary>
 internal sealed class KeptConnection(NpgsqlDataSource dataSource) : IAsyncDisposable
 {
@@ -22,7 +22,7 @@ internal sealed class KeptConnection(NpgsqlDataSource dataSource) : IAsyncDispos
             catch (Exception exception) when (HasBroken(kept, exception) && !cancellationToken.IsCancellationRequested)
             {
                 await ReleaseAsync().ConfigureAwait(false);
-                // The pool's others are of the same age.
+                // The pool's other connections are as old.
                 dataSource.Clear();
             }
             catch
@@ -35,7 +35,7 @@ internal sealed class KeptConnection(NpgsqlDataSource dataSource) : IAsyncDispos
         return await UseNewAsync(use, cancellationToken).ConfigureAwait(false);
     }
 
-    /// <summary>Gives the connection back to the pool; the next use opens one.</summary>
+    /// <summary>Returns the connection to the pool; the next use opens one.</summary>
     public async ValueTask ReleaseAsync()
     {
         if (_connection is not { } connection)
@@ -44,7 +44,7 @@ internal sealed class KeptConnection(NpgsqlDataSource dataSource) : IAsyncDispos
         await connection.DisposeAsync().ConfigureAwait(false);
     }
 
-    /// <summary>The same, without waiting: the pool resets it for its next user, not now.</summary>
+    /// <summary>Returns the connection to the pool without waiting: the pool resets it when it is opened next.</summary>
     public void Release()
     {
         _connection?.Dispose();
@@ -62,13 +62,13 @@ internal sealed class KeptConnection(NpgsqlDataSource dataSource) : IAsyncDispos
         }
         catch
         {
-            // It may be broken, or lead to a server that has become read-only.
+            // The connection may be broken, or its server may have become read-only.
             await ReleaseAsync().ConfigureAwait(false);
             throw;
         }
     }
 
-    // A server that does not answer in time is known to be in trouble now.
+    // A timeout is no such case: it shows that the server is in trouble now.
     private static bool HasBroken(NpgsqlConnection connection, Exception exception) =>
         connection.State != ConnectionState.Open && exception is NpgsqlException and not { InnerException: TimeoutException };
 }

@@ -5,19 +5,19 @@ namespace BatchKit.Postgres;
 /// <summary>What this package logs; ids from 2600.</summary>
 internal static partial class Log
 {
-    [LoggerMessage(2600, LogLevel.Warning, "{Target} did not take a send: {Reason} The pool's connections were dropped, so that the next send finds the server that writes now.")]
+    [LoggerMessage(2600, LogLevel.Warning, "{Target} did not accept a send: {Reason} The pool's connections were closed, so the next send connects to the server that is writable now.")]
     public static partial void ConnectionsDropped(ILogger logger, string target, string reason);
 
-    [LoggerMessage(2610, LogLevel.Warning, "Listening for notifications of queue {Queue} ended: {Reason} It will be tried again; until then the receiver polls.")]
+    [LoggerMessage(2610, LogLevel.Warning, "Listening for notifications of queue {Queue} ended: {Reason} The receiver reconnects; until then it polls.")]
     public static partial void ListeningEnded(ILogger logger, string queue, string reason);
 
-    [LoggerMessage(2611, LogLevel.Information, "Listening for notifications of queue {Queue} again, after {Failures} attempts.")]
+    [LoggerMessage(2611, LogLevel.Information, "Listening for notifications of queue {Queue} works again, after {Failures} failed attempts.")]
     public static partial void ListeningAgain(ILogger logger, string queue, int failures);
 
-    [LoggerMessage(2620, LogLevel.Information, "Receiving from queue {Queue}, {Concurrency} batches at once.")]
+    [LoggerMessage(2620, LogLevel.Information, "Receiving from queue {Queue}, up to {Concurrency} batches at a time.")]
     public static partial void Receiving(ILogger logger, string queue, int concurrency);
 
-    [LoggerMessage(2621, LogLevel.Warning, "Receiving from queue {Queue} failed: {Reason} It is tried again.")]
+    [LoggerMessage(2621, LogLevel.Warning, "Receiving from queue {Queue} failed: {Reason} The receiver tries again.")]
     public static partial void ServerFailed(ILogger logger, string queue, string reason);
 
     [LoggerMessage(2622, LogLevel.Information, "Receiving from queue {Queue} works again.")]
@@ -29,33 +29,33 @@ internal static partial class Log
     [LoggerMessage(2624, LogLevel.Warning, "The pool has {PoolSize} connections; the receiver of queue {Queue} needs {Needed}.")]
     public static partial void PoolTooSmall(ILogger logger, string queue, int poolSize, int needed);
 
-    [LoggerMessage(2625, LogLevel.Warning, "The handler of queue {Queue} failed with a batch of {Messages}; what it said nothing of is handled again, each message alone.")]
+    [LoggerMessage(2625, LogLevel.Warning, "The handler of queue {Queue} failed with a batch of {Messages}; messages that it had not marked are handled again, each in a batch of its own.")]
     public static partial void HandlerFailed(ILogger logger, Exception exception, string queue, int messages);
 
-    [LoggerMessage(2626, LogLevel.Warning, "A claim of {Messages} messages of queue {Queue} was lost: {Reason}. Their handler was told.")]
+    [LoggerMessage(2626, LogLevel.Warning, "A claim of {Messages} messages of queue {Queue} was lost: {Reason}. Their handler was cancelled.")]
     public static partial void ClaimLost(ILogger logger, string queue, int messages, string reason);
 
-    [LoggerMessage(2627, LogLevel.Warning, "What became of {Messages} messages of queue {Queue} came too late: their claim had ended.")]
+    [LoggerMessage(2627, LogLevel.Warning, "The outcome of {Messages} messages of queue {Queue} was refused: their claim had ended.")]
     public static partial void SettlementRefused(ILogger logger, string queue, int messages);
 
-    [LoggerMessage(2628, LogLevel.Warning, "Claims on queue {Queue} ended without their workers: {Returned} messages are handled again, {Buried} had their last attempt and are dead.")]
+    [LoggerMessage(2628, LogLevel.Warning, "Claims on queue {Queue} reached their time limit: {Returned} messages are handled again, {Buried} had used their last attempt and are dead.")]
     public static partial void ClaimsEnded(ILogger logger, string queue, int returned, int buried);
 
-    [LoggerMessage(2629, LogLevel.Warning, "The handler of queue {Queue} went on after the stop had cancelled it; its {Messages} messages were given back.")]
+    [LoggerMessage(2629, LogLevel.Warning, "The handler of queue {Queue} did not end when the stop cancelled it; its {Messages} messages were given back.")]
     public static partial void HandlerAbandoned(ILogger logger, string queue, int messages);
 
-    [LoggerMessage(2645, LogLevel.Error, "{Messages} messages of queue {Queue} failed {MaxAttempts} times or more and hold up their keys; they are tried again every {Pause}.")]
+    [LoggerMessage(2645, LogLevel.Error, "{Messages} messages of queue {Queue} failed {MaxAttempts} times or more and block their keys; they are retried every {Pause}.")]
     public static partial void KeysBlocked(ILogger logger, string queue, int messages, int maxAttempts, TimeSpan pause);
 
-    [LoggerMessage(2660, LogLevel.Warning, "Outbox {Outbox} could not send on {Batches} batches; attempt {Attempts} failed, the next is in {Delay}.")]
-    public static partial void SendingOnFailed(ILogger logger, string outbox, int batches, int attempts, TimeSpan delay, Exception exception);
+    [LoggerMessage(2660, LogLevel.Warning, "Outbox {Outbox} could not forward {Batches} batches: attempt {Attempts} failed, the next one is in {Delay}.")]
+    public static partial void ForwardingFailed(ILogger logger, string outbox, int batches, int attempts, TimeSpan delay, Exception exception);
 
-    [LoggerMessage(2661, LogLevel.Information, "Outbox {Outbox} sends on again, after {Failures} failed attempts.")]
-    public static partial void SendingOnAgain(ILogger logger, string outbox, int failures);
+    [LoggerMessage(2661, LogLevel.Information, "Outbox {Outbox} forwards again, after {Failures} failed attempts.")]
+    public static partial void ForwardingWorks(ILogger logger, string outbox, int failures);
 
-    [LoggerMessage(2662, LogLevel.Error, "Outbox {Outbox}: {Batches} batches were refused for good; their rows are in the dead table.")]
+    [LoggerMessage(2662, LogLevel.Error, "Outbox {Outbox}: the transport refused {Batches} batches for good; their rows are in the dead table.")]
     public static partial void StoredBatchesRefused(ILogger logger, string outbox, int batches, Exception exception);
 
-    [LoggerMessage(2663, LogLevel.Error, "Outbox {Outbox}: row {Id} holds no frame, and is in the dead table: {Reason}")]
+    [LoggerMessage(2663, LogLevel.Error, "Outbox {Outbox}: row {Id} is not a frame and was moved to the dead table: {Reason}")]
     public static partial void StoredFrameMalformed(ILogger logger, string outbox, long id, string reason);
 }

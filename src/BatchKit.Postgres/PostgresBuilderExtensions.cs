@@ -12,54 +12,54 @@ using Npgsql;
 
 namespace Microsoft.Extensions.DependencyInjection;
 
-/// <summary>Sends a buffer's output to queues in PostgreSQL, receives from there, and stores output in an outbox.</summary>
+/// <summary>Sends a buffer's output to queues in PostgreSQL, receives from queues, and stores output in an outbox.</summary>
 /// <remarks>
-/// Everything here takes an <see cref="NpgsqlDataSource"/> from the services: one with the buffer's or the queue's name as key if there is one, else the one without. Options are named like the buffer,
-/// those of receivers like their queue. Health checks: <c>batchkit-postgres</c> or <c>batchkit-postgres-name</c> for a buffer's transport or outbox, <c>batchkit-postgres-queue-name</c> for a receiver.
+/// All methods use an <see cref="NpgsqlDataSource"/> from the services: the one whose key is the buffer's or the queue's name if it exists, else the one without a key. Options have the buffer's name;
+/// a receiver's options have its queue's name. Health checks: <c>batchkit-postgres</c> or <c>batchkit-postgres-name</c> for a buffer's transport or outbox, <c>batchkit-postgres-queue-name</c> for a receiver.
 /// </remarks>
 public static class PostgresBuilderExtensions
 {
     private const string HealthCheckName = "batchkit-postgres";
 
-    /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output leaves to queues in PostgreSQL.</summary>
+    /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output goes to queues in PostgreSQL.</summary>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
     /// <param name="configure">Sets the options.</param>
-    /// <param name="partitions">Ordered lanes; see <see cref="OutputRoute"/>.</param>
+    /// <param name="partitions">How many partitions the route has; see <see cref="OutputRoute"/>.</param>
     public static BatchKitBuilder UsePostgres(this BatchKitBuilder builder, Action<PostgresOptions>? configure = null, int partitions = 1)
     {
         ArgumentNullException.ThrowIfNull(builder);
         AddOptions<PostgresOptions, PostgresOptionsValidator>(builder.Services, builder.Name, configure);
         builder.Services.AddKeyedSingleton(builder.Name, static (services, key) => new PostgresQueueTransport(
             DataSourceOf(services, (string)key!), OptionsOf<PostgresOptions>(services, key), services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueTransport>>()));
-        AddHealthCheck(builder.Services, BufferCheckName(builder), provider => new PostgresHealthCheck(provider.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), outbox: null, receiver: null));
+        AddHealthCheck(builder.Services, BufferCheckName(builder), provider => new HealthCheck(provider.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), outbox: null, receiver: null));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), partitions);
     }
 
-    /// <summary>Takes the frames of a queue (<see cref="PostgresOptions.FrameQueue"/> of their sender) and hands their batches to the next transport, in order and once, from the host's start to its stop.</summary>
+    /// <summary>Receives the frames of a queue (the sender's <see cref="PostgresOptions.FrameQueue"/>), and hands their batches to the next transport, in order and once, from the host's start to its stop.</summary>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
-    /// <param name="queue">The queue's name, and that of its <see cref="PostgresQueueReceiverOptions"/>, whose <see cref="PostgresQueueReceiverOptions.Shards"/> is 1.</param>
-    /// <param name="next">Finds the transport that gets the batches.</param>
+    /// <param name="queue">The queue's name, which is also the options name of its <see cref="PostgresQueueReceiverOptions"/>; <see cref="PostgresQueueReceiverOptions.Shards"/> is 1.</param>
+    /// <param name="next">Returns the transport that gets the batches.</param>
     /// <param name="configure">Sets the options.</param>
-    /// <exception cref="InvalidOperationException">The queue has a receiver in these services.</exception>
+    /// <exception cref="InvalidOperationException">The services have a receiver of this queue already.</exception>
     public static BatchKitBuilder ReceiveFromPostgres(
         this BatchKitBuilder builder, string queue, Func<IServiceProvider, IBatchTransport> next, Action<PostgresQueueReceiverOptions>? configure = null)
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
-        builder.Services.AddPostgresQueueReceiver(queue, services => MakeFrameHandler(services, builder, next), options =>
+        builder.Services.AddPostgresQueueReceiver(queue, services => CreateFrameHandler(services, builder, next), options =>
         {
             options.Shards = 1;
             options.Concurrency = 1;
-            // A frame that is buried would be lost output; one that can't be read is buried all the same.
+            // Burying a frame loses output, so failed frames are retried. Only a frame that can't be read is buried.
             options.Poison = PoisonPolicy.Block;
             configure?.Invoke(options);
         });
         return builder;
     }
 
-    /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output is stored in an outbox, and sent on from there by another transport.</summary>
+    /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output is stored in an outbox, which forwards it to another transport.</summary>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
-    /// <param name="inner">Makes the transport that sends on; the services dispose it.</param>
+    /// <param name="inner">Creates the transport that the outbox forwards to; the services dispose it.</param>
     /// <param name="configure">Sets the options.</param>
     public static BatchKitBuilder UsePostgresOutbox(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> inner, Action<PostgresOutboxOptions>? configure = null)
@@ -72,16 +72,16 @@ public static class PostgresBuilderExtensions
         services.AddKeyedSingleton(name, static (provider, key) => new PostgresOutbox(DataSourceOf(provider, (string)key!), provider.GetRequiredKeyedService<IBatchTransport>(InnerKey((string)key!)),
             OptionsOf<PostgresOutboxOptions>(provider, key), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresOutbox>>()));
         services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<PostgresOutbox>(name));
-        AddHealthCheck(services, BufferCheckName(builder), provider => new PostgresHealthCheck(transport: null, provider.GetRequiredKeyedService<PostgresOutbox>(name), receiver: null));
+        AddHealthCheck(services, BufferCheckName(builder), provider => new HealthCheck(transport: null, provider.GetRequiredKeyedService<PostgresOutbox>(name), receiver: null));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<PostgresOutbox>(name));
     }
 
-    /// <summary>Has the messages of a queue handled, from the host's start to its stop. Once a queue; call it for as many queues as you like.</summary>
+    /// <summary>Adds a receiver that passes a queue's messages to a handler, from the host's start to its stop. Call it once for each queue.</summary>
     /// <param name="services">The services.</param>
-    /// <param name="queue">The queue's name, and that of its <see cref="PostgresQueueReceiverOptions"/>.</param>
-    /// <param name="handler">Finds the handler; take it from the services, which dispose it.</param>
+    /// <param name="queue">The queue's name, which is also the options name of its <see cref="PostgresQueueReceiverOptions"/>.</param>
+    /// <param name="handler">Returns the handler. Resolve it from the services, so that they dispose it.</param>
     /// <param name="configure">Sets the options.</param>
-    /// <exception cref="InvalidOperationException">The queue has a receiver in these services.</exception>
+    /// <exception cref="InvalidOperationException">The services have a receiver of this queue already.</exception>
     public static IServiceCollection AddPostgresQueueReceiver(
         this IServiceCollection services, string queue, Func<IServiceProvider, IQueueHandler> handler, Action<PostgresQueueReceiverOptions>? configure = null)
     {
@@ -98,7 +98,7 @@ public static class PostgresBuilderExtensions
         services.AddKeyedSingleton(queue, (provider, key) => new PostgresQueueReceiver(
             DataSourceOf(provider, queue), OptionsOf<PostgresQueueReceiverOptions>(provider, key), handler(provider), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresQueueReceiver>>()));
         services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<PostgresQueueReceiver>(queue));
-        AddHealthCheck(services, $"{HealthCheckName}-queue-{queue}", provider => new PostgresHealthCheck(transport: null, outbox: null, provider.GetRequiredKeyedService<PostgresQueueReceiver>(queue)));
+        AddHealthCheck(services, $"{HealthCheckName}-queue-{queue}", provider => new HealthCheck(transport: null, outbox: null, provider.GetRequiredKeyedService<PostgresQueueReceiver>(queue)));
         return services;
     }
 
@@ -126,14 +126,24 @@ public static class PostgresBuilderExtensions
 
     private static string BufferCheckName(BatchKitBuilder builder) => builder.Name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{builder.Name}";
 
-    private static void AddHealthCheck(IServiceCollection services, string name, Func<IServiceProvider, PostgresHealthCheck> make) =>
+    private static void AddHealthCheck(IServiceCollection services, string name, Func<IServiceProvider, HealthCheck> make) =>
         services.AddHealthChecks().Add(new HealthCheckRegistration(name, make, failureStatus: null, tags: ["batchkit"]));
 
-    private static FrameHandler MakeFrameHandler(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
+    private static FrameHandler CreateFrameHandler(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
     {
         var node = OptionsOf<OutputBufferOptions>(services, builder.Name).Node;
-        // A group's output has taken the local route already where there is one.
+        // With a local route, this node's own group output has already reached its connections.
         var options = new BatchReceiverOptions { Node = node, DropOwnGroups = builder.HasRoute(LocalFirstRouter.LocalRoute) };
         return new FrameHandler(new BatchReceiver(next(services), options, services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>()));
+    }
+
+    /// <summary>Reports whether a transport or an outbox can send, or a receiver receives; the others are null.</summary>
+    private sealed class HealthCheck(PostgresQueueTransport? transport, PostgresOutbox? outbox, PostgresQueueReceiver? receiver) : IHealthCheck
+    {
+        public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
+        {
+            var sending = transport is null ? outbox?.Fault : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
+            return WayHealth.Judge(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().ConsecutiveFailures ?? 0);
+        }
     }
 }

@@ -1,50 +1,51 @@
 using System.ComponentModel.DataAnnotations;
 using BatchKit.Postgres.Schema;
+using Microsoft.Extensions.Options;
 
 namespace BatchKit.Postgres;
 
-/// <summary>Settings of sending to queues in PostgreSQL. Read once, when the transport is made; a value outside its range stops the start and names the setting.</summary>
+/// <summary>Settings of a transport to queues in PostgreSQL. They are read once, when the transport is created. A value outside its range stops the start; the error names the setting.</summary>
 public sealed class PostgresOptions : IValidatableObject
 {
-    /// <summary>The schema that holds the tables; <c>batchkit</c> by default. Any name of 1 to 63 UTF-8 bytes, which is PostgreSQL's limit for identifiers; it is quoted.</summary>
+    /// <summary>The schema of the tables; <c>batchkit</c> by default. Any name of 1 to 63 UTF-8 bytes, which is PostgreSQL's limit for identifiers; it is quoted.</summary>
     [Required]
     public string Schema { get; set; } = "batchkit";
 
-    /// <summary>True, the default: creates or migrates the schema at the first send. False takes it as given, for users that may not create tables; see <see cref="PostgresSchema"/>.</summary>
+    /// <summary>True, the default, creates or migrates the schema at the first use. False expects it to exist, for users without the right to create tables; see <see cref="PostgresSchema"/>.</summary>
     public bool CreateSchema { get; set; } = true;
 
     /// <summary>
-    /// When set, all output goes to this queue, whatever its handle, and a row is a frame: what <c>ReceiveFromPostgres</c> takes. Null by
-    /// default: a handle's name is its queue, and a row is a message.
+    /// When set, all output goes to this queue, whatever its handle, and each row is a frame, which <c>ReceiveFromPostgres</c> receives. Null by
+    /// default: a handle's name is its queue, and each row is a message.
     /// </summary>
     [StringLength(QueueLimits.MaxNameBytes, MinimumLength = 1)]
     public string? FrameQueue { get; set; }
 
     /// <summary>
-    /// How many shards a queue gets that this transport creates: 0, the default, is a queue without order; from 1 on its messages are handled in order per <see cref="MessageHeader.Key"/>,
-    /// and at most so many workers share it. A queue that exists keeps what it has. See <see cref="QueueShards"/> for single queues.
+    /// The number of shards of queues that this transport creates. 0, the default, creates queues without order. With 1 or more, messages are handled in order per
+    /// <see cref="MessageHeader.Key"/>, and at most that many workers share the queue. An existing queue keeps its number. Use <see cref="QueueShards"/> for single queues.
     /// </summary>
     [Range(0, QueueLimits.MaxShards)]
     public int Shards { get; set; }
 
-    /// <summary>The shards of single queues, by name, which go before <see cref="Shards"/>: so that one scope may write to ordered queues and to others. Empty by default.</summary>
+    /// <summary>The number of shards of single queues, by name, which overrides <see cref="Shards"/>, so that one buffer can write to ordered queues and others. Empty by default.</summary>
     public IDictionary<string, int> QueueShards { get; } = new Dictionary<string, int>(StringComparer.Ordinal);
 
     /// <summary>
-    /// The least time between two notifications of one queue; 0.5 ms by default. The first after a pause travels with what it tells of; further ones wait for the end of the interval, in whole
-    /// milliseconds. A longer one spares the server wakes, and gives workers larger batches that come later.
+    /// The shortest time between two notifications of one queue; 0.5 ms by default. The first notification after a pause leaves with the messages; further ones wait for the end of the interval, in
+    /// whole milliseconds. A longer interval wakes workers less often, for larger batches that arrive later.
     /// </summary>
     [TimeSpanRange("00:00:00", "00:01:00")]
     public TimeSpan NotifyInterval { get; set; } = TimeSpan.FromMilliseconds(0.5);
 
-    /// <summary>The most bytes of payload that one statement inserts; 16 MiB by default. A send that has more takes several, in order, each a transaction.</summary>
+    /// <summary>The most bytes of payload in one INSERT statement; 16 MiB by default. A larger send takes several statements, in order, each in its own transaction. With <see cref="FrameQueue"/> it is the largest frame.</summary>
     [Range(4096, 256 * 1024 * 1024)]
     public int MaxStatementBytes { get; set; } = 16 * 1024 * 1024;
 
-    /// <summary>The longest that one statement may take; 10 s by default. Then the send fails, and dispatch tries again. Keep it below <see cref="OutputBufferOptions.SendTimeout"/>.</summary>
+    /// <summary>How long a statement may take; 10 s by default. After that the send fails, and the buffer retries it. Keep it below <see cref="OutputBufferOptions.SendTimeout"/>.</summary>
     /// <remarks>
-    /// Npgsql asks the server to cancel the statement first. Where the way there has fallen silent that takes up to the connection string's <c>Timeout</c> (15 s by default) for each attempt, and
-    /// <c>Cancellation Timeout</c> (2 s) behind: lower both where a server may vanish without a word.
+    /// Npgsql first asks the server to cancel the statement. When the server no longer answers, this takes up to the connection string's <c>Timeout</c> (15 s by default) for each attempt, plus
+    /// <c>Cancellation Timeout</c> (2 s): lower both where a server may become unreachable.
     /// </remarks>
     [TimeSpanRange("00:00:00.100", "01:00:00")]
     public TimeSpan CommandTimeout { get; set; } = TimeSpan.FromSeconds(10);
@@ -63,6 +64,20 @@ public sealed class PostgresOptions : IValidatableObject
         }
     }
 
-    /// <summary>How many shards a queue gets that is created.</summary>
+    /// <summary>Returns the number of shards with which a queue is created.</summary>
     internal int ShardsOf(string queue) => QueueShards.TryGetValue(queue, out var shards) ? shards : Shards;
+}
+
+/// <summary>Checks the options against their attributes; the code is generated, so it is safe to trim.</summary>
+[OptionsValidator]
+internal sealed partial class PostgresOptionsValidator : IValidateOptions<PostgresOptions>
+{
+    private static readonly PostgresOptionsValidator Shared = new();
+
+    public static void ThrowIfInvalid(PostgresOptions options)
+    {
+        var result = Shared.Validate(Options.DefaultName, options);
+        if (result.Failed)
+            throw new OptionsValidationException(Options.DefaultName, typeof(PostgresOptions), result.Failures);
+    }
 }

@@ -1,4 +1,3 @@
-using BatchKit.Postgres.Administration;
 using BatchKit.Postgres.Schema;
 using BatchKit.Postgres.Sending;
 using Npgsql;
@@ -6,18 +5,18 @@ using NpgsqlTypes;
 
 namespace BatchKit.Postgres;
 
-/// <summary>Looks at queues and puts them right: counts, dead messages, replay, purge. What the tool <c>batchkit</c> stands on.</summary>
-/// <remarks>Any thread. What a call changes, one statement changes: all of it, or nothing. It takes as long as the number of messages needs; only the token ends it.</remarks>
+/// <summary>Inspects and repairs queues: counts messages, and lists, replays, deletes and purges them. The tool <c>batchkit</c> uses it.</summary>
+/// <remarks>Thread-safe. Each call makes its changes in one statement, so all of them or none. A call has no time limit; its duration depends on the number of messages. Only the token cancels it.</remarks>
 public sealed class PostgresQueueAdmin
 {
     private readonly NpgsqlDataSource _dataSource;
     private readonly Tables _tables;
     private readonly AdminStatements _statements;
 
-    /// <summary>Makes it; it does not connect yet.</summary>
-    /// <param name="dataSource">The database; the caller's to dispose.</param>
+    /// <summary>Creates an instance; it does not connect yet.</summary>
+    /// <param name="dataSource">The database. The caller disposes it.</param>
     /// <param name="schema">The schema's name: 1 to 63 UTF-8 bytes.</param>
-    /// <exception cref="ArgumentException">The name is not possible.</exception>
+    /// <exception cref="ArgumentException">A schema can't have that name.</exception>
     public PostgresQueueAdmin(NpgsqlDataSource dataSource, string schema = "batchkit")
     {
         ArgumentNullException.ThrowIfNull(dataSource);
@@ -27,9 +26,9 @@ public sealed class PostgresQueueAdmin
         _statements = new AdminStatements(_tables);
     }
 
-    /// <summary>Counts every queue's messages by state, in the order of their names.</summary>
-    /// <remarks>Reads all rows, so it is for people and dashboards, not for a loop.</remarks>
-    /// <param name="cancellationToken">Ends it.</param>
+    /// <summary>Counts the messages of every queue by state, ordered by the queues' names.</summary>
+    /// <remarks>It reads all rows: use it for people and dashboards, not in a loop.</remarks>
+    /// <param name="cancellationToken">Cancels the call.</param>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses, as when the schema is missing.</exception>
     public async Task<IReadOnlyList<QueueCounts>> ListAsync(CancellationToken cancellationToken = default)
     {
@@ -49,10 +48,10 @@ public sealed class PostgresQueueAdmin
         return queues;
     }
 
-    /// <summary>Reads dead messages, the latest first.</summary>
+    /// <summary>Lists dead messages, the latest first.</summary>
     /// <param name="queue">The queue's name.</param>
-    /// <param name="limit">The most to read; 100 by default.</param>
-    /// <param name="cancellationToken">Ends it.</param>
+    /// <param name="limit">The most messages to list; 100 by default.</param>
+    /// <param name="cancellationToken">Cancels the call.</param>
     /// <exception cref="ArgumentOutOfRangeException">The limit is below 1.</exception>
     /// <exception cref="KeyNotFoundException">There is no such queue.</exception>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses, as when the schema is missing.</exception>
@@ -63,14 +62,14 @@ public sealed class PostgresQueueAdmin
         return messages;
     }
 
-    /// <summary>Brings dead messages back into their queue, as new: no attempts, their first order. Receivers are woken.</summary>
+    /// <summary>Moves dead messages back into their queue, with no attempts counted and in their original order, and wakes receivers.</summary>
     /// <remarks>
-    /// A message whose uniqueness key is in use again stays dead and is not counted, and so do all but the first of several that have one key.
+    /// A message stays dead, and is not counted, when its uniqueness key is in use again; of several dead messages with the same key, only the first is moved.
     /// </remarks>
     /// <param name="queue">The queue's name.</param>
-    /// <param name="ids">Which; all when null.</param>
-    /// <param name="cancellationToken">Ends it.</param>
-    /// <returns>How many came back.</returns>
+    /// <param name="ids">The ids of the messages; all messages when null.</param>
+    /// <param name="cancellationToken">Cancels the call.</param>
+    /// <returns>How many were moved.</returns>
     /// <exception cref="KeyNotFoundException">There is no such queue.</exception>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses, as when the schema is missing.</exception>
     public async Task<int> ReplayAsync(string queue, IReadOnlyCollection<long>? ids = null, CancellationToken cancellationToken = default)
@@ -97,10 +96,10 @@ public sealed class PostgresQueueAdmin
         return deleted;
     }
 
-    /// <summary>Deletes everything that waits in a queue, and frees its uniqueness keys; what is being handled and what is dead stays.</summary>
-    /// <remarks>In an ordered queue nothing is claimed or settled while it runs.</remarks>
+    /// <summary>Deletes all waiting messages of a queue, and frees their uniqueness keys. Messages that are being handled, and dead ones, stay.</summary>
+    /// <remarks>While it runs, no message of an ordered queue is claimed or settled.</remarks>
     /// <param name="queue">The queue's name.</param>
-    /// <param name="cancellationToken">Ends it.</param>
+    /// <param name="cancellationToken">Cancels the call.</param>
     /// <returns>How many were deleted.</returns>
     /// <exception cref="KeyNotFoundException">There is no such queue.</exception>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses, as when the schema is missing.</exception>
@@ -111,7 +110,7 @@ public sealed class PostgresQueueAdmin
         return purged;
     }
 
-    // The connection goes back before the caller goes on, which may need one.
+    // Returns the connection to the pool first: the caller may need one.
     private async Task<(QueueEntry Queue, TResult Result)> RunAsync<TResult>(
         string queue, string statement, Func<NpgsqlCommand, CancellationToken, Task<TResult>> run, CancellationToken cancellationToken, NpgsqlParameter? second = null)
     {
@@ -128,7 +127,7 @@ public sealed class PostgresQueueAdmin
 
     private async Task<QueueEntry> FindAsync(NpgsqlConnection connection, string queue, CancellationToken cancellationToken)
     {
-        // What no queue can be called PostgreSQL may not take as text either.
+        // PostgreSQL may not accept as text what can't be a queue's name.
         if (QueueLimits.RefuseQueue(queue) is null)
         {
             using var command = Command(connection, _statements.Find);
@@ -142,7 +141,7 @@ public sealed class PostgresQueueAdmin
         throw new KeyNotFoundException($"There is no queue '{queue}' in the schema '{_tables.Schema}'.");
     }
 
-    // No time limit: how long a statement takes depends on how much there is.
+    // No time limit: the duration depends on the number of messages.
     private static NpgsqlCommand Command(NpgsqlConnection connection, string statement) => new(statement, connection) { CommandTimeout = 0 };
 
     private static NpgsqlParameter Chosen(IReadOnlyCollection<long>? ids) =>
@@ -162,7 +161,7 @@ public sealed class PostgresQueueAdmin
 
     private static DeadMessage Read(NpgsqlDataReader reader)
     {
-        // Only ordered queues have the key as a column; the header has it in all.
+        // Only ordered queues store the key in a column; the header always has it.
         var key = reader.IsDBNull(1) ? KeyOf(reader) : reader.GetString(1);
         return new DeadMessage(
             reader.GetInt64(0), key, reader.GetInt16(2), reader.GetString(3), reader.GetFieldValue<DateTimeOffset>(4), reader.GetFieldValue<DateTimeOffset>(5),
@@ -170,4 +169,100 @@ public sealed class PostgresQueueAdmin
     }
 
     private static string? KeyOf(NpgsqlDataReader reader) => reader.IsDBNull(6) ? null : StoredHeader.Read(reader.GetFieldValue<byte[]>(6))?.Key;
+}
+
+/// <summary>How many messages a queue has in each state.</summary>
+/// <param name="Queue">Its name.</param>
+/// <param name="Shards">The number of shards of an ordered queue; 0 for a queue without order.</param>
+/// <param name="Ready">Messages that can be claimed now.</param>
+/// <param name="Delayed">New and failed messages that wait until they are due.</param>
+/// <param name="Claimed">Messages that a worker holds.</param>
+/// <param name="Dead">Messages that were given up.</param>
+/// <param name="OldestAge">The time since the oldest ready or claimed message was enqueued; null when there is no such message.</param>
+public sealed record QueueCounts(string Queue, int Shards, long Ready, long Delayed, long Claimed, long Dead, TimeSpan? OldestAge);
+
+/// <summary>A message that was given up.</summary>
+/// <param name="Id">Its number; see <see cref="QueueMessage.Id"/>.</param>
+/// <param name="Key">The key that it was enqueued with; null when it had none.</param>
+/// <param name="Attempts">How many times it was handled.</param>
+/// <param name="Error">Why its last attempt failed.</param>
+/// <param name="EnqueuedAt">When it was enqueued.</param>
+/// <param name="DiedAt">When it was given up.</param>
+/// <param name="Payload">Its payload.</param>
+public sealed record DeadMessage(long Id, string? Key, int Attempts, string Error, DateTimeOffset EnqueuedAt, DateTimeOffset DiedAt, ReadOnlyMemory<byte> Payload);
+
+/// <summary>The statements of <see cref="PostgresQueueAdmin"/>.</summary>
+internal sealed class AdminStatements(Tables tables)
+{
+    /// <summary>$1: the name.</summary>
+    public string Find { get; } = $"select id, shards from {tables.Queues} where name = $1";
+
+    /// <summary>All queues. The messages of a leased shard's batch are still rows of <c>messages</c>; those of a claim are not.</summary>
+    public string Count { get; } = $"""
+        with in_hand as materialized (
+            select unnest(in_hand) as id from {tables.Shards} where until is not null
+        ), blocking as materialized (
+            select queue, shard, coalesce(key, '') as key, key is null as has_none, min(id) as id
+            from {tables.Messages} where shard is not null and due_at > now() group by 1, 2, 3, 4
+        ), waiting as (
+            select m.queue, m.enqueued_at, m.id in (select id from in_hand) as is_claimed,
+                   m.due_at is not null and m.due_at > now() or b.id is not null and b.id < m.id as is_delayed
+            from {tables.Messages} m left join blocking b
+              on b.queue = m.queue and b.shard = m.shard and b.key = coalesce(m.key, '') and b.has_none = (m.key is null)
+        ), counted as (
+            select queue, count(*) filter (where not is_claimed and not is_delayed) as ready, count(*) filter (where not is_claimed and is_delayed) as delayed,
+                   count(*) filter (where is_claimed) as claimed, 0::bigint as dead, min(enqueued_at) filter (where is_claimed or not is_delayed) as oldest
+            from waiting group by queue
+            union all
+            select c.queue, 0, 0, count(*), 0, min(t.enqueued_at) from {tables.Claims} c cross join lateral unnest(c.enqueued_at) as t(enqueued_at) group by c.queue
+            union all
+            select queue, 0, 0, 0, count(*), null from {tables.Dead} group by queue
+        )
+        select q.name, q.shards, coalesce(sum(n.ready), 0)::bigint, coalesce(sum(n.delayed), 0)::bigint, coalesce(sum(n.claimed), 0)::bigint, coalesce(sum(n.dead), 0)::bigint,
+               case when min(n.oldest) is not null then greatest(now() - min(n.oldest), interval '0') end
+        from {tables.Queues} q left join counted n on n.queue = q.id
+        group by q.id order by q.name
+        """;
+
+    /// <summary>$1: the queue. $2: the limit.</summary>
+    public string ListDead { get; } = $"""
+        select id, key, attempts, error, enqueued_at, died_at, header, payload
+        from {tables.Dead} where queue = $1 order by died_at desc, id desc limit $2
+        """;
+
+    /// <summary>$1: the queue. $2: the ids; all when null. Of several messages with the same uniqueness key only the first is moved, and none while the key is in use.</summary>
+    public string Replay { get; } = $"""
+        with chosen as materialized (
+            select id, unique_key from {tables.Dead} where queue = $1 and ($2 is null or id = any($2)) for update
+        ), candidates as (
+            select distinct on (unique_key) unique_key, id from chosen where unique_key is not null order by unique_key, id
+        ), taken as (
+            insert into {tables.UniqueKeys} (queue, key) select $1, unique_key from candidates order by unique_key on conflict do nothing returning key
+        ), revived as (
+            select id from chosen where unique_key is null
+            union all
+            select c.id from candidates c join taken t on t.key = c.unique_key
+        ), moved as (
+            delete from {tables.Dead} d using revived r where d.id = r.id
+            returning d.id, d.queue, d.enqueued_at, d.rank, d.shard, d.key, d.unique_key, d.header, d.payload
+        )
+        insert into {tables.Messages} (id, queue, enqueued_at, rank, shard, key, unique_key, header, payload) overriding system value
+        select id, queue, enqueued_at, rank, shard, key, unique_key, header, payload from moved order by id
+        """;
+
+    /// <summary>$1: the queue. $2: the ids; all when null.</summary>
+    public string DeleteDead { get; } = $"delete from {tables.Dead} where queue = $1 and ($2 is null or id = any($2))";
+
+    /// <summary>$1: the queue. Locks the shards' rows, so that no worker takes messages that are being deleted.</summary>
+    public string Purge { get; } = $"""
+        with leases as materialized (
+            select in_hand, until from {tables.Shards} where queue = $1 order by shard for update
+        ), purged as (
+            delete from {tables.Messages} where queue = $1 and id not in (select unnest(in_hand) from leases where until is not null)
+            returning unique_key
+        ), freed as (
+            delete from {tables.UniqueKeys} k using purged p where k.queue = $1 and k.key = p.unique_key
+        )
+        select count(*) from purged
+        """;
 }

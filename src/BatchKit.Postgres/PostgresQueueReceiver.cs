@@ -8,14 +8,14 @@ using Npgsql;
 
 namespace BatchKit.Postgres;
 
-/// <summary>Claims the messages of one queue in batches, has them handled, and settles each batch in the round trip that claims the next.</summary>
+/// <summary>Claims the messages of a queue in batches, passes them to a handler, and settles each batch in the round trip that claims the next one.</summary>
 /// <remarks>
-/// Any number of receivers, in any number of processes, may share a queue. It connects again by itself, and finds work by LISTEN and, as a safety net, by polling.
-/// <c>AddPostgresQueueReceiver</c> registers it as a hosted service; without a host start and stop it by hand. The data source stays the caller's.
+/// Any number of receivers, in any number of processes, may share a queue. A receiver reconnects by itself. It finds work by LISTEN, and by polling in case a notification is lost.
+/// <c>AddPostgresQueueReceiver</c> registers it as a hosted service; without a host, start and stop it yourself. The caller owns the data source.
 /// </remarks>
 public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
 {
-    // Enough for a server that answers to take what was given back.
+    // Enough for a server that answers to store what is given back.
     private static readonly TimeSpan ClosingTime = TimeSpan.FromSeconds(2);
 
     private readonly NpgsqlDataSource _dataSource;
@@ -33,11 +33,11 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     private ReceiverParts? _parts;
     private bool _isDisposed;
 
-    /// <summary>Makes a receiver; it does not connect yet.</summary>
-    /// <param name="dataSource">The database; the caller's to dispose, after this. Its pool needs <see cref="PostgresQueueReceiverOptions.Concurrency"/> + 2 connections.</param>
+    /// <summary>Creates a receiver; it does not connect yet.</summary>
+    /// <param name="dataSource">The database. The caller disposes it, after the receiver. Its pool needs <see cref="PostgresQueueReceiverOptions.Concurrency"/> + 2 connections.</param>
     /// <param name="options">Its settings.</param>
-    /// <param name="handler">Handles the messages; the caller's to dispose.</param>
-    /// <param name="timeProvider">The time; the system's when null. Claims and delays go by the server's clock.</param>
+    /// <param name="handler">Handles the messages. The caller disposes it.</param>
+    /// <param name="timeProvider">The clock; the system's when null. Claims and delays use the server's clock.</param>
     /// <param name="logger">Where it logs; nowhere when null.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresQueueReceiver(
@@ -56,13 +56,13 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
         _health = new ReceiverHealth(dataSource, options, _logger);
     }
 
-    /// <summary>Why it receives nothing now, for a person and without secrets; null while it receives.</summary>
+    /// <summary>Why it receives nothing now, in a human-readable sentence without secrets; null while it receives.</summary>
     public string? Fault => _health.Fault;
 
-    /// <summary>What it has claimed and settled, at any time and from any thread.</summary>
+    /// <summary>Counts what it has claimed and settled. Call it at any time, from any thread.</summary>
     public PostgresQueueReceiverStatistics GetStatistics() => _counters.Read();
 
-    /// <summary>Starts to receive. Completes after the first attempt to reach the queue, also when that failed: it goes on trying.</summary>
+    /// <summary>Starts to receive. Completes after the first attempt to reach the queue, even when it failed: the receiver goes on trying.</summary>
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
     public Task StartAsync(CancellationToken cancellationToken)
     {
@@ -70,7 +70,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
         return _triedOnce.Task.WaitAsync(cancellationToken);
     }
 
-    /// <summary>Claims nothing more, lets handlers finish within <see cref="PostgresQueueReceiverOptions.StopTimeout"/>, and gives back what they have not handled.</summary>
+    /// <summary>Stops claiming, waits for handlers within <see cref="PostgresQueueReceiverOptions.StopTimeout"/>, and gives back what they have not handled.</summary>
     /// <param name="cancellationToken">Cancels the handlers at once.</param>
     public async Task StopAsync(CancellationToken cancellationToken)
     {
@@ -87,7 +87,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
         await _running.ConfigureAwait(false);
     }
 
-    /// <summary>Stops it, if that has not been done.</summary>
+    /// <summary>Stops the receiver, if it runs.</summary>
     public async ValueTask DisposeAsync()
     {
         await StopAsync(CancellationToken.None).ConfigureAwait(false);
@@ -98,7 +98,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
 
     private async Task RunAsync()
     {
-        // Starting must not wait for what comes before the first await.
+        // StartAsync must not wait for what runs before the first await.
         await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
         var finder = new QueueFinder(_dataSource, _tables, _options, _health, _timeProvider, _logger);
         if (await finder.FindAsync(() => _triedOnce.TrySetResult(), _stop.Stopping).ConfigureAwait(false) is { } queue)
@@ -134,4 +134,38 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
         await _running.WaitAsync(limit, _timeProvider, cancellationToken).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         return _running.IsCompleted;
     }
+}
+
+/// <summary>Counts of what a receiver has claimed and settled since it was created.</summary>
+public sealed class PostgresQueueReceiverStatistics
+{
+    /// <summary>Claimed batches.</summary>
+    public long ClaimedBatches { get; init; }
+
+    /// <summary>Claimed messages. A message that is claimed again counts again.</summary>
+    public long ClaimedMessages { get; init; }
+
+    /// <summary>Messages that were handled and deleted.</summary>
+    public long CompletedMessages { get; init; }
+
+    /// <summary>Messages that failed and wait for another attempt.</summary>
+    public long RetriedMessages { get; init; }
+
+    /// <summary>Messages that this receiver moved to the dead table.</summary>
+    public long BuriedMessages { get; init; }
+
+    /// <summary>Messages that were given back unhandled, for example at a stop.</summary>
+    public long ReleasedMessages { get; init; }
+
+    /// <summary>Messages whose outcome the server refused because their claim had ended; another worker handles them.</summary>
+    public long LostMessages { get; init; }
+
+    /// <summary>Messages that are being handled now.</summary>
+    public int HandlingMessages { get; init; }
+
+    /// <summary>Messages that were prefetched and wait for a handler; see <see cref="PostgresQueueReceiverOptions.Prefetch"/>.</summary>
+    public int PrefetchedMessages { get; init; }
+
+    /// <summary>How many consecutive batches have failed.</summary>
+    public int ConsecutiveFailures { get; init; }
 }

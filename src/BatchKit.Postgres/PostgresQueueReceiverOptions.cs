@@ -1,10 +1,11 @@
 using System.ComponentModel.DataAnnotations;
 using BatchKit.Postgres.Schema;
+using Microsoft.Extensions.Options;
 using Npgsql;
 
 namespace BatchKit.Postgres;
 
-/// <summary>Settings of a consumer of one queue. Read once, when it is made; a value outside its range stops the start and names the setting.</summary>
+/// <summary>Settings of a receiver of one queue. They are read once, when the receiver is created. A value outside its range stops the start; the error names the setting.</summary>
 public sealed class PostgresQueueReceiverOptions : IValidatableObject
 {
     /// <inheritdoc cref="PostgresOptions.Schema"/>
@@ -14,18 +15,18 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
     /// <inheritdoc cref="PostgresOptions.CreateSchema"/>
     public bool CreateSchema { get; set; } = true;
 
-    /// <summary>The queue's name, which is the name of the handle that is written to; 1 to 1,024 UTF-8 bytes.</summary>
+    /// <summary>The queue's name, which is the name of the handle that senders write to; 1 to 1,024 UTF-8 bytes.</summary>
     [Required]
     public string Queue { get; set; } = string.Empty;
 
     /// <summary>
-    /// How many shards the queue has: 0, the default, is a queue without order; from 1 on messages are handled in order per <see cref="MessageHeader.Key"/>, those without a key as if they
-    /// had one in common. Must be what the queue was created with; the receiver says so when it is not.
+    /// The number of shards of the queue. 0, the default, means a queue without order. With 1 or more, messages are handled in order per <see cref="MessageHeader.Key"/>; messages without a key
+    /// count as having one key in common. It must be the number with which the queue was created; otherwise the receiver receives nothing, and its health says so.
     /// </summary>
     [Range(0, QueueLimits.MaxShards)]
     public int Shards { get; set; }
 
-    /// <summary>How many batches this receiver handles at once; 10 by default. Each busy one holds a connection of the pool, and for a second beyond.</summary>
+    /// <summary>How many batches this receiver handles at the same time; 10 by default. Each uses a connection of the pool, and keeps it for a second when it goes idle.</summary>
     [Range(1, 1000)]
     public int Concurrency { get; set; } = 10;
 
@@ -33,25 +34,25 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
     [Range(1, 10_000)]
     public int BatchSize { get; set; } = 100;
 
-    /// <summary>The most bytes of payload in a batch, its first message always included; 8 MiB by default.</summary>
+    /// <summary>The most bytes of payload in a batch; 8 MiB by default. A larger single message is a batch of its own.</summary>
     [Range(1, 256 * 1024 * 1024)]
     public int MaxBatchBytes { get; set; } = 8 * 1024 * 1024;
 
     /// <summary>
-    /// How many messages to hold ready beside those being handled, fetched by one connection for all and refilled at half; 0 by default: each of the concurrent handlers claims for itself. Worth it
-    /// where handlers are fast and the way to the server is long; on a slow disk it is slower. At least <see cref="BatchSize"/>. Not for ordered queues.
+    /// How many messages to claim ahead of the handlers. One connection fetches them for all handlers, again when half of them are used. With 0, the default, each handler's worker claims for itself. It
+    /// pays when handlers are fast and the server is far away; on a slow disk it may be slower. 0, or at least <see cref="BatchSize"/>. Not for ordered queues.
     /// </summary>
     [Range(0, 100_000)]
     public int Prefetch { get; set; }
 
     /// <summary>
-    /// How long a claim lasts before others may take its messages; 30 s by default. It is renewed at a third of it while the handler runs, so it limits how late a crashed worker's messages are
-    /// handled, not how long a handler takes.
+    /// How long a claim lasts before other workers may claim its messages; 30 s by default. While the handler runs, the receiver renews the claim after each third of this time. So it limits how late a
+    /// crashed worker's messages are handled, not how long a handler may take.
     /// </summary>
     [TimeSpanRange("00:00:01", "1.00:00:00")]
     public TimeSpan ClaimTimeLimit { get; set; } = TimeSpan.FromSeconds(30);
 
-    /// <summary>How often a message is handled before it goes to the dead table; 5 by default. A crash while it is handled counts.</summary>
+    /// <summary>How many attempts a message has before it is moved to the dead table; 5 by default. A crash while it is handled counts as an attempt.</summary>
     [Range(1, 1000)]
     public int MaxAttempts { get; set; } = 5;
 
@@ -63,7 +64,7 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
     [TimeSpanRange("00:00:00", "30.00:00:00")]
     public TimeSpan MaxRetryDelay { get; set; } = TimeSpan.FromMinutes(5);
 
-    /// <summary>What an ordered queue does with a message that has failed <see cref="MaxAttempts"/> times; buries it by default.</summary>
+    /// <summary>What an ordered queue does with a message that has failed <see cref="MaxAttempts"/> times; it buries the message by default.</summary>
     [EnumDataType(typeof(PoisonPolicy))]
     public PoisonPolicy Poison { get; set; }
 
@@ -71,17 +72,17 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
     [TimeSpanRange("00:00:01", "3650.00:00:00")]
     public TimeSpan? DeadRetention { get; set; } = TimeSpan.FromDays(14);
 
-    /// <summary>How often the receiver looks for work that no notification told of, and for claims that have ended; 1 s by default.</summary>
+    /// <summary>How often the receiver polls for work without a notification, and for claims that have ended; 1 s by default.</summary>
     [TimeSpanRange("00:00:00.010", "00:10:00")]
     public TimeSpan PollInterval { get; set; } = TimeSpan.FromSeconds(1);
 
     /// <summary>
-    /// Where to LISTEN, when that must not go through the data source: a pooler in transaction mode (PgBouncer) loses notifications. Null by default, which takes a connection of the data source for
-    /// as long as the receiver runs. It may hold a password, and is never logged.
+    /// The connection string for LISTEN. Set it when the data source connects through a pooler in transaction mode (PgBouncer), which loses notifications. Null, the default, uses a connection of the data
+    /// source for as long as the receiver runs. It may contain a password, and is never logged.
     /// </summary>
     public string? ListenConnectionString { get; set; }
 
-    /// <summary>How often a silent LISTEN connection is asked whether it lives; 10 s by default. One that does not answer for as long is replaced.</summary>
+    /// <summary>How often a silent LISTEN connection is checked; 10 s by default. A connection that does not answer within the same time is replaced.</summary>
     [TimeSpanRange("00:00:00.100", "01:00:00")]
     public TimeSpan ListenKeepAlive { get; set; } = TimeSpan.FromSeconds(10);
 
@@ -97,7 +98,7 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
     [TimeSpanRange("00:00:00.100", "01:00:00")]
     public TimeSpan CommandTimeout { get; set; } = TimeSpan.FromSeconds(10);
 
-    /// <summary>The longest that a stopping receiver waits for handlers; 5 s by default. Then they are cancelled, and what they held is given back at once.</summary>
+    /// <summary>How long a stopping receiver waits for handlers; 5 s by default. After that it cancels them and gives back what they have not handled.</summary>
     [TimeSpanRange("00:00:00", "01:00:00")]
     public TimeSpan StopTimeout { get; set; } = TimeSpan.FromSeconds(5);
 
@@ -116,7 +117,7 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
                 $"{nameof(MaxReconnectDelay)} ({MaxReconnectDelay}) must not be below {nameof(ReconnectDelay)} ({ReconnectDelay}).", [nameof(MaxReconnectDelay)]);
         }
 
-        // The text itself is not repeated: it may hold a password.
+        // The error does not repeat the text, which may contain a password.
         if (ListenConnectionString is not null && !IsConnectionString(ListenConnectionString))
             yield return new ValidationResult($"{nameof(ListenConnectionString)} is not a connection string that Npgsql understands.", [nameof(ListenConnectionString)]);
         if (Prefetch > 0 && Shards > 0)
@@ -135,5 +136,29 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
         {
             return false;
         }
+    }
+}
+
+/// <summary>What an ordered queue does with a message that has used all its attempts.</summary>
+public enum PoisonPolicy
+{
+    /// <summary>Moves it to the dead table, and goes on with the next message of its key.</summary>
+    Bury = 0,
+
+    /// <summary>Retries it for ever, with the longest pause. Later messages with its key wait; other keys go on.</summary>
+    Block = 1,
+}
+
+/// <summary>Checks the options against their attributes; the code is generated, so it is safe to trim.</summary>
+[OptionsValidator]
+internal sealed partial class PostgresQueueReceiverOptionsValidator : IValidateOptions<PostgresQueueReceiverOptions>
+{
+    private static readonly PostgresQueueReceiverOptionsValidator Shared = new();
+
+    public static void ThrowIfInvalid(PostgresQueueReceiverOptions options)
+    {
+        var result = Shared.Validate(Options.DefaultName, options);
+        if (result.Failed)
+            throw new OptionsValidationException(Options.DefaultName, typeof(PostgresQueueReceiverOptions), result.Failures);
     }
 }

@@ -9,8 +9,8 @@ namespace BatchKit.Postgres;
 
 /// <summary>Sends batches to queues in PostgreSQL: a handle's name is a queue, and each message becomes a row.</summary>
 /// <remarks>
-/// One statement, one transaction and one notification for all messages of a send. A send whose commit was lost to view may be sent again: what is stored already is not stored twice. Needs no
-/// connection until the first send. Register it with <c>UsePostgres</c>, or make it by hand and dispose it after the buffer; the data source stays the caller's.
+/// All messages of a send are stored by one statement, in one transaction, with one notification. When it is unknown whether a send was committed, it may be retried: messages are never stored twice. The
+/// transport connects at the first send. Register it with <c>UsePostgres</c>, or create it yourself and dispose it after the buffer. The caller owns the data source.
 /// </remarks>
 public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
 {
@@ -28,10 +28,10 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     private readonly QueueInsert _insert;
     private volatile bool _isDisposed;
 
-    /// <summary>Makes a transport; it does not connect yet.</summary>
-    /// <param name="dataSource">The database; the caller's to dispose, after this.</param>
+    /// <summary>Creates a transport; it does not connect yet.</summary>
+    /// <param name="dataSource">The database. The caller disposes it, after the transport.</param>
     /// <param name="options">Its settings; the defaults when null.</param>
-    /// <param name="timeProvider">The time; the system's when null.</param>
+    /// <param name="timeProvider">The clock; the system's when null.</param>
     /// <param name="logger">Where it logs; nowhere when null.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresQueueTransport(NpgsqlDataSource dataSource, PostgresOptions? options = null, TimeProvider? timeProvider = null, ILogger<PostgresQueueTransport>? logger = null)
@@ -54,16 +54,16 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         _insert = new QueueInsert(_connections, tables, _notifier, _options.CommandTimeout);
     }
 
-    /// <summary>False: Npgsql encodes and writes on the caller's thread, which takes a millisecond for a thousand messages.</summary>
+    /// <summary>False: Npgsql encodes and writes on the caller's thread, about 1 ms for 1000 messages.</summary>
     public bool SendsWithoutBlocking => false;
 
-    /// <summary>What <see cref="PostgresOptions.MaxStatementBytes"/> leaves for one message.</summary>
+    /// <summary>The largest message, which is slightly less than <see cref="PostgresOptions.MaxStatementBytes"/>.</summary>
     public int MaxMessageBytes => _limits.MaxMessageBytes;
 
     /// <summary>Inserts the batches' messages, and completes when they are committed.</summary>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>
     /// <exception cref="IOException">The server can't be reached, or did not commit; the cause is the inner exception.</exception>
-    /// <exception cref="ObjectDisposedException">It was disposed.</exception>
+    /// <exception cref="ObjectDisposedException">The transport was disposed.</exception>
     public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         ObjectDisposedException.ThrowIf(_isDisposed, this);
@@ -77,14 +77,14 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         }
         catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
         {
-            throw report.ToException(_target, Judge(exception, deadline));
+            throw report.ToException(_target, Evaluate(exception, deadline));
         }
 
         if (report.HasRefusals)
             throw report.ToException(_target, cause: null);
     }
 
-    /// <summary>Sends the notifications that are due. Dispose the buffer first: what is being sent fails.</summary>
+    /// <summary>Sends the notifications that are due. Dispose the buffer first: sends that are under way fail.</summary>
     public async ValueTask DisposeAsync()
     {
         _isDisposed = true;
@@ -92,7 +92,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         await _connections.DisposeAsync().ConfigureAwait(false);
     }
 
-    /// <summary>Why it cannot send now, or null when it can; asks the server to find out.</summary>
+    /// <summary>Returns why the transport can't send now, or null when it can. Asks the server to find out.</summary>
     internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
     {
         using var deadline = new CancellationTokenSource(_options.CommandTimeout, _timeProvider);
@@ -100,12 +100,25 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         try
         {
             await _gate.PassAsync(stopping.Token).ConfigureAwait(false);
-            return await IsReadOnlyAsync(stopping.Token).ConfigureAwait(false) ? $"{_target} is read-only: a standby, or a server that was set so." : null;
+            return await IsReadOnlyAsync(stopping.Token).ConfigureAwait(false) ? $"{_target} is read-only: it is a standby, or was configured read-only." : null;
         }
         catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
         {
-            return $"{_target} can't be used: {Judge(exception, deadline).Message}";
+            return $"{_target} can't be used: {Evaluate(exception, deadline).Message}";
         }
+    }
+
+    /// <summary>Finds a queue of frames, and creates it where it does not exist.</summary>
+    internal ValueTask<QueueEntry> FindFrameQueueAsync(string name, CancellationToken cancellationToken) =>
+        _directory.TryFind(name) is { } known ? ValueTask.FromResult(known) : FindFrameQueueSlowAsync(name, cancellationToken);
+
+    /// <summary>Wakes the receivers of a queue; for an outbox, which stores messages itself when they are part of a caller's transaction.</summary>
+    internal void Notify(QueueEntry queue) => _notifier.Notify(queue);
+
+    private async ValueTask<QueueEntry> FindFrameQueueSlowAsync(string name, CancellationToken cancellationToken)
+    {
+        await _gate.PassAsync(cancellationToken).ConfigureAwait(false);
+        return await _directory.FindOrCreateAsync(name, SendReader.FrameShards, cancellationToken).ConfigureAwait(false);
     }
 
     private async Task StoreAsync(ReadOnlyMemory<MessageBatch> batches, SendReport report, CancellationTokenSource deadline, CancellationToken stopping)
@@ -114,7 +127,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         using var rows = await _reader.ReadAsync(batches, report, stopping).ConfigureAwait(false);
         foreach (var run in _limits.Split(batches, report))
         {
-            // Each statement has the whole limit.
+            // Each statement has the full time limit.
             deadline.CancelAfter(_options.CommandTimeout);
             using var part = rows.Of(run);
             await _insert.StoreAsync(part, stopping).ConfigureAwait(false);
@@ -129,8 +142,8 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
             return await command.ExecuteScalarAsync(stopping).ConfigureAwait(false) is true;
     }
 
-    // What a failure means for the next send, and the cause that this one reports.
-    private Exception Judge(Exception exception, CancellationTokenSource deadline)
+    // Drops connections and what is remembered where the failure makes them useless, and returns the cause to report.
+    private Exception Evaluate(Exception exception, CancellationTokenSource deadline)
     {
         if (ServerFault.SpoilsPool(exception))
         {
@@ -146,7 +159,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         }
 
         return exception is OperationCanceledException && deadline.IsCancellationRequested
-            ? new TimeoutException($"It did not answer within {_options.CommandTimeout} ({nameof(PostgresOptions.CommandTimeout)}).", exception)
+            ? new TimeoutException($"The server did not answer within {_options.CommandTimeout} ({nameof(PostgresOptions.CommandTimeout)}).", exception)
             : exception;
     }
 }

@@ -1,7 +1,7 @@
 namespace BatchKit.Postgres;
 
-/// <summary>One message of a queue, and what became of it.</summary>
-/// <remarks>Say at most one thing of it; the last one counts. One thread at a time, and only while its batch is being handled.</remarks>
+/// <summary>A message of a queue, which its handler completes, retries or buries.</summary>
+/// <remarks>Call one of <see cref="Complete"/>, <see cref="Retry"/> or <see cref="Bury"/>; the last call wins. Not thread-safe; valid while the handler of its batch runs.</remarks>
 public sealed class QueueMessage
 {
     internal QueueMessage(long id, int attempt, int priority, DateTimeOffset enqueuedAt, string? key, MessageHeader? header, ReadOnlyMemory<byte> payload)
@@ -15,66 +15,82 @@ public sealed class QueueMessage
         Payload = payload;
     }
 
-    /// <summary>Its number in the schema: rises in the order of insertion, stays the same however often it is handled.</summary>
+    /// <summary>Its number in the schema. Numbers rise in the order of insertion; a retried message keeps its number.</summary>
     public long Id { get; }
 
     /// <summary>Which attempt this is, from 1.</summary>
     public int Attempt { get; }
 
-    /// <summary>Its priority: higher ones are claimed first; 0 by default.</summary>
+    /// <summary>Its priority; messages with a higher priority are claimed first. 0 by default.</summary>
     public int Priority { get; }
 
     /// <summary>When it was enqueued, by the server's clock.</summary>
     public DateTimeOffset EnqueuedAt { get; }
 
-    /// <summary>The key that it was enqueued with, in an ordered queue; null otherwise.</summary>
+    /// <summary>In an ordered queue the key that it was enqueued with; null otherwise.</summary>
     public string? Key { get; }
 
-    /// <summary>What it says about itself; null for a plain message.</summary>
+    /// <summary>Its header; null for a plain message.</summary>
     public MessageHeader? Header { get; }
 
-    /// <summary>Its bytes.</summary>
+    /// <summary>Its payload.</summary>
     public ReadOnlyMemory<byte> Payload { get; }
 
-    /// <summary>What was said of it; null as long as nothing was.</summary>
+    /// <summary>How the handler marked it; null when it did not.</summary>
     internal MessageOutcome? Outcome { get; private set; }
 
-    /// <summary>Why, for the table; null when it is done.</summary>
+    /// <summary>The reason that the table stores; null unless it failed.</summary>
     internal string? Reason { get; private set; }
 
-    /// <summary>How long to wait before it is handled again; null leaves that to the receiver.</summary>
+    /// <summary>How long to wait before it is handled again; null leaves the pause to the receiver.</summary>
     internal TimeSpan? RetryDelay { get; private set; }
 
-    /// <summary>It is done, and is deleted.</summary>
-    public void Complete() => Say(MessageOutcome.Done, reason: null, delay: null);
+    /// <summary>Marks it as handled: it is deleted.</summary>
+    public void Complete() => Mark(MessageOutcome.Done, reason: null, delay: null);
 
-    /// <summary>It has failed, and is to be handled again; in the dead table instead when it was its last attempt.</summary>
-    /// <param name="reason">Why, for the table.</param>
-    /// <param name="delay">When again; null, the default, waits as <see cref="PostgresQueueReceiverOptions.RetryDelay"/> says.</param>
+    /// <summary>Marks it as failed: it is handled again, or moved to the dead table when this was its last attempt.</summary>
+    /// <param name="reason">The reason, which the table stores.</param>
+    /// <param name="delay">The pause before it is handled again; null, the default, means the pause of <see cref="PostgresQueueReceiverOptions.RetryDelay"/>.</param>
     /// <exception cref="ArgumentOutOfRangeException">The delay is negative.</exception>
     public void Retry(string reason, TimeSpan? delay = null)
     {
         ArgumentNullException.ThrowIfNull(reason);
         if (delay is { } time)
             ArgumentOutOfRangeException.ThrowIfLessThan(time, TimeSpan.Zero, nameof(delay));
-        Say(MessageOutcome.Retry, reason, delay);
+        Mark(MessageOutcome.Retry, reason, delay);
     }
 
-    /// <summary>It can't be handled, ever, and goes to the dead table.</summary>
-    /// <param name="reason">Why, for the table.</param>
+    /// <summary>Gives it up: it is moved to the dead table.</summary>
+    /// <param name="reason">The reason, which the table stores.</param>
     public void Bury(string reason)
     {
         ArgumentNullException.ThrowIfNull(reason);
-        Say(MessageOutcome.Dead, reason, delay: null);
+        Mark(MessageOutcome.Dead, reason, delay: null);
     }
 
-    /// <summary>It was not handled, and goes back as it was.</summary>
-    internal void Release() => Say(MessageOutcome.Released, reason: null, delay: null);
+    /// <summary>Marks it as not handled: it goes back into the queue unchanged.</summary>
+    internal void Release() => Mark(MessageOutcome.Released, reason: null, delay: null);
 
-    private void Say(MessageOutcome outcome, string? reason, TimeSpan? delay)
+    private void Mark(MessageOutcome outcome, string? reason, TimeSpan? delay)
     {
         Outcome = outcome;
         Reason = reason;
         RetryDelay = delay;
     }
+}
+
+/// <summary>The outcome of a claimed message.</summary>
+internal enum MessageOutcome
+{
+    /// <summary>Handled: it is deleted.</summary>
+    Done = 0,
+
+    /// <summary>Failed: it is handled again, with another attempt counted.</summary>
+    Retry = 1,
+
+    /// <summary>Given up: it is moved to the dead table.</summary>
+    Dead = 2,
+
+    /// <summary>Not handled: it goes back into the queue, and no attempt is counted.</summary>
+    Released = 3,
 }

@@ -3,24 +3,24 @@ using System.Globalization;
 
 namespace BatchKit.Postgres;
 
-/// <summary>Makes headers that say what a queue in PostgreSQL knows of a message: when, how urgent, and whether it is there already.</summary>
-/// <remarks>They travel as <see cref="MessageHeader.Properties"/>, so they may be set by hand too, or come over another transport.</remarks>
+/// <summary>Creates headers with what a queue in PostgreSQL supports: a delay, a priority, a uniqueness key and an ordering key.</summary>
+/// <remarks>Delay, priority and uniqueness key are <see cref="MessageHeader.Properties"/>, so you can set them yourself, and they cross other transports too.</remarks>
 public static class QueueMessageHeader
 {
-    /// <summary>The property with the delay in milliseconds.</summary>
+    /// <summary>The name of the property with the delay in milliseconds.</summary>
     public const string DelayProperty = "batchkit-delay";
 
-    /// <summary>The property with the priority, from -32,767 to 32,767; higher ones are claimed first.</summary>
+    /// <summary>The name of the property with the priority, from -32,767 to 32,767; higher priorities are claimed first.</summary>
     public const string PriorityProperty = "batchkit-priority";
 
-    /// <summary>The property with the uniqueness key.</summary>
+    /// <summary>The name of the property with the uniqueness key.</summary>
     public const string UniqueKeyProperty = "batchkit-unique-key";
 
-    /// <summary>Makes a header; keep it and use it for as many messages as you like.</summary>
-    /// <param name="delay">The message is not handled before that; at once by default. In an ordered queue its key waits with it.</param>
-    /// <param name="priority">Higher ones are claimed first; 0 by default, from -32,767 to 32,767. Ignored by ordered queues.</param>
-    /// <param name="uniqueKey">While a message of the queue with this key waits or is being handled, further ones are dropped; none by default. At most 1,024 UTF-8 bytes.</param>
-    /// <param name="key">What an ordered queue keeps in order; none by default.</param>
+    /// <summary>Creates a header. You may use it for any number of messages.</summary>
+    /// <param name="delay">How long to wait before the message may be handled; none by default. In an ordered queue, later messages with its key wait too.</param>
+    /// <param name="priority">Higher priorities are claimed first; 0 by default, from -32,767 to 32,767. Ordered queues ignore it.</param>
+    /// <param name="uniqueKey">While a message with this key waits in the queue or is being handled, further messages with it are dropped; none by default. At most 1,024 UTF-8 bytes.</param>
+    /// <param name="key">An ordered queue keeps messages with the same key in order; none by default.</param>
     /// <exception cref="ArgumentOutOfRangeException">A value is outside its range.</exception>
     public static MessageHeader Create(TimeSpan? delay = null, int priority = 0, string? uniqueKey = null, string? key = null)
     {

@@ -1,8 +1,8 @@
 namespace BatchKit.Postgres;
 
-/// <summary>A time limit as Npgsql's commands take it.</summary>
+/// <summary>Converts a time limit to the whole seconds of an Npgsql command's timeout.</summary>
 internal static class WholeSeconds
 {
-    // Up, and at least one, because 0 would be no limit.
+    // Rounded up, and at least 1, because 0 would mean no limit.
     public static int Of(TimeSpan limit) => Math.Max(1, (int)Math.Ceiling(limit.TotalSeconds));
 }

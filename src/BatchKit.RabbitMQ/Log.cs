@@ -14,24 +14,24 @@ internal static partial class Log
     [LoggerMessage(2102, LogLevel.Warning, "The {Purpose} lost its connection to {Target}: {Reason}.")]
     public static partial void ConnectionLost(ILogger logger, string purpose, string target, string reason);
 
-    [LoggerMessage(2103, LogLevel.Warning, "{Target} stopped taking messages: {Reason}.")]
+    [LoggerMessage(2103, LogLevel.Warning, "{Target} stopped accepting messages: {Reason}.")]
     public static partial void Blocked(ILogger logger, string target, string reason);
 
-    [LoggerMessage(2104, LogLevel.Information, "{Target} takes messages again.")]
+    [LoggerMessage(2104, LogLevel.Information, "{Target} accepts messages again.")]
     public static partial void Unblocked(ILogger logger, string target);
 
     [LoggerMessage(2110, LogLevel.Information, "Receiving from queue {Queue} at {Target}.")]
     public static partial void Receiving(ILogger logger, string queue, string target);
 
-    [LoggerMessage(2111, LogLevel.Warning, "Receiving from queue {Queue} ended: {Reason} It will be tried again.")]
+    [LoggerMessage(2111, LogLevel.Warning, "Receiving from queue {Queue} ended: {Reason} The receiver connects again.")]
     public static partial void ReceivingEnded(ILogger logger, string queue, string reason);
 
     [LoggerMessage(2112, LogLevel.Warning, "A malformed frame of {Bytes} bytes was rejected from queue {Queue}.")]
     public static partial void FrameRejected(ILogger logger, Exception exception, int bytes, string queue);
 
-    [LoggerMessage(2113, LogLevel.Error, "A frame from queue {Queue} failed in a way that its next transport must not; it will be received again.")]
+    [LoggerMessage(2113, LogLevel.Error, "The next transport failed unexpectedly with a frame from queue {Queue}; the broker delivers the frame again.")]
     public static partial void FrameFailed(ILogger logger, Exception exception, string queue);
 
-    [LoggerMessage(2114, LogLevel.Warning, "The frame in hand from queue {Queue} was abandoned at the stop, after {Limit}; the broker keeps it.")]
+    [LoggerMessage(2114, LogLevel.Warning, "The receiver stopped without finishing its current frame from queue {Queue} within {Limit}; the broker keeps the frame.")]
     public static partial void FrameAbandoned(ILogger logger, string queue, TimeSpan limit);
 }

@@ -9,10 +9,10 @@ using Microsoft.Extensions.Options;
 
 namespace Microsoft.Extensions.DependencyInjection;
 
-/// <summary>Sends a buffer's output over RabbitMQ, and receives from there.</summary>
+/// <summary>Sends a buffer's output over RabbitMQ, and receives frames from RabbitMQ.</summary>
 /// <remarks>
-/// Both directions of one buffer share its options, which are named like the buffer and can be bound to configuration too, and one health check:
-/// <c>batchkit-rabbitmq</c>, or <c>batchkit-rabbitmq-name</c>.
+/// Both directions of a buffer share one <see cref="RabbitMqOptions"/>, whose options name is the buffer's name, and one health check: <c>batchkit-rabbitmq</c>, or
+/// <c>batchkit-rabbitmq-name</c> for a named buffer.
 /// </remarks>
 public static class RabbitMqBuilderExtensions
 {
@@ -21,18 +21,18 @@ public static class RabbitMqBuilderExtensions
     /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output for other nodes leaves over RabbitMQ.</summary>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
     /// <param name="configure">Sets the options.</param>
-    /// <param name="partitions">Ordered lanes; see <see cref="OutputRoute"/>.</param>
+    /// <param name="partitions">How many partitions the route has; see <see cref="OutputRoute"/>.</param>
     public static BatchKitBuilder UseRabbitMq(this BatchKitBuilder builder, Action<RabbitMqOptions>? configure = null, int partitions = 1)
     {
         ArgumentNullException.ThrowIfNull(builder);
         AddShared(builder, configure);
-        builder.Services.AddKeyedSingleton(builder.Name, static (services, key) => MakeTransport(services, (string)key!));
+        builder.Services.AddKeyedSingleton(builder.Name, static (services, key) => CreateTransport(services, (string)key!));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<RabbitMqTransport>(builder.Name), partitions);
     }
 
-    /// <summary>Takes the frames for this node (<see cref="OutputBufferOptions.Node"/>) off RabbitMQ, from the host's start to its stop.</summary>
+    /// <summary>Receives the frames for this node (<see cref="OutputBufferOptions.Node"/>) from RabbitMQ, from the host's start to its stop.</summary>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
-    /// <param name="next">Finds the transport that gets the batches: the one to this node's connections, or your own.</param>
+    /// <param name="next">Returns the transport that gets the batches: the one to this node's connections, or your own.</param>
     /// <param name="configure">Sets the options.</param>
     public static BatchKitBuilder ReceiveFromRabbitMq(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, Action<RabbitMqOptions>? configure = null)
@@ -40,7 +40,7 @@ public static class RabbitMqBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
         AddShared(builder, configure);
-        builder.Services.AddKeyedSingleton(builder.Name, (services, _) => MakeReceiver(services, builder, next));
+        builder.Services.AddKeyedSingleton(builder.Name, (services, _) => CreateReceiver(services, builder, next));
         builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<RabbitMqReceiver>(builder.Name));
         return builder;
     }
@@ -50,18 +50,18 @@ public static class RabbitMqBuilderExtensions
         var (name, services) = (builder.Name, builder.Services);
         if (configure is not null)
             services.Configure(name, configure);
-        if (services.Any(service => service.IsKeyedService && service.ServiceType == typeof(RabbitMqHealthCheck) && Equals(service.ServiceKey, name)))
+        if (services.Any(service => service.IsKeyedService && service.ServiceType == typeof(HealthCheck) && Equals(service.ServiceKey, name)))
             return;
         services.TryAddEnumerable(ServiceDescriptor.Singleton<IValidateOptions<RabbitMqOptions>, RabbitMqOptionsValidator>());
         services.AddOptions<RabbitMqOptions>(name).ValidateOnStart();
         services.AddKeyedSingleton(name, static (provider, key) =>
-            new RabbitMqHealthCheck(provider.GetKeyedService<RabbitMqTransport>(key), provider.GetKeyedService<RabbitMqReceiver>(key)));
+            new HealthCheck(provider.GetKeyedService<RabbitMqTransport>(key), provider.GetKeyedService<RabbitMqReceiver>(key)));
         services.AddHealthChecks().Add(new HealthCheckRegistration(
             name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
-            provider => provider.GetRequiredKeyedService<RabbitMqHealthCheck>(name), failureStatus: null, tags: ["batchkit"]));
+            provider => provider.GetRequiredKeyedService<HealthCheck>(name), failureStatus: null, tags: ["batchkit"]));
     }
 
-    private static RabbitMqTransport MakeTransport(IServiceProvider services, string name)
+    private static RabbitMqTransport CreateTransport(IServiceProvider services, string name)
     {
         var options = services.GetRequiredService<IOptionsMonitor<RabbitMqOptions>>().Get(name);
         var batchBytes = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(name).MaxBatchBytes;
@@ -74,14 +74,24 @@ public static class RabbitMqBuilderExtensions
         return new RabbitMqTransport(options, services.GetService<TimeProvider>(), services.GetService<ILogger<RabbitMqTransport>>());
     }
 
-    private static RabbitMqReceiver MakeReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
+    private static RabbitMqReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
     {
         var options = services.GetRequiredService<IOptionsMonitor<RabbitMqOptions>>().Get(builder.Name);
         var node = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node;
         var timeProvider = services.GetService<TimeProvider>();
-        // A group's output has taken the local route already where there is one.
+        // With a local route, this node's own group output has already reached its connections.
         var receiverOptions = new BatchReceiverOptions { Node = node, DropOwnGroups = builder.HasRoute(LocalFirstRouter.LocalRoute) };
         var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>());
         return new RabbitMqReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<RabbitMqReceiver>>());
+    }
+
+    /// <summary>Reports whether the buffer's transport can send and its receiver receives; either may be absent.</summary>
+    private sealed class HealthCheck(RabbitMqTransport? transport, RabbitMqReceiver? receiver) : IHealthCheck
+    {
+        public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
+        {
+            var sending = transport is null ? null : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
+            return WayHealth.Judge(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().FailuresInARow ?? 0);
+        }
     }
 }

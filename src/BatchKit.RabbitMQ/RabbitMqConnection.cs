@@ -4,10 +4,9 @@ using RabbitMQ.Client.Events;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>One connection with one channel: opened when it is asked for, again after it was lost or discarded.</summary>
+/// <summary>One connection with one channel. It is opened on demand, and opened again after it was lost or discarded.</summary>
 /// <remarks>
-/// The client's own recovery is off: after a restart of the broker it may leave a publisher waiting for ever (rabbitmq-dotnet-client, issue 1930),
-/// while a fresh connection always works.
+/// The client's own recovery is off: after a restart of the broker it may leave a publisher waiting for ever (rabbitmq-dotnet-client, issue 1930). A new connection always works.
 /// </remarks>
 internal sealed class RabbitMqConnection : IAsyncDisposable
 {
@@ -19,7 +18,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     private readonly ILogger _logger;
     private readonly RabbitMqClosings _closings;
 
-    // Held while connecting: callers that wait for the same attempt share its outcome.
+    // Held while connecting. Callers that wait for the same attempt share its outcome.
     private readonly SemaphoreSlim _opening = new(1, 1);
     private int _attempts;
     private Exception? _failure;
@@ -40,27 +39,27 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         _closings = new RabbitMqClosings(timeProvider);
     }
 
-    /// <summary>Which broker, for errors and logs; without user name and password.</summary>
+    /// <summary>The broker's name in errors and logs, without user name and password.</summary>
     public string Target => _connector.Target;
 
     public bool IsOpen => _open is { Channel.IsOpen: true };
 
-    /// <summary>Why the broker takes no messages now although it is connected, as it says itself; null when it takes them.</summary>
+    /// <summary>The reason that the connected broker gives for blocking publishers; null when it accepts messages.</summary>
     public string? BlockedReason => _blockedReason;
 
-    /// <summary>The open channel; connects when there is none.</summary>
-    /// <exception cref="IOException">The broker can't be reached or refuses the login: the message says which and why.</exception>
+    /// <summary>Returns the open channel; connects when no channel is open.</summary>
+    /// <exception cref="IOException">The broker can't be reached, or refuses the login. The message names the broker and the reason.</exception>
     public ValueTask<OpenChannel> OpenAsync(CancellationToken cancellationToken) =>
         _open is { Channel.IsOpen: true } open ? new ValueTask<OpenChannel>(open) : OpenSlowAsync(cancellationToken);
 
-    /// <summary>Gives a channel up that did not answer or broke; the next <see cref="OpenAsync"/> connects anew.</summary>
+    /// <summary>Gives up a channel that did not answer or broke. The next <see cref="OpenAsync"/> connects again.</summary>
     public void Discard(OpenChannel channel)
     {
         if (Interlocked.CompareExchange(ref _open, null, channel) == channel)
             _closings.Start(channel.Connection);
     }
 
-    /// <summary>Closes it for good, waiting for that no longer than the limit.</summary>
+    /// <summary>Closes the connection for good, and waits at most for the limit.</summary>
     public async Task CloseAsync(TimeSpan limit)
     {
         _isClosed = true;
@@ -98,10 +97,10 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
             Discard(lost);
         using var limit = new CancellationTokenSource(_options.ConnectTimeout, _timeProvider);
         using var either = CancellationTokenSource.CreateLinkedTokenSource(limit.Token, cancellationToken);
-        var attempt = MakeChannelAsync(either.Token);
+        var attempt = OpenChannelAsync(either.Token);
         try
         {
-            // The client watches the token, but not in every wait: the time limit must hold even so.
+            // Some of the client's waits ignore the token; the time limit must hold all the same.
             var open = await attempt.WaitAsync(either.Token).ConfigureAwait(false);
             _failure = null;
             _open = open;
@@ -120,7 +119,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         }
     }
 
-    private async Task<OpenChannel> MakeChannelAsync(CancellationToken cancellationToken)
+    private async Task<OpenChannel> OpenChannelAsync(CancellationToken cancellationToken)
     {
         var connection = await _connector.ConnectAsync(cancellationToken).ConfigureAwait(false);
         try
@@ -168,5 +167,67 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         if (reason.Initiator != ShutdownInitiator.Application)
             Log.ConnectionLost(_logger, _connector.Purpose, Target, reason.ReplyText);
         return Task.CompletedTask;
+    }
+}
+
+/// <summary>An open channel, the connection that carries only this channel, and the time stamp of its opening.</summary>
+internal sealed record OpenChannel(IConnection Connection, IChannel Channel, long OpenedTimestamp);
+
+/// <summary>Closes connections that were given up, while their successors work already, and waits for all of them at the end.</summary>
+internal sealed class RabbitMqClosings(TimeProvider timeProvider)
+{
+    // The client allows an abort 5 s or more. A connection that hangs for longer ends by its heartbeat.
+    public static readonly TimeSpan Limit = TimeSpan.FromSeconds(6);
+
+    // Guards the list.
+    private readonly Lock _lock = new();
+    private readonly List<Task> _closings = [];
+
+    public void Start(IConnection connection) => Add(CloseAsync(connection));
+
+    /// <summary>Closes the connection that an abandoned attempt to connect may still open.</summary>
+    public void Start(Task<OpenChannel> attempt) => Add(CloseLateAsync(attempt));
+
+    /// <summary>Waits until all connections are closed, at most for the limit.</summary>
+    public async Task WaitAsync(TimeSpan limit)
+    {
+        Task[] closings;
+        lock (_lock)
+            closings = [.. _closings];
+        await Task.WhenAll(closings).WaitAsync(limit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+    }
+
+    private void Add(Task closing)
+    {
+        lock (_lock)
+        {
+            _closings.RemoveAll(static task => task.IsCompleted);
+            _closings.Add(closing);
+        }
+    }
+
+    private async Task CloseLateAsync(Task<OpenChannel> attempt)
+    {
+        await attempt.ContinueWith(static _ => { }, CancellationToken.None, TaskContinuationOptions.ExecuteSynchronously, TaskScheduler.Default)
+            .ConfigureAwait(false);
+        if (attempt.IsCompletedSuccessfully)
+            await CloseAsync(attempt.Result.Connection).ConfigureAwait(false);
+        else
+            _ = attempt.Exception;
+    }
+
+    private async Task CloseAsync(IConnection connection)
+    {
+        // How the abort ends matters to no one any more.
+        var closing = AbortAsync(connection);
+        await closing.WaitAsync(Limit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+    }
+
+    private static async Task AbortAsync(IConnection connection)
+    {
+        // The client may do much work before its first await, so it does not run on the caller's thread.
+        await Task.Yield();
+        await connection.AbortAsync().ConfigureAwait(false);
+        await connection.DisposeAsync().ConfigureAwait(false);
     }
 }

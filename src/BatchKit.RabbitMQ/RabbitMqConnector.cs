@@ -4,10 +4,10 @@ using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>Makes connections from the options, and sentences from what goes wrong.</summary>
+/// <summary>Opens connections as the options say, and explains in a sentence why one could not be opened.</summary>
 internal sealed class RabbitMqConnector
 {
-    // What RabbitMQ allows at most: a larger frame than ours is for the frame reader to refuse, not a reason to lose the connection.
+    // RabbitMQ's own maximum. Above MaxFrameBytes, so that the frame reader rejects a frame that is too large, and the connection stays open.
     private const uint MaxBodyBytes = 128 * 1024 * 1024;
 
     private readonly RabbitMqOptions _options;
@@ -20,7 +20,7 @@ internal sealed class RabbitMqConnector
         Purpose = purpose;
         var endpoints = options.Hosts.Select(host => RabbitMqEndpoint.TryParse(host, out var endpoint) ? endpoint.WithPort(options.UseTls) : default).ToArray();
         Target = $"RabbitMQ at {string.Join(", ", endpoints)} (virtual host {options.VirtualHost})";
-        _endpoints = Array.ConvertAll(endpoints, endpoint => new AmqpTcpEndpoint(endpoint.Host, endpoint.Port, MakeTls(endpoint), MaxBodyBytes));
+        _endpoints = Array.ConvertAll(endpoints, endpoint => new AmqpTcpEndpoint(endpoint.Host, endpoint.Port, CreateTls(endpoint), MaxBodyBytes));
         _factory = new ConnectionFactory
         {
             UserName = options.UserName,
@@ -38,16 +38,16 @@ internal sealed class RabbitMqConnector
         };
     }
 
-    /// <summary>What the connections are for: sender or receiver.</summary>
+    /// <summary>The user of the connections: sender or receiver.</summary>
     public string Purpose { get; }
 
-    /// <summary>Which broker, without user name and password.</summary>
+    /// <summary>The broker's name, without user name and password.</summary>
     public string Target { get; }
 
     public Task<IConnection> ConnectAsync(CancellationToken cancellationToken) =>
         _factory.CreateConnectionAsync(_endpoints, _factory.ClientProvidedName ?? string.Empty, cancellationToken);
 
-    /// <summary>Says what kept a connection from opening, for a person.</summary>
+    /// <summary>Explains in a human-readable sentence why a connection could not be opened.</summary>
     public IOException Explain(Exception exception, bool timedOut)
     {
         if (timedOut)
@@ -63,7 +63,7 @@ internal sealed class RabbitMqConnector
         return new IOException(text, exception);
     }
 
-    // The client wraps what happened several times over, at times as one of several exceptions.
+    // The client wraps the cause in several exceptions.
     private static Exception Innermost(Exception exception)
     {
         for (var cause = exception; ; cause = cause.InnerException)
@@ -73,7 +73,7 @@ internal sealed class RabbitMqConnector
         }
     }
 
-    private SslOption MakeTls(RabbitMqEndpoint endpoint) => new()
+    private SslOption CreateTls(RabbitMqEndpoint endpoint) => new()
     {
         Enabled = _options.UseTls,
         ServerName = _options.TlsServerName ?? endpoint.Host,

@@ -3,17 +3,19 @@ using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
 using RabbitMQ.Client;
+using RabbitMQ.Client.Events;
+using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>Takes one node's frames off RabbitMQ, in order, and hands their batches to the next transport.</summary>
+/// <summary>Receives one node's frames from RabbitMQ, in order, and hands their batches to the next transport.</summary>
 /// <remarks>
-/// A frame is acknowledged to the broker when the next transport has all its batches; until then the broker keeps it, and gives it again after a
-/// lost connection. It connects again by itself. <c>ReceiveFromRabbitMq</c> registers it as a hosted service; without a host start and stop it by hand.
+/// The receiver acknowledges a frame to the broker when the next transport has all its batches. Until then the broker keeps the frame, and delivers it again after a
+/// lost connection. The receiver reconnects by itself. <c>ReceiveFromRabbitMq</c> registers it as a hosted service; without a host, start and stop it yourself.
 /// </remarks>
 public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 {
-    // Enough for a broker that answers to take the last acknowledgement and say goodbye.
+    // Enough for a broker that answers to receive the last acknowledgement and close the connection.
     private static readonly TimeSpan LeastClosingTime = TimeSpan.FromMilliseconds(500);
 
     private readonly RabbitMqOptions _options;
@@ -23,19 +25,21 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     private readonly ILogger _logger;
     private readonly RabbitMqTopology _topology;
     private readonly RabbitMqConnection _connection;
+    private readonly RetrySchedule _schedule;
     private readonly CancellationTokenSource _stopping = new();
     private readonly CancellationTokenSource _abandoning = new();
     private readonly TaskCompletionSource _triedOnce = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
     private Task _running = Task.CompletedTask;
+    private int _failures;
     private bool _isDisposed;
     private volatile string? _fault = "The receiver has not started.";
 
-    /// <summary>Makes a receiver; it does not connect yet.</summary>
+    /// <summary>Creates a receiver; it does not connect yet.</summary>
     /// <param name="options">Its settings.</param>
-    /// <param name="node">The node whose queue it takes frames from.</param>
-    /// <param name="receiver">Decodes them, drops repeats and hands them on. It is this receiver's alone.</param>
-    /// <param name="timeProvider">The time; the system's when null.</param>
+    /// <param name="node">The node whose queue it receives from.</param>
+    /// <param name="receiver">Decodes frames, drops repeats and hands batches on. Nothing else may use it.</param>
+    /// <param name="timeProvider">The clock; the system's when null.</param>
     /// <param name="logger">Where it logs; nowhere when null.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public RabbitMqReceiver(RabbitMqOptions options, int node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<RabbitMqReceiver>? logger = null)
@@ -51,21 +55,22 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = logger ?? NullLogger<RabbitMqReceiver>.Instance;
         _topology = new RabbitMqTopology(options);
+        _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
         Queue = _topology.Queue(node);
         var channelOptions = new CreateChannelOptions(publisherConfirmationsEnabled: false, publisherConfirmationTrackingEnabled: false, consumerDispatchConcurrency: 1);
         _connection = new RabbitMqConnection(options, "receiver", channelOptions, PrepareAsync, _timeProvider, _logger);
     }
 
-    /// <summary>The name of the queue that it takes frames from.</summary>
+    /// <summary>The name of the queue that it receives from.</summary>
     public string Queue { get; }
 
-    /// <summary>Why it receives nothing now, for a person and without secrets; null while it receives.</summary>
+    /// <summary>Why it receives nothing now, in a human-readable sentence without secrets; null while it receives.</summary>
     public string? Fault => _fault;
 
-    /// <summary>What it has received, delivered and dropped, at any time and from any thread.</summary>
+    /// <summary>Counts what it has received, delivered and dropped. Call it at any time, from any thread.</summary>
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
 
-    /// <summary>Starts to receive. Completes after the first attempt to connect, also when that failed: it goes on trying.</summary>
+    /// <summary>Starts to receive. Completes after the first attempt to connect, even when it failed: the receiver goes on trying.</summary>
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
     public Task StartAsync(CancellationToken cancellationToken)
     {
@@ -73,8 +78,8 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         return _triedOnce.Task.WaitAsync(cancellationToken);
     }
 
-    /// <summary>Takes no more frames, lets the one in hand finish, and closes the connection, all within <see cref="RabbitMqOptions.StopTimeout"/>.</summary>
-    /// <param name="cancellationToken">Abandons the frame in hand at once.</param>
+    /// <summary>Stops receiving, waits for the current frame, and closes the connection, all within <see cref="RabbitMqOptions.StopTimeout"/>.</summary>
+    /// <param name="cancellationToken">Abandons the current frame at once.</param>
     public async Task StopAsync(CancellationToken cancellationToken)
     {
         if (_isDisposed)
@@ -96,7 +101,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         await _connection.CloseAsync(left > LeastClosingTime ? left : LeastClosingTime).ConfigureAwait(false);
     }
 
-    /// <summary>Stops it, if that has not been done.</summary>
+    /// <summary>Stops the receiver, if it runs.</summary>
     public async ValueTask DisposeAsync()
     {
         await StopAsync(CancellationToken.None).ConfigureAwait(false);
@@ -108,14 +113,13 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
     private async Task RunAsync()
     {
-        // Starting must not wait for what the client does before its first await.
+        // StartAsync must not wait for what the client does before its first await.
         await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
-        var schedule = new ReconnectSchedule(_options);
         while (!_stopping.IsCancellationRequested)
         {
             try
             {
-                _fault = await ReceiveAsync(schedule).ConfigureAwait(false);
+                _fault = await ReceiveAsync().ConfigureAwait(false);
                 if (!_stopping.IsCancellationRequested)
                     Log.ReceivingEnded(_logger, Queue, _fault);
             }
@@ -125,21 +129,21 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             }
             catch (Exception exception)
             {
-                // The connection has logged what kept it from opening; whatever else it is, the way out is to connect again.
+                // The connection has logged its own failures (IOException). Every other failure is cured by a new connection too.
                 if (exception is not IOException)
                     Log.ReceivingEnded(_logger, Queue, exception.Message);
                 _fault = exception.Message;
             }
 
             _triedOnce.TrySetResult();
-            await Task.Delay(schedule.NextDelay(), _timeProvider, _stopping.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            await Task.Delay(_schedule.DelayAfter(++_failures, Random.Shared), _timeProvider, _stopping.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         }
 
         _fault = "The receiver has stopped.";
         _triedOnce.TrySetResult();
     }
 
-    private async Task<string> ReceiveAsync(ReconnectSchedule schedule)
+    private async Task<string> ReceiveAsync()
     {
         var open = await _connection.OpenAsync(_stopping.Token).ConfigureAwait(false);
         var consumer = new RabbitMqConsumer(open.Channel, _receiver, Queue, _logger, _abandoning.Token);
@@ -147,14 +151,14 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         {
             await open.Channel.BasicConsumeAsync(Queue, autoAck: false, consumer, _stopping.Token).ConfigureAwait(false);
             _fault = null;
-            schedule.Succeeded();
+            _failures = 0;
             Log.Receiving(_logger, Queue, _connection.Target);
             _triedOnce.TrySetResult();
             return await consumer.Ended.WaitAsync(_stopping.Token).ConfigureAwait(false);
         }
         finally
         {
-            // Frames must not overlap: the next channel gets this one's unacknowledged frames again, so this one must be done with its last.
+            // Frames must not overlap: the next channel gets this channel's unacknowledged frames again, so the last frame must have ended.
             await consumer.CloseAsync(_abandoning.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
             _connection.Discard(open);
         }
@@ -164,5 +168,114 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     {
         await _topology.DeclareQueueAsync(channel, _node, cancellationToken).ConfigureAwait(false);
         await channel.BasicQosAsync(prefetchSize: 0, (ushort)_options.Prefetch, global: false, cancellationToken).ConfigureAwait(false);
+    }
+}
+
+/// <summary>Receives the frames of one channel, one at a time, and acknowledges each when the <see cref="BatchReceiver"/> is done with it.</summary>
+internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
+{
+    private readonly BatchReceiver _receiver;
+    private readonly string _queue;
+    private readonly ILogger _logger;
+
+    // Cancels the current frame; only a stop whose time is up does so.
+    private readonly CancellationToken _abandon;
+
+    private readonly TaskCompletionSource<string> _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+    // Guards the two fields below.
+    private readonly Lock _lock = new();
+    private Task _current = Task.CompletedTask;
+    private bool _isClosed;
+
+    public RabbitMqConsumer(IChannel channel, BatchReceiver receiver, string queue, ILogger logger, CancellationToken abandon)
+        : base(channel)
+    {
+        _receiver = receiver;
+        _queue = queue;
+        _logger = logger;
+        _abandon = abandon;
+        channel.ChannelShutdownAsync += OnShutdownAsync;
+    }
+
+    /// <summary>Completes with the reason when no more frames will come.</summary>
+    public Task<string> Ended => _ended.Task;
+
+    public override async Task HandleBasicDeliverAsync(string consumerTag, ulong deliveryTag, bool redelivered, string exchange, string routingKey,
+        IReadOnlyBasicProperties properties, ReadOnlyMemory<byte> body, CancellationToken cancellationToken = default)
+    {
+        var done = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        lock (_lock)
+        {
+            // The client had read this frame ahead when the consumer was closed; unacknowledged, it comes again.
+            if (_isClosed)
+                return;
+            _current = done.Task;
+        }
+
+        try
+        {
+            await ReceiveAsync(deliveryTag, body).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException) when (_abandon.IsCancellationRequested)
+        {
+            _ended.TrySetResult("The receiver stopped.");
+        }
+        catch (AlreadyClosedException exception)
+        {
+            // The frame was handed on, but the broker can't be told: it delivers the frame again, which is dropped as a repeat.
+            _ended.TrySetResult(exception.Message);
+        }
+        catch (Exception exception)
+        {
+            Log.FrameFailed(_logger, exception, _queue);
+            _ = Close();
+            _ended.TrySetResult(exception.Message);
+        }
+        finally
+        {
+            done.SetResult();
+        }
+    }
+
+    public override Task HandleBasicCancelAsync(string consumerTag, CancellationToken cancellationToken = default)
+    {
+        _ended.TrySetResult("The broker ended the consumer, as it does when the queue is deleted.");
+        return base.HandleBasicCancelAsync(consumerTag, cancellationToken);
+    }
+
+    /// <summary>Receives no more frames, and waits for the current one.</summary>
+    public Task CloseAsync(CancellationToken cancellationToken) => Close().WaitAsync(cancellationToken);
+
+    private async Task ReceiveAsync(ulong deliveryTag, ReadOnlyMemory<byte> body)
+    {
+        try
+        {
+            // The client's buffer is valid until this method returns, and the receiver uses it no longer.
+            await _receiver.ReceiveAsync(body, _abandon).ConfigureAwait(false);
+        }
+        catch (FrameFormatException exception)
+        {
+            Log.FrameRejected(_logger, exception, body.Length, _queue);
+            await Channel.BasicRejectAsync(deliveryTag, requeue: false, CancellationToken.None).ConfigureAwait(false);
+            return;
+        }
+
+        await Channel.BasicAckAsync(deliveryTag, multiple: false, CancellationToken.None).ConfigureAwait(false);
+    }
+
+    private Task Close()
+    {
+        lock (_lock)
+        {
+            _isClosed = true;
+            return _current;
+        }
+    }
+
+    private Task OnShutdownAsync(object sender, ShutdownEventArgs reason)
+    {
+        _ended.TrySetResult($"{reason.ReplyText}.");
+        return Task.CompletedTask;
     }
 }

@@ -8,12 +8,12 @@ namespace BatchKit.RabbitMQ;
 
 /// <summary>Sends batches over RabbitMQ: one frame per send and destination, each confirmed by the broker.</summary>
 /// <remarks>
-/// It connects at the first send and again after it lost the connection. All its sends share one channel, so side by side they keep their order.
-/// Register it with <c>UseRabbitMq</c>, or make it by hand and dispose it after the buffer.
+/// It connects at the first send, and connects again after it lost the connection. All sends share one channel, so concurrent sends keep their order.
+/// Register it with <c>UseRabbitMq</c>, or create it yourself and dispose it after the buffer.
 /// </remarks>
 public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
 {
-    // What a frame has beside one message for a handle with a short name.
+    // Room in a frame for everything beside the message: producer, numbers and a handle with a short name.
     private const int FrameOverheadBytes = 1024;
 
     private readonly RabbitMqOptions _options;
@@ -21,9 +21,9 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     private readonly RabbitMqTopology _topology;
     private readonly RabbitMqConnection _connection;
 
-    /// <summary>Makes a transport; it does not connect yet.</summary>
+    /// <summary>Creates a transport; it does not connect yet.</summary>
     /// <param name="options">Its settings.</param>
-    /// <param name="timeProvider">The time; the system's when null.</param>
+    /// <param name="timeProvider">The clock; the system's when null.</param>
     /// <param name="logger">Where it logs its connections; nowhere when null.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public RabbitMqTransport(RabbitMqOptions options, TimeProvider? timeProvider = null, ILogger<RabbitMqTransport>? logger = null)
@@ -39,7 +39,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             options, "sender", channelOptions, _topology.DeclareExchangeAsync, _timeProvider, logger ?? NullLogger<RabbitMqTransport>.Instance);
     }
 
-    /// <summary>True: it encodes and hands over to the connection's own writer; connecting and confirms are awaited.</summary>
+    /// <summary>True: the caller's thread only encodes frames and hands them to the connection's writer. Connecting and confirms are awaited.</summary>
     public bool SendsWithoutBlocking => true;
 
     /// <inheritdoc/>
@@ -64,10 +64,10 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         throw FrameReport.ToException(_connection.Target, frames, results, batches.Length);
     }
 
-    /// <summary>Closes the connection. Dispose the buffer first: what is being sent fails.</summary>
+    /// <summary>Closes the connection. Dispose the buffer first: sends that are under way fail.</summary>
     public ValueTask DisposeAsync() => _connection.DisposeAsync();
 
-    /// <summary>Why it cannot send now, or null when it can; connects to find out.</summary>
+    /// <summary>Returns why the transport can't send now, or null when it can. Connects to find out.</summary>
     internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
     {
         try
@@ -79,10 +79,10 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             return exception.Message;
         }
 
-        return _connection.BlockedReason is { } reason ? $"{_connection.Target} takes no messages now: {reason}." : null;
+        return _connection.BlockedReason is { } reason ? $"{_connection.Target} accepts no messages now: {reason}." : null;
     }
 
-    // Reads the batches before its first await only, so that a send that was given up does not touch memory that is used again.
+    // Reads the batches only before its first await: after a send was given up, its memory may be in use again.
     private async Task<FrameResult> PublishAsync(OpenChannel open, PlannedFrame frame)
     {
         using var encoded = PooledFrame.Encode(frame.Batches);
@@ -98,18 +98,18 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         }
         catch (PublishException exception) when (exception.IsReturn)
         {
-            // Shortly after connecting, a node without a queue may yet bring it.
+            // Shortly after connecting, the node's receiver may still be about to declare its queue.
             var mayComeBack = _timeProvider.GetElapsedTime(open.OpenedTimestamp) < _options.UnroutableGrace;
-            return new FrameResult(mayComeBack ? FrameOutcome.NotTaken : FrameOutcome.Refused, $"{frame.Destination} has no queue: nobody receives there.");
+            return new FrameResult(mayComeBack ? FrameOutcome.NotTaken : FrameOutcome.Refused, $"{frame.Destination} has no queue: no receiver runs there.");
         }
         catch (PublishException)
         {
-            // As when a queue is at a limit that its operator set.
-            return new FrameResult(FrameOutcome.NotTaken, $"The broker could not take a frame for {frame.Destination}.");
+            // For example, the queue is at a limit that its operator set.
+            return new FrameResult(FrameOutcome.NotTaken, $"The broker did not accept a frame for {frame.Destination}.");
         }
         catch (Exception exception)
         {
-            // Whatever it is, the broker said neither yes nor no; the send reports it.
+            // The broker neither confirmed nor refused; the send reports the exception.
             return new FrameResult(FrameOutcome.Unknown, exception.Message, exception);
         }
     }
@@ -123,7 +123,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         }
         catch (TimeoutException)
         {
-            // Each frame that has its answer by now counts; the others are reported as late.
+            // Frames that were answered in time keep their result; the others are reported as late.
         }
         catch (OperationCanceledException)
         {
@@ -140,8 +140,8 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     private FrameResult Late()
     {
         var late = new TimeoutException(_connection.BlockedReason is { } reason
-            ? $"It takes no messages now: {reason}."
-            : $"It did not confirm within {_options.PublishTimeout} ({nameof(RabbitMqOptions.PublishTimeout)}).");
+            ? $"The broker accepts no messages now: {reason}."
+            : $"The broker did not confirm within {_options.PublishTimeout} ({nameof(RabbitMqOptions.PublishTimeout)}).");
         return new FrameResult(FrameOutcome.Unknown, late.Message, late);
     }
 }

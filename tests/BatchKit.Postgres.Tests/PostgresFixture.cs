@@ -4,7 +4,7 @@ using BatchKit.TestServers.Postgres;
 
 namespace BatchKit.Postgres.Tests;
 
-/// <summary>The server that all tests share who do not break it; started by the first that asks.</summary>
+/// <summary>The server that the tests of one project share unless they break it; started by the first test that asks.</summary>
 public sealed class PostgresFixture : IAsyncDisposable
 {
     // Classes run side by side, each with a pool of its own.

@@ -2,17 +2,17 @@ using BatchKit.Postgres.Schema;
 
 namespace BatchKit.Postgres.Ordered;
 
-/// <summary>The statements of ordered queues. A shard's row is the lease of its messages, which stay where they are until they are done.</summary>
+/// <summary>The statements of ordered queues. A shard's row is the lease of its messages, which stay rows of <c>messages</c> until they are completed.</summary>
 /// <remarks>
-/// Who holds a shard has its epoch, and each statement that changes what it holds locks its row by that epoch first. The statements of an exchange are parts of one transaction, each with a snapshot
-/// of its own (READ COMMITTED): a batch is read after its shard was locked, and so never sees what an earlier holder has since deleted.
+/// The holder of a shard knows its epoch, and each statement that changes the shard's messages first locks the shard's row by that epoch. The statements of an exchange run in one transaction, each with a
+/// snapshot of its own (READ COMMITTED): a batch is read after its shard was locked, so it never contains messages that an earlier holder has deleted.
 /// </remarks>
 internal sealed class ShardStatements(Tables tables)
 {
-    // The statement that takes a shard tells the one that reads its batch, in the same round trip. Only for the transaction.
+    // The statement that chooses a shard passes it to the one that reads the batch, in the same round trip. The setting ends with the transaction.
     private const string Chosen = "nullif(current_setting('batchkit.shard', true), '')::smallint";
 
-    /// <summary>Deletes what is done: $1 queue, $2 shard, $3 epoch, $4 the messages. One row: 1, or 0 when the lease had ended.</summary>
+    /// <summary>Deletes completed messages: $1 queue, $2 shard, $3 epoch, $4 the messages. One row: 1, or 0 when the lease had ended.</summary>
     public string SettleDone { get; } = $"""
         with lease as materialized (
             select shard from {tables.Shards} where queue = $1 and shard = $2 and epoch = $3 and until is not null for update
@@ -24,7 +24,7 @@ internal sealed class ShardStatements(Tables tables)
         select count(*) from lease
         """;
 
-    /// <summary>Settles messages each in its own way: $1 to $3 as above; arrays: $4 messages, $5 outcomes, $6 earlier attempts, $7 pauses, $8 reasons.</summary>
+    /// <summary>Settles messages with different outcomes: $1 to $3 as above; arrays: $4 messages, $5 outcomes, $6 earlier attempts, $7 pauses, $8 reasons.</summary>
     public string SettleMixed { get; } = $"""
         with lease as materialized (
             select shard from {tables.Shards} where queue = $1 and shard = $2 and epoch = $3 and until is not null for update
@@ -41,7 +41,7 @@ internal sealed class ShardStatements(Tables tables)
         ), freed as (
             delete from {tables.UniqueKeys} k using gone where gone.unique_key is not null and k.queue = $1 and k.key = gone.unique_key
         ), again as (
-            -- Not when the attempt is counted already: a settlement whose commit was lost to view is made twice.
+            -- Not when the attempt is counted already: a settlement is repeated when it is unknown whether it was committed.
             update {tables.Messages} m set attempts = least(m.attempts + 1, {short.MaxValue}), due_at = now() + said.pause, error = said.reason
             from said where m.queue = $1 and m.shard = $2 and m.id = said.id and said.outcome = {(int)MessageOutcome.Retry} and m.attempts = said.attempts
         )
@@ -54,8 +54,8 @@ internal sealed class ShardStatements(Tables tables)
         """;
 
     /// <summary>
-    /// Chooses the shard to serve: the one in hand while it has work and its turn lasts, else the free one with work whose last turn began first, else again the one in hand; gives back the one in
-    /// hand when it is another. $1 queue, $2 shard in hand or -1, $3 its epoch, $4 the length of a turn. One row: the shard, or an empty text.
+    /// Chooses the next shard: the held one while it has work and its turn lasts, else the free one with work whose last turn began first, else the held one again. Gives back the held shard when it chooses
+    /// another. $1 queue, $2 held shard or -1, $3 its epoch, $4 the length of a turn. One row: the shard, or an empty text.
     /// </summary>
     public string Choose { get; } = $"""
         with own as materialized (
@@ -87,8 +87,8 @@ internal sealed class ShardStatements(Tables tables)
         """;
 
     /// <summary>
-    /// Reads the next batch of the chosen shard and leases it: $1 queue, $2 most messages, $3 most bytes, $4 the lease's length, $5 worker, $6 the length of a turn. A message with an attempt behind it
-    /// comes alone. Without a batch the shard is given back.
+    /// Reads the next batch of the chosen shard and leases it: $1 queue, $2 most messages, $3 most bytes, $4 the lease's length, $5 worker, $6 the length of a turn. A retried message is
+    /// a batch of its own. Without a batch the shard is given back.
     /// </summary>
     public string Take { get; } = $"""
         with ready as materialized (
@@ -117,7 +117,7 @@ internal sealed class ShardStatements(Tables tables)
         select l.shard, l.epoch, b.id, b.attempts, b.rank, b.enqueued_at, b.key, b.header, b.payload from lease l cross join batch b order by b.id
         """;
 
-    /// <summary>Renews leases: $1 queue, arrays $2 shards and $3 epochs, $4 the lease's length. A row for each that holds.</summary>
+    /// <summary>Renews leases: $1 queue, arrays $2 shards and $3 epochs, $4 the lease's length. One row for each lease that still held.</summary>
     public string Renew { get; } = $"""
         update {tables.Shards} s set until = now() + $4 from unnest($2, $3) as held(shard, epoch)
         where s.queue = $1 and s.shard = held.shard and s.epoch = held.epoch and s.until is not null
@@ -125,7 +125,7 @@ internal sealed class ShardStatements(Tables tables)
         """;
 
     /// <summary>
-    /// Ends leases that have run out and counts an attempt for what they held, deletes old dead rows, and looks for work: $1 queue, $2 most attempts, $3 whether a poison message blocks, $4 its pause,
+    /// Ends leases past their time limit and counts an attempt for their messages, deletes old dead rows, and looks for work: $1 queue, $2 most attempts, $3 whether a poison message blocks, $4 its pause,
     /// $5 how long dead rows are kept, or null, $6 the lease's length as text, for the error. One row: has work, returned, buried, time to the next delayed message.
     /// </summary>
     public string Upkeep { get; } = $"""
@@ -169,10 +169,10 @@ internal sealed class ShardStatements(Tables tables)
                 where s.queue = $1)
         """;
 
-    // What is not behind a message of its key that waits. As a map, because a join would leave it to the planner whether 10,000 messages behind one that waits are compared with each that waits.
+    // Messages that no delayed message of the same key precedes. A map, because with a join the planner might compare each of 10,000 messages behind a delayed one with every delayed message.
     private static string IsReady => $"m.id < coalesce((waiting.first ->> coalesce(m.key, ''))::bigint, {long.MaxValue})";
 
-    // Of each key the first message that waits: the last of a repeated name stays in a jsonb (manual, section 8.14).
+    // The first delayed message of each key: of repeated names a jsonb keeps the last value (manual, section 8.14).
     private static string Waiting(Tables tables, string shard) => $"""
         (select jsonb_object_agg(coalesce(key, ''), id order by id desc) as first from {tables.Messages} where queue = $1 and shard = {shard} and due_at > now())
         """;

@@ -5,10 +5,10 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Ordered;
 
-/// <summary>The claims of an ordered queue: each is the lease of a shard and a batch of its messages.</summary>
+/// <summary>The claims of an ordered queue. A claim is the lease of a shard with a batch of its messages.</summary>
 internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueReceiverOptions options, string worker, ILogger logger) : IClaimStore
 {
-    // Between the choice of a shard and the reading of its batch, who held it before may have done its last messages.
+    // After a shard was chosen, its previous holder may still complete its last messages, so that the batch is empty.
     private const int MaxChoices = 3;
 
     private readonly ShardCommands _commands = new(tables, queue, options, worker);
@@ -28,7 +28,7 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
     {
         if (held.Count == 0)
             return [];
-        var batch = MakeBatch(connection);
+        var batch = CreateBatch(connection);
         await using (batch.ConfigureAwait(false))
         {
             batch.BatchCommands.Add(_commands.Renew(held));
@@ -46,7 +46,7 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
 
     public async Task<UpkeepReport> UpkeepAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
-        var batch = MakeBatch(connection);
+        var batch = CreateBatch(connection);
         await using (batch.ConfigureAwait(false))
         {
             batch.BatchCommands.Add(_commands.Upkeep());
@@ -62,13 +62,13 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
         }
     }
 
-    // Returns whether a shard was chosen.
+    // True when a shard was chosen.
     private async ValueTask<bool> ExchangeOnceAsync(
         NpgsqlConnection connection, IReadOnlyList<Claim> settled, bool takes, List<Claim> refused, List<Claim> taken, CancellationToken cancellationToken)
     {
         if (settled.Count == 0 && !takes)
             return false;
-        var batch = MakeBatch(connection);
+        var batch = CreateBatch(connection);
         await using (batch.ConfigureAwait(false))
         {
             AddCommands(batch, settled, takes);
@@ -83,7 +83,7 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
                     await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
                 }
 
-                // One that had nothing to settle was woken, and there may be work for more than one: the others sleep, and each shard is one worker's.
+                // A worker with nothing to settle was just woken. There may be work in other shards, each for one worker, while the other workers sleep.
                 var hasChosen = takes && await ReadTakenAsync(reader, taken, isWoken: settled.Count == 0, cancellationToken).ConfigureAwait(false);
                 await EndAsync(reader, cancellationToken).ConfigureAwait(false);
                 return hasChosen;
@@ -121,7 +121,7 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
         return hasChosen;
     }
 
-    private NpgsqlBatch MakeBatch(NpgsqlConnection connection) =>
+    private NpgsqlBatch CreateBatch(NpgsqlConnection connection) =>
         new(connection) { Timeout = WholeSeconds.Of(options.CommandTimeout), BatchCommands = { ShardCommands.Plan() } };
 
     private static async ValueTask<NpgsqlDataReader> ExecuteAsync(NpgsqlBatch batch, CancellationToken cancellationToken)
@@ -132,6 +132,33 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
         return reader;
     }
 
-    // What fails at the commit is reported behind the last row.
+    // An error of the commit is reported after the last row.
     private static Task<bool> EndAsync(NpgsqlDataReader reader, CancellationToken cancellationToken) => reader.NextResultAsync(cancellationToken);
+}
+
+/// <summary>Reads the rows that <see cref="ShardStatements.Take"/> returns.</summary>
+internal static class ShardBatchReader
+{
+    /// <summary>Reads a batch; returns null when there are no rows.</summary>
+    public static async ValueTask<Claim?> ReadAsync(NpgsqlDataReader reader, string queue, bool hasMore, CancellationToken cancellationToken)
+    {
+        var (shard, epoch) = (0, 0L);
+        var messages = new List<QueueMessage>();
+        while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
+        {
+            (shard, epoch) = (reader.GetInt16(0), reader.GetInt64(1));
+            messages.Add(ReadMessage(reader));
+        }
+
+        return messages.Count == 0 ? null : new Claim(epoch, shard, new QueueBatch(queue, [.. messages])) { HasMore = hasMore };
+    }
+
+    private static QueueMessage ReadMessage(NpgsqlDataReader reader) => new(
+        reader.GetInt64(2),
+        reader.GetInt16(3) + 1,
+        -reader.GetInt16(4),
+        reader.GetFieldValue<DateTimeOffset>(5),
+        reader.IsDBNull(6) ? null : reader.GetString(6),
+        reader.IsDBNull(7) ? null : StoredHeader.Read(reader.GetFieldValue<byte[]>(7)),
+        reader.GetFieldValue<byte[]>(8));
 }

@@ -1,9 +1,9 @@
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>Has one claim's messages handled, and sees to it that something is said of each when the handler did not.</summary>
+/// <summary>Passes a claim's messages to the handler, and marks those that a failed or cancelled handler left unmarked.</summary>
 internal sealed class BatchRunner(ReceiverParts parts, IQueueHandler handler)
 {
-    // Time for a cancelled handler to end by itself, before its messages are given back over its head, what it has done among them: half of the stop's time for that, and more than a pause of a busy machine.
+    // How long a cancelled handler may take to end. After that all its messages are given back, those that it has handled too. Half of the time that a stop has left, and longer than a busy machine pauses.
     private static readonly TimeSpan CancelledHandlerTime = TimeSpan.FromSeconds(1);
 
     public async ValueTask RunAsync(HeldClaim held)
@@ -11,7 +11,7 @@ internal sealed class BatchRunner(ReceiverParts parts, IQueueHandler handler)
         var batch = held.Claim.Batch;
         if (parts.Stop.Stopping.IsCancellationRequested)
         {
-            Say(batch, static message => message.Release());
+            MarkRest(batch, static message => message.Release());
             return;
         }
 
@@ -22,13 +22,13 @@ internal sealed class BatchRunner(ReceiverParts parts, IQueueHandler handler)
         }
         catch (Exception exception) when (held.Token.IsCancellationRequested || (exception is OperationCanceledException && parts.Stop.Stopping.IsCancellationRequested))
         {
-            // It was told to stop, and did.
-            Say(batch, static message => message.Release());
+            // The handler was cancelled and ended.
+            MarkRest(batch, static message => message.Release());
         }
         catch (Exception exception)
         {
             var reason = $"{exception.GetType().Name}: {exception.Message}";
-            Say(batch, message => message.Retry(reason));
+            MarkRest(batch, message => message.Retry(reason));
             if (parts.Counters.Failed())
                 Log.HandlerFailed(parts.Logger, exception, parts.Options.Queue, batch.Count);
         }
@@ -38,12 +38,12 @@ internal sealed class BatchRunner(ReceiverParts parts, IQueueHandler handler)
         }
     }
 
-    private static void Say(QueueBatch batch, Action<QueueMessage> say)
+    private static void MarkRest(QueueBatch batch, Action<QueueMessage> mark)
     {
         for (var index = 0; index < batch.Count; index++)
         {
             if (batch[index].Outcome is null)
-                say(batch[index]);
+                mark(batch[index]);
         }
     }
 
@@ -66,7 +66,7 @@ internal sealed class BatchRunner(ReceiverParts parts, IQueueHandler handler)
         parts.Counters.Succeeded();
     }
 
-    // False for one that was cancelled because the stop waits no longer, and goes on all the same.
+    // False when the handler goes on although the stop has cancelled it.
     private async ValueTask<bool> EndsAsync(Task handling, CancellationToken cancellationToken)
     {
         await handling.WaitAsync(parts.Stop.Abandoning).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);

@@ -2,7 +2,7 @@ using BatchKit.Transports;
 
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>One worker's way to the server: keeps its connection from exchange to exchange, and tries again until the server has taken what is to be settled, or its claims have ended.</summary>
+/// <summary>Exchanges claims with the server for one worker. Keeps its connection between exchanges, and retries until the server has settled the claims, or they have ended.</summary>
 internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
 {
     private readonly RetrySchedule _schedule = new(parts.Options.ReconnectDelay, parts.Options.MaxReconnectDelay);
@@ -10,7 +10,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
     private readonly KeptConnection _connection = new(parts.DataSource);
     private int _failures;
 
-    /// <summary>Settles claims, which are this process's no longer then, and takes others unless the receiver stops.</summary>
+    /// <summary>Settles claims, which this process then no longer holds, and takes new ones unless the receiver stops.</summary>
     public async ValueTask<IReadOnlyList<HeldClaim>> ExchangeAsync(List<HeldClaim> settled, ClaimRequest request)
     {
         while (true)
@@ -36,7 +36,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
         }
     }
 
-    /// <summary>Gives the connection back to the pool.</summary>
+    /// <summary>Returns the connection to the pool.</summary>
     public ValueTask ReleaseConnectionAsync() => _connection.ReleaseAsync();
 
     public ValueTask DisposeAsync()
@@ -54,7 +54,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
             _sent.Add(held.Claim);
         }
 
-        // A claim whose answer is not waited for would be nobody's until it ends, so that not even a stop cuts an exchange short.
+        // No worker would know of a claim whose answer is not awaited, until it ends. So not even a stop interrupts an exchange.
         return _connection.UseAsync((connection, closing) => parts.Store.ExchangeAsync(connection, _sent, request, closing), parts.Stop.Closing);
     }
 
@@ -62,7 +62,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
     {
         if (parts.Stop.Abandoning.IsCancellationRequested)
         {
-            // What could not be settled by now ends by its time limit.
+            // Claims that could not be settled end by their time limit.
             settled.ForEach(Lose);
             settled.Clear();
             return;
@@ -70,7 +70,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
 
         parts.Health.Failed(this, exception);
         var pause = _schedule.DelayAfter(++_failures, Random.Shared);
-        // With nothing to settle there is nothing to wait for at a stop.
+        // Without claims to settle, a stop need not wait.
         var until = settled.Count == 0 ? parts.Stop.Stopping : parts.Stop.Abandoning;
         await Task.Delay(pause, parts.TimeProvider, until).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }

@@ -2,7 +2,7 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>The claims that one exchange settles: one statement for all whose messages are done, then one for each of the others.</summary>
+/// <summary>The claims that one exchange settles: one statement for all claims whose messages are all completed, then one for each other claim.</summary>
 internal readonly struct ClaimSettlement
 {
     private readonly List<Claim> _done;
@@ -24,7 +24,7 @@ internal readonly struct ClaimSettlement
         return tokens;
     }
 
-    /// <summary>Of the claims, those whose tokens are not among the rows.</summary>
+    /// <summary>Returns the claims whose tokens are not among the rows.</summary>
     public static async ValueTask<List<Claim>> ReadMissingAsync(NpgsqlDataReader reader, IEnumerable<Claim> claims, CancellationToken cancellationToken)
     {
         var missing = claims.ToList();
@@ -50,7 +50,7 @@ internal readonly struct ClaimSettlement
             batch.BatchCommands.Add(Mixed(claim, statements, policy));
     }
 
-    /// <summary>Reads the results of what <see cref="AddTo"/> added, each behind the one before it.</summary>
+    /// <summary>Reads the results of the commands that <see cref="AddTo"/> added, in the same order.</summary>
     /// <returns>The claims that had ended.</returns>
     public async ValueTask<IReadOnlyList<Claim>> ReadRefusedAsync(NpgsqlDataReader reader, CancellationToken cancellationToken)
     {
@@ -89,7 +89,7 @@ internal readonly struct ClaimSettlement
         var (ids, outcomes, errors, delays) = (new long[count], new short[count], new string?[count], new TimeSpan[count]);
         for (var index = 0; index < count; index++)
         {
-            var verdict = policy.Judge(claim.Batch[index]);
+            var verdict = policy.Evaluate(claim.Batch[index]);
             (ids[index], outcomes[index], errors[index], delays[index]) = (claim.Batch[index].Id, (short)verdict.Outcome, verdict.Error, verdict.Delay);
         }
 

@@ -2,25 +2,25 @@ using BatchKit.Postgres.Schema;
 
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>The statements of claims of queues without order. A claim moves rows: it deletes them from <c>messages</c>, and keeps them as arrays in one row of <c>claims</c> until they are settled.</summary>
+/// <summary>The statements for claims of queues without order. A claim moves rows: it deletes them from <c>messages</c>, and stores them as arrays in one row of <c>claims</c> until they are settled.</summary>
 internal sealed class ClaimStatements
 {
     /// <summary>
-    /// Plans for the transaction: a plan that was cached while the table was empty may be a scan of all of it, for ever. Set in each transaction, so that a pooler that
-    /// hands the session to others leaks nothing.
+    /// The planner's settings for the transaction: a plan that was cached while the table was empty might otherwise scan the whole table for ever. They are set in each transaction, so that a pooler passes no
+    /// settings on to other users of the session.
     /// </summary>
     public const string Plan =
         "select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)";
 
     /// <summary>
-    /// The same for a transaction that settles nothing and does not wait for the disk: if the server crashes before it has written the claim, the messages wait as if they had not been
-    /// claimed, and what the worker says of them is refused.
+    /// The same, for a transaction that settles nothing and does not wait for the disk. If the server crashes before it has written the claim, the messages are unclaimed again, and the worker's settlement is
+    /// refused.
     /// </summary>
     public const string PlanUnflushed = Plan + ", set_config('synchronous_commit', 'off', true)";
 
     private const string NewClaim = "(token, queue, until, worker, attempts, ids, ranks, enqueued_at, unique_keys, headers, payloads)";
 
-    // Arrays in which all elements would be null are not stored.
+    // An array whose elements are all null is stored as null.
     private const string Arrays = """
         min(attempts), array_agg(id), array_agg(rank), array_agg(enqueued_at), case when count(unique_key) > 0 then array_agg(unique_key) end,
             case when count(header) > 0 then array_agg(header) end, array_agg(payload)
@@ -54,7 +54,7 @@ internal sealed class ClaimStatements
     /// <inheritdoc cref="FreshFirst"/>
     public string RetriesFirst { get; }
 
-    /// <summary>As <see cref="FreshFirst"/>, with the first of the tokens, which follow one another, and how many claims.</summary>
+    /// <summary>As <see cref="FreshFirst"/>, with the first of consecutive tokens, and the number of claims.</summary>
     public string SeveralFreshFirst { get; }
 
     /// <inheritdoc cref="SeveralFreshFirst"/>
@@ -69,7 +69,7 @@ internal sealed class ClaimStatements
     /// <summary>Parameters: tokens, time limit.</summary>
     public string Renew { get; }
 
-    // MATERIALIZED: inlined into a join, the LIMIT could be exceeded, because the sub-select may run again with other rows locked.
+    // MATERIALIZED: inlined into a join, the sub-select may run again with other rows locked, and so exceed the LIMIT.
     private string Fresh(string limit) => $"""
         fresh as materialized (
             select ctid, rank, id, octet_length(payload) as size from {_tables.Messages}
@@ -100,7 +100,7 @@ internal sealed class ClaimStatements
         returning token, attempts, ids, ranks, enqueued_at, headers, payloads, (select count(*) from fresh)
         """;
 
-    // A message above half of the limit gets a claim of its own; the others are cut at each half of it, so that none of their claims has more than the limit.
+    // A message larger than half the limit gets a claim of its own. The others are split at each half of the limit, so that no claim exceeds the limit.
     private string Several(int batchSize, string picks) => $"""
         with {picks}, measured as (
             select ctid, case when size > $4 / 2 then id end as lone, (row_number() over (order by rank, id) - 1) / {batchSize} as turn,
@@ -120,11 +120,11 @@ internal sealed class ClaimStatements
         returning token, attempts, ids, ranks, enqueued_at, headers, payloads, (select count(*) from fresh)
         """;
 
-    // What has failed before waits with a due time, so that it is claimed alone, also when it was given back.
+    // A message that has failed before always has a due time, also when it was given back, so that it is claimed in a batch of its own.
     private string Settle() => $"""
         with gone as (
             delete from {_tables.Claims} where token = $1 returning queue, attempts, ids, ranks, enqueued_at, unique_keys, headers, payloads
-        ), judged as materialized (
+        ), evaluated as materialized (
             select gone.queue, gone.attempts, m.*, o.outcome, o.error, o.delay
             from gone, unnest(gone.ids, gone.ranks, gone.enqueued_at, gone.unique_keys, gone.headers, gone.payloads) as m(id, rank, enqueued_at, unique_key, header, payload)
             join unnest($2, $3, $4, $5) as o(id, outcome, error, delay) on o.id = m.id
@@ -132,14 +132,64 @@ internal sealed class ClaimStatements
             insert into {_tables.Messages} (id, enqueued_at, due_at, queue, rank, attempts, unique_key, error, header, payload) overriding system value
             select id, enqueued_at, case when outcome = {(int)MessageOutcome.Retry} then now() + delay when attempts > 0 then now() end, queue, rank,
                 attempts + case when outcome = {(int)MessageOutcome.Retry} then 1 else 0 end, unique_key, error, header, payload
-            from judged where outcome in ({(int)MessageOutcome.Retry}, {(int)MessageOutcome.Released})
+            from evaluated where outcome in ({(int)MessageOutcome.Retry}, {(int)MessageOutcome.Released})
         ), buried as (
             insert into {_tables.Dead} (id, queue, enqueued_at, rank, attempts, unique_key, error, header, payload)
-            select id, queue, enqueued_at, rank, attempts + 1, unique_key, error, header, payload from judged where outcome = {(int)MessageOutcome.Dead}
+            select id, queue, enqueued_at, rank, attempts + 1, unique_key, error, header, payload from evaluated where outcome = {(int)MessageOutcome.Dead}
         ), freed as (
-            delete from {_tables.UniqueKeys} as u using judged where judged.outcome in ({(int)MessageOutcome.Done}, {(int)MessageOutcome.Dead})
-                and u.queue = judged.queue and u.key = judged.unique_key
+            delete from {_tables.UniqueKeys} as u using evaluated where evaluated.outcome in ({(int)MessageOutcome.Done}, {(int)MessageOutcome.Dead})
+                and u.queue = evaluated.queue and u.key = evaluated.unique_key
         )
         select count(*) from gone
+        """;
+}
+
+/// <summary>The single statement of upkeep for queues without order.</summary>
+internal static class UpkeepStatement
+{
+    // The limits of one statement; the next one continues. Few claims, because each may hold megabytes, and a statement that always exceeded its time limit would never succeed.
+    private const int MaxClaims = 10;
+    private const int MaxRows = 10_000;
+
+    /// <summary>Parameters: queue, most attempts, retention (null keeps all), claim's time limit in human-readable form.</summary>
+    public static string Of(Tables tables) => $"""
+        with ended as (
+            delete from {tables.Claims} where token in (
+                select token from {tables.Claims} where queue = $1 and until <= now() order by until limit {MaxClaims} for update skip locked)
+            returning worker, attempts, ids, ranks, enqueued_at, unique_keys, headers, payloads
+        ), evaluated as materialized (
+            select ended.attempts, m.*, 'The claim of ' || ended.worker || ' ended: it was not settled, nor renewed, within ' || $4 || '.' as error
+            from ended, unnest(ended.ids, ended.ranks, ended.enqueued_at, ended.unique_keys, ended.headers, ended.payloads) as m(id, rank, enqueued_at, unique_key, header, payload)
+        ), back as (
+            insert into {tables.Messages} (id, enqueued_at, due_at, queue, rank, attempts, unique_key, error, header, payload) overriding system value
+            select id, enqueued_at, now(), $1, rank, attempts + 1, unique_key, error, header, payload from evaluated where attempts + 1 < $2
+            returning 1
+        ), buried as (
+            insert into {tables.Dead} (id, queue, enqueued_at, rank, attempts, unique_key, error, header, payload)
+            select id, $1, enqueued_at, rank, attempts + 1, unique_key, error, header, payload from evaluated where attempts + 1 >= $2
+            returning unique_key
+        ), freed as (
+            delete from {tables.UniqueKeys} as u using buried where u.queue = $1 and u.key = buried.unique_key
+        ), due as (
+            update {tables.Messages} set due_at = null where ctid = any(array(
+                select ctid from {tables.Messages} where queue = $1 and due_at <= now() and due_at is not null and attempts = 0 and shard is null
+                order by due_at limit {MaxRows} for update skip locked))
+            returning 1
+        ), forgotten as (
+            delete from {tables.Dead} where ctid = any(array(
+                select ctid from {tables.Dead} where queue = $1 and died_at < now() - $3::interval order by died_at limit {MaxRows} for update skip locked))
+        ), counted as (
+            select (select count(*) from back)::int as returned, (select count(*) from buried)::int as buried, (select count(*) from due)::int as due
+        )
+        select returned > 0 or due > 0 or ready.id is not null
+                or exists (select from {tables.Messages} where queue = $1 and attempts > 0 and shard is null and due_at <= now()),
+            returned, buried,
+            least(
+                (select due_at from {tables.Messages} where queue = $1 and due_at > now() and attempts = 0 and shard is null order by due_at limit 1),
+                (select due_at from {tables.Messages} where queue = $1 and due_at > now() and attempts > 0 and shard is null order by due_at limit 1),
+                (select until from {tables.Claims} where queue = $1 and until > now() order by until limit 1)) - now(),
+            ready.rank, ready.id
+        from counted left join (
+            select rank, id from {tables.Messages} where queue = $1 and due_at is null and shard is null order by rank, id limit 1) as ready on true
         """;
 }

@@ -6,7 +6,7 @@ namespace BatchKit.Postgres.Receiving;
 /// <summary>The claims of a queue without order.</summary>
 internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueReceiverOptions options, string worker, TimeProvider? timeProvider = null, ClaimFloor? floor = null) : IClaimStore
 {
-    // Some ten thousand dead entries: below that, looking from the beginning costs less than a batch does.
+    // About ten thousand dead entries. Below that, looking from the beginning costs less than a batch.
     private static readonly TimeSpan FarLook = TimeSpan.FromMilliseconds(10);
 
     private readonly TimeProvider _timeProvider = timeProvider ?? TimeProvider.System;
@@ -38,7 +38,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
                     taken = await ClaimReading.ReadAsync(reader, queue.Name, request.Claims * options.BatchSize, cancellationToken).ConfigureAwait(false);
                 }
 
-                // What fails at the commit is reported behind the last row.
+                // An error of the commit is reported after the last row.
                 await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
                 _floor.Claimed(from, taken);
                 return new ClaimExchange(taken, refused);
@@ -73,7 +73,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
 
     public async Task<UpkeepReport> UpkeepAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
-        // Not prepared, so that it is planned each time by what the tables have then, and needs no statement beside it: an idle receiver asks once an interval and no more.
+        // Not prepared: the plan then fits the tables' current content, and no second statement is needed. An idle receiver runs it only once each poll interval.
         var batch = new NpgsqlBatch(connection) { Timeout = _timeoutSeconds, BatchCommands = { Upkeep() } };
         await using (batch.ConfigureAwait(false))
         {
@@ -111,7 +111,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = options.MaxBatchBytes });
         command.Parameters.Add(new NpgsqlParameter<short> { TypedValue = from.Rank });
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = from.Id });
-        // Drawn, not counted: a sequence that a crash or a fail-over set back would give a lost claim's token to another.
+        // Random, not from a sequence: after a crash or fail-over a sequence may repeat values, and a new claim would get a lost claim's token.
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = Random.Shared.NextInt64() });
         if (request.Claims > 1)
             command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = request.Claims });
@@ -128,4 +128,89 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
             new NpgsqlParameter<string> { TypedValue = options.ClaimTimeLimit.ToString("c") },
         },
     };
+}
+
+/// <summary>Reads the rows that a claim statement returns. Each row is a claim, with its messages as arrays.</summary>
+internal static class ClaimReading
+{
+    // By priority, the highest first, then by number. Aggregates usually keep this order, but do not promise it.
+    private static readonly Comparison<QueueMessage> ByTurn = static (left, right) =>
+        left.Priority != right.Priority ? right.Priority.CompareTo(left.Priority) : left.Id.CompareTo(right.Id);
+
+    public static async ValueTask<List<Claim>> ReadAsync(NpgsqlDataReader reader, string queue, int wanted, CancellationToken cancellationToken)
+    {
+        var claims = new List<Claim>(1);
+        while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
+        {
+            var attempt = reader.GetInt16(1) + 1;
+            var ids = reader.GetFieldValue<long[]>(2);
+            var ranks = reader.GetFieldValue<short[]>(3);
+            var times = reader.GetFieldValue<DateTime[]>(4);
+            var headers = reader.IsDBNull(5) ? null : reader.GetFieldValue<byte[]?[]>(5);
+            var payloads = reader.GetFieldValue<byte[][]>(6);
+            var messages = new QueueMessage[ids.Length];
+            for (var index = 0; index < messages.Length; index++)
+            {
+                var header = headers?[index] is { } stored ? StoredHeader.Read(stored) : null;
+                messages[index] = new QueueMessage(ids[index], attempt, -ranks[index], new DateTimeOffset(times[index]), key: null, header, payloads[index]);
+            }
+
+            if (!IsInTurn(messages))
+                Array.Sort(messages, ByTurn);
+            // A retry is a batch of its own, so more messages may wait.
+            var hasMore = attempt > 1 || reader.GetInt64(7) >= wanted || reader.GetInt64(7) > messages.Length;
+            claims.Add(new Claim(reader.GetInt64(0), shard: -1, new QueueBatch(queue, messages)) { HasMore = hasMore });
+        }
+
+        return claims;
+    }
+
+    private static bool IsInTurn(QueueMessage[] messages)
+    {
+        for (var index = 1; index < messages.Length; index++)
+        {
+            if (ByTurn(messages[index - 1], messages[index]) > 0)
+                return false;
+        }
+
+        return true;
+    }
+}
+
+/// <summary>
+/// The position in the index where claims begin to look for messages. Claimed messages leave dead entries in the index, and while an old transaction keeps the server from removing them, each look from the
+/// beginning would read them all. As long as few are left, claims look from the beginning. Thread-safe.
+/// </summary>
+internal sealed class ClaimFloor(TimeSpan farLook)
+{
+    private static readonly Position Beginning = new(short.MinValue, 0);
+
+    private volatile Position _from = Beginning;
+
+    // Written only by upkeep's task.
+    private volatile bool _isFar;
+
+    public Position From => _from;
+
+    /// <summary>Reports how long a look from the beginning took, and which message it found first. Messages that arrived below the floor, such as ones with a higher priority, are found by this look at the latest.</summary>
+    public void Looked(TimeSpan elapsed, short? rank, long? id)
+    {
+        _isFar = elapsed > farLook;
+        _from = _isFar && rank is { } first && id is { } number ? new Position(first, number) : Beginning;
+    }
+
+    /// <summary>Reports the messages that a claim took when it looked from a position. The next claim begins at its end, unless a look from the beginning came in between.</summary>
+    public void Claimed(Position from, IReadOnlyList<Claim> taken)
+    {
+        if (!_isFar || taken.Count == 0)
+            return;
+        var batch = taken[^1].Batch;
+        var last = batch[batch.Count - 1];
+        // A retry was found through another index.
+        if (last.Attempt == 1)
+            Interlocked.CompareExchange(ref _from, new Position((short)-last.Priority, last.Id), from);
+    }
+
+    /// <summary>A position in the order of claims.</summary>
+    internal sealed record Position(short Rank, long Id);
 }

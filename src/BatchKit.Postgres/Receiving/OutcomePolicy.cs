@@ -1,11 +1,12 @@
+using System.Text;
 using BatchKit.Transports;
 
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>Turns what a handler said of a message into what the tables do with it: the limit of attempts, the pauses, and texts that PostgreSQL stores. Any thread.</summary>
+/// <summary>Applies the settings to the outcome that a handler marked: the limit of attempts, the pause, and a text that PostgreSQL can store. Thread-safe.</summary>
 internal sealed class OutcomePolicy(PostgresQueueReceiverOptions options, Random? random = null)
 {
-    // A time past the end of PostgreSQL's calendar would fail the settlement of all that is settled with it, for ever.
+    // A time past the end of PostgreSQL's calendar would fail the whole settlement, for ever.
     private static readonly TimeSpan MaxDelay = TimeSpan.FromDays(3650);
 
     private readonly RetrySchedule _schedule = new(options.RetryDelay, options.MaxRetryDelay);
@@ -14,7 +15,7 @@ internal sealed class OutcomePolicy(PostgresQueueReceiverOptions options, Random
     // A queue without order has no key to block.
     private readonly bool _blocks = options.Shards > 0 && options.Poison == PoisonPolicy.Block;
 
-    /// <summary>Where it goes: what nothing was said of is done, and the last attempt that failed is dead.</summary>
+    /// <summary>Returns the outcome: an unmarked message is done, and a message that failed on its last attempt is dead.</summary>
     public MessageOutcome OutcomeOf(QueueMessage message) => message.Outcome switch
     {
         null => MessageOutcome.Done,
@@ -22,7 +23,7 @@ internal sealed class OutcomePolicy(PostgresQueueReceiverOptions options, Random
         { } outcome => outcome,
     };
 
-    public Verdict Judge(QueueMessage message)
+    public Verdict Evaluate(QueueMessage message)
     {
         var outcome = OutcomeOf(message);
         var error = outcome is MessageOutcome.Retry or MessageOutcome.Dead ? ErrorText.Of(message.Reason) : null;
@@ -32,4 +33,25 @@ internal sealed class OutcomePolicy(PostgresQueueReceiverOptions options, Random
     private TimeSpan PauseOf(QueueMessage message) => message.RetryDelay is { } delay ? (delay < MaxDelay ? delay : MaxDelay) : PauseAfter(message.Attempt);
 
     private TimeSpan PauseAfter(int attempt) => attempt >= options.MaxAttempts ? options.MaxRetryDelay : _schedule.DelayAfter(attempt, _random);
+}
+
+/// <summary>What to do with a message, after the settings were applied to its outcome.</summary>
+/// <param name="Outcome">The final outcome.</param>
+/// <param name="Error">The error that the table stores; null when it is done or released.</param>
+/// <param name="Delay">The pause before its next attempt.</param>
+internal readonly record struct Verdict(MessageOutcome Outcome, string? Error, TimeSpan Delay);
+
+/// <summary>Makes a text storable: at most a page long, and without characters that PostgreSQL rejects.</summary>
+internal static class ErrorText
+{
+    public const int MaxLength = 4000;
+
+    public static string Of(string? reason)
+    {
+        if (string.IsNullOrEmpty(reason))
+            return "No reason was given.";
+        var text = reason.Length > MaxLength ? string.Concat(reason.AsSpan(0, MaxLength - 1), "…") : reason;
+        // PostgreSQL stores no NUL, and UTF-8 has no half surrogate pairs, of which the cut may have left one.
+        return Encoding.UTF8.GetString(Encoding.UTF8.GetBytes(text)).Replace('\0', '\uFFFD');
+    }
 }

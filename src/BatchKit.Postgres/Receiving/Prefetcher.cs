@@ -2,7 +2,7 @@ using System.Threading.Channels;
 
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>Claims for all handlers over one connection: holds batches ready, fetches again when half of them are gone, and settles what is done in the same exchanges.</summary>
+/// <summary>Claims for all handlers over one connection. It prefetches batches, fetches more when half of them are used, and settles handled ones in the same exchanges.</summary>
 internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
 {
     private readonly Channel<HeldClaim> _ready = Channel.CreateUnbounded<HeldClaim>(new UnboundedChannelOptions { SingleWriter = true });
@@ -25,7 +25,7 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
         await using (exchanger.ConfigureAwait(false))
         {
             await FetchAsync(exchanger).ConfigureAwait(false);
-            // Handlers end what they are at, and give back what is ready still.
+            // Handlers finish their current batches, and give back the prefetched ones.
             _ready.Writer.Complete();
             var ending = Task.WhenAll(handlers);
             while (!ending.IsCompleted)
@@ -53,7 +53,7 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
                 continue;
             }
 
-            // Before it is sent: a wake that comes meanwhile may tell of what it does not see.
+            // Reset before the request: a wake during the request may announce messages that the request does not see.
             if (wanted > 0)
                 _mayHaveWork = false;
             isRetriesTurn = !isRetriesTurn;
@@ -80,7 +80,7 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
     {
         lock (_lock)
         {
-            // An empty one too: handlers add to the list while the exchange that got this one is under way, and would be taken for settled by it.
+            // Replaced even when empty: handlers add to the list during the exchange, which would count those claims as settled.
             var handled = _handled;
             _handled = [];
             return handled;

@@ -5,15 +5,15 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>Finds a receiver's queue when the server can be reached, and creates schema and queue where there are none.</summary>
+/// <summary>Finds a receiver's queue as soon as the server can be reached, and creates the schema and the queue if they do not exist.</summary>
 internal sealed class QueueFinder(NpgsqlDataSource dataSource, Tables tables, PostgresQueueReceiverOptions options, ReceiverHealth health, TimeProvider timeProvider, ILogger logger)
 {
     private readonly SchemaGate _gate = new(dataSource, options.Schema, options.CreateSchema);
     private readonly RetrySchedule _schedule = new(options.ReconnectDelay, options.MaxReconnectDelay);
 
-    /// <summary>Tries until it is found.</summary>
-    /// <param name="tried">Called behind each attempt that failed.</param>
-    /// <param name="stopping">Ends it, with null.</param>
+    /// <summary>Tries until the queue is found.</summary>
+    /// <param name="tried">Called after each failed attempt.</param>
+    /// <param name="stopping">Ends the search; the result is null then.</param>
     public async Task<QueueEntry?> FindAsync(Action tried, CancellationToken stopping)
     {
         var failures = 0;
@@ -52,7 +52,7 @@ internal sealed class QueueFinder(NpgsqlDataSource dataSource, Tables tables, Po
     private async Task<QueueEntry> FindOnceAsync(CancellationToken stopping)
     {
         await _gate.PassAsync(stopping).ConfigureAwait(false);
-        // Not remembered: a queue that is made anew with other shards is to be seen.
+        // A new directory, which remembers nothing: the queue may have been re-created with another number of shards.
         return await new QueueDirectory(dataSource, tables).FindOrCreateAsync(options.Queue, options.Shards, stopping).ConfigureAwait(false);
     }
 }

@@ -1,6 +1,6 @@
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>Counts what a receiver claims and settles. Any thread.</summary>
+/// <summary>Counts what a receiver claims and settles. Thread-safe.</summary>
 internal sealed class ReceiverCounters
 {
     private long _claimedBatches;
@@ -12,7 +12,7 @@ internal sealed class ReceiverCounters
     private long _lost;
     private int _handling;
     private int _prefetched;
-    private int _failuresInARow;
+    private int _consecutiveFailures;
 
     public void Claimed(int messages)
     {
@@ -39,10 +39,10 @@ internal sealed class ReceiverCounters
 
     public void Prefetched(int messages) => Interlocked.Add(ref _prefetched, messages);
 
-    public void Succeeded() => Volatile.Write(ref _failuresInARow, 0);
+    public void Succeeded() => Volatile.Write(ref _consecutiveFailures, 0);
 
     /// <returns>True for the first failure after a success.</returns>
-    public bool Failed() => Interlocked.Increment(ref _failuresInARow) == 1;
+    public bool Failed() => Interlocked.Increment(ref _consecutiveFailures) == 1;
 
     public PostgresQueueReceiverStatistics Read() => new()
     {
@@ -55,6 +55,6 @@ internal sealed class ReceiverCounters
         LostMessages = Interlocked.Read(ref _lost),
         HandlingMessages = Volatile.Read(ref _handling),
         PrefetchedMessages = Volatile.Read(ref _prefetched),
-        FailuresInARow = Volatile.Read(ref _failuresInARow),
+        ConsecutiveFailures = Volatile.Read(ref _consecutiveFailures),
     };
 }

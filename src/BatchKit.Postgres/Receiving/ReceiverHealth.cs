@@ -3,7 +3,7 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>Knows which of a receiver's tasks can't reach the server now, and logs once when the first fails, and once when all work again. Any thread.</summary>
+/// <summary>Tracks which of a receiver's tasks fail. Logs once when the first one fails, and once when all work again. Thread-safe.</summary>
 internal sealed class ReceiverHealth(NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, ILogger logger)
 {
     // Guards the set.
@@ -36,7 +36,7 @@ internal sealed class ReceiverHealth(NpgsqlDataSource dataSource, PostgresQueueR
 
     public void Succeeded(object task)
     {
-        // Nothing is locked in the common case.
+        // The common case takes no lock.
         if (_fault is null)
             return;
         lock (_lock)
@@ -49,10 +49,28 @@ internal sealed class ReceiverHealth(NpgsqlDataSource dataSource, PostgresQueueR
         Log.ServerWorks(logger, options.Queue);
     }
 
-    /// <summary>The task ends; whether it worked at last does not matter.</summary>
+    /// <summary>The task has ended, so its state no longer matters.</summary>
     public void Forget(object task)
     {
         lock (_lock)
             _failing.Remove(task);
     }
+}
+
+/// <summary>The number of connections that a receiver needs, and the error text for a smaller pool.</summary>
+internal static class PoolNeeds
+{
+    // One for the listener, and one that upkeep and renewal share.
+    private const int OtherConnections = 2;
+
+    public static int SizeFor(PostgresQueueReceiverOptions options) => (options.Prefetch > 0 ? 1 : options.Concurrency) + OtherConnections;
+
+    /// <summary>Describes an error in a sentence; for an exhausted pool the sentence names the setting to change.</summary>
+    public static string Describe(Exception exception, PostgresQueueReceiverOptions options) => exception switch
+    {
+        // Npgsql has no exception type for it.
+        NpgsqlException { InnerException: TimeoutException } when exception.Message.Contains("pool", StringComparison.OrdinalIgnoreCase) =>
+            $"The pool of connections is exhausted: with {nameof(options.Concurrency)} {options.Concurrency} this receiver needs {SizeFor(options)}. Raise 'Maximum Pool Size', or lower {nameof(options.Concurrency)}.",
+        _ => ServerFault.Describe(exception),
+    };
 }

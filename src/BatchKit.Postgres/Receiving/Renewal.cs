@@ -2,14 +2,14 @@ using BatchKit.Transports;
 
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>Renews all claims at a third of their time limit, and tells the handlers of those that are lost: taken back by others, or past their limit by this process's clock because the server could not be asked.</summary>
+/// <summary>Renews all claims after each third of their time limit, and cancels the handlers of lost ones: claims that the server ended, or that could not be renewed within their time limit.</summary>
 internal sealed class Renewal(ReceiverParts parts)
 {
     private const int RenewalsPerLimit = 3;
 
     private readonly RetrySchedule _schedule = new(parts.Options.ReconnectDelay, parts.Options.MaxReconnectDelay);
 
-    /// <summary>Until the last claim is settled, which is after the stop began; the owner says when.</summary>
+    /// <summary>Runs until the last claim is settled, which is after the stop began.</summary>
     public async Task RunAsync(CancellationToken settled)
     {
         await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
@@ -18,7 +18,7 @@ internal sealed class Renewal(ReceiverParts parts)
         while (!settled.IsCancellationRequested)
         {
             await Task.Delay(pause, parts.TimeProvider, settled).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-            var held = await KeptAsync().ConfigureAwait(false);
+            var held = await GetRenewableAsync().ConfigureAwait(false);
             try
             {
                 if (held.Count > 0 && !settled.IsCancellationRequested)
@@ -42,8 +42,8 @@ internal sealed class Renewal(ReceiverParts parts)
 
     private static TimeSpan Least(TimeSpan left, TimeSpan right) => left < right ? left : right;
 
-    // Those that are still to be renewed; the ones whose time has passed are told.
-    private async Task<List<HeldClaim>> KeptAsync()
+    // Returns the claims to renew, and gives up those whose time limit has passed.
+    private async Task<List<HeldClaim>> GetRenewableAsync()
     {
         var kept = new List<HeldClaim>();
         foreach (var held in parts.Held.Snapshot())
@@ -61,10 +61,10 @@ internal sealed class Renewal(ReceiverParts parts)
 
     private async Task RenewAsync(List<HeldClaim> held, CancellationToken settled)
     {
-        // Nothing is to be waited for beyond the first claim's end, because its handler must be told then.
+        // Waits no longer than until the first claim ends, because its handler must be cancelled then.
         using var ending = CancellationTokenSource.CreateLinkedTokenSource(settled);
         using var limit = new CancellationTokenSource(LeastLeft(held), parts.TimeProvider);
-        // Not on the timer's thread: what Npgsql throws there when its connection is just being closed would end the process.
+        // Not on the timer's thread: Npgsql may throw there while its connection is being closed, which would end the process.
         using var cutShort = limit.Token.Register(static ending => _ = ((CancellationTokenSource)ending!).CancelAsync(), ending);
         var renewedAt = parts.TimeProvider.GetTimestamp();
         var claims = held.ConvertAll(static held => held.Claim);
@@ -74,7 +74,7 @@ internal sealed class Renewal(ReceiverParts parts)
             if (!ended.Contains(claim.Claim))
                 claim.RenewedAt = renewedAt;
             else if (!claim.IsSettling)
-                await LoseAsync(claim, "it had ended, and its messages are another worker's").ConfigureAwait(false);
+                await LoseAsync(claim, "it had ended, and another worker has its messages").ConfigureAwait(false);
         }
     }
 

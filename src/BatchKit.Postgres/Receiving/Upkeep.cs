@@ -2,10 +2,10 @@ using BatchKit.Transports;
 
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>Looks after the queue once a poll interval, and when something falls due: gives back what ended claims held, makes ready what is due, and wakes a worker when there is work.</summary>
+/// <summary>Runs upkeep once each poll interval, and when a message becomes due: gives back the messages of ended claims, makes due messages ready, and wakes a worker when there is work.</summary>
 internal sealed class Upkeep(ReceiverParts parts)
 {
-    // What falls due one by one is not looked for one by one.
+    // Messages that become due one by one are looked for together.
     private static readonly TimeSpan LeastPause = TimeSpan.FromMilliseconds(10);
 
     private readonly RetrySchedule _schedule = new(parts.Options.ReconnectDelay, parts.Options.MaxReconnectDelay);
@@ -50,10 +50,62 @@ internal sealed class Upkeep(ReceiverParts parts)
 
         if (report.HasWork)
             parts.Signal.Wake();
-        // One look gives back only so many, and a fleet that crashed leaves more.
+        // One upkeep gives back a limited number of claims, and many crashed workers leave more.
         if (report.Returned + report.Buried > 0)
             return LeastPause;
         var pause = report.NextDue is { } due && due < parts.Options.PollInterval ? due : parts.Options.PollInterval;
         return pause > LeastPause ? pause : LeastPause;
+    }
+}
+
+/// <summary>A wait that any thread may shorten. One task at a time waits.</summary>
+internal sealed class Alarm(TimeProvider timeProvider)
+{
+    // Guards the fields below.
+    private readonly Lock _lock = new();
+    private TaskCompletionSource _asked = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private long _due = long.MaxValue;
+
+    /// <summary>Ends the current wait, or the next one, within this time.</summary>
+    public void RingWithin(TimeSpan time)
+    {
+        var due = timeProvider.GetTimestamp() + (long)(time.TotalSeconds * timeProvider.TimestampFrequency);
+        TaskCompletionSource asked;
+        lock (_lock)
+        {
+            if (due >= _due)
+                return;
+            _due = due;
+            asked = _asked;
+        }
+
+        asked.TrySetResult();
+    }
+
+    public async Task WaitAsync(TimeSpan longest, CancellationToken cancellationToken)
+    {
+        RingWithin(longest);
+        while (!cancellationToken.IsCancellationRequested && Left(out var asked) is { } left)
+        {
+            using var ending = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
+            await Task.WhenAny(asked, Task.Delay(left, timeProvider, ending.Token)).ConfigureAwait(false);
+            await ending.CancelAsync().ConfigureAwait(false);
+        }
+    }
+
+    // Null when the time is over; the due time is then reset.
+    private TimeSpan? Left(out Task asked)
+    {
+        lock (_lock)
+        {
+            if (_asked.Task.IsCompleted)
+                _asked = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+            asked = _asked.Task;
+            var now = timeProvider.GetTimestamp();
+            if (now < _due)
+                return timeProvider.GetElapsedTime(now, _due);
+            _due = long.MaxValue;
+            return null;
+        }
     }
 }

@@ -1,12 +1,12 @@
 namespace BatchKit.Postgres.Receiving;
 
 /// <summary>
-/// Lets one idle worker look for work, the one that went idle last: its connection is open still, and what it needs is in the processors' caches. Remembers one wake that nobody waited for, so that none is
-/// lost while a worker is on its way back to idle. Any thread.
+/// Wakes one idle worker, the one that went idle last: its connection is still open, and its data is in the processors' caches. Remembers one wake without a waiting worker, so that no wake is lost while a
+/// worker is becoming idle. Thread-safe.
 /// </summary>
 internal sealed class WorkSignal
 {
-    // Guards both.
+    // Guards both fields below.
     private readonly Lock _lock = new();
     private readonly List<TaskCompletionSource<bool>> _idle = [];
     private bool _isWakePending;
@@ -29,7 +29,7 @@ internal sealed class WorkSignal
         last.SetResult(true);
     }
 
-    /// <returns>False when there will be no more work.</returns>
+    /// <returns>False when the receiver stops.</returns>
     public async Task<bool> WaitAsync(CancellationToken stopping)
     {
         var wake = new TaskCompletionSource<bool>(TaskCreationOptions.RunContinuationsAsynchronously);
@@ -52,7 +52,7 @@ internal sealed class WorkSignal
     {
         lock (_lock)
         {
-            // It is being woken, and sees for itself that there is a stop.
+            // The worker is being woken, and sees the stop itself.
             if (!_idle.Remove(wake))
                 return;
         }

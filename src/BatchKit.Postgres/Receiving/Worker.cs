@@ -1,12 +1,12 @@
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>Claims for itself: handles one batch at a time, and settles it in the exchange that claims the next.</summary>
+/// <summary>Claims and handles one batch at a time, and settles it in the exchange that claims the next one.</summary>
 internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
 {
-    // A look for what came with a notification and can't be claimed: it is delayed, or another worker was faster. Not at once, because many wakes come to nothing.
+    // When upkeep looks for the message of a notification that could not be claimed: it is delayed, or another worker was faster. Not at once, because many wakes find no work.
     private static readonly TimeSpan LookSoon = TimeSpan.FromMilliseconds(50);
 
-    // The pool resets what comes back to it, in seven statements that the next claim would wait for; so the connection is kept for a next wake that comes soon.
+    // The pool resets a returned connection with seven statements, for which the next claim would wait. So the connection stays open in case the next wake comes soon.
     private static readonly TimeSpan ConnectionIdleTime = TimeSpan.FromSeconds(1);
 
     private readonly List<HeldClaim> _settled = new(1);
@@ -14,7 +14,7 @@ internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
 
     public async Task RunAsync()
     {
-        // Starting must not wait for the first claim.
+        // The start must not wait for the first claim.
         await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
         var exchanger = new ClaimExchanger(parts);
         await using (exchanger.ConfigureAwait(false))
@@ -55,7 +55,7 @@ internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
         }
     }
 
-    // What was not done is due again at a time that only the server knows.
+    // Only the server knows when messages that were not completed are due again.
     private bool IsDone(QueueBatch batch)
     {
         for (var index = 0; index < batch.Count; index++)
@@ -65,5 +65,26 @@ internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
         }
 
         return true;
+    }
+}
+
+/// <summary>
+/// Shares a worker's time, not its turns, between fresh messages and retries. Retries are claimed one by one: with alternating turns, a crashed worker's batch of a hundred would wait for a hundred fresh batches.
+/// </summary>
+internal sealed class RetryShare
+{
+    // Counts instead of a time too short to measure, so that turns change even then.
+    private static readonly TimeSpan Least = TimeSpan.FromTicks(1);
+
+    private TimeSpan _left = Least;
+
+    /// <summary>True while retries have time left: at least one turn, and as long as the last fresh batch took.</summary>
+    public bool IsRetriesTurn => _left > TimeSpan.Zero;
+
+    /// <summary>Reports how long a batch took to claim and handle.</summary>
+    public void Took(TimeSpan time, bool isRetry)
+    {
+        var spent = time > Least ? time : Least;
+        _left = isRetry ? _left - spent : spent;
     }
 }

@@ -4,10 +4,16 @@ using NpgsqlTypes;
 
 namespace BatchKit.Postgres.Schema;
 
-/// <summary>Finds queues by name, and creates them, with their shards, where there are none. Remembers what it found, up to a bound. Any thread.</summary>
+/// <summary>A queue's row in the table.</summary>
+/// <param name="Id">Its number in all other tables, and the payload of its notifications.</param>
+/// <param name="Name">Its name.</param>
+/// <param name="Shards">The number of shards of an ordered queue; 0 for a queue without order.</param>
+internal sealed record QueueEntry(int Id, string Name, int Shards);
+
+/// <summary>Finds queues by name, and creates missing ones with their shards. Remembers what it found, up to a limit. Thread-safe.</summary>
 internal sealed class QueueDirectory(NpgsqlDataSource dataSource, Tables tables)
 {
-    // Names have up to 1 kB: a few megabytes at most.
+    // A name has up to 1 kB, so this is a few megabytes at most.
     private const int MaxRemembered = 4096;
 
     private readonly string _find = $"select id, shards from {tables.Queues} where name = $1";
@@ -21,22 +27,22 @@ internal sealed class QueueDirectory(NpgsqlDataSource dataSource, Tables tables)
 
     private readonly ConcurrentDictionary<string, QueueEntry> _remembered = new(StringComparer.Ordinal);
 
-    /// <summary>What is remembered of a queue; null when that is nothing.</summary>
+    /// <summary>Returns the remembered queue; null when the queue is not remembered.</summary>
     public QueueEntry? TryFind(string name) => _remembered.GetValueOrDefault(name);
 
-    /// <summary>Finds a queue, or creates it with so many shards; on a connection of its own, because what a transaction creates and rolls back would be remembered.</summary>
+    /// <summary>Finds a queue, or creates it with this number of shards. Uses a connection of its own: in a caller's transaction, a queue that is rolled back would be remembered.</summary>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
     public ValueTask<QueueEntry> FindOrCreateAsync(string name, int shards, CancellationToken cancellationToken) =>
         TryFind(name) is { } entry ? ValueTask.FromResult(entry) : new ValueTask<QueueEntry>(FindOrCreateSlowAsync(name, shards, cancellationToken));
 
-    /// <summary>Forgets all: what was there has gone.</summary>
+    /// <summary>Forgets all queues, because their tables are gone.</summary>
     public void Clear() => _remembered.Clear();
 
     private async Task<QueueEntry> FindOrCreateSlowAsync(string name, int shards, CancellationToken cancellationToken)
     {
         var connection = await dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
         await using var _ = connection.ConfigureAwait(false);
-        // Who finds none and creates none was overtaken by another's creation, which the next look sees.
+        // When the queue is neither found nor created, another process has just created it, and the next query finds it.
         QueueEntry? entry;
         do
         {

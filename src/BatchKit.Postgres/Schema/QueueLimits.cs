@@ -2,30 +2,30 @@ using System.Text;
 
 namespace BatchKit.Postgres.Schema;
 
-/// <summary>What names the tables take, and the sentences for those they don't.</summary>
+/// <summary>The limits of names and keys, and the error texts for those that the tables can't store.</summary>
 internal static class QueueLimits
 {
-    /// <summary>The longest identifier of PostgreSQL, in bytes: NAMEDATALEN - 1 (manual, section 4.1.1). It cuts longer ones in silence, so they are refused here.</summary>
+    /// <summary>The longest identifier of PostgreSQL, in bytes: NAMEDATALEN - 1 (manual, section 4.1.1). It silently truncates longer ones, so they are rejected here.</summary>
     public const int MaxSchemaBytes = 63;
 
-    /// <summary>The longest queue name and uniqueness key, in bytes: both are in an index, whose entries have at most 2,704.</summary>
+    /// <summary>The longest queue name and uniqueness key, in bytes. Both are indexed, and an index entry has at most 2,704 bytes.</summary>
     public const int MaxNameBytes = 1024;
 
     public const int MaxShards = 1024;
 
-    // Throws instead of replacing half a surrogate pair, which PostgreSQL would not take.
+    // Throws for half a surrogate pair, which PostgreSQL can't store, instead of replacing it.
     private static readonly UTF8Encoding Strict = new(encoderShouldEmitUTF8Identifier: false, throwOnInvalidBytes: true);
 
-    /// <summary>Why a schema may not have that name, as the rest of a sentence; null when it may.</summary>
+    /// <summary>Returns why a schema can't have that name, as the rest of a sentence; null when it can.</summary>
     public static string? RefuseSchema(string? name) => Refuse(name, MaxSchemaBytes);
 
-    /// <summary>Why a queue may not have that name, or a message that uniqueness key; null when it may.</summary>
+    /// <summary>Returns why a queue can't have that name, or a message that uniqueness key; null when it can.</summary>
     public static string? RefuseQueue(string? name) => Refuse(name, MaxNameBytes);
 
-    /// <summary>Why a message may not have that key, as the rest of a sentence; null when it may.</summary>
+    /// <summary>Returns why a message can't have that key, as the rest of a sentence; null when it can.</summary>
     public static string? RefuseKey(string? key) => Refuse(key, MessageHeader.MaxTextBytes);
 
-    /// <exception cref="ArgumentException">A schema may not have that name.</exception>
+    /// <exception cref="ArgumentException">A schema can't have that name.</exception>
     public static void ThrowIfNoSchema(string schema)
     {
         ArgumentNullException.ThrowIfNull(schema);

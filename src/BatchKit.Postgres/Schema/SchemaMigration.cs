@@ -5,16 +5,43 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Schema;
 
-/// <summary>Looks which version a schema has, and brings it to ours: one transaction, under an advisory lock of the schema's own.</summary>
+/// <summary>Ensures once that the schema exists before it is used. After a failed attempt, the next caller tries again. Thread-safe.</summary>
+internal sealed class SchemaGate(NpgsqlDataSource dataSource, string schema, bool mayCreate)
+{
+    private readonly SchemaMigration _migration = new(new Tables(schema), SchemaSteps.Published);
+    private volatile bool _isOpen;
+
+    public ValueTask PassAsync(CancellationToken cancellationToken) => _isOpen ? ValueTask.CompletedTask : PassSlowAsync(cancellationToken);
+
+    /// <summary>Lets the next caller check again, because the tables are gone.</summary>
+    public void Close() => _isOpen = false;
+
+    // Concurrent callers all check. The lock in the database lets one create the tables; the others then find them.
+    private async ValueTask PassSlowAsync(CancellationToken cancellationToken)
+    {
+        var connection = await dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
+        await using (connection.ConfigureAwait(false))
+        {
+            if (mayCreate)
+                await _migration.RunAsync(connection, cancellationToken).ConfigureAwait(false);
+            else
+                await _migration.CheckAsync(connection, cancellationToken).ConfigureAwait(false);
+        }
+
+        _isOpen = true;
+    }
+}
+
+/// <summary>Reads the version of a schema, and migrates it to this package's version, in one transaction under the schema's advisory lock.</summary>
 internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
 {
-    /// <summary>Creates what is missing.</summary>
-    /// <exception cref="InvalidOperationException">It is of a later version, or the user lacks a right.</exception>
+    /// <summary>Creates or migrates the tables.</summary>
+    /// <exception cref="InvalidOperationException">The schema has a later version, or the user lacks a right.</exception>
     public async Task RunAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
         try
         {
-            // Without the lock first: mostly it is up to date, and then this works on a read-only server and for users without rights to create.
+            // First without the lock: an up-to-date schema needs no right to create, and the server may be read-only.
             if (await ReadVersionAsync(connection, cancellationToken).ConfigureAwait(false) == steps.Version)
                 return;
             var transaction = await connection.BeginTransactionAsync(cancellationToken).ConfigureAwait(false);
@@ -35,8 +62,8 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
         }
     }
 
-    /// <summary>Makes sure that it has our version, and changes nothing.</summary>
-    /// <exception cref="InvalidOperationException">It has not.</exception>
+    /// <summary>Checks that the schema has this package's version, and changes nothing.</summary>
+    /// <exception cref="InvalidOperationException">It has another version.</exception>
     public async Task CheckAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
         var version = await ReadVersionAsync(connection, cancellationToken).ConfigureAwait(false);
@@ -64,7 +91,7 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
 
     private async Task MigrateAsync(NpgsqlConnection connection, int version, CancellationToken cancellationToken)
     {
-        // "if not exists" would ask for the right to create schemas even where there is one.
+        // "if not exists" requires the right to create schemas even when the schema exists.
         var create = await ExistsAsync(connection, table: null, cancellationToken).ConfigureAwait(false) ? string.Empty : $"create schema {tables.Quoted};\n";
         var command = new NpgsqlCommand(create + steps.After(version, tables), connection);
         await using (command.ConfigureAwait(false))

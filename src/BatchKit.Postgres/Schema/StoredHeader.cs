@@ -2,10 +2,10 @@ using BatchKit.Transports;
 
 namespace BatchKit.Postgres.Schema;
 
-/// <summary>A message's header as a row keeps it: a frame with one empty message, so that there is one format of headers.</summary>
+/// <summary>Encodes a message's header for a row, as a frame with one empty message, so that headers have only one format.</summary>
 internal static class StoredHeader
 {
-    // Nobody reads it back: the row says which queue it is in.
+    // No one reads the handle: the row says which queue it belongs to.
     private static readonly OutputHandle Handle = OutputHandle.Connection(number: 1);
 
     public static byte[] Write(MessageHeader header)
@@ -14,7 +14,7 @@ internal static class StoredHeader
         return frame.Bytes.ToArray();
     }
 
-    /// <exception cref="FrameFormatException">The bytes are no header of a known version.</exception>
+    /// <exception cref="FrameFormatException">The bytes are not a header of a known version.</exception>
     public static MessageHeader? Read(ReadOnlyMemory<byte> stored)
     {
         using var frame = FrameReader.Read(stored);

@@ -1,6 +1,9 @@
+using System.Security.Cryptography;
+using System.Text;
+
 namespace BatchKit.Postgres.Schema;
 
-/// <summary>The tables of one schema, as quoted names for statements.</summary>
+/// <summary>The quoted names of a schema's tables, for statements.</summary>
 internal sealed class Tables
 {
     public Tables(string schema)
@@ -29,4 +32,11 @@ internal sealed class Tables
     public string UniqueKeys => $"{Quoted}.unique_keys";
 
     public string Dead => $"{Quoted}.dead";
+}
+
+/// <summary>The channel of a schema's notifications. The payload of a notification is the queue's number.</summary>
+internal static class NotificationChannel
+{
+    // All schemas of a database share its channels, whose names have at most 63 bytes. A schema's name may have as many, so the channel has its hash.
+    public static string Of(Tables tables) => $"batchkit:{Convert.ToHexStringLower(SHA256.HashData(Encoding.UTF8.GetBytes(tables.Schema)).AsSpan(0, 8))}";
 }

@@ -1,3 +1,4 @@
+using System.Text;
 using BatchKit.Postgres.Schema;
 using Microsoft.Extensions.ObjectPool;
 using Npgsql;
@@ -5,10 +6,10 @@ using NpgsqlTypes;
 
 namespace BatchKit.Postgres.Sending;
 
-/// <summary>Rows turned into the arrays that a statement takes, in lists that are used again.</summary>
+/// <summary>Converts rows to the arrays of a statement, in pooled lists.</summary>
 internal sealed class InsertColumns : IResettable
 {
-    // What a large send grew is not kept for ever: 16 bytes a payload.
+    // Lists that a large send has grown are not pooled; a payload takes 16 bytes.
     private const int MaxKeptRows = 16_384;
 
     private static readonly ObjectPool<InsertColumns> Pool = ObjectPool.Create<InsertColumns>();
@@ -36,7 +37,7 @@ internal sealed class InsertColumns : IResettable
 
     public void Return() => Pool.Return(this);
 
-    /// <summary>Adds them as a command's first parameters.</summary>
+    /// <summary>Adds the arrays as a command's first parameters.</summary>
     public void AddTo(NpgsqlParameterCollection parameters)
     {
         Add(parameters, _payloads, NpgsqlDbType.Bytea);
@@ -96,5 +97,22 @@ internal sealed class InsertColumns : IResettable
             _uniqueKeys.Add(header?.UniqueKey);
             _headers.Add(header?.Stored);
         }
+    }
+}
+
+/// <summary>Maps a key to a shard by a stable hash, the same in every process and version, because rows outlive both.</summary>
+internal static class ShardMap
+{
+    private const uint OffsetBasis = 2166136261;
+    private const uint Prime = 16777619;
+
+    /// <summary>Returns the shard of a key, from 0. Messages without a key share a shard.</summary>
+    public static int ShardOf(string? key, int shards)
+    {
+        var hash = OffsetBasis;
+        // FNV-1a over UTF-8 (draft-eastlake-fnv). Keys are short, and a few lines need no package.
+        foreach (var octet in Encoding.UTF8.GetBytes(key ?? string.Empty))
+            hash = (hash ^ octet) * Prime;
+        return (int)(hash % (uint)shards);
     }
 }

@@ -2,10 +2,10 @@ using BatchKit.Postgres.Schema;
 
 namespace BatchKit.Postgres.Sending;
 
-/// <summary>The statements that store rows. Each gives the count of producers that it advanced: with none, it has stored nothing.</summary>
+/// <summary>The statements that store rows. Each returns how many producers it advanced; with 0, it has stored nothing.</summary>
 /// <remarks>
-/// Under READ COMMITTED the update waits for a rival that holds the producer's row, the commit that was lost to view, and then sees the number that it left (manual, section 13.2.1). So a number is
-/// checked and advanced in one step, and what the rival has stored is not stored again.
+/// Under READ COMMITTED the update waits for an earlier transaction that holds the producer's row, for example a send whose commit is unknown, and then reads the number that it left (manual, section
+/// 13.2.1). So a number is checked and advanced in one step, and messages that the earlier transaction has stored are not stored again.
 /// </remarks>
 internal sealed class InsertStatements
 {
@@ -17,22 +17,22 @@ internal sealed class InsertStatements
     public InsertStatements(Tables tables)
     {
         _tables = tables;
-        Plain = MakePlain(Advance(firstParameter: 4));
-        Full = MakeFull(Advance(firstParameter: 9));
-        Unique = MakeUnique(Advance(firstParameter: 9));
-        FindNumber = MakeFindNumber();
+        Plain = CreatePlain(Advance(firstParameter: 4));
+        Full = CreateFull(Advance(firstParameter: 9));
+        Unique = CreateUnique(Advance(firstParameter: 9));
+        FindNumber = CreateFindNumber();
     }
 
-    /// <summary>Rows of one queue that are payload and nothing else: payloads, queue, shard, then the producer.</summary>
+    /// <summary>Stores rows of one queue that have only a payload. Parameters: payloads, queue, shard, then the producer.</summary>
     public string Plain { get; }
 
-    /// <summary>Rows with all that a header may say, but for uniqueness: an array for each column, then the producer.</summary>
+    /// <summary>Stores rows with headers but without uniqueness keys. Parameters: an array for each column, then the producer.</summary>
     public string Full { get; }
 
-    /// <summary>The same, and of each uniqueness key the first row only, and only where none has it.</summary>
+    /// <summary>The same, for rows with uniqueness keys: stores only the first row of each key, and only when the key is free.</summary>
     public string Unique { get; }
 
-    /// <summary>The number up to which a producer's batches are stored; it becomes known with 0 when it is not. No row when another makes it known at this moment.</summary>
+    /// <summary>Returns the number up to which a producer's batches are stored, and adds an unknown producer with 0. No row when another transaction is adding it.</summary>
     public string FindNumber { get; }
 
     private string Advance(int firstParameter) =>
@@ -43,7 +43,7 @@ internal sealed class InsertStatements
             returning 1)
         """;
 
-    private string MakePlain(string advanced) =>
+    private string CreatePlain(string advanced) =>
         $"""
         with {advanced},
         stored as (
@@ -53,7 +53,7 @@ internal sealed class InsertStatements
         select count(*) from advanced
         """;
 
-    private string MakeFull(string advanced) =>
+    private string CreateFull(string advanced) =>
         $"""
         with {advanced},
         stored as (
@@ -63,8 +63,8 @@ internal sealed class InsertStatements
         select count(*) from advanced
         """;
 
-    // The keys in one order, so that two sends that share some can't wait for each other.
-    private string MakeUnique(string advanced) =>
+    // The keys are inserted in one order, so that two sends with common keys can't deadlock.
+    private string CreateUnique(string advanced) =>
         $"""
         with {advanced},
         sent as materialized (select u.* from advanced, {FieldsFrom}),
@@ -81,8 +81,8 @@ internal sealed class InsertStatements
         select count(*) from advanced
         """;
 
-    // A process that starts is a new producer; those that have long been silent go with the next that comes. Skipping locked ones keeps two that come at once from waiting for each other.
-    private string MakeFindNumber() =>
+    // Each process start adds a producer, and at the same time deletes producers that were silent for long. SKIP LOCKED keeps two concurrent starts from waiting for each other.
+    private string CreateFindNumber() =>
         $"""
         with silent as materialized (
             select ctid from {_tables.Producers}

@@ -4,7 +4,7 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Sending;
 
-/// <summary>Stores rows with one prepared statement over arrays, advances the producer's number in the same transaction, and has their queues notified. Any thread.</summary>
+/// <summary>Stores rows with one prepared statement over arrays, advances the producer's number in the same transaction, and notifies the rows' queues. Thread-safe.</summary>
 internal sealed class QueueInsert(SendConnections connections, Tables tables, QueueNotifier notifier, TimeSpan commandTimeout)
 {
     private const long NothingStored = 0;
@@ -13,9 +13,9 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
 
     private readonly int _timeoutSeconds = WholeSeconds.Of(commandTimeout);
 
-    /// <summary>Stores what has a number above the producer's, in order, in one transaction of its own; what has not is stored already.</summary>
+    /// <summary>Stores the rows whose numbers are above the producer's, in order, in a transaction of their own. The others are stored already.</summary>
     /// <param name="rows">The rows.</param>
-    /// <param name="cancellationToken">Ends it.</param>
+    /// <param name="cancellationToken">Cancels the statement.</param>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
     public Task StoreAsync(IProducerRows rows, CancellationToken cancellationToken) =>
         connections.UseAsync((connection, token) => StoreAsync(connection, rows, token), cancellationToken);
@@ -27,21 +27,21 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
         {
             if (await TryInsertAsync(connection, rows, stored, cancellationToken).ConfigureAwait(false))
                 return true;
-            // Mostly it was unknown, and is known now; else a commit that was lost to view had stored some.
+            // Usually the producer was unknown, and is added now. Otherwise an earlier attempt, whose commit was unknown, has stored some rows.
             stored = await FindNumberAsync(connection, rows.Producer, cancellationToken).ConfigureAwait(false);
         }
 
-        // Whoever stored them may have been cut off before the notification.
+        // The attempt that stored the rows may have failed before its notification.
         NotifyOthers([.. rows.Queues], notified: []);
         return false;
     }
 
-    // True when the producer was advanced, and the rows were stored with it.
+    // True when the producer was advanced and the rows were stored.
     private async Task<bool> TryInsertAsync(NpgsqlConnection connection, IProducerRows rows, long stored, CancellationToken cancellationToken)
     {
         var missing = rows.Above(stored, out var firstNumber);
         var columns = InsertColumns.Rent(missing.Span);
-        // With barriers each command is a transaction of its own, and both are one round trip: a NOTIFY inside the first would make all commits of the server wait for its fsync.
+        // Error barriers make each command a transaction of its own, in one round trip. A NOTIFY in the same transaction as the insert would make all commits of the server wait for its fsync.
         var batch = new NpgsqlBatch(connection) { Timeout = _timeoutSeconds, EnableErrorBarriers = true, BatchCommands = { InsertCommand(columns, rows, firstNumber) } };
         await using (batch.ConfigureAwait(false))
         {
@@ -51,7 +51,7 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
                 batch.BatchCommands.Add(notifier.CommandFor(turns));
             await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
             var (hasAdvanced, failure) = await ExecuteAsync(batch, cancellationToken).ConfigureAwait(false);
-            // Not when it failed: what was given up may still be written.
+            // Not after an exception: an abandoned command may still read the lists.
             columns.Return();
             if (!hasAdvanced)
                 return false;
@@ -59,12 +59,12 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
                 NotifyOthers(queues, turns);
             else if (turns.Length == 0 || await FindNumberAsync(connection, rows.Producer, cancellationToken).ConfigureAwait(false) < rows.LastNumber)
                 throw failure;
-            // Else it was the notification that failed: receivers find the rows by polling, and the next send notifies again.
+            // Otherwise only the notification failed: receivers find the rows by polling, and the next send notifies again.
             return true;
         }
     }
 
-    // What fails behind the insert's row is its commit, or the notification: the producer's number tells which.
+    // An error after the insert's row is an error of its commit or of the notification. The producer's number shows which.
     private static async Task<(bool HasAdvanced, PostgresException? Failure)> ExecuteAsync(NpgsqlBatch batch, CancellationToken cancellationToken)
     {
         var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);

@@ -3,8 +3,8 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Sending;
 
-/// <summary>Wakes the receivers of queues: a NOTIFY of its own after the commit, at most one a queue and interval, from one task that its owner disposes.</summary>
-/// <remarks>A notification that fails is logged by nobody and lost: receivers poll as well.</remarks>
+/// <summary>Wakes the receivers of queues by NOTIFY, in a transaction of its own after the commit, at most once for each queue and interval.</summary>
+/// <remarks>A failed notification is not logged and not retried, because receivers also poll.</remarks>
 internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, TimeSpan interval, TimeProvider timeProvider) : IAsyncDisposable
 {
     private const string Statement = "select pg_catalog.pg_notify($1, queue::text) from unnest($2) as queue";
@@ -23,7 +23,7 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
     private bool _isRunning;
     private bool _isDisposed;
 
-    /// <summary>Says that a queue has new messages; returns at once. Any thread.</summary>
+    /// <summary>Notifies of a queue with new messages, now or at the end of its interval; returns at once. Thread-safe.</summary>
     public void Notify(QueueEntry queue)
     {
         lock (_gate)
@@ -35,7 +35,7 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         }
     }
 
-    /// <summary>For who stores messages: of their queues, those whose notification may travel with the statement that stores them, behind its commit. The others are to be told of when they are stored.</summary>
+    /// <summary>Returns those of the queues whose notification is due now. The caller sends it together with its insert, after the insert's commit, and calls <see cref="Notify"/> for the other queues once their messages are stored.</summary>
     public int[] TakeTurns(IReadOnlyCollection<QueueEntry> queues)
     {
         lock (_gate)
@@ -46,13 +46,13 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         }
     }
 
-    /// <summary>Notifies of the queues whose turn was taken.</summary>
+    /// <summary>Creates the command that notifies of the queues from <see cref="TakeTurns"/>.</summary>
     public NpgsqlBatchCommand CommandFor(int[] queues) => new(Statement)
     {
         Parameters = { new NpgsqlParameter<string> { TypedValue = _channel }, new NpgsqlParameter<int[]> { TypedValue = queues } },
     };
 
-    /// <summary>Sends what is due, and ends.</summary>
+    /// <summary>Sends all pending notifications, and stops.</summary>
     public async ValueTask DisposeAsync()
     {
         Task running;
@@ -99,7 +99,7 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         }
     }
 
-    // What was sent an interval ago, so that nothing grows with the queues.
+    // Forgets notifications that are older than the interval, so that memory does not grow with the number of queues.
     private void ForgetSent(long now)
     {
         foreach (var (queue, sentAt) in _sentAt)
@@ -109,15 +109,15 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         }
     }
 
-    // False when nothing waits: the next notification starts the task again.
+    // False when nothing is pending; the next notification starts the task again.
     private bool TakeDue(out int[] due, out TimeSpan wait)
     {
         lock (_gate)
         {
-            // One time for both: what is kept has some of its interval left, so that no wait is negative.
+            // The same time for both steps: the entries that are kept have time left, so that no wait is negative.
             var now = timeProvider.GetTimestamp();
             ForgetSent(now);
-            // At the end nothing waits for its interval.
+            // When the notifier stops, no queue waits for its interval.
             due = [.. _pending.Where(queue => _isDisposed || !_sentAt.ContainsKey(queue))];
             _pending.ExceptWith(due);
             foreach (var queue in due)
@@ -127,7 +127,7 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         }
     }
 
-    // A delay counts whole milliseconds and drops the rest: one of less would come back at once, and again until the interval is over.
+    // Task.Delay rounds down to whole milliseconds: a shorter delay would end at once, again and again until the interval is over.
     private static TimeSpan WholeMilliseconds(TimeSpan wait) => TimeSpan.FromMilliseconds(Math.Ceiling(wait.TotalMilliseconds));
 
     private async Task SendAsync(int[] queues)

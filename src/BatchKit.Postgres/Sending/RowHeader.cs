@@ -4,10 +4,10 @@ using BatchKit.Postgres.Schema;
 
 namespace BatchKit.Postgres.Sending;
 
-/// <summary>What a message's header means to a row, read once.</summary>
+/// <summary>The columns that a message's header fills, read once for each header.</summary>
 internal sealed class RowHeader
 {
-    // A hundred years: far below what overflows the server's timestamps.
+    // A hundred years, far below the limit of the server's timestamps.
     private const long MaxDelayMilliseconds = 36_500L * 24 * 60 * 60 * 1000;
     private const int MaxQuotedCharacters = 40;
 
@@ -20,11 +20,11 @@ internal sealed class RowHeader
 
     public string? Key { get; private init; }
 
-    /// <summary>The header as the row keeps it, without what has columns of its own; null when that leaves nothing.</summary>
+    /// <summary>The stored header, without the properties that have columns of their own; null when nothing else is left.</summary>
     public byte[]? Stored { get; private set; }
 
     /// <summary>Reads a header.</summary>
-    /// <returns>Null when it can't be stored.</returns>
+    /// <returns>Null when the header can't be stored.</returns>
     public static RowHeader? Read(MessageHeader header, out string? refusal)
     {
         var row = new RowHeader { Key = header.Key };

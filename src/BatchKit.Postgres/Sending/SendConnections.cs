@@ -4,8 +4,8 @@ using Npgsql;
 namespace BatchKit.Postgres.Sending;
 
 /// <summary>
-/// The connections of sends. The pool resets what comes back to it, in seven statements that the next send would wait for: a quarter of a small send's time. So they are kept from send to send, and given
-/// back once a second. Any thread.
+/// The connections of sends. The pool resets a returned connection with seven statements, for which the next send would wait: a quarter of a small send's time. So connections stay open between sends, and
+/// idle ones are returned to the pool once a second. Thread-safe.
 /// </summary>
 internal sealed class SendConnections : IAsyncDisposable
 {
@@ -42,16 +42,16 @@ internal sealed class SendConnections : IAsyncDisposable
         }
     }
 
-    /// <summary>Gives back what is idle, so that the next sends open theirs.</summary>
+    /// <summary>Returns idle connections to the pool, so that the next sends open new ones.</summary>
     public void ReleaseIdle()
     {
-        // Before the look, so that what comes back behind it sets the timer again.
+        // Reset first, so that a connection that becomes idle during the loop sets the timer again.
         Volatile.Write(ref _isReleaseDue, false);
         while (_idle.TryPop(out var connection))
             connection.Release();
     }
 
-    /// <summary>Gives back what is idle; what is in use is given back when it ends.</summary>
+    /// <summary>Returns idle connections to the pool; each of the others is returned when its send ends.</summary>
     public async ValueTask DisposeAsync()
     {
         _isDisposed = true;

@@ -3,13 +3,14 @@ using BatchKit.Transports;
 
 namespace BatchKit.Postgres.Sending;
 
-/// <summary>Turns a send's batches into rows, and refuses those that never can be any.</summary>
+/// <summary>Converts a send's batches to rows, and refuses batches that can never be stored.</summary>
 internal sealed class SendReader(PostgresOptions options, SendLimits limits, QueueDirectory directory)
 {
-    private const int FrameShards = 1;
+    /// <summary>Frames are stored in order: one shard.</summary>
+    public const int FrameShards = 1;
 
-    /// <summary>Reads all batches; what it refuses is in the report.</summary>
-    /// <exception cref="InvalidOperationException">The queue of the frames is not one for frames.</exception>
+    /// <summary>Reads all batches, and adds refused ones to the report.</summary>
+    /// <exception cref="InvalidOperationException">The queue for frames is another kind of queue.</exception>
     public async ValueTask<SendRows> ReadAsync(ReadOnlyMemory<MessageBatch> batches, SendReport report, CancellationToken cancellationToken)
     {
         var frameQueue = options.FrameQueue is { } name ? await directory.FindOrCreateAsync(name, FrameShards, cancellationToken).ConfigureAwait(false) : null;
@@ -45,13 +46,70 @@ internal sealed class SendReader(PostgresOptions options, SendLimits limits, Que
     private string? Refuse(MessageBatch batch)
     {
         if (batch.Number < 1 || batch.Handle.IsNone)
-            return "A batch has no handle, or no number from 1 on.";
+            return "A batch has no handle, or its number is below 1.";
         if (options.FrameQueue is null && batch.Handle.Name is null)
-            return $"Output for connections, such as {batch.Handle}, has no queue of its own: set {nameof(PostgresOptions.FrameQueue)}, and receive with ReceiveFromPostgres.";
+            return $"Output for connections, such as {batch.Handle}, has no queue: set {nameof(PostgresOptions.FrameQueue)}, and receive with ReceiveFromPostgres.";
         if (options.FrameQueue is null && QueueLimits.RefuseQueue(batch.Handle.Name) is { } reason)
-            return $"A handle's name, which is a queue's here, {reason}";
+            return $"A handle's name, which is the queue's name, {reason}";
         return limits.BytesOf(batch) is var bytes && bytes > limits.MaxBytes
             ? $"A batch for {batch.Handle} has {bytes} bytes, more than {nameof(PostgresOptions.MaxStatementBytes)} allows ({limits.MaxBytes})."
             : null;
+    }
+}
+
+/// <summary>Splits a send's batches into runs; one statement stores a run.</summary>
+internal sealed class SendLimits(PostgresOptions options)
+{
+    // Room in a frame for everything beside the message: producer, numbers and a handle with a short name.
+    private const int FrameOverheadBytes = 1024;
+
+    // Half of a receiver's default limit (FrameLimits), so that everything around the payload fits too.
+    private const int MaxFrameBytes = 64 * 1024 * 1024;
+
+    // Limits for small messages: so many take half a second on two busy cores, and a receiver rejects a frame with a million.
+    private const int MaxMessages = 20_000;
+    private const int MaxBatches = 10_000;
+
+    private readonly bool _areFrames = options.FrameQueue is not null;
+
+    /// <summary>The most bytes of payload, or of a frame, in one statement.</summary>
+    public int MaxBytes { get; } = options.FrameQueue is null ? options.MaxStatementBytes : Math.Min(options.MaxStatementBytes, MaxFrameBytes);
+
+    public int MaxMessageBytes => MaxBytes - FrameOverheadBytes;
+
+    public int BytesOf(MessageBatch batch) => _areFrames ? FrameWriter.Measure([batch]) : batch.Payload.Length;
+
+    /// <summary>Returns the runs in order: consecutive batches of one producer, with rising numbers, none of them refused.</summary>
+    public IEnumerable<Range> Split(ReadOnlyMemory<MessageBatch> batches, SendReport report)
+    {
+        for (var start = 0; start < batches.Length;)
+        {
+            if (report.IsRefused(start))
+            {
+                start++;
+                continue;
+            }
+
+            var end = EndOf(batches.Span, start, report);
+            yield return start..end;
+            start = end;
+        }
+    }
+
+    private int EndOf(ReadOnlySpan<MessageBatch> batches, int start, SendReport report)
+    {
+        var bytes = (long)BytesOf(batches[start]);
+        var messages = batches[start].Count;
+        var end = start + 1;
+        for (; end < batches.Length && end - start < MaxBatches && !report.IsRefused(end); end++)
+        {
+            var batch = batches[end];
+            bytes += BytesOf(batch);
+            messages += batch.Count;
+            if (batch.Producer != batches[start].Producer || batch.Number <= batches[end - 1].Number || bytes > MaxBytes || messages > MaxMessages)
+                break;
+        }
+
+        return end;
     }
 }

@@ -3,10 +3,10 @@ using BatchKit.Transports;
 
 namespace BatchKit.Postgres.Sending;
 
-/// <summary>What became of the batches of one send.</summary>
+/// <summary>Collects the outcomes of the batches of a send.</summary>
 internal sealed class SendReport(int batches)
 {
-    // Most sends succeed as a whole, and need none of this.
+    // Not allocated for a send that succeeds as a whole.
     private BatchOutcome[]? _outcomes;
     private HashSet<string>? _refusals;
     private int _acknowledged;
@@ -29,13 +29,13 @@ internal sealed class SendReport(int batches)
             Outcomes.AsSpan(start, length).Fill(BatchOutcome.Acknowledged);
     }
 
-    /// <summary>The exception that the send throws; with a cause when a statement failed.</summary>
+    /// <summary>Creates the exception that the send throws, with a cause when a statement failed.</summary>
     public Exception ToException(string target, Exception? cause)
     {
         if (_acknowledged == 0 && !HasRefusals)
-            return new IOException($"{target} did not take the send. {cause?.Message}", cause);
+            return new IOException($"{target} did not accept the send. {cause?.Message}", cause);
         var sentences = cause is null ? _refusals! : [.. _refusals ?? [], cause.Message];
-        return new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(Outcomes), $"{target} did not take everything. {string.Join(' ', sentences)}", cause);
+        return new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(Outcomes), $"{target} did not accept all batches. {string.Join(' ', sentences)}", cause);
     }
 
     private BatchOutcome[] Outcomes => _outcomes ??= new BatchOutcome[batches];

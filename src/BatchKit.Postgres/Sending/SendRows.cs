@@ -4,7 +4,7 @@ using BatchKit.Transports;
 
 namespace BatchKit.Postgres.Sending;
 
-/// <summary>The rows of a send, batch by batch, in rented memory; for frames it keeps the batches, which are encoded when they are stored.</summary>
+/// <summary>The rows of a send in rented memory, batch by batch. For frames it keeps the batches, which are encoded when they are stored.</summary>
 internal sealed class SendRows : IDisposable
 {
     private readonly ReadOnlyMemory<MessageBatch> _batches;
@@ -13,7 +13,7 @@ internal sealed class SendRows : IDisposable
     private readonly QueueRow[] _rows;
     private int _count;
 
-    // Many messages mostly share one header.
+    // Consecutive messages usually share one header.
     private MessageHeader? _lastHeader;
     private RowHeader? _lastRead;
 
@@ -29,7 +29,7 @@ internal sealed class SendRows : IDisposable
     }
 
     /// <summary>Adds a batch's messages.</summary>
-    /// <returns>Why none of them was added; null when all were.</returns>
+    /// <returns>Null when all messages were added; otherwise none was, and this is the reason.</returns>
     public string? TryAdd(MessageBatch batch, QueueEntry queue)
     {
         var start = _count;
@@ -50,7 +50,7 @@ internal sealed class SendRows : IDisposable
 
     public void EndBatch(int batch) => _ends[batch] = _count;
 
-    /// <summary>What one statement stores of it.</summary>
+    /// <summary>Returns the rows of a run, which one statement stores.</summary>
     public IProducerRows Of(Range run)
     {
         var (start, length) = run.GetOffsetAndLength(_batches.Length);
@@ -76,3 +76,89 @@ internal sealed class SendRows : IDisposable
         return _lastRead ?? RowHeader.Read(header, out refusal);
     }
 }
+
+/// <summary>The rows that one statement stores: those of one producer, by the numbers of their batches.</summary>
+internal interface IProducerRows : IDisposable
+{
+    ProducerId Producer { get; }
+
+    /// <summary>The number of the last batch.</summary>
+    long LastNumber { get; }
+
+    /// <summary>The rows' queues, each at least once.</summary>
+    IEnumerable<QueueEntry> Queues { get; }
+
+    /// <summary>Returns the rows of the batches with a number above this one, which is below the last.</summary>
+    /// <param name="number">The number.</param>
+    /// <param name="firstNumber">The number of the first batch above it.</param>
+    ReadOnlyMemory<QueueRow> Above(long number, out long firstNumber);
+}
+
+/// <summary>Rows that are messages.</summary>
+internal sealed class MessageRows(ProducerId producer, ReadOnlyMemory<QueueRow> rows) : IProducerRows
+{
+    public ProducerId Producer => producer;
+
+    public long LastNumber => rows.Span[^1].Number;
+
+    public IEnumerable<QueueEntry> Queues
+    {
+        get
+        {
+            QueueEntry? last = null;
+            for (var index = 0; index < rows.Length; index++)
+            {
+                var queue = rows.Span[index].Queue;
+                if (!ReferenceEquals(queue, last))
+                    yield return last = queue;
+            }
+        }
+    }
+
+    public ReadOnlyMemory<QueueRow> Above(long number, out long firstNumber)
+    {
+        var stored = 0;
+        while (rows.Span[stored].Number <= number)
+            stored++;
+        firstNumber = rows.Span[stored].Number;
+        return rows[stored..];
+    }
+
+    public void Dispose()
+    {
+    }
+}
+
+/// <summary>One row that is a frame. When some of its batches are stored already, the frame is encoded again without them.</summary>
+internal sealed class FrameRows(QueueEntry queue, ReadOnlyMemory<MessageBatch> batches) : IProducerRows
+{
+    private readonly QueueRow[] _row = new QueueRow[1];
+    private PooledFrame? _frame;
+
+    public ProducerId Producer => batches.Span[0].Producer;
+
+    public long LastNumber => batches.Span[^1].Number;
+
+    public IEnumerable<QueueEntry> Queues => [queue];
+
+    public ReadOnlyMemory<QueueRow> Above(long number, out long firstNumber)
+    {
+        var stored = 0;
+        while (batches.Span[stored].Number <= number)
+            stored++;
+        firstNumber = batches.Span[stored].Number;
+        _frame?.Dispose();
+        _frame = PooledFrame.Encode(batches.Span[stored..]);
+        _row[0] = new QueueRow(queue, LastNumber, _frame.Bytes);
+        return _row;
+    }
+
+    public void Dispose() => _frame?.Dispose();
+}
+
+/// <summary>A row to store: a message or a frame.</summary>
+/// <param name="Queue">Its queue.</param>
+/// <param name="Number">The number of its batch; of a frame, the number of its last batch.</param>
+/// <param name="Payload">Its bytes, valid until the send ends.</param>
+/// <param name="Header">Its header; null for a plain message.</param>
+internal readonly record struct QueueRow(QueueEntry Queue, long Number, ReadOnlyMemory<byte> Payload, RowHeader? Header = null);

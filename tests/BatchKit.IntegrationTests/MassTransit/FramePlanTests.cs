@@ -19,6 +19,16 @@ public sealed class FramePlanTests
         Assert.Equal(1, node);
     }
 
+    [Theory]
+    [InlineData(16, true)]
+    [InlineData(32, false)]
+    public void Batches_for_one_node_are_one_frame_up_to_a_mebibyte_by_default(int batches, bool expected)
+    {
+        var text = new string('x', 60_000);
+
+        Assert.Equal(expected, FramePlan.IsOneFrame(Enumerable.Range(0, batches).Select(_ => To(1, text)).ToArray(), new MassTransitOptions(), out _));
+    }
+
     [Fact]
     public void Frames_for_different_nodes_go_side_by_side() =>
         Assert.Equal("1:ac 2:b", Plan(To(1, "a"), To(2, "b"), To(1, "c")));

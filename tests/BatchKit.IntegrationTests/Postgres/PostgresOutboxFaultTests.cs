@@ -30,7 +30,7 @@ public sealed class PostgresOutboxFaultTests(PostgresFixture fixture)
         await way.WaitForAsync(6);
         await way.WaitUntilEmptyAsync();
 
-        Assert.StartsWith("The transport behind the outbox failed 2 times in a row: ", fault, StringComparison.Ordinal);
+        Assert.StartsWith("The transport behind the outbox failed 2 consecutive times: ", fault, StringComparison.Ordinal);
         Assert.Null(way.Outbox.Fault);
         Assert.Equal(Some.Lines(6), way.Arrived.Texts);
         Assert.Equal((2, 1), (way.Log.Count(SendingOnFailed), way.Log.Count(SendingOnAgain)));

@@ -183,7 +183,7 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
 
         await WriteAsync(way, handle, "after");
         await way.Arrived.WaitForMessagesAsync(handle, 3);
-        Assert.Contains("takes no messages now", failure.Message, StringComparison.Ordinal);
+        Assert.Contains("accepts no messages now", failure.Message, StringComparison.Ordinal);
         Assert.Equal(new[] { "before", "meanwhile", "after" }, way.Arrived.TextsFor(handle));
     }
 

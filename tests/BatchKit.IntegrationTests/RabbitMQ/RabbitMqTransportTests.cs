@@ -81,6 +81,24 @@ public sealed class RabbitMqTransportTests(RabbitMqFixture fixture)
         Assert.Equal(texts, frames.SelectMany(frame => frame.Texts).ToArray());
     }
 
+    [Theory]
+    [InlineData(16, 1)]
+    [InlineData(32, 2)]
+    public async Task A_send_is_one_frame_up_to_a_mebibyte_by_default(int batches, int expected)
+    {
+        var options = RabbitMqSome.Options(await fixture.GetAsync());
+        await using var probe = await RabbitMqProbe.ConnectAsync(await fixture.GetAsync());
+        var wire = await probe.ListenAsync(options, "1");
+        await using var transport = new RabbitMqTransport(options);
+        var producer = Some.Producer();
+        var text = new string('x', 60_000);
+
+        await transport.SendAsync(
+            Enumerable.Range(1, batches).Select(number => Some.Batch(Some.Connection(1), producer, number, text)).ToArray(), CancellationToken.None);
+
+        Assert.Equal(expected, (await probe.TakeFramesAsync(wire)).Count);
+    }
+
     [Fact]
     public async Task A_batch_that_no_frame_can_hold_is_refused_and_its_neighbour_is_not()
     {

@@ -2,6 +2,7 @@ using System.Text;
 using BatchKit.Postgres.Ordered;
 using BatchKit.Postgres.Receiving;
 using BatchKit.Postgres.Schema;
+using BatchKit.Postgres.Sending;
 using BatchKit.TestServers.Postgres;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;

@@ -51,7 +51,7 @@ public sealed class ShardPlanTests(PostgresFixture fixture)
         var mixed = ShardSettlement.Of(claim.Batch, new OutcomePolicy(new PostgresQueueReceiverOptions()));
 
         var plan = await ExplainAsync(
-            queue, commands.Settle(claim, done), commands.Settle(claim, mixed), commands.Choose(claim), commands.Choose(inHand: null), commands.Take(), commands.Renew([claim]), commands.Upkeep());
+            queue, commands.Settle(claim, done), commands.Settle(claim, mixed), commands.Choose(claim), commands.Choose(held: null), commands.Take(), commands.Renew([claim]), commands.Upkeep());
 
         Assert.DoesNotContain("Seq Scan", plan, StringComparison.Ordinal);
         Assert.Contains("Index Scan using messages_ordered", plan, StringComparison.Ordinal);

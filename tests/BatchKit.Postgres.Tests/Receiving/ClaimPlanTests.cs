@@ -13,7 +13,7 @@ public sealed class ClaimPlanTests(PostgresFixture fixture)
     {
         await using var scene = await ClaimScene.OpenAsync(fixture);
         var statements = new ClaimStatements(new Tables(scene.Schema.Name), batchSize: 100);
-        await RunAsync(scene.Connection, $"prepare claim (int, interval, text, bigint, smallint, bigint, bigint) as {(retriesFirst ? statements.RetriesFirst : statements.FreshFirst)}");
+        await ClaimPlan.PrepareAsync(scene.Connection, retriesFirst ? statements.RetriesFirst : statements.FreshFirst);
         await ExplainAsync(scene);
 
         await scene.Schema.ExecuteAsync($"insert into {{s}}.messages (queue, payload) select {scene.Queue.Id} + number % 2, 'x' from generate_series(1, 50000) as number");
@@ -44,21 +44,5 @@ public sealed class ClaimPlanTests(PostgresFixture fixture)
         Assert.Equal("ononautoon", await command.ExecuteScalarAsync());
     }
 
-    private static async Task<string> ExplainAsync(ClaimScene scene)
-    {
-        await using var transaction = await scene.Connection.BeginTransactionAsync();
-        await RunAsync(scene.Connection, ClaimStatements.Plan);
-        await using var command = new NpgsqlCommand($"explain (costs off) execute claim ({scene.Queue.Id}, '30 s', 'w', 8388608, -32768, 0, 1)", scene.Connection);
-        await using var reader = await command.ExecuteReaderAsync();
-        var lines = new List<string>();
-        while (await reader.ReadAsync())
-            lines.Add(reader.GetString(0));
-        return string.Join('\n', lines);
-    }
-
-    private static async Task RunAsync(NpgsqlConnection connection, string sql)
-    {
-        await using var command = new NpgsqlCommand(sql, connection);
-        await command.ExecuteNonQueryAsync();
-    }
+    private static async Task<string> ExplainAsync(ClaimScene scene) => string.Join('\n', await ClaimPlan.ExplainAsync(scene.Connection, scene.Queue.Id));
 }

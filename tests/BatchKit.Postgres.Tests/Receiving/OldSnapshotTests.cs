@@ -27,13 +27,14 @@ public sealed class OldSnapshotTests(ITestOutputHelper report)
         report.WriteLine($"without a snapshot: {await DrainAsync(schema):N0} messages a second");
         await using var reader = await schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
         await using var snapshot = await reader.BeginTransactionAsync(System.Data.IsolationLevel.RepeatableRead, TestContext.Current.CancellationToken);
-        await ExecuteAsync(reader, "select count(*) from batchkit.messages");
+        await using (var look = new NpgsqlCommand("select count(*) from batchkit.messages", reader))
+            await look.ExecuteNonQueryAsync(TestContext.Current.CancellationToken);
         report.WriteLine($"with one: {await DrainAsync(schema):N0}");
         report.WriteLine($"with one, behind {Rows:N0} completed rows: {await DrainAsync(schema):N0}");
 
         await schema.ExecuteAsync("insert into {s}.messages (queue, payload) select 1, 'x' from generate_series(1, 200)");
         var first = await schema.ScalarAsync<long>("select min(id) from {s}.messages");
-        var (planFromBeginning, readFromBeginning) = await ExplainAsync(schema, floor: 0);
+        var (planFromBeginning, readFromBeginning) = await ExplainAsync(schema, floor: null);
         var (planFromFloor, readFromFloor) = await ExplainAsync(schema, first);
         report.WriteLine($"a claim reads {readFromBeginning:N0} pages from the beginning, {readFromFloor:N0} from its floor");
 
@@ -59,27 +60,14 @@ public sealed class OldSnapshotTests(ITestOutputHelper report)
         return Rows / Stopwatch.GetElapsedTime(began).TotalSeconds;
     }
 
-    private static async Task<(string Plan, long PagesRead)> ExplainAsync(TestSchema schema, long floor)
+    private static async Task<(string Plan, long PagesRead)> ExplainAsync(TestSchema schema, long? floor)
     {
-        var statements = new ClaimStatements(new Tables("batchkit"), batchSize: 100);
         await using var connection = await schema.DataSource.OpenConnectionAsync(TestContext.Current.CancellationToken);
-        await using var transaction = await connection.BeginTransactionAsync(TestContext.Current.CancellationToken);
-        await ExecuteAsync(connection, ClaimStatements.Plan);
-        await ExecuteAsync(connection, $"prepare claim (int, interval, text, bigint, smallint, bigint, bigint) as {statements.FreshFirst}");
-        await using var command = new NpgsqlCommand($"explain (analyze, buffers, costs off, timing off) execute claim (1, '30 s', 'w', 8388608, {(floor == 0 ? short.MinValue : 0)}, {floor}, 1)", connection);
-        await using var reader = await command.ExecuteReaderAsync(TestContext.Current.CancellationToken);
-        var lines = new List<string>();
-        while (await reader.ReadAsync(TestContext.Current.CancellationToken))
-            lines.Add(reader.GetString(0));
+        await ClaimPlan.PrepareAsync(connection, new ClaimStatements(new Tables("batchkit"), batchSize: 100).FreshFirst);
+        var lines = await ClaimPlan.ExplainAsync(connection, queue: 1, floor, options: "analyze, buffers, costs off, timing off");
         // The first is of the whole statement.
         var buffers = lines.First(static line => line.Contains("Buffers:", StringComparison.Ordinal));
         var pages = buffers.Split(' ').Where(static word => word.StartsWith("hit=", StringComparison.Ordinal) || word.StartsWith("read=", StringComparison.Ordinal));
         return (string.Join('\n', lines), pages.Sum(static word => long.Parse(word.Split('=')[1], CultureInfo.InvariantCulture)));
-    }
-
-    private static async Task ExecuteAsync(NpgsqlConnection connection, string sql)
-    {
-        await using var command = new NpgsqlCommand(sql, connection);
-        await command.ExecuteNonQueryAsync(TestContext.Current.CancellationToken);
     }
 }

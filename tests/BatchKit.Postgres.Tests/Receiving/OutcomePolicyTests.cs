@@ -15,8 +15,8 @@ public sealed class OutcomePolicyTests
     {
         var options = new PostgresQueueReceiverOptions { MaxAttempts = 100, RetryDelay = TimeSpan.FromSeconds(1), MaxRetryDelay = TimeSpan.FromSeconds(10) };
 
-        Assert.Equal(TimeSpan.FromMilliseconds(milliseconds), new OutcomePolicy(options, new FixedRandom(share: 0)).Judge(Failed(attempt)).Delay);
-        Assert.Equal(TimeSpan.FromMilliseconds(milliseconds) / 2, new OutcomePolicy(options, new FixedRandom(share: 1)).Judge(Failed(attempt)).Delay);
+        Assert.Equal(TimeSpan.FromMilliseconds(milliseconds), new OutcomePolicy(options, new FixedRandom(share: 0)).Evaluate(Failed(attempt)).Delay);
+        Assert.Equal(TimeSpan.FromMilliseconds(milliseconds) / 2, new OutcomePolicy(options, new FixedRandom(share: 1)).Evaluate(Failed(attempt)).Delay);
     }
 
     [Fact]
@@ -25,7 +25,7 @@ public sealed class OutcomePolicyTests
         var message = Some(attempt: 1);
         message.Retry("later", TimeSpan.FromMinutes(7));
 
-        Assert.Equal(new Verdict(MessageOutcome.Retry, "later", TimeSpan.FromMinutes(7)), new OutcomePolicy(new PostgresQueueReceiverOptions()).Judge(message));
+        Assert.Equal(new Verdict(MessageOutcome.Retry, "later", TimeSpan.FromMinutes(7)), new OutcomePolicy(new PostgresQueueReceiverOptions()).Evaluate(message));
     }
 
     [Fact]
@@ -34,7 +34,7 @@ public sealed class OutcomePolicyTests
         var message = Some(attempt: 1);
         message.Retry("much later", TimeSpan.MaxValue);
 
-        Assert.Equal(TimeSpan.FromDays(3650), new OutcomePolicy(new PostgresQueueReceiverOptions()).Judge(message).Delay);
+        Assert.Equal(TimeSpan.FromDays(3650), new OutcomePolicy(new PostgresQueueReceiverOptions()).Evaluate(message).Delay);
     }
 
     [Fact]
@@ -42,8 +42,8 @@ public sealed class OutcomePolicyTests
     {
         var policy = new OutcomePolicy(new PostgresQueueReceiverOptions { MaxAttempts = 3 });
 
-        Assert.Equal(MessageOutcome.Retry, policy.Judge(Failed(attempt: 2)).Outcome);
-        Assert.Equal(MessageOutcome.Dead, policy.Judge(Failed(attempt: 3)).Outcome);
+        Assert.Equal(MessageOutcome.Retry, policy.Evaluate(Failed(attempt: 2)).Outcome);
+        Assert.Equal(MessageOutcome.Dead, policy.Evaluate(Failed(attempt: 3)).Outcome);
     }
 
     [Fact]
@@ -51,14 +51,14 @@ public sealed class OutcomePolicyTests
     {
         var options = new PostgresQueueReceiverOptions { MaxAttempts = 3, Shards = 4, Poison = PoisonPolicy.Block };
 
-        var verdict = new OutcomePolicy(options).Judge(Failed(attempt: 3));
+        var verdict = new OutcomePolicy(options).Evaluate(Failed(attempt: 3));
 
         Assert.Equal((MessageOutcome.Retry, options.MaxRetryDelay), (verdict.Outcome, verdict.Delay));
     }
 
     [Fact]
     public void What_nothing_was_said_of_is_done() =>
-        Assert.Equal(new Verdict(MessageOutcome.Done, Error: null, TimeSpan.Zero), new OutcomePolicy(new PostgresQueueReceiverOptions()).Judge(Some(attempt: 1)));
+        Assert.Equal(new Verdict(MessageOutcome.Done, Error: null, TimeSpan.Zero), new OutcomePolicy(new PostgresQueueReceiverOptions()).Evaluate(Some(attempt: 1)));
 
     private static QueueMessage Some(int attempt) => new(1, attempt, 0, DateTimeOffset.UnixEpoch, key: null, header: null, default);
 

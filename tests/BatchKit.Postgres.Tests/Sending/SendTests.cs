@@ -1,4 +1,5 @@
 using BatchKit.Postgres.Schema;
+using BatchKit.Postgres.Sending;
 using BatchKit.Testing;
 using BatchKit.Transports;
 

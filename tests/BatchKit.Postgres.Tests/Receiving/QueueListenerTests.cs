@@ -1,11 +1,11 @@
 using System.Threading.Channels;
-using BatchKit.Postgres.Listening;
+using BatchKit.Postgres.Receiving;
 using BatchKit.Postgres.Schema;
 using BatchKit.TestServers.Network;
 using BatchKit.TestServers.Postgres;
 using Npgsql;
 
-namespace BatchKit.Postgres.Tests.Listening;
+namespace BatchKit.Postgres.Tests.Receiving;
 
 /// <summary>A listener wakes its owner for its own queue, and whenever it may have missed something.</summary>
 public sealed class QueueListenerTests(PostgresFixture postgres) : IAsyncLifetime

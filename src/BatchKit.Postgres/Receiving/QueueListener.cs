@@ -5,20 +5,20 @@ using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
 using Npgsql;
 
-namespace BatchKit.Postgres.Listening;
+namespace BatchKit.Postgres.Receiving;
 
-/// <summary>Listens on a connection of its own for one queue's notifications; keeps it alive, replaces it, and wakes its owner after each reconnect too, because what came meanwhile is lost.</summary>
+/// <summary>Listens for one queue's notifications on a connection of its own, which it checks and replaces. It wakes its owner after each reconnect too, because notifications in between were lost.</summary>
 internal sealed class QueueListener(
     NpgsqlDataSource dataSource, Tables tables, PostgresQueueReceiverOptions options, Action wake, TimeProvider timeProvider, ILogger? logger = null)
 {
     private readonly ILogger _logger = logger ?? NullLogger.Instance;
     private readonly RetrySchedule _schedule = new(options.ReconnectDelay, options.MaxReconnectDelay);
 
-    // Hexadecimal digits and a colon: nothing to escape, and LISTEN takes no parameters.
+    // LISTEN takes no parameters. The name consists of letters, digits and a colon, so nothing needs escaping.
     private readonly string _listen = $"listen \"{NotificationChannel.Of(tables)}\"";
     private int _failures;
 
-    /// <summary>Listens until cancelled, whatever the server does; the owner awaits it.</summary>
+    /// <summary>Listens until it is cancelled, whatever the server does.</summary>
     public async Task RunAsync(QueueEntry queue, CancellationToken stopping)
     {
         while (!stopping.IsCancellationRequested)
@@ -33,7 +33,7 @@ internal sealed class QueueListener(
             }
             catch (Exception exception)
             {
-                // Whatever it is, the way out is a new connection; until then the receiver polls. Once an outage, because the receiver says more of it.
+                // A new connection cures every failure; until then the receiver polls. Logged once an outage: the receiver itself logs more.
                 if (_failures++ == 0)
                     Log.ListeningEnded(_logger, queue.Name, ServerFault.Describe(exception));
             }
@@ -60,7 +60,7 @@ internal sealed class QueueListener(
             wake();
             while (true)
             {
-                // A connection that a router has forgotten is silent for ever: only a question finds out.
+                // A connection that a router has dropped is silent for ever. Only a query can show that.
                 if (!await connection.WaitAsync(options.ListenKeepAlive, stopping).ConfigureAwait(false))
                     await ExecuteAsync(connection, "select 1", stopping).ConfigureAwait(false);
             }
@@ -71,7 +71,7 @@ internal sealed class QueueListener(
     {
         if (options.ListenConnectionString is not { } connectionString)
             return await dataSource.OpenConnectionAsync(stopping).ConfigureAwait(false);
-        // Not pooled: it is held for as long as the receiver runs.
+        // Not pooled, because it is used for as long as the receiver runs.
         var connection = new NpgsqlConnection(new NpgsqlConnectionStringBuilder(connectionString) { Pooling = false }.ConnectionString);
         try
         {

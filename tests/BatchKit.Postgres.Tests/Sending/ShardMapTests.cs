@@ -1,6 +1,6 @@
-using BatchKit.Postgres.Schema;
+using BatchKit.Postgres.Sending;
 
-namespace BatchKit.Postgres.Tests.Schema;
+namespace BatchKit.Postgres.Tests.Sending;
 
 public sealed class ShardMapTests
 {

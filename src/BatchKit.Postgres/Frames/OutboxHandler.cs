@@ -1,0 +1,210 @@
+using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
+
+namespace BatchKit.Postgres.Frames;
+
+/// <summary>Forwards the stored batches of a claim in one send, and retries in place what the inner transport has not acknowledged, so that order holds.</summary>
+internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions options, TimeProvider timeProvider, ILogger logger, CancellationToken stopping) : IQueueHandler
+{
+    private readonly RetrySchedule _schedule = new(TimeSpan.FromMilliseconds(100), TimeSpan.FromSeconds(5));
+
+    private readonly HandlerTurns _turns = new();
+    private int _consecutiveFailures;
+    private volatile string? _fault;
+
+    /// <summary>Why the inner transport does not accept batches; null while it does.</summary>
+    public string? Fault => _fault;
+
+    public async ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
+    {
+        foreach (var message in batch)
+            message.Release();
+        var (earlier, ended) = _turns.Join();
+        using var frames = new StoredFrames();
+        try
+        {
+            await earlier.WaitAsync(cancellationToken).ConfigureAwait(false);
+            foreach (var message in batch)
+                Read(frames, message);
+            await ForwardAsync(frames, cancellationToken).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested || stopping.IsCancellationRequested)
+        {
+            // Rows that are not settled by now go back unchanged.
+        }
+        finally
+        {
+            ended.SetResult();
+        }
+    }
+
+    private void Read(StoredFrames frames, QueueMessage message)
+    {
+        try
+        {
+            frames.Add(message);
+        }
+        catch (FrameFormatException exception)
+        {
+            Log.StoredFrameMalformed(logger, options.Name, message.Id, exception.Message);
+            message.Bury(exception.Message);
+        }
+    }
+
+    private async Task ForwardAsync(StoredFrames frames, CancellationToken cancellationToken)
+    {
+        while (frames.Pending.Length > 0)
+        {
+            var before = frames.Pending.Length;
+            var failure = await TrySendAsync(frames, cancellationToken).ConfigureAwait(false);
+            if (frames.Pending.Length < before)
+                Recover();
+            if (failure is not null && frames.Pending.Length > 0)
+                await PauseAsync(frames, failure, cancellationToken).ConfigureAwait(false);
+        }
+    }
+
+    private async Task<Exception?> TrySendAsync(StoredFrames frames, CancellationToken cancellationToken)
+    {
+        using var late = new CancellationTokenSource(options.SendTimeout, timeProvider);
+        using var ending = CancellationTokenSource.CreateLinkedTokenSource(late.Token, cancellationToken);
+        try
+        {
+            await inner.SendAsync(frames.Pending, ending.Token).ConfigureAwait(false);
+            frames.AcknowledgeAll();
+            return null;
+        }
+        catch (BatchSendException exception)
+        {
+            var refused = frames.Settle(exception);
+            if (refused > 0)
+                Log.StoredBatchesRefused(logger, options.Name, refused, exception);
+            return exception;
+        }
+        catch (Exception exception)
+        {
+            cancellationToken.ThrowIfCancellationRequested();
+            return late.IsCancellationRequested
+                ? new TimeoutException($"It did not accept them within {options.SendTimeout} ({nameof(PostgresOutboxOptions.SendTimeout)}).", exception)
+                : exception;
+        }
+    }
+
+    private async Task PauseAsync(StoredFrames frames, Exception failure, CancellationToken cancellationToken)
+    {
+        _consecutiveFailures++;
+        _fault = $"The transport behind the outbox failed {_consecutiveFailures} consecutive times: {failure.Message}";
+        var delay = _schedule.DelayAfter(_consecutiveFailures, Random.Shared);
+        Log.ForwardingFailed(logger, options.Name, frames.Pending.Length, _consecutiveFailures, delay, failure);
+        using var ending = CancellationTokenSource.CreateLinkedTokenSource(stopping, cancellationToken);
+        await Task.Delay(delay, timeProvider, ending.Token).ConfigureAwait(false);
+    }
+
+    private void Recover()
+    {
+        if (_consecutiveFailures == 0)
+            return;
+        Log.ForwardingWorks(logger, options.Name, _consecutiveFailures);
+        _consecutiveFailures = 0;
+        _fault = null;
+    }
+}
+
+/// <summary>The frames of a claim's rows, and which of their batches are still pending; marks a row when all its batches are settled. Not thread-safe.</summary>
+internal sealed class StoredFrames : IDisposable
+{
+    private readonly List<ReceivedFrame> _frames = [];
+    private readonly List<StoredRow> _rows = [];
+
+    // Parallel arrays in the order of the rows: a batch, and the row that it came from.
+    private MessageBatch[] _pending = [];
+    private StoredRow[] _rowsOfPending = [];
+    private int _count;
+
+    public ReadOnlyMemory<MessageBatch> Pending => _pending.AsMemory(0, _count);
+
+    /// <summary>Adds a row's batches.</summary>
+    /// <exception cref="FrameFormatException">The row is not a frame.</exception>
+    public void Add(QueueMessage message)
+    {
+        var frame = FrameReader.Read(message.Payload);
+        _frames.Add(frame);
+        var batches = frame.Batches.Span;
+        var row = new StoredRow(message, batches.Length);
+        _rows.Add(row);
+        if (_count + batches.Length > _pending.Length)
+        {
+            var capacity = Math.Max(_count + batches.Length, 2 * _pending.Length);
+            Array.Resize(ref _pending, capacity);
+            Array.Resize(ref _rowsOfPending, capacity);
+        }
+
+        batches.CopyTo(_pending.AsSpan(_count));
+        _rowsOfPending.AsSpan(_count, batches.Length).Fill(row);
+        _count += batches.Length;
+    }
+
+    public void AcknowledgeAll()
+    {
+        for (var index = 0; index < _count; index++)
+            _rowsOfPending[index].Acknowledge();
+        _count = 0;
+    }
+
+    /// <summary>Removes the batches with a final outcome, and returns how many of them were refused.</summary>
+    public int Settle(BatchSendException exception)
+    {
+        var (kept, refused) = (0, 0);
+        for (var index = 0; index < _count; index++)
+        {
+            switch (index < exception.Outcomes.Length ? exception.Outcomes[index] : BatchOutcome.Unacknowledged)
+            {
+                case BatchOutcome.Acknowledged:
+                    _rowsOfPending[index].Acknowledge();
+                    break;
+                case BatchOutcome.Refused:
+                    _rowsOfPending[index].Refuse(exception.Message);
+                    refused++;
+                    break;
+                default:
+                    _pending[kept] = _pending[index];
+                    _rowsOfPending[kept++] = _rowsOfPending[index];
+                    break;
+            }
+        }
+
+        _count = kept;
+        return refused;
+    }
+
+    public void Dispose()
+    {
+        foreach (var frame in _frames)
+            frame.Dispose();
+    }
+}
+
+/// <summary>A row of the outbox. It is completed when all its batches are acknowledged, and buried, for an operator to see, when one was refused for good.</summary>
+internal sealed class StoredRow(QueueMessage message, int batches)
+{
+    private int _unsettled = batches;
+    private string? _refusal;
+
+    public void Acknowledge() => Settle();
+
+    public void Refuse(string reason)
+    {
+        _refusal = reason;
+        Settle();
+    }
+
+    private void Settle()
+    {
+        if (--_unsettled > 0)
+            return;
+        if (_refusal is null)
+            message.Complete();
+        else
+            message.Bury(_refusal);
+    }
+}

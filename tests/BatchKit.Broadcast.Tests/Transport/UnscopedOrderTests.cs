@@ -1,5 +1,5 @@
 using BatchKit.Broadcast.Tests.Support;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.Transport;
 

@@ -1,6 +1,6 @@
 using BatchKit.RabbitMQ;
 using BatchKit.Transports;
-using BatchKit.TransportSpecification.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 

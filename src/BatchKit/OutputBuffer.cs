@@ -256,8 +256,11 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     {
         while (_handles.GetOrAdd(handle) is { } buffer)
         {
-            if (buffer.OpenScope(opening) is { } scope)
-                return scope;
+            var starts = default(SenderStarts);
+            var scope = buffer.OpenScope(opening, ref starts);
+            starts.StartAll();
+            if (scope is not null)
+                return scope.Value;
         }
 
         throw new ObjectDisposedException(nameof(OutputBuffer));

@@ -12,7 +12,6 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     private const int FirstChunkBytes = 256;
     private const int LargestChunkBytes = 1 << 16;
 
-    // Backends cut at 128 links a span, and a send has several batches.
     private const int MaxWriters = 32;
 
     // Guarded by Gate while open; read-only once sealed.
@@ -79,7 +78,6 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     public void Open(Lock gate, OutputHandle handle, HandleSettlement settlement, int routes)
     {
         Debug.Assert(Count == 0 && _reserved == 0, "A pooled batch is empty.");
-
         // A loop's next batch is mostly the one that it had before.
         if (!ReferenceEquals(Settlement, settlement))
         {

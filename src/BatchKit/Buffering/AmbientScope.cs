@@ -152,7 +152,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         Array.Sort(handles, static (left, right) => left.Id.CompareTo(right.Id));
         var starts = default(SenderStarts);
         foreach (var handle in handles)
-            handle.EnterGate();
+            handle.Gate.Enter();
         try
         {
             foreach (var handle in handles)
@@ -162,7 +162,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         finally
         {
             foreach (var handle in handles)
-                handle.ExitGate();
+                handle.Gate.Exit();
         }
 
         starts.StartAll();

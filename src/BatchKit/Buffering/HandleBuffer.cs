@@ -8,9 +8,8 @@ namespace BatchKit.Buffering;
 
 /// <summary>One handle's output until it is queued: counts its scopes, fills its open batch, and decides when what it holds is queued.</summary>
 /// <remarks>
-/// The lock guards every field, so that counting, sealing and queueing are one step and no wake-up is lost. Inside it a partition's lock, the hold
-/// queue's or that of the list of held handles may be taken, never the other way round. Nothing is sent, awaited or called back under it, but for
-/// the encoder of a message that is written in place. Only the end of an ambient scope holds several handles' locks, in the order of their ids.
+/// The lock guards every field, so that counting, sealing and queueing are one step and no wake-up is lost. Inside it a partition's lock, the hold queue's or that of the list of held handles may be
+/// taken, never the other way round. Nothing is sent, awaited or called back under it, but for the encoder of a message that is written in place. Only an ambient scope holds several handles' locks.
 /// </remarks>
 internal sealed class HandleBuffer : ITimedHold
 {
@@ -40,6 +39,9 @@ internal sealed class HandleBuffer : ITimedHold
     }
 
     public OutputHandle Handle { get; }
+
+    /// <summary>Its lock, for the end of an ambient scope, which queues several handles' output in one step.</summary>
+    public Lock Gate => _gate;
 
     /// <summary>Its place in the order in which several handles' locks are taken.</summary>
     public long Id { get; } = Interlocked.Increment(ref _lastId);
@@ -95,15 +97,6 @@ internal sealed class HandleBuffer : ITimedHold
     }
 
     /// <returns>Null when the handle was retired meanwhile: look it up again.</returns>
-    public BufferingScope? OpenScope(in ScopeOpening opening)
-    {
-        var starts = default(SenderStarts);
-        var scope = OpenScope(opening, ref starts);
-        starts.StartAll();
-        return scope;
-    }
-
-    /// <inheritdoc cref="OpenScope(in ScopeOpening)"/>
     public BufferingScope? OpenScope(in ScopeOpening opening, ref SenderStarts starts)
     {
         lock (_gate)
@@ -247,14 +240,9 @@ internal sealed class HandleBuffer : ITimedHold
     /// <summary>Takes no more messages and queues what is open: the buffer stops.</summary>
     public void Stop()
     {
-        var starts = default(SenderStarts);
         lock (_gate)
-        {
             _isRetired = true;
-            _output.QueueAll(FlushReason.Drain, ref starts);
-        }
-
-        starts.StartAll();
+        Flush(FlushReason.Drain);
     }
 
     public HandleStatistics GetStatistics()
@@ -267,16 +255,8 @@ internal sealed class HandleBuffer : ITimedHold
     public void LeaveHeldHandles()
     {
         lock (_gate)
-        {
-            if (!_output.HasHeld)
-                _heldHandles.Remove(this);
-        }
+            (_output.HasHeld ? null : _heldHandles)?.Remove(this);
     }
-
-    /// <summary>Takes the lock, for the end of an ambient scope, which queues several handles' output in one step.</summary>
-    public void EnterGate() => _gate.Enter();
-
-    public void ExitGate() => _gate.Exit();
 
     /// <summary>Closes a scope under the lock that the caller holds.</summary>
     /// <param name="token">The scope.</param>

@@ -94,19 +94,19 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     /// <inheritdoc/>
     public BufferingScope BeginBufferingScope(
         OutputHandle handle, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "") =>
-        Open(handle, new ScopeOpening(openerFile, openerLine, Timeout.InfiniteTimeSpan, IsAmbient: false));
+        Open(handle, new ScopeOpening(openerFile, openerLine));
 
     /// <inheritdoc/>
     public BufferingScope BeginBufferingScope(
         OutputHandle handle, TimeSpan maxHold, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "")
     {
         ThrowIfNoLimit(maxHold);
-        return Open(handle, new ScopeOpening(openerFile, openerLine, maxHold, IsAmbient: false));
+        return Open(handle, new ScopeOpening(openerFile, openerLine, maxHold));
     }
 
     /// <inheritdoc/>
     public BufferingScope BeginBufferingScope([CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "") =>
-        OpenAmbient(openerFile, openerLine, Timeout.InfiniteTimeSpan);
+        OpenAmbient(openerFile, openerLine, maxHold: default);
 
     /// <inheritdoc/>
     public BufferingScope BeginBufferingScope(TimeSpan maxHold, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "")

@@ -19,6 +19,7 @@ public class ScopeBenchmarks
     private LockedArray[] _arrays = [];
     private BufferingScope[] _scopes = [];
     private Crew _crew = null!;
+    private int _held;
 
     [Params(1, 8)]
     public int Threads { get; set; }
@@ -66,7 +67,11 @@ public class ScopeBenchmarks
     public void LockedAppend() => _crew.Run(AppendShare);
 
     [Benchmark(OperationsPerInvoke = Operations)]
-    public void WriteInScope() => _crew.Run(WriteShare);
+    public void WriteInScope()
+    {
+        _crew.Run(WriteShare);
+        CloseFullScopes();
+    }
 
     [Benchmark(OperationsPerInvoke = Operations)]
     public void UnscopedWrite() => _crew.Run(WriteShare);
@@ -84,10 +89,32 @@ public class ScopeBenchmarks
     public void AmbientOpenWriteAndClose() => _crew.Run(AmbientOpenWriteAndCloseShare);
 
     [Benchmark(OperationsPerInvoke = Operations)]
-    public void StringWriteInScope() => _crew.Run(StringWriteShare);
+    public void StringWriteInScope()
+    {
+        _crew.Run(StringWriteShare);
+        CloseFullScopes();
+    }
 
     [Benchmark(OperationsPerInvoke = Operations)]
-    public void InterpolatedWriteInScope() => _crew.Run(InterpolatedWriteShare);
+    public void InterpolatedWriteInScope()
+    {
+        _crew.Run(InterpolatedWriteShare);
+        CloseFullScopes();
+    }
+
+    // A scope holds all that is written in it, so that it must end now and then: at 16,000 messages, or at 100 for each of many handles.
+    private void CloseFullScopes()
+    {
+        _held += Operations;
+        if (_held < 100 * Handles)
+            return;
+        _held = 0;
+        for (var index = 0; index < _scopes.Length; index++)
+        {
+            _scopes[index].Dispose();
+            _scopes[index] = _output.BeginBufferingScope(_handles[index]);
+        }
+    }
 
     private OutputHandle MakeHandle(int number) =>
         Kind == HandleKind.Number ? OutputHandle.Connection(number) : OutputHandle.Named($"room/{number}");

@@ -17,6 +17,8 @@ internal sealed class BufferSettings
         MaxMessageBytes = options.MaxMessageBytes;
         Overflow = options.Overflow;
         Linger = options.Linger;
+        Lingers = Linger > TimeSpan.Zero;
+        DropsOldest = Overflow == OverflowPolicy.DropOldest;
         MaxSendBytes = options.MaxSendBytes;
         MaxSendBatches = options.MaxSendBatches;
         SendTimeout = options.SendTimeout;
@@ -49,6 +51,8 @@ internal sealed class BufferSettings
 
     public TimeSpan Linger { get; }
 
+    public bool Lingers { get; }
+
     public int MaxSendBytes { get; }
 
     public int MaxSendBatches { get; }
@@ -70,7 +74,7 @@ internal sealed class BufferSettings
     public TimeSpan DrainTimeout { get; }
 
     /// <summary>True when the policy drops the oldest batches, which must then know their place in the buffer's order.</summary>
-    public bool DropsOldest => Overflow == OverflowPolicy.DropOldest;
+    public bool DropsOldest { get; }
 
     public BufferClock Clock { get; }
 

@@ -1,7 +1,6 @@
 using System.Diagnostics;
 using System.Runtime.CompilerServices;
 using BatchKit.Transports;
-using Microsoft.Extensions.ObjectPool;
 
 namespace BatchKit.Batches;
 
@@ -99,26 +98,28 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     /// <param name="payload">Copied, or encoded in place.</param>
     /// <param name="header">Kept; it is immutable.</param>
     /// <param name="prepaid">Bytes already reserved for this message by a writer that waited.</param>
-    /// <returns>False when there is no capacity for it, or its encoder failed.</returns>
+    /// <returns>How many bytes it has; negative when there is no capacity for it, or its encoder failed.</returns>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
-    public bool TryAppend<TPayload>(scoped ref TPayload payload, MessageHeader? header, int prepaid)
+    public int Append<TPayload>(scoped ref TPayload payload, MessageHeader? header, int prepaid)
         where TPayload : struct, IMessagePayload, allows ref struct
     {
         var cost = CostOf(payload.MaxBytes, header);
         if (prepaid != 0)
             _reserved += prepaid;
         if (_reserved - _cost < cost && !TryReserve(cost))
-            return false;
+            return -1;
         var written = _memory.Append(ref payload, header);
-        if (written < 0)
-            return false;
-        _cost += cost - payload.MaxBytes + written;
-        return true;
+        if (written >= 0)
+            _cost += cost - payload.MaxBytes + written;
+        return written;
     }
 
     /// <summary>Whether it still takes messages in the given version; call it under the handle's lock.</summary>
     /// <remarks>The order of the two reads matters: a reset starts the next version before it takes the seal off.</remarks>
     public bool IsOpen(long version) => !IsSealed && Version == version;
+
+    /// <inheritdoc cref="IsOpen"/>
+    public bool IsHeldOpen(long version) => IsOpen(version) && !IsQueued;
 
     public static int CostOf(int payloadBytes, MessageHeader? header) =>
         payloadBytes + OutputBufferOptions.MessageOverheadBytes + (header?.EncodedBytes ?? 0);
@@ -165,23 +166,12 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     public bool SettleRoute(RoutedBatch route, SettlementOutcome outcome, Exception? failure, int refusedMessages)
     {
         route.IsSettled = true;
-        if (Routes.Length == 1)
-        {
-            Outcome = outcome;
-            Failure = failure;
-            _refusedMessages = refusedMessages;
-            return true;
-        }
-
-        lock (Routes)
-        {
-            if (outcome > Outcome || (refusedMessages > 0 && Failure is null))
-                Failure = failure;
-            if (outcome > Outcome)
-                Outcome = outcome;
-            _refusedMessages = Math.Max(_refusedMessages, refusedMessages);
-            return --_routesLeft == 0;
-        }
+        if (Routes.Length > 1)
+            return SettleOneOfSeveral(outcome, failure, refusedMessages);
+        Outcome = outcome;
+        Failure = failure;
+        _refusedMessages = refusedMessages;
+        return true;
     }
 
     /// <summary>Releases its capacity, tells its handle's flushes, and gives the memory back with the last reference.</summary>
@@ -215,6 +205,19 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         pool.Budget.Release(_reserved);
         _reserved = 0;
         Release();
+    }
+
+    private bool SettleOneOfSeveral(SettlementOutcome outcome, Exception? failure, int refusedMessages)
+    {
+        lock (Routes)
+        {
+            if (outcome > Outcome || (refusedMessages > 0 && Failure is null))
+                Failure = failure;
+            if (outcome > Outcome)
+                Outcome = outcome;
+            _refusedMessages = Math.Max(_refusedMessages, refusedMessages);
+            return --_routesLeft == 0;
+        }
     }
 
     private bool TryReserve(int cost)
@@ -300,51 +303,4 @@ internal sealed class RoutedBatch(PendingBatch content, int route) : MessageBatc
         if (isOutgrown)
             Unassign();
     }
-}
-
-/// <summary>Hands out empty batches and takes settled ones back; knows the budget that they draw on.</summary>
-internal sealed class PendingBatchPool : IPooledObjectPolicy<PendingBatch>
-{
-    // Some 700 bytes each: at most 12 MB kept after a burst, and 10,000 busy handles allocate nothing.
-    private const int MaxRetained = 16_384;
-
-    // A thread that sends inline settles the batch that it has just filled, and takes the same one again: without it, an unscoped write spends 8 of its 107 ns
-    // on the shared pool's interlocked exchanges.
-    [ThreadStatic]
-    private static PendingBatch? _lastOfThread;
-
-    private DefaultObjectPool<PendingBatch>? _batches;
-
-    public PendingBatchPool(ByteBudget budget)
-    {
-        Budget = budget;
-        _batches = new DefaultObjectPool<PendingBatch>(this, MaxRetained);
-    }
-
-    public ByteBudget Budget { get; }
-
-    public PendingBatch Rent()
-    {
-        if (_lastOfThread is not { } last || last.Pool != this)
-            return _batches?.Get() ?? new PendingBatch(this);
-        _lastOfThread = null;
-        return last;
-    }
-
-    public void Return(PendingBatch batch)
-    {
-        if (_batches is not { } batches)
-            return;
-        if (_lastOfThread is null)
-            _lastOfThread = batch;
-        else
-            batches.Return(batch);
-    }
-
-    /// <summary>Gives up what it kept. A thread may still keep its last batch, and through it this pool, which is empty then.</summary>
-    public void Clear() => _batches = null;
-
-    PendingBatch IPooledObjectPolicy<PendingBatch>.Create() => new(this);
-
-    bool IPooledObjectPolicy<PendingBatch>.Return(PendingBatch obj) => true;
 }

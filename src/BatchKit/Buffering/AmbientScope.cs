@@ -37,7 +37,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
             if (_isClosed || !TryTake(handle, ref startsRun, ref starts))
                 return false;
             Volatile.Write(ref _lastWritten, handle);
-            if (maxHold != Timeout.InfiniteTimeSpan && !_isTimed)
+            if (maxHold != TimeSpan.Zero && !_isTimed)
             {
                 _isTimed = true;
                 owner.Hold(this, maxHold);

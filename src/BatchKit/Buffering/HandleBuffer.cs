@@ -53,11 +53,7 @@ internal sealed class HandleBuffer : ITimedHold
     public bool IsUsableIn(BufferSettings settings) => ReferenceEquals(_settings, settings) && !Volatile.Read(ref _isRetired);
 
     /// <summary>Adds a message, and queues its batch where no scope holds it back.</summary>
-    /// <param name="payload">The message's bytes.</param>
-    /// <param name="header">What it says about itself.</param>
-    /// <param name="prepaid">Bytes that a writer who waited has reserved for it.</param>
-    /// <param name="startsRun">True when the caller's ambient scope wrote to another handle since: the message needs a batch behind that output.</param>
-    /// <remarks>Never inlined: the compiler's budget would be spent on it at the caller, and the copy inside it not inlined (27 ns a write, not 25).</remarks>
+    /// <remarks>With <c>startsRun</c> the message needs a batch behind what its ambient scope wrote to other handles. Never inlined: the compiler's budget would be spent on it at the caller, and the copy inside it not inlined (27 ns a write, not 25).</remarks>
     [MethodImpl(MethodImplOptions.NoInlining)]
     public AppendResult Append<TPayload>(scoped ref TPayload payload, MessageHeader? header, int prepaid, bool startsRun)
         where TPayload : struct, IMessagePayload, allows ref struct
@@ -69,12 +65,12 @@ internal sealed class HandleBuffer : ITimedHold
             if (_isRetired)
                 return AppendResult.Retired;
             var batch = _output.OpenFor(payload.MaxBytes, startsRun, _scopes.HasAmbient, ref starts);
-            var bytesBefore = batch.Bytes;
-            if (batch.TryAppend(ref payload, header, prepaid))
+            var bytes = batch.Append(ref payload, header, prepaid);
+            if (bytes >= 0)
             {
                 result = AppendResult.Accepted;
                 _acceptedMessages++;
-                _acceptedBytes += batch.Bytes - bytesBefore;
+                _acceptedBytes += bytes;
                 if (BatchKitTracing.IsListening)
                     HandleOutput.RememberWriter(batch);
                 QueueUnlessHeld(ref starts);
@@ -106,7 +102,7 @@ internal sealed class HandleBuffer : ITimedHold
 
             // What was written before the scope must not wait for it.
             if (_scopes.Count == 0)
-                _output.QueueAll(FlushReason.ScopeOpened, ref starts);
+                QueueAll(FlushReason.ScopeOpened, ref starts);
             else if (opening.IsAmbient)
                 _output.PlaceHeld();
             _usedAt = _settings.Clock.Coarse;
@@ -163,7 +159,7 @@ internal sealed class HandleBuffer : ITimedHold
     {
         var starts = default(SenderStarts);
         lock (_gate)
-            _output.QueueAll(reason, ref starts);
+            QueueAll(reason, ref starts);
         starts.StartAll();
     }
 
@@ -215,8 +211,6 @@ internal sealed class HandleBuffer : ITimedHold
     }
 
     /// <summary>Closes scopes that are too old, and retires the handle when it has been idle for long.</summary>
-    /// <param name="idleTimeout">How long that is.</param>
-    /// <param name="expired">How each scope that it closed was opened.</param>
     /// <returns>True when it was retired.</returns>
     public bool Sweep(TimeSpan idleTimeout, out List<ScopeOpening>? expired)
     {
@@ -297,12 +291,18 @@ internal sealed class HandleBuffer : ITimedHold
         return isLast ? _output.Settlement.BeginWait(ReportedLosses.OfScope, since) : _output.Settlement.BeginReport(since);
     }
 
+    private void QueueAll(FlushReason reason, ref SenderStarts starts)
+    {
+        if (_output.MayNeedQueueing)
+            _output.QueueAll(reason, ref starts);
+    }
+
     private void Close(HandleScopeToken token, ref SenderStarts starts)
     {
         _scopes.Close(token);
         _usedAt = _settings.Clock.Coarse;
         if (_scopes.Count == 0)
-            _output.QueueAll(FlushReason.ScopeClosed, ref starts);
+            QueueAll(FlushReason.ScopeClosed, ref starts);
         else if (_output.HasHeld && _scopes.AllHaveLimits)
             BeginHold();
     }

@@ -19,6 +19,9 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     /// <summary>False once the sender has sealed it: the batch may be settled and in another version by then.</summary>
     public readonly bool HasOpen => _open is not null && _open.IsOpen(_openVersion);
 
+    /// <summary>False when there is certainly nothing to queue: what most openings and many ends of scopes find.</summary>
+    public readonly bool MayNeedQueueing => _open is not null || _firstHeld is not null || settings.Lingers;
+
     public readonly bool HasHeld => _firstHeld is not null || (HasOpen && !_open!.IsQueued);
 
     public readonly int HeldMessages => _sealedMessages + (HasOpen && !_open!.IsQueued ? _open.Count : 0);
@@ -27,12 +30,21 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     public readonly long HeldOrder => (_firstHeld ?? _open!).Order;
 
     /// <summary>The batch that takes the next message: the open one, or a new one behind it.</summary>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
     public PendingBatch OpenFor(int payloadBytes, bool startsRun, bool needsOrder, ref SenderStarts starts)
+    {
+        var batch = _open;
+        return batch is not null && !startsRun && batch.IsHeldOpen(_openVersion) && !IsFull(batch, payloadBytes)
+            ? batch
+            : OpenForSlow(payloadBytes, startsRun, needsOrder, ref starts);
+    }
+
+    private PendingBatch OpenForSlow(int payloadBytes, bool startsRun, bool needsOrder, ref SenderStarts starts)
     {
         var batch = _open;
         if (batch is not null && batch.IsOpen(_openVersion))
         {
-            var isFull = batch.Bytes + (long)payloadBytes > settings.MaxBatchBytes || batch.Count >= settings.MaxBatchMessages;
+            var isFull = IsFull(batch, payloadBytes);
             if (!batch.IsQueued)
             {
                 if (!isFull && !startsRun)
@@ -96,8 +108,12 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         if (HasOpen && _open!.IsQueued)
             SealQueued(_open, reason);
         EndLinger(ref starts);
-        if (!HasHeld)
+        if (_firstHeld is null)
+        {
+            QueueOnly(reason, ref starts);
             return;
+        }
+
         if (HasOpen)
             HoldSealed(reason);
         var (first, last) = (_firstHeld!, _lastHeld!);
@@ -109,6 +125,20 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
             var head = OutputRun.Link(first, route);
             starts.Add(partitions[route], partitions[route].Enqueue(head, last.Routes[route], isUnscoped: false));
         }
+    }
+
+    // Mostly a scope held one batch.
+    private void QueueOnly(FlushReason reason, ref SenderStarts starts)
+    {
+        if (!HasOpen)
+            return;
+        var batch = _open!;
+        _open = null;
+        batch.Seal();
+        settings.Metrics.CountFlush(reason);
+        Enter(batch);
+        for (var route = 0; route < partitions.Length; route++)
+            starts.Add(partitions[route], partitions[route].Enqueue(batch.Routes[route], batch.Routes[route], isUnscoped: false));
     }
 
     /// <summary>Moves all that is held into a run of several handles' output.</summary>
@@ -160,6 +190,9 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         return batch;
     }
 
+    private readonly bool IsFull(PendingBatch batch, int payloadBytes) =>
+        batch.Bytes + (long)payloadBytes > settings.MaxBatchBytes || batch.Count >= settings.MaxBatchMessages;
+
     // A message that is added to a batch may overtake what is queued behind it.
     private readonly bool MayGrow(PendingBatch batch)
     {
@@ -195,7 +228,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
 
     private readonly void EndLingerOf(PendingBatch batch, ref SenderStarts starts)
     {
-        if (settings.Linger == TimeSpan.Zero)
+        if (!settings.Lingers)
             return;
         for (var route = 0; route < partitions.Length; route++)
             starts.Add(partitions[route], partitions[route].EndLinger(batch.Routes[route]));
@@ -203,7 +236,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
 
     private readonly void EndLinger(ref SenderStarts starts)
     {
-        if (settings.Linger == TimeSpan.Zero || Settlement.IsIdle)
+        if (!settings.Lingers || Settlement.IsIdle)
             return;
         foreach (var partition in partitions)
             starts.Add(partition, partition.EndLinger());

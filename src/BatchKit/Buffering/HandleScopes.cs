@@ -32,8 +32,8 @@ internal struct HandleScopes
         if (_youngest is not null)
             _youngest.Previous = token;
         _youngest = token;
-        _limited += opening.HasLimit ? 1 : 0;
-        _ambient += opening.IsAmbient ? 1 : 0;
+        if (opening.IsSpecial)
+            CountSpecial(opening, 1);
         Count++;
         return token;
     }
@@ -49,8 +49,8 @@ internal struct HandleScopes
             token.Next.Previous = token.Previous;
         token.Next = _free;
         _free = token;
-        _limited -= token.Opening.HasLimit ? 1 : 0;
-        _ambient -= token.Opening.IsAmbient ? 1 : 0;
+        if (token.Opening.IsSpecial)
+            CountSpecial(token.Opening, -1);
         Count--;
     }
 
@@ -86,16 +86,25 @@ internal struct HandleScopes
 
         return expired;
     }
+
+    private void CountSpecial(in ScopeOpening opening, int change)
+    {
+        _limited += opening.HasLimit ? change : 0;
+        _ambient += opening.IsAmbient ? change : 0;
+    }
 }
 
 /// <summary>How a scope was opened: where in the source, and how long it may hold output back.</summary>
 /// <param name="File">The source file of the caller.</param>
 /// <param name="Line">The line in it.</param>
-/// <param name="MaxHold">The limit; infinite when there is none.</param>
+/// <param name="MaxHold">The limit; zero when there is none.</param>
 /// <param name="IsAmbient">True when an ambient scope took it.</param>
-internal readonly record struct ScopeOpening(string File, int Line, TimeSpan MaxHold, bool IsAmbient)
+internal readonly record struct ScopeOpening(string File, int Line, TimeSpan MaxHold = default, bool IsAmbient = false)
 {
-    public bool HasLimit => MaxHold != Timeout.InfiniteTimeSpan;
+    public bool HasLimit => MaxHold != TimeSpan.Zero;
+
+    /// <summary>False for what most scopes are: one handle's, without a limit.</summary>
+    public bool IsSpecial => IsAmbient || HasLimit;
 }
 
 /// <summary>One handle's scope. Pooled in its handle's free list; the version tells a scope from the next one that uses the token.</summary>

@@ -33,7 +33,7 @@ internal struct BatchQueue
     /// <summary>Gives batches that are linked with each other their places.</summary>
     public void AssignPlaces(RoutedBatch first)
     {
-        for (var batch = first; batch is not null; batch = batch.Next)
+        for (RoutedBatch? batch = first; batch is not null; batch = batch.Next)
         {
             batch.Place = _lastPlace + 1;
             Volatile.Write(ref _lastPlace, batch.Place);

@@ -45,6 +45,8 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
         _holds = holds;
         _sendsInline = route.Transport.SendsWithoutBlocking;
         _sender = new PartitionSender(settings, route, identity, _gate);
+        if (!settings.Lingers)
+            _queue.Release(long.MaxValue);
     }
 
     public string RouteName => _sender.RouteName;
@@ -67,6 +69,9 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
         }
     }
 
+    /// <summary>For the caller that must start the sender, until it has: true when it sends on that caller's own thread.</summary>
+    public bool StartsInline => _startsInline;
+
     /// <inheritdoc cref="BatchQueue.MayGrow"/>
     public bool MayGrow(RoutedBatch batch) => _queue.MayGrow(batch);
 
@@ -74,19 +79,18 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
     /// <param name="first">The first of them.</param>
     /// <param name="last">The last of them.</param>
     /// <param name="isUnscoped">True when no scope held them back: they may linger, or wait for others of the same loop.</param>
-    public SenderStart Enqueue(RoutedBatch first, RoutedBatch last, bool isUnscoped)
+    /// <returns>True when the caller must call <see cref="Start"/> once it has left its locks.</returns>
+    public bool Enqueue(RoutedBatch first, RoutedBatch last, bool isUnscoped)
     {
         lock (_gate)
         {
             _queue.AssignPlaces(first);
-            if (isUnscoped && _settings.Linger > TimeSpan.Zero && !_sender.IsAborted)
-                Linger();
-            else
-                _queue.Release(_queue.LastPlace);
+            if (_settings.Lingers)
+                LingerOrRelease(isUnscoped);
             if (_isSending || !_queue.IsReleased(first))
             {
                 _queue.Append(first, last);
-                return SenderStart.None;
+                return false;
             }
 
             _startsInline = _sendsInline && !(isUnscoped && IsInLoop());
@@ -102,14 +106,14 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
     }
 
     /// <summary>Ends the linger of all that waits.</summary>
-    public SenderStart EndLinger()
+    public bool EndLinger()
     {
         lock (_gate)
             return Release(_queue.LastPlace);
     }
 
     /// <summary>Ends the linger of a batch, and of what is queued before it.</summary>
-    public SenderStart EndLinger(RoutedBatch batch)
+    public bool EndLinger(RoutedBatch batch)
     {
         lock (_gate)
             return Release(batch.Place);
@@ -118,21 +122,20 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
     /// <summary>The linger of what waits longest has passed.</summary>
     public void OnDue()
     {
-        var start = SenderStart.None;
+        var mustStart = false;
         lock (_gate)
         {
             _isTimed = false;
             while (_lingering!.TryPeek(out var next) && _settings.Clock.Until(next.Ends) <= TimeSpan.Zero)
             {
                 _lingering.Dequeue();
-                start = start == SenderStart.None ? Release(next.Place) : start;
-                _queue.Release(next.Place);
+                mustStart |= Release(next.Place);
             }
 
             WaitForLinger();
         }
 
-        if (start != SenderStart.None)
+        if (mustStart)
             Start();
     }
 
@@ -202,7 +205,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
     public void Abort()
     {
         _sender.Abort();
-        if (EndLinger() != SenderStart.None)
+        if (EndLinger())
             Start();
     }
 
@@ -212,8 +215,14 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
         await _sender.DisposeAsync().ConfigureAwait(false);
     }
 
-    private void Linger()
+    private void LingerOrRelease(bool isUnscoped)
     {
+        if (!isUnscoped || _sender.IsAborted)
+        {
+            _queue.Release(_queue.LastPlace);
+            return;
+        }
+
         (_lingering ??= new Queue<(long, long)>()).Enqueue((_queue.LastPlace, _settings.Clock.After(_settings.Linger)));
         WaitForLinger();
     }
@@ -231,19 +240,19 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
 
     private bool IsInLoop() => _sentAt != 0 && _settings.Clock.ElapsedSince(_sentAt) < LoopGap;
 
-    private SenderStart Release(long place)
+    private bool Release(long place)
     {
         _queue.Release(place);
         if (_isSending || !_queue.HasReleased)
-            return SenderStart.None;
+            return false;
         _startsInline = _sendsInline;
         return Begin();
     }
 
-    private SenderStart Begin()
+    private bool Begin()
     {
         _isSending = true;
-        return _startsInline ? SenderStart.Inline : SenderStart.OnPool;
+        return true;
     }
 
     private void RunLoop()

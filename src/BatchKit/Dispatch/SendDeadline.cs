@@ -71,7 +71,8 @@ internal sealed class SendDeadline : IAsyncDisposable
         lock (_gate)
         {
             _givenUp = givenUp = new TaskCompletionSource();
-            if (_aborted)
+            // A transport that blocked its caller may have been cancelled before there was a call to give up.
+            if (_aborted || _expired)
                 Arm(Grace);
             else if (_timedSend != _send)
                 ArmFor(_send);

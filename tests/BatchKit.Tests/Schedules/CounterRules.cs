@@ -1,3 +1,5 @@
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+
 namespace BatchKit.Tests.Schedules;
 
 /// <summary>What the buffer's counters must say between any two steps.</summary>
@@ -24,5 +26,18 @@ internal static class CounterRules
             world.Journal.Broken($"nothing was refused or given up, but: {statistics}");
         if (world.Schedule.Options.Overflow != OverflowPolicy.DropOldest && !world.IsStopped && statistics.DroppedMessages > 0)
             world.Journal.Broken($"nothing may be dropped, but: {statistics}");
+        CheckHealth(world);
+    }
+
+    // What observers throw stops nothing, and is counted, each time.
+    private static void CheckHealth(World world)
+    {
+        if (world.Observers is { WasUnderLock: true })
+            world.Journal.Broken("an observer was called under a lock");
+        if (world.IsStopped || world.Observers is not { Thrown: > 0 } observers)
+            return;
+        var health = world.Buffer.GetHealth();
+        if (health.Status == HealthStatus.Healthy || !health.Reasons.Any(reason => reason.Contains($"threw {observers.Thrown} times", StringComparison.Ordinal)))
+            world.Journal.Broken($"observers threw {observers.Thrown} times, but the buffer is {health.Status}: {string.Join(' ', health.Reasons)}");
     }
 }

@@ -203,6 +203,7 @@ internal sealed class SendDeadline : IAsyncDisposable
         }
         catch (Exception failure)
         {
+            _settings.Logger.Faults.Add(failure);
             _settings.Logger.CancellationFailed(failure);
         }
     }

@@ -34,10 +34,11 @@ internal static class CounterRules
     {
         if (world.Observers is { WasUnderLock: true })
             world.Journal.Broken("an observer was called under a lock");
-        if (world.IsStopped || world.Observers is not { Thrown: > 0 } observers)
+        if (world.IsStopped || world.Observers is not { } observers || (observers.Thrown == 0 && !observers.HandlersThrew))
             return;
+        var counted = observers.HandlersThrew ? "threw" : $"threw {observers.Thrown} times";
         var health = world.Buffer.GetHealth();
-        if (health.Status == HealthStatus.Healthy || !health.Reasons.Any(reason => reason.Contains($"threw {observers.Thrown} times", StringComparison.Ordinal)))
+        if (health.Status == HealthStatus.Healthy || !health.Reasons.Any(reason => reason.Contains(counted, StringComparison.Ordinal)))
             world.Journal.Broken($"observers threw {observers.Thrown} times, but the buffer is {health.Status}: {string.Join(' ', health.Reasons)}");
     }
 }

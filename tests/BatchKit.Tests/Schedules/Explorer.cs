@@ -95,7 +95,9 @@ internal sealed class Explorer
     private void Check()
     {
         CounterRules.Check(_world);
-        if (!_world.IsStopped && _world.Buffer.GetStatistics().OpenScopes == 0)
+        foreach (var transport in _world.Transports)
+            transport.CheckLimits();
+        if (_world.Buffer.GetStatistics().OpenScopes == 0)
             _world.Book.ForgetHandleScopes();
     }
 

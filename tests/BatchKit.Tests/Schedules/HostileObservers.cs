@@ -49,7 +49,10 @@ internal sealed class HostileObservers : ILogger<OutputBuffer>, IMeterFactory
 
     public bool WasUnderLock { get; private set; }
 
-    /// <summary>How often they threw.</summary>
+    /// <summary>True when a handler of a send's cancellation threw. Several handlers of one cancellation count once.</summary>
+    public bool HandlersThrew { get; private set; }
+
+    /// <summary>How often the others threw.</summary>
     public int Thrown { get; private set; }
 
     public Meter Create(MeterOptions options)
@@ -74,6 +77,13 @@ internal sealed class HostileObservers : ILogger<OutputBuffer>, IMeterFactory
     }
 
     public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) => MayThrow();
+
+    /// <summary>A handler of a send's cancellation.</summary>
+    public void OnCancelled()
+    {
+        HandlersThrew = true;
+        throw new NotSupportedException("The schedule says that this handler fails.");
+    }
 
     public void Dispose()
     {

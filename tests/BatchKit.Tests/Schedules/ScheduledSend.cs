@@ -10,6 +10,7 @@ internal sealed class ScheduledSend(SentBatch[] batches, ReadOnlyMemory<MessageB
 
     // Continues on the thread that ends it, which is the explorer's only one.
     private readonly TaskCompletionSource _end = new();
+    private readonly long _begunAt = world.Clock.GetTimestamp();
     private long? _cancelledAt;
     private long _returnedAt;
 
@@ -22,13 +23,19 @@ internal sealed class ScheduledSend(SentBatch[] batches, ReadOnlyMemory<MessageB
     /// <summary>The context that the transport was called in, for what it does before it ends.</summary>
     public ExecutionContext? Context { get; } = ExecutionContext.Capture();
 
+    /// <summary>How long ago it began.</summary>
+    public TimeSpan Age => world.Clock.GetElapsedTime(_begunAt);
+
+    /// <summary>How long ago the transport returned its task.</summary>
+    public TimeSpan TimeSinceReturn => world.Clock.GetElapsedTime(_returnedAt);
+
     public bool IsCancelled => _cancelledAt is not null;
 
     /// <summary>True when the buffer waits for it no longer: it did not heed its token in time.</summary>
     public bool IsAbandoned => HasReturned && CancelledFor >= Grace;
 
     /// <summary>True while a timer that is late decides whether it is abandoned.</summary>
-    public bool MayBeAbandoned => IsAbandoned && (CancelledFor < Grace + world.Schedule.TimerSlack || world.Clock.GetElapsedTime(_returnedAt) < Grace + world.Schedule.TimerSlack);
+    public bool MayBeAbandoned => IsAbandoned && (CancelledFor < Grace + world.Schedule.TimerSlack || TimeSinceReturn < Grace + world.Schedule.TimerSlack);
 
     public bool IsMemoryIntact => memory.Length == Batches.Length && memory.ToArray().Zip(Batches).All(pair => pair.Second.IsStillIn(pair.First));
 

@@ -58,10 +58,17 @@ internal sealed class ScheduledTransport(int route, World world) : IBatchTranspo
         return true;
     }
 
+    /// <summary>Every send that has passed its limit is cancelled.</summary>
+    public void CheckLimits()
+    {
+        if (_stalled.Find(send => !send.IsCancelled && send.TimeSinceReturn > _schedule.Options.SendTimeout + _schedule.TimerSlack) is { } late)
+            _journal.Broken($"{late} was not cancelled, and was sent {late.Age} ago");
+    }
+
     private ScheduledSend Begin(ReadOnlyMemory<MessageBatch> memory)
     {
         var batches = memory.ToArray().Select(ReadBatch).ToArray();
-        CheckLimits(batches);
+        CheckSizes(batches);
         var producer = batches[0].Producer;
         if (batches.Any(batch => batch.Producer != producer))
             _journal.Broken("a send has batches of two producers");
@@ -82,7 +89,7 @@ internal sealed class ScheduledTransport(int route, World world) : IBatchTranspo
         return new SentBatch(batch, messages);
     }
 
-    private void CheckLimits(SentBatch[] batches)
+    private void CheckSizes(SentBatch[] batches)
     {
         var options = _schedule.Options;
         foreach (var batch in batches)
@@ -108,11 +115,13 @@ internal sealed class ScheduledTransport(int route, World world) : IBatchTranspo
         cancellationToken.Register(() =>
         {
             send.OnCancelled();
+            if (_stalled.Contains(send) && !world.IsStopped && send.Age < _schedule.Options.SendTimeout)
+                _journal.Broken($"{send} was cancelled after {send.Age}, before its limit");
             if (heeds)
                 End(send, SendEnding.IsCancelled);
         });
-        if (_schedule.HasHostileObservers && _schedule.Chance(30))
-            cancellationToken.Register(static () => throw new NotSupportedException("The schedule says that this handler fails."));
+        if (world.Observers is { } observers && _schedule.Chance(30))
+            cancellationToken.Register(observers.OnCancelled);
         return heeds;
     }
 

@@ -85,7 +85,7 @@ internal sealed class Explorer
                 ChangeWallClock();
                 break;
             case < 100:
-                Advance(_schedule.PickOne([1, 1, 1, 2, 5, 12]));
+                PassSomeTime();
                 break;
         }
 
@@ -116,6 +116,13 @@ internal sealed class Explorer
         var call = _schedule.PickOne(writes);
         _world.Journal.Add($"cancels the {call.Name}");
         call.Cancellation!.Cancel();
+    }
+
+    // A few milliseconds less or more show what a timer does that is not due yet.
+    private void PassSomeTime()
+    {
+        var time = _schedule.PickOne([1, 1, 1, 2, 5, 12]) * Schedule.Tick;
+        _world.Advance(_schedule.HasHostileClock ? time + TimeSpan.FromMilliseconds(_schedule.Pick(7) - 3) : time);
     }
 
     private void Advance(int ticks) => _world.Advance(ticks * Schedule.Tick);

@@ -19,7 +19,7 @@ internal sealed class World : IDisposable
     {
         Schedule = new Schedule(seed);
         Journal.Add($"seed {seed}: {Schedule}");
-        Clock.TimerFaults = Schedule.HasHostileClock ? TimerFaults.Random(seed) : TimerFaults.None;
+        Clock.TimerFaults = Schedule.HasHostileClock ? TimerFaults.Random(seed) with { OutOfOrder = seed % 2 == 0 } : TimerFaults.None;
         Ledger = new Ledger(Schedule, Journal);
         Book = new ScopeBook(Schedule, Ledger, Clock);
         Losses = new LossRules(this);

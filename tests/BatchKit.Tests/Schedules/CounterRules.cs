@@ -19,7 +19,7 @@ internal static class CounterRules
         if (statistics.AcknowledgedMessages != ledger.Acknowledged)
             world.Journal.Broken($"{ledger.Acknowledged} messages are acknowledged, but: {statistics}");
         if (statistics.RefusedMessages != ledger.Refused)
-            world.Journal.Broken($"{ledger.Refused} messages were dropped at the door, but: {statistics}");
+            world.Journal.Broken($"{ledger.Refused} messages were rejected at their write, but: {statistics}");
         if (statistics.BufferedBytes < 0 || statistics.BufferedBytes > world.Schedule.Options.MaxBufferedBytes)
             world.Journal.Broken($"more is buffered than may be: {statistics}");
         if (!world.Schedule.MayRefuse && !world.Schedule.MayGiveUp && statistics.FailedMessages > 0)

@@ -107,7 +107,7 @@ internal sealed class Explorer
         return transport.Stalled.Count > 0 && transport.End(_schedule.PickOne(transport.Stalled), ending);
     }
 
-    // Of the writes that wait for room: a flush that waits ends on the pool, so whether it is still there is no choice of the seed's.
+    // Of the writes that wait for capacity: a flush that waits ends on the pool, so whether it is still there is no choice of the seed's.
     private void CancelSomeWrite()
     {
         var writes = _world.Calls.Where(call => call.Cancellation is not null).ToList();
@@ -158,7 +158,7 @@ internal sealed class Explorer
         CloseForgottenScopes();
         RunUntil(() => _world.Calls.Count == 0 && _world.Buffer.GetStatistics().PendingMessages == 0, "everything settles");
         CheckEnd();
-        RunUntil(() => _world.Buffer.GetStatistics() is { LiveHandles: 0, BufferedBytes: 0, OpenScopes: 0 }, "handles and room are given back");
+        RunUntil(() => _world.Buffer.GetStatistics() is { LiveHandles: 0, BufferedBytes: 0, OpenScopes: 0 }, "handles and capacity are given back");
     }
 
     private void CloseScopes(Func<OpenedScope, bool> which)

@@ -155,18 +155,20 @@ internal sealed class HandleSettlement
         Volatile.Write(ref _unreportedLosses, _unreportedLosses + 1);
     }
 
-    // Two that were reported, or two that were not: else a loss would be reported twice, or never.
+    // Two that were reported, or two that were not: else a loss would be reported twice, or never. Among any three there are two such.
     private void MergeTwo(List<Loss> losses)
     {
-        var first = 0;
-        while ((losses[first].ReportedAt == 0) != (losses[first + 1].ReportedAt == 0))
-            first++;
-        var (older, newer) = (losses[first], losses[first + 1]);
-        losses[first + 1] = newer with { Sequence = Math.Max(older.Sequence, newer.Sequence), Messages = older.Messages + newer.Messages };
+        var (first, second) = (0, 1);
+        if (!IsAlike(losses[first], losses[second]))
+            (first, second) = IsAlike(losses[1], losses[2]) ? (1, 2) : (0, 2);
+        var (older, newer) = (losses[first], losses[second]);
+        losses[second] = newer with { Sequence = Math.Max(older.Sequence, newer.Sequence), Messages = older.Messages + newer.Messages };
         losses.RemoveAt(first);
         if (newer.ReportedAt == 0)
             Volatile.Write(ref _unreportedLosses, _unreportedLosses - 1);
     }
+
+    private static bool IsAlike(Loss left, Loss right) => (left.ReportedAt == 0) == (right.ReportedAt == 0);
 
     private void Notify(List<FlushWaiter> waiters, long sequence)
     {

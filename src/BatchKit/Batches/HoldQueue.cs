@@ -14,8 +14,9 @@ internal sealed class HoldQueue : IAsyncDisposable
     private readonly BufferClock _clock;
     private readonly ITimer _timer;
 
-    // Guarded by _gate, which may be taken inside a handle's lock.
-    private readonly PriorityQueue<ITimedHold, long> _holds = new();
+    // Guarded by _gate, which may be taken inside a handle's lock. Holds that end at the same time end in the order in which they were added: an ambient scope's before those of its handles.
+    private readonly PriorityQueue<ITimedHold, (long Due, long Number)> _holds = new();
+    private long _lastNumber;
 
     public HoldQueue(BufferClock clock)
     {
@@ -29,8 +30,8 @@ internal sealed class HoldQueue : IAsyncDisposable
     {
         lock (_gate)
         {
-            var isEarliest = !_holds.TryPeek(out _, out var earliest) || due < earliest;
-            _holds.Enqueue(hold, due);
+            var isEarliest = !_holds.TryPeek(out _, out var earliest) || due < earliest.Due;
+            _holds.Enqueue(hold, (due, ++_lastNumber));
             if (isEarliest)
                 Arm(_clock.Until(due));
         }
@@ -49,9 +50,9 @@ internal sealed class HoldQueue : IAsyncDisposable
     {
         lock (_gate)
         {
-            if (!_holds.TryPeek(out _, out var due))
+            if (!_holds.TryPeek(out _, out var next))
                 return null;
-            var left = _clock.Until(due);
+            var left = _clock.Until(next.Due);
             if (left <= TimeSpan.Zero)
                 return _holds.Dequeue();
             Arm(left);

@@ -23,7 +23,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     // The sender's side.
     private int _routesLeft;
     private int _references;
-    private int _refusedMessages;
+    private HashSet<int>? _refused;
     private int _isUnderWay;
 
     public PendingBatchPool Pool => pool;
@@ -71,8 +71,8 @@ internal sealed class PendingBatch(PendingBatchPool pool)
 
     public Exception? Failure { get; private set; }
 
-    /// <summary>The messages of an acknowledged batch that the next hop refused.</summary>
-    public int RefusedMessages => Outcome == SettlementOutcome.Acknowledged ? _refusedMessages : 0;
+    /// <summary>How many messages of an acknowledged batch a next hop refused, on whichever route.</summary>
+    public int RefusedMessages => Outcome == SettlementOutcome.Acknowledged && _refused is not null ? _refused.Count : 0;
 
     public void Open(Lock gate, OutputHandle handle, HandleSettlement settlement, int routes)
     {
@@ -163,14 +163,14 @@ internal sealed class PendingBatch(PendingBatchPool pool)
 
     /// <summary>Says what became of it on one route.</summary>
     /// <returns>True when that was the last one: it is settled, and the caller finishes it.</returns>
-    public bool SettleRoute(RoutedBatch route, SettlementOutcome outcome, Exception? failure, int refusedMessages)
+    public bool SettleRoute(RoutedBatch route, SettlementOutcome outcome, Exception? failure, HashSet<int>? refused)
     {
         route.IsSettled = true;
         if (Routes.Length > 1)
-            return SettleOneOfSeveral(outcome, failure, refusedMessages);
+            return SettleOneOfSeveral(outcome, failure, refused);
         Outcome = outcome;
         Failure = failure;
-        _refusedMessages = refusedMessages;
+        _refused = refused;
         return true;
     }
 
@@ -207,15 +207,16 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         Release();
     }
 
-    private bool SettleOneOfSeveral(SettlementOutcome outcome, Exception? failure, int refusedMessages)
+    private bool SettleOneOfSeveral(SettlementOutcome outcome, Exception? failure, HashSet<int>? refused)
     {
         lock (Routes)
         {
-            if (outcome > Outcome || (refusedMessages > 0 && Failure is null))
+            if (outcome > Outcome || (refused is not null && Failure is null))
                 Failure = failure;
             if (outcome > Outcome)
                 Outcome = outcome;
-            _refusedMessages = Math.Max(_refusedMessages, refusedMessages);
+            if (refused is not null)
+                (_refused ??= []).UnionWith(refused);
             return --_routesLeft == 0;
         }
     }
@@ -244,7 +245,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         IsQueued = false;
         Outcome = SettlementOutcome.Acknowledged;
         Failure = null;
-        _refusedMessages = 0;
+        _refused = null;
         _isUnderWay = 0;
         foreach (var route in Routes)
             route.Reset(isOutgrown);

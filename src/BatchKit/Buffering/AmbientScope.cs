@@ -73,7 +73,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
     {
         if (!TryEnd(version))
             return default;
-        return _more is not { HasScopes: true } ? _firstScope.DisposeAsync() : WaitForAllAsync(CloseAll(waits: true));
+        return _more is not { HasScopes: true } ? _firstScope.DisposeAsync() : WaitForAll(CloseAll(waits: true));
     }
 
     /// <summary>The limit has passed since the first message: queues what is held, and goes on.</summary>
@@ -92,6 +92,10 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         var run = new OutputRun();
         UnderAllGates(handles, run, handle => handle.FlushInto(run, FlushReason.HoldLimit));
     }
+
+    // All at once, because a report of what is known to be lost by now must not wait for the other handles.
+    private static ValueTask WaitForAll(List<(HandleBuffer Handle, FlushWaiter Waiter)> waiters) =>
+        HandleTable.WhenAllAsync([.. waiters.Select(static wait => wait.Handle.EndWait(wait.Waiter, CancellationToken.None).AsTask())]);
 
     // When the handle was retired meanwhile, the write looks it up again, and covers the new one.
     private bool TryTake(HandleBuffer handle, ref bool startsRun, ref SenderStarts starts)
@@ -166,27 +170,6 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         }
 
         starts.StartAll();
-    }
-
-    private static async ValueTask WaitForAllAsync(List<(HandleBuffer Handle, FlushWaiter Waiter)> waiters)
-    {
-        var lost = 0L;
-        Exception? cause = null;
-        foreach (var (handle, waiter) in waiters)
-        {
-            try
-            {
-                await handle.EndWait(waiter, CancellationToken.None).ConfigureAwait(false);
-            }
-            catch (OutputDeliveryException loss)
-            {
-                lost += loss.LostMessages;
-                cause ??= loss.InnerException;
-            }
-        }
-
-        if (lost > 0)
-            throw HandleSettlement.ErrorFor(lost, cause);
     }
 }
 

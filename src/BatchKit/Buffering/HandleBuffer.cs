@@ -221,6 +221,8 @@ internal sealed class HandleBuffer : ITimedHold
             expired = _scopes.CloseExpired(_settings.Clock, _settings.MaxScopeAge);
             if (expired is not null && _scopes.Count == 0)
                 _output.QueueAll(FlushReason.ScopeExpired, ref starts);
+            else if (expired is not null && _output.HasHeld && _scopes.AllHaveLimits)
+                BeginHold();
             var idle = _settings.Clock.AgeOf(_usedAt);
             retires = _scopes.Count == 0 && !_output.HasOpen && _output.Settlement.IsIdle && !_isRetired && idle >= idleTimeout
                 && (!_output.Settlement.HasUnreportedLoss || idle >= _settings.HandleIdleTimeout);

@@ -54,17 +54,20 @@ internal struct HandleScopes
         Count--;
     }
 
-    /// <summary>The longest that the handle's own scopes may hold output back; null when it has none. An ambient scope times its output itself.</summary>
+    /// <summary>The longest that the handle's own scopes may hold output back; without any, the longest that an ambient one may; null when no scope is open.</summary>
+    /// <remarks>An ambient scope times what its flow writes. What another flow writes, or what waited for the end of a scope without a limit, only the handle can time.</remarks>
     public readonly TimeSpan? LongestHold()
     {
         TimeSpan? longest = null;
+        TimeSpan? longestAmbient = null;
         for (var scope = _youngest; scope is not null; scope = scope.Next)
         {
-            if (!scope.Opening.IsAmbient && (longest is null || scope.Opening.MaxHold > longest))
-                longest = scope.Opening.MaxHold;
+            ref var kind = ref scope.Opening.IsAmbient ? ref longestAmbient : ref longest;
+            if (kind is null || scope.Opening.MaxHold > kind)
+                kind = scope.Opening.MaxHold;
         }
 
-        return longest;
+        return longest ?? longestAmbient;
     }
 
     /// <summary>Closes the scopes that are too old. One with a limit never is: it holds nothing back for longer than its limit.</summary>

@@ -112,8 +112,8 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
         return total;
     }
 
-    // All losses in one exception, because a caller that awaits several sees only the first.
-    private static async ValueTask WhenAllAsync(List<Task> flushes)
+    /// <summary>Completes with all of them, with all losses in one exception: a caller that awaits several sees only the first.</summary>
+    public static async ValueTask WhenAllAsync(List<Task> flushes)
     {
         var lost = 0L;
         Exception? cause = null;

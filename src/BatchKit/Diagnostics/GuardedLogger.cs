@@ -2,7 +2,7 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Diagnostics;
 
-/// <summary>What loggers, meter listeners and activity listeners threw. They only watch: what they throw stops no partition, and the buffer's health tells of it.</summary>
+/// <summary>What loggers, meter listeners, activity listeners and handlers of cancellation threw. They only watch: what they throw stops no partition, and the buffer's health tells of it.</summary>
 internal sealed class ObserverFaults
 {
     private long _count;

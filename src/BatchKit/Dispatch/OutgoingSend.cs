@@ -76,9 +76,9 @@ internal sealed class OutgoingSend(PartitionCounters counters)
             var outcome = partial is not null && index < partial.Outcomes.Length ? partial.Outcomes[index] : BatchOutcome.Unacknowledged;
             if (outcome == BatchOutcome.Acknowledged)
             {
-                var refusedMessages = CountRefused(partial!, index, batch.Count);
-                decided = decided with { Acknowledged = decided.Acknowledged + 1, RefusedMessages = decided.RefusedMessages + refusedMessages };
-                counters.Settle(batch, SettlementOutcome.Acknowledged, refusedMessages > 0 ? failure : null, refusedMessages);
+                var refused = FindRefused(partial!, index, batch.Count);
+                decided = decided with { Acknowledged = decided.Acknowledged + 1, RefusedMessages = decided.RefusedMessages + (refused?.Count ?? 0) };
+                counters.Settle(batch, SettlementOutcome.Acknowledged, refused is null ? null : failure, refused);
             }
             else if (outcome == BatchOutcome.Refused)
             {
@@ -122,12 +122,16 @@ internal sealed class OutgoingSend(PartitionCounters counters)
     }
 
     // A transport may name a message twice, or one that is not there.
-    private static int CountRefused(BatchSendException partial, int batch, int messages)
+    private static HashSet<int>? FindRefused(BatchSendException partial, int batch, int messages)
     {
-        var refused = 0;
+        HashSet<int>? refused = null;
         foreach (var refusal in partial.RefusedMessages)
-            refused += refusal.Batch == batch && refusal.Message >= 0 && refusal.Message < messages ? 1 : 0;
-        return Math.Min(refused, messages);
+        {
+            if (refusal.Batch == batch && refusal.Message >= 0 && refusal.Message < messages)
+                (refused ??= []).Add(refusal.Message);
+        }
+
+        return refused;
     }
 }
 
@@ -162,10 +166,10 @@ internal sealed class PartitionCounters
     public void CountFailedSend() => Volatile.Write(ref _failedSends, _failedSends + 1);
 
     /// <summary>Settles a batch on its route, and counts its messages once that was the last route.</summary>
-    public void Settle(RoutedBatch batch, SettlementOutcome outcome, Exception? failure, int refusedMessages = 0)
+    public void Settle(RoutedBatch batch, SettlementOutcome outcome, Exception? failure, HashSet<int>? refused = null)
     {
         var content = batch.Content;
-        if (!content.SettleRoute(batch, outcome, failure, refusedMessages))
+        if (!content.SettleRoute(batch, outcome, failure, refused))
             return;
 
         // Counted first, so that whoever awaits it finds it counted.

@@ -73,7 +73,8 @@ internal sealed class SendDeadline : IAsyncDisposable
         lock (_gate)
         {
             _givenUp = givenUp = new TaskCompletionSource();
-            if (_aborted)
+            // A transport that blocked its caller may have been cancelled before there was a call to give up.
+            if (_aborted || _expired)
                 Arm(Grace);
             else if (_timedSend != _send)
                 ArmFor(_send);
@@ -117,49 +118,55 @@ internal sealed class SendDeadline : IAsyncDisposable
     // A timer may fire early, late or twice (.NET's fire up to 3 ms early), so it only says when to look: what is not due yet is timed again for the rest.
     private void OnTimer()
     {
-        CancellationTokenSource cancellation;
+        CancellationTokenSource? expired = null;
+        TaskCompletionSource? givenUp = null;
         lock (_gate)
         {
             _isArmed = false;
             if (!_isSending)
                 return;
             if (_expired || _aborted)
-            {
-                GiveUpWhenDue();
-                return;
-            }
-
-            if (_timedSend != _send)
-            {
-                // It began at some time since the last look; looking often bounds what it gets beyond the limit.
-                Time(_send);
-                Arm(_settings.SendTimeout / LooksPerLimit);
-                return;
-            }
-
-            var left = _settings.SendTimeout - _settings.Clock.ElapsedSince(_since);
-            if (left > TimeSpan.Zero)
-            {
-                Arm(left);
-                return;
-            }
-
-            Volatile.Write(ref _expired, true);
-            _cancelledAt = _settings.Clock.Now;
-            cancellation = _cancellation;
-            Arm(Grace);
+                givenUp = GiveUpWhenDue();
+            else
+                expired = ExpireWhenDue();
         }
 
-        Cancel(cancellation);
+        // The sender goes on from here, and calls loggers and transports: never under the lock.
+        givenUp?.TrySetResult();
+        if (expired is not null)
+            Cancel(expired);
     }
 
-    private void GiveUpWhenDue()
+    private TaskCompletionSource? GiveUpWhenDue()
     {
         var left = Grace - _settings.Clock.ElapsedSince(_cancelledAt);
+        if (left <= TimeSpan.Zero)
+            return _givenUp;
+        Arm(left);
+        return null;
+    }
+
+    private CancellationTokenSource? ExpireWhenDue()
+    {
+        if (_timedSend != _send)
+        {
+            // It began at some time since the last look; looking often bounds what it gets beyond the limit.
+            Time(_send);
+            Arm(_settings.SendTimeout / LooksPerLimit);
+            return null;
+        }
+
+        var left = _settings.SendTimeout - _settings.Clock.ElapsedSince(_since);
         if (left > TimeSpan.Zero)
+        {
             Arm(left);
-        else
-            _givenUp?.TrySetResult();
+            return null;
+        }
+
+        Volatile.Write(ref _expired, true);
+        _cancelledAt = _settings.Clock.Now;
+        Arm(Grace);
+        return _cancellation;
     }
 
     // Cancelled for the send before: the next one needs another. What an abort has cancelled stays cancelled.
@@ -198,6 +205,7 @@ internal sealed class SendDeadline : IAsyncDisposable
         }
         catch (Exception failure)
         {
+            _settings.Logger.Faults.Add(failure);
             _settings.Logger.CancellationFailed(failure);
         }
     }

@@ -47,6 +47,25 @@ public sealed class InlineLossTests
         await buffer.FlushAsync(_handle).WithinDeadline();
     }
 
+    [Fact]
+    public async Task A_flush_reports_every_loss_that_no_one_was_told_of_when_many_were_told_in_between()
+    {
+        await using var buffer = new OutputBuffer(new RefusingTransport());
+        const int losses = 40;
+        for (var index = 0; index < losses; index++)
+        {
+            var scope = buffer.BeginBufferingScope(_handle);
+            buffer.Write(_handle, "told");
+            await Assert.ThrowsAsync<OutputDeliveryException>(() => scope.DisposeAsync().WithinDeadline());
+            buffer.Write(_handle, "not told");
+        }
+
+        var failure = await Assert.ThrowsAsync<OutputDeliveryException>(() => buffer.FlushAsync(_handle).WithinDeadline());
+
+        Assert.Equal(losses, failure.LostMessages);
+        Assert.Equal(2 * losses, buffer.GetStatistics().FailedMessages);
+    }
+
     private sealed class RefusingTransport : IBatchTransport
     {
         public bool SendsWithoutBlocking => true;

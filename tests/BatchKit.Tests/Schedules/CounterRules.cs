@@ -1,3 +1,5 @@
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+
 namespace BatchKit.Tests.Schedules;
 
 /// <summary>What the buffer's counters must say between any two steps.</summary>
@@ -17,12 +19,26 @@ internal static class CounterRules
         if (statistics.AcknowledgedMessages != ledger.Acknowledged)
             world.Journal.Broken($"{ledger.Acknowledged} messages are acknowledged, but: {statistics}");
         if (statistics.RefusedMessages != ledger.Refused)
-            world.Journal.Broken($"{ledger.Refused} messages were dropped at the door, but: {statistics}");
+            world.Journal.Broken($"{ledger.Refused} messages were rejected at their write, but: {statistics}");
         if (statistics.BufferedBytes < 0 || statistics.BufferedBytes > world.Schedule.Options.MaxBufferedBytes)
             world.Journal.Broken($"more is buffered than may be: {statistics}");
         if (!world.Schedule.MayRefuse && !world.Schedule.MayGiveUp && statistics.FailedMessages > 0)
             world.Journal.Broken($"nothing was refused or given up, but: {statistics}");
         if (world.Schedule.Options.Overflow != OverflowPolicy.DropOldest && !world.IsStopped && statistics.DroppedMessages > 0)
             world.Journal.Broken($"nothing may be dropped, but: {statistics}");
+        CheckHealth(world);
+    }
+
+    // What observers throw stops nothing, and is counted, each time.
+    private static void CheckHealth(World world)
+    {
+        if (world.Observers is { WasUnderLock: true })
+            world.Journal.Broken("an observer was called under a lock");
+        if (world.IsStopped || world.Observers is not { } observers || (observers.Thrown == 0 && !observers.HandlersThrew))
+            return;
+        var counted = observers.HandlersThrew ? "threw" : $"threw {observers.Thrown} times";
+        var health = world.Buffer.GetHealth();
+        if (health.Status == HealthStatus.Healthy || !health.Reasons.Any(reason => reason.Contains(counted, StringComparison.Ordinal)))
+            world.Journal.Broken($"observers threw {observers.Thrown} times, but the buffer is {health.Status}: {string.Join(' ', health.Reasons)}");
     }
 }

@@ -32,7 +32,7 @@ internal sealed class Explorer
 
     private static string? ExploreHere(int seed, int journalLines)
     {
-        var world = new World(seed);
+        using var world = new World(seed);
         try
         {
             new Explorer(world).Run();
@@ -54,14 +54,15 @@ internal sealed class Explorer
         for (var step = 0; step < _schedule.Steps && !IsBroken; step++)
         {
             Step();
-            CounterRules.Check(_world);
+            Check();
         }
 
         if (IsBroken)
             return;
         if (_schedule.Ending == Ending.Settle)
             Settle();
-        Stop();
+        if (!IsBroken)
+            Stop();
     }
 
     private void Step()
@@ -80,24 +81,33 @@ internal sealed class Explorer
             case < 92:
                 CancelSomeWrite();
                 break;
+            case < 94 when _schedule.HasHostileClock:
+                ChangeWallClock();
+                break;
             case < 100:
-                Advance(_schedule.PickOne([1, 1, 1, 2, 5, 12]));
+                PassSomeTime();
                 break;
         }
 
         _world.EndCalls();
     }
 
+    private void Check()
+    {
+        CounterRules.Check(_world);
+        foreach (var transport in _world.Transports)
+            transport.CheckLimits();
+        if (_world.Buffer.GetStatistics().OpenScopes == 0)
+            _world.Book.ForgetHandleScopes();
+    }
+
     private bool EndSomeSend(SendEnding ending)
     {
         var transport = _schedule.PickOne(_world.Transports);
-        if (transport.Stalled.Count == 0)
-            return false;
-        transport.End(_schedule.PickOne(transport.Stalled), ending);
-        return true;
+        return transport.Stalled.Count > 0 && transport.End(_schedule.PickOne(transport.Stalled), ending);
     }
 
-    // Of the writes that wait for room: a flush that waits ends on the pool, so whether it is still there is no choice of the seed's.
+    // Of the writes that wait for capacity: a flush that waits ends on the pool, so whether it is still there is no choice of the seed's.
     private void CancelSomeWrite()
     {
         var writes = _world.Calls.Where(call => call.Cancellation is not null).ToList();
@@ -108,22 +118,83 @@ internal sealed class Explorer
         call.Cancellation!.Cancel();
     }
 
-    private void Advance(int ticks)
+    // A few milliseconds less or more show what a timer does that is not due yet.
+    private void PassSomeTime()
     {
-        _world.Journal.Add($"{ticks * Schedule.Tick.TotalMilliseconds} ms pass");
-        _world.Clock.Advance(ticks * Schedule.Tick);
+        var time = _schedule.PickOne([1, 1, 1, 2, 5, 12]) * Schedule.Tick;
+        _world.Advance(_schedule.HasHostileClock ? time + TimeSpan.FromMilliseconds(_schedule.Pick(7) - 3) : time);
+    }
+
+    private void Advance(int ticks) => _world.Advance(ticks * Schedule.Tick);
+
+    // Nothing in a buffer is timed by the wall clock.
+    private void ChangeWallClock()
+    {
+        _world.Journal.Add("the wall clock jumps or stands still");
+        switch (_schedule.Pick(4))
+        {
+            case 0:
+                _world.Clock.JumpWallClock(TimeSpan.FromHours(1));
+                break;
+            case 1:
+                _world.Clock.JumpWallClock(TimeSpan.FromHours(-1));
+                break;
+            case 2:
+                _world.Clock.StopWallClock();
+                break;
+            default:
+                _world.Clock.StartWallClock();
+                break;
+        }
     }
 
     /// <summary>The world becomes well and every scope closes: all must leave, all calls must end, all memory must come back.</summary>
     private void Settle()
     {
         BecomeWell();
-        foreach (var scope in _world.Scopes)
-            scope.Dispose();
+        CloseScopes(scope => !scope.HasLimit);
+        CheckLimitedScopes();
+        CloseScopes(_ => true);
         CloseForgottenScopes();
         RunUntil(() => _world.Calls.Count == 0 && _world.Buffer.GetStatistics().PendingMessages == 0, "everything settles");
         CheckEnd();
-        RunUntil(() => _world.Buffer.GetStatistics() is { LiveHandles: 0, BufferedBytes: 0, OpenScopes: 0 }, "handles and room are given back");
+        RunUntil(() => _world.Buffer.GetStatistics() is { LiveHandles: 0, BufferedBytes: 0, OpenScopes: 0 }, "handles and capacity are given back");
+    }
+
+    private void CloseScopes(Func<OpenedScope, bool> which)
+    {
+        foreach (var scope in _world.Book.All.Where(which))
+        {
+            _world.Book.Close(scope);
+            scope.Scope.Dispose();
+        }
+
+        _world.Book.QueueUnheld();
+    }
+
+    /// <summary>Only scopes with limits are left: all that they hold leaves within the longest limit, and they stay open.</summary>
+    private void CheckLimitedScopes()
+    {
+        // Retries and waiting writers come to their end first.
+        PassTicks(4);
+        var openScopes = _world.Buffer.GetStatistics().OpenScopes;
+        PassTicks((int)(RandomActor.LongestLimit / Schedule.Tick) + 2);
+        var statistics = _world.Buffer.GetStatistics();
+        if (statistics.PendingMessages > 0)
+            _world.Journal.Broken($"scopes with limits hold output back for longer than that: {statistics}");
+        if (statistics.OpenScopes != openScopes)
+            _world.Journal.Broken($"{openScopes} scopes with limits were open, and are not all: {statistics}");
+    }
+
+    private void PassTicks(int ticks)
+    {
+        for (; ticks > 0 && !IsBroken; ticks--)
+        {
+            RunWhatWaits();
+            Advance(1);
+        }
+
+        RunWhatWaits();
     }
 
     private void BecomeWell()
@@ -152,15 +223,18 @@ internal sealed class Explorer
             transport.IsDead = _schedule.Ending == Ending.StopWhileDead;
         _world.Journal.Add("the buffer stops");
         _world.IsStopped = true;
-        var limitAt = _world.Clock.GetUtcNow() + _schedule.Options.DrainTimeout;
+        _world.Book.Disturb(handle: null);
+        var stoppedAt = _world.Clock.GetTimestamp();
         var stop = _world.Buffer.StopAsync(CancellationToken.None);
-        RunUntil(() => !HasPending() || _world.Clock.GetUtcNow() >= limitAt, "the stop ends");
-        if (HasPending())
+        RunUntil(() => !HasPending() || _world.Clock.GetElapsedTime(stoppedAt) >= _schedule.Options.DrainTimeout + _schedule.TimerSlack, "the stop ends");
+        if (!IsBroken && HasPending())
             PassDrainLimit();
         RunUntil(() => stop.IsCompleted && _world.Calls.Count == 0, "the stop ends");
         CheckEnd();
         var disposal = _world.Buffer.DisposeAsync().AsTask();
         RunUntil(() => disposal.IsCompleted, "the disposal ends");
+        if (IsBroken)
+            return;
         stop.GetAwaiter().GetResult();
         disposal.GetAwaiter().GetResult();
     }
@@ -170,7 +244,7 @@ internal sealed class Explorer
     {
         if (!SpinWait.SpinUntil(() => !HasPending() || _world.Transports.All(transport => transport.Stalled.All(send => send.IsCancelled)), Deadline.Time))
             _world.Journal.Broken("the drain limit passed and sends were not cancelled");
-        Advance(5);
+        Advance(6);
         if (!SpinWait.SpinUntil(() => !HasPending(), Deadline.Time))
             _world.Journal.Broken($"the drain limit passed and messages are pending: {_world.Buffer.GetStatistics()}");
     }
@@ -193,13 +267,7 @@ internal sealed class Explorer
         var startedAt = Stopwatch.GetTimestamp();
         for (var round = 0; !IsBroken; round++)
         {
-            while (_world.Scheduler.Waiting > 0 && !IsBroken)
-                _world.Scheduler.Run(0);
-            while (_schedule.Ending != Ending.StopWhileDead && EndAnySend())
-            {
-            }
-
-            _world.EndCalls();
+            RunWhatWaits();
             if (isDone())
                 return;
             if (round < QuickRounds)
@@ -212,16 +280,17 @@ internal sealed class Explorer
         }
     }
 
-    private bool EndAnySend()
+    private void RunWhatWaits()
     {
-        foreach (var transport in _world.Transports)
+        do
         {
-            if (transport.Stalled is not [var first, ..])
-                continue;
-            transport.End(first, SendEnding.Succeeds);
-            return true;
+            while (_world.Scheduler.Waiting > 0 && !IsBroken)
+                _world.Scheduler.Run(0);
         }
-
-        return false;
+        while (_schedule.Ending != Ending.StopWhileDead && EndAnySend());
+        _world.EndCalls();
     }
+
+    private bool EndAnySend() =>
+        _world.Transports.Any(transport => transport.Stalled.ToList().Exists(send => transport.End(send, SendEnding.Succeeds)));
 }

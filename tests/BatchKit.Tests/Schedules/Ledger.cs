@@ -4,9 +4,10 @@ using BatchKit.Transports;
 namespace BatchKit.Tests.Schedules;
 
 /// <summary>What was written, and what became of it, as seen from outside the buffer.</summary>
-internal sealed class Ledger(OutputHandle[] handles, int[] routesOfHandles, Journal journal)
+internal sealed class Ledger(Schedule schedule, Journal journal)
 {
     private readonly List<LedgerMessage> _messages = [];
+    private readonly List<LedgerMessage> _held = [];
     private long _now;
 
     public IReadOnlyList<LedgerMessage> Messages => _messages;
@@ -25,28 +26,50 @@ internal sealed class Ledger(OutputHandle[] handles, int[] routesOfHandles, Jour
     /// <summary>Dropped before they were accepted, by policy, and counted by the buffer.</summary>
     public long Refused { get; set; }
 
-    public LedgerMessage Begin(int handle, int bytes, bool isPrompt)
+    public LedgerMessage Begin(int handle, int bytes, MessageKind kind, Gathering? gathering)
     {
-        var message = new LedgerMessage(_messages.Count, handle, bytes, isPrompt, Now);
+        var message = new LedgerMessage(_messages.Count, handle, bytes, kind, gathering, Now);
         _messages.Add(message);
         Undecided++;
         return message;
     }
 
-    public void Decide(LedgerMessage message, bool isAccepted)
+    /// <summary>Enters what the buffer answered.</summary>
+    /// <param name="message">The message.</param>
+    /// <param name="isAccepted">Whether it was accepted.</param>
+    /// <param name="mayBeHeld">Whether a scope may hold it back.</param>
+    public void Decide(LedgerMessage message, bool isAccepted, bool mayBeHeld)
     {
         message.IsAccepted = isAccepted;
+        message.DecidedAt = Now;
         Undecided--;
         if (isAccepted)
         {
             message.End = Math.Min(message.End, Now);
             Accepted++;
             AcceptedBytes += message.Bytes;
+            if (mayBeHeld)
+                _held.Add(message);
+            else
+                message.QueuedAt = Math.Min(message.QueuedAt, Now);
         }
         else if (message.WasSent)
         {
             journal.Broken($"m{message.Id} was turned away and sent all the same");
         }
+    }
+
+    /// <summary>Nothing is held back any more of what was written to these handles before a moment.</summary>
+    public void Queue(Func<int, bool> handles, long before = long.MaxValue)
+    {
+        var now = Now;
+        _held.RemoveAll(message =>
+        {
+            if (!handles(message.Handle) || message.DecidedAt >= before)
+                return false;
+            message.QueuedAt = Math.Min(message.QueuedAt, now);
+            return true;
+        });
     }
 
     public void Acknowledge(LedgerMessage message, int route)
@@ -56,25 +79,86 @@ internal sealed class Ledger(OutputHandle[] handles, int[] routesOfHandles, Jour
             Acknowledged++;
     }
 
-    public bool IsAcknowledged(LedgerMessage message) => message.AcknowledgedRoutes == routesOfHandles[message.Handle];
+    /// <summary>Whether it is lost, once it is settled: it was dropped, refused or given up, in whatever way.</summary>
+    public bool IsLost(LedgerMessage message) => message.IsDroppedAtWrite || (message.IsAccepted != false && !IsAcknowledged(message));
+
+    public bool IsAcknowledged(LedgerMessage message) => message.AcknowledgedRoutes == schedule.RoutesOf(message.Handle);
 
     /// <summary>Reads a sent message and checks that it is what was written, and goes where it should.</summary>
     public LedgerMessage Read(int route, OutputHandle handle, BatchMessage sent)
     {
         var payload = sent.Payload.Span;
         var message = _messages[BinaryPrimitives.ReadInt32LittleEndian(payload)];
-        if (handles[message.Handle] != handle)
+        if (schedule.Handles[message.Handle] != handle)
             journal.Broken($"m{message.Id} was written to h{message.Handle} and sent to {handle}");
-        if ((routesOfHandles[message.Handle] & (1 << route)) == 0)
+        if ((schedule.RoutesOf(message.Handle) & (1 << route)) == 0)
             journal.Broken($"m{message.Id} took route {route}, which is not one of its handle's");
         if (!payload.SequenceEqual(message.Payload()))
             journal.Broken($"m{message.Id} was sent with other bytes than were written");
-        if ((sent.Kind == MessageKind.Prompt) != message.IsPrompt)
+        if (sent.Kind != message.Kind)
             journal.Broken($"m{message.Id} was sent with another header than it was written with");
         if (message.IsAccepted == false)
             journal.Broken($"m{message.Id} was turned away and sent all the same");
         message.WasSent = true;
         message.End = Math.Min(message.End, Now);
+        message.QueuedAt = Math.Min(message.QueuedAt, Now);
         return message;
+    }
+}
+
+/// <summary>A message as its writer knows it.</summary>
+internal sealed class LedgerMessage(int id, int handle, int bytes, MessageKind kind, Gathering? gathering, long start)
+{
+    public int Id { get; } = id;
+
+    public int Handle { get; } = handle;
+
+    public int Bytes { get; } = bytes;
+
+    public MessageKind Kind { get; } = kind;
+
+    /// <summary>The ambient scope that it was written in.</summary>
+    public Gathering? Gathering { get; } = gathering;
+
+    /// <summary>When its write was called.</summary>
+    public long Start { get; } = start;
+
+    /// <summary>When its write had certainly happened: it returned, or the message was seen in a send.</summary>
+    public long End { get; set; } = long.MaxValue;
+
+    /// <summary>When its writer was told what became of the write.</summary>
+    public long DecidedAt { get; set; } = long.MaxValue;
+
+    /// <summary>When it had certainly been queued: no scope held it back any more.</summary>
+    public long QueuedAt { get; set; } = long.MaxValue;
+
+    /// <summary>Null while its write has not ended.</summary>
+    public bool? IsAccepted { get; set; }
+
+    /// <summary>True when the overflow policy dropped it and its writer was not told.</summary>
+    public bool IsDroppedAtWrite { get; set; }
+
+    /// <summary>One bit for each route that the transport acknowledged it on.</summary>
+    public int AcknowledgedRoutes { get; set; }
+
+    /// <summary>One bit for each route that it was delivered on.</summary>
+    public int DeliveredRoutes { get; set; }
+
+    public bool WasSent { get; set; }
+
+    /// <summary>Whether its loss was reported by a flush or the end of a scope; null when it may have been.</summary>
+    public bool? IsReported { get; set; } = false;
+
+    public byte[] Payload()
+    {
+        var payload = new byte[Bytes];
+        WriteTo(payload);
+        return payload;
+    }
+
+    public void WriteTo(Span<byte> payload)
+    {
+        BinaryPrimitives.WriteInt32LittleEndian(payload, Id);
+        payload[sizeof(int)..Bytes].Fill((byte)Id);
     }
 }

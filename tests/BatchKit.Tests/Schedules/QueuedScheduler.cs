@@ -15,11 +15,11 @@ internal sealed class QueuedScheduler : IDispatchScheduler
     {
         var sender = _waiting[index];
         _waiting.RemoveAt(index);
-
-        // A pool thread begins with no one's context, so neither does a sender here.
-        using (ExecutionContext.SuppressFlow())
-            ExecutionContext.Run(Empty, static state => ((IThreadPoolWorkItem)state!).Execute(), sender);
+        RunInNoContext(sender.Execute);
     }
+
+    /// <summary>A thread of the pool begins with no one's context, so neither does a sender or a timer here.</summary>
+    public static void RunInNoContext(Action run) => ExecutionContext.Run(Empty, static state => ((Action)state!)(), run);
 
     private static ExecutionContext Empty { get; } = CaptureEmpty();
 

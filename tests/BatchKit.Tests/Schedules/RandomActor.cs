@@ -3,8 +3,13 @@ namespace BatchKit.Tests.Schedules;
 /// <summary>Does what game code may do to a buffer, at random, in an async flow of its own.</summary>
 internal sealed class RandomActor(World world, string name)
 {
+    private static readonly TimeSpan[] Limits = [Schedule.Tick / 2, 3 * Schedule.Tick, 12 * Schedule.Tick];
+
     private readonly Schedule _schedule = world.Schedule;
     private ExecutionContext _context = ExecutionContext.Capture()!;
+
+    /// <summary>The longest limit that a scope gets.</summary>
+    public static TimeSpan LongestLimit => Limits[^1];
 
     public void Step() => Step(_context);
 
@@ -18,12 +23,11 @@ internal sealed class RandomActor(World world, string name)
             case < 50:
                 world.Writer.Write();
                 break;
-            case < 65:
+            case < 63:
                 OpenScope();
                 break;
             case < 69:
-                Journal("opens an ambient scope");
-                Open(() => world.Buffer.BeginBufferingScope());
+                OpenAmbientScope();
                 break;
             case < 84:
                 CloseScope();
@@ -35,22 +39,34 @@ internal sealed class RandomActor(World world, string name)
                 FlushHandle();
                 break;
             default:
-                Journal("flushes all");
-                Flush("flush of all", message => true, () => world.Buffer.FlushAsync());
+                FlushAll();
                 break;
         }
 
         _context = ExecutionContext.Capture()!;
     }
 
+    private TimeSpan? NextLimit() => _schedule.HasLimitedScopes && _schedule.Chance(50) ? _schedule.PickOne(Limits) : null;
+
     private void OpenScope()
     {
         var handle = _schedule.Pick(_schedule.Handles.Length);
-        Journal($"opens a scope on h{handle}");
-        Open(() => world.Buffer.BeginBufferingScope(_schedule.Handles[handle]));
+        var limit = NextLimit();
+        Journal($"opens a scope on h{handle}{(limit is null ? "" : $" for {limit.Value.TotalMilliseconds} ms")}");
+        world.Losses.Use(handle);
+        Open(() => world.Book.Open(handle, limit, () => limit is { } maxHold
+            ? world.Buffer.BeginBufferingScope(_schedule.Handles[handle], maxHold)
+            : world.Buffer.BeginBufferingScope(_schedule.Handles[handle])));
     }
 
-    private void Open(Func<BufferingScope> open)
+    private void OpenAmbientScope()
+    {
+        var limit = NextLimit();
+        Journal($"opens an ambient scope{(limit is null ? "" : $" for {limit.Value.TotalMilliseconds} ms")}");
+        Open(() => world.Book.OpenAmbient(limit, () => limit is { } maxHold ? world.Buffer.BeginBufferingScope(maxHold) : world.Buffer.BeginBufferingScope()));
+    }
+
+    private void Open(Func<OpenedScope> open)
     {
         try
         {
@@ -71,35 +87,60 @@ internal sealed class RandomActor(World world, string name)
         var scope = world.Scopes[index];
         if (_schedule.Chance(80))
             world.Scopes.RemoveAt(index);
-        Journal($"closes scope {index}");
-        if (_schedule.Chance(20))
-            Flush($"end of scope {index}", message => false, scope.DisposeAsync);
+        Journal($"closes scope {index} on {scope}");
+        if (scope.Handle is { } handle)
+            world.Losses.Use(handle);
+        var isLast = world.Book.Close(scope);
+        if (_schedule.Chance(40))
+            Wait($"end of scope {index}", _ => false, world.Losses.BeginEnd(scope, isLast), scope.Scope.DisposeAsync);
         else
-            scope.Dispose();
+            scope.Scope.Dispose();
+        world.Book.QueueUnheld();
     }
 
     private void EndScope()
     {
         var handle = _schedule.Pick(_schedule.Handles.Length);
         Journal($"ends a scope on h{handle}");
-        world.Buffer.EndBufferingScope(_schedule.Handles[handle]);
+        world.Book.Disturb(handle);
+        world.Book.CloseYoungest(handle, world.Buffer.EndBufferingScope(_schedule.Handles[handle]));
     }
 
     private void FlushHandle()
     {
         var handle = _schedule.Pick(_schedule.Handles.Length);
         Journal($"flushes h{handle}");
-        Flush($"flush of h{handle}", message => message.Handle == handle, () => world.Buffer.FlushAsync(_schedule.Handles[handle]));
+        world.Book.Disturb(handle);
+        var begun = world.Ledger.Now;
+        Wait($"flush of h{handle}", message => message.Handle == handle, world.Losses.BeginFlush(handle), () => world.Buffer.FlushAsync(_schedule.Handles[handle]));
+        world.Ledger.Queue(other => other == handle, begun);
+    }
+
+    private void FlushAll()
+    {
+        Journal("flushes all");
+        world.Book.Disturb(handle: null);
+        var begun = world.Ledger.Now;
+        var losses = world.Losses.BeginFlushOfAll();
+        Wait("flush of all", _ => true, losses, () =>
+        {
+            // What a transport writes while the first handles are flushed may go with the last.
+            var wait = world.Buffer.FlushAsync();
+            LossRules.Extend(losses, world.Ledger.Messages);
+            return wait;
+        });
+        world.Ledger.Queue(_ => true, begun);
     }
 
     // Inside a send it completes when queued, so that there is nothing to check when it ends.
-    private void Flush(string call, Func<LedgerMessage, bool> covers, Func<ValueTask> flush)
+    private void Wait(string call, Func<LedgerMessage, bool> covers, LossWait losses, Func<ValueTask> wait)
     {
         var isInsideSend = world.IsInsideSend;
         var covered = world.Ledger.Messages.Where(message => message.IsAccepted == true && covers(message)).ToList();
-        world.Track(call, flush(), failure =>
+        world.Track(call, wait(), failure =>
         {
             Journal($"sees the end of the {call}: {failure?.Message ?? "all is acknowledged"}");
+            world.Losses.End(losses, failure);
             if (failure is not null && _schedule.IsLossless && !_schedule.Drops)
                 world.Journal.Broken($"the {call} failed: {failure.Message}");
             if (failure is null && _schedule.IsLossless && !isInsideSend && covered.Find(message => !world.Ledger.IsAcknowledged(message)) is { } missing)

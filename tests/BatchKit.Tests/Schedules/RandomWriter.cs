@@ -3,21 +3,32 @@ namespace BatchKit.Tests.Schedules;
 /// <summary>Writes at random, in every way there is, and enters in the ledger what the buffer answered.</summary>
 internal sealed class RandomWriter(World world)
 {
+    private static readonly MessageKind[] Kinds = [MessageKind.Prompt, MessageKind.Control];
+
     private readonly Schedule _schedule = world.Schedule;
 
     public void Write()
     {
         var handle = _schedule.Pick(_schedule.Handles.Length);
-        var isPrompt = _schedule.Chance(10);
-        var message = world.Ledger.Begin(handle, _schedule.Chance(3) ? 200 : _schedule.PickOne([4, 10, 30, 100]), isPrompt);
-        var header = isPrompt ? MessageHeader.Prompt : null;
-        switch (_schedule.Pick(4))
+        var kind = _schedule.Chance(15) ? _schedule.PickOne(Kinds) : MessageKind.Output;
+        world.Book.BeginWrite(handle);
+        var message = world.Ledger.Begin(handle, _schedule.Chance(3) ? 200 : _schedule.PickOne([4, 10, 30, 100]), kind, world.Book.Current);
+        var header = kind switch
+        {
+            MessageKind.Prompt => MessageHeader.Prompt,
+            MessageKind.Control => MessageHeader.Control,
+            _ => null,
+        };
+        switch (_schedule.Pick(5))
         {
             case 0:
-                TryWrite(message, header);
+                TryWrite(message, () => world.Buffer.TryWrite(_schedule.Handles[message.Handle], message.Payload(), header));
                 break;
             case 1:
-                Write(message, header);
+                Write(message, () => world.Buffer.Write(_schedule.Handles[message.Handle], message.Payload(), header));
+                break;
+            case 2:
+                Encode(message, header);
                 break;
             default:
                 WriteAsync(message, header);
@@ -25,29 +36,66 @@ internal sealed class RandomWriter(World world)
         }
     }
 
-    private void TryWrite(LedgerMessage message, MessageHeader? header)
+    // An encoder that fails writes nothing, whatever it did to its memory.
+    private void Encode(LedgerMessage message, MessageHeader? header)
+    {
+        var (handle, maxBytes) = (_schedule.Handles[message.Handle], message.Bytes + _schedule.PickOne([0, 0, 20]));
+        var fault = _schedule.Chance(_schedule.EncoderFaultsPercent) ? _schedule.PickOne(Enum.GetValues<EncoderFault>()) : EncoderFault.None;
+        var state = (Message: message, Fault: fault);
+        if (_schedule.Chance(50))
+            TryWrite(message, () => world.Buffer.TryWrite(handle, maxBytes, state, EncodeInPlace, header));
+        else
+            Write(message, () => world.Buffer.Write(handle, maxBytes, state, EncodeInPlace, header));
+        if (fault != EncoderFault.None && message.IsAccepted == true)
+            world.Journal.Broken($"m{message.Id} was accepted, though its encoder failed: {fault}");
+    }
+
+    private int EncodeInPlace(Span<byte> destination, (LedgerMessage Message, EncoderFault Fault) state)
+    {
+        destination.Fill(0xFF);
+        switch (state.Fault)
+        {
+            case EncoderFault.Throws:
+                throw new InvalidOperationException("The schedule says that this encoder fails.");
+            case EncoderFault.ReturnsTooMuch:
+                return destination.Length + 1;
+            case EncoderFault.ReturnsNegative:
+                return -7;
+            case EncoderFault.Writes:
+                world.Buffer.Write(_schedule.Handles[state.Message.Handle], [1, 2, 3, 4]);
+                break;
+            case EncoderFault.Flushes:
+                _ = world.Buffer.FlushAsync(_schedule.Handles[(state.Message.Handle + 1) % _schedule.Handles.Length]);
+                break;
+        }
+
+        state.Message.WriteTo(destination);
+        return state.Message.Bytes;
+    }
+
+    private void TryWrite(LedgerMessage message, Func<bool> write)
     {
         try
         {
-            var isAccepted = world.Buffer.TryWrite(_schedule.Handles[message.Handle], message.Payload(), header);
+            var isAccepted = write();
             if (!isAccepted && _schedule.Drops && !world.IsStopped)
                 world.Ledger.Refused++;
             Decide(message, isAccepted);
         }
-        catch (OutputOverflowException)
+        catch (InvalidOperationException)
         {
             Decide(message, isAccepted: false);
         }
     }
 
-    private void Write(LedgerMessage message, MessageHeader? header)
+    private void Write(LedgerMessage message, Action write)
     {
         try
         {
-            world.Buffer.Write(_schedule.Handles[message.Handle], message.Payload(), header);
-            Decide(message, !WasDropped());
+            write();
+            Decide(message, !WasDropped(message));
         }
-        catch (Exception refusal) when (refusal is OutputOverflowException or ObjectDisposedException)
+        catch (InvalidOperationException)
         {
             Decide(message, isAccepted: false);
         }
@@ -60,26 +108,45 @@ internal sealed class RandomWriter(World world)
         try
         {
             var task = world.Buffer.WriteAsync(_schedule.Handles[message.Handle], message.Payload(), header, cancellation.Token);
-            world.Track($"write of m{message.Id}", task, failure => Decide(message, failure is null && !WasDropped()), cancellation);
+            world.Track($"write of m{message.Id}", task, failure => Decide(message, failure is null && !WasDropped(message)), cancellation);
         }
         catch (Exception refusal) when (refusal is OutputOverflowException or ObjectDisposedException)
         {
             Decide(message, isAccepted: false);
         }
+
+        // While a writer waits for capacity, nothing is held back.
+        if (message.IsAccepted is null)
+            world.Book.Disturb(handle: null);
     }
 
     // Write does not say that it dropped; the counter does. What was written and dropped inside its sends is in the ledger already.
-    private bool WasDropped()
+    private bool WasDropped(LedgerMessage message)
     {
         if (world.Buffer.GetStatistics().RefusedMessages == world.Ledger.Refused)
             return false;
         world.Ledger.Refused++;
+        message.IsDroppedAtWrite = true;
         return true;
     }
 
     private void Decide(LedgerMessage message, bool isAccepted)
     {
         world.Journal.Add($"m{message.Id} ({message.Bytes} B) for h{message.Handle} is {(isAccepted ? "accepted" : "turned away")}");
-        world.Ledger.Decide(message, isAccepted);
+        var mayBeHeld = world.Book.MayHold(message.Handle);
+        world.Ledger.Decide(message, isAccepted, mayBeHeld);
+        if (isAccepted && !mayBeHeld)
+            world.Losses.Use(message.Handle);
     }
+}
+
+/// <summary>What an encoder does wrong.</summary>
+internal enum EncoderFault
+{
+    None,
+    Throws,
+    ReturnsTooMuch,
+    ReturnsNegative,
+    Writes,
+    Flushes,
 }

@@ -1,11 +1,15 @@
 namespace BatchKit.Tests.Schedules;
 
-/// <summary>What a seed decides before the first step: the buffer's settings, the ways out, and how unkind the world is.</summary>
+/// <summary>What a seed decides before the first step: the buffer's settings, its routes, and how hostile the world is.</summary>
 internal sealed class Schedule
 {
     public static readonly TimeSpan Tick = TimeSpan.FromMilliseconds(100);
 
     private static readonly TimeSpan Never = TimeSpan.FromHours(1);
+
+    // A name's hash code differs from process to process, and decides its partition and when a flush of all comes to it. Names are chosen whose hash codes have fixed
+    // remainders, by the numbers of partitions and by the 37 buckets of a small concurrent dictionary, so that a seed can be replayed.
+    private static readonly OutputHandle[] Groups = [Group(remainder: 77), Group(remainder: 140)];
 
     public Schedule(int seed)
     {
@@ -13,7 +17,9 @@ internal sealed class Schedule
         Actors = Random.Next(1, 5);
         Steps = Random.Next(40, 200);
         HasTwoRoutes = Chance(50);
-        Partitions = [Random.Next(1, 4), Random.Next(1, 4)];
+        var keepsOrder = Chance(50);
+        Partitions = keepsOrder ? [1, 1] : [Random.Next(1, 4), Random.Next(1, 4)];
+        AnswersInOrder = keepsOrder && Chance(75);
         SendsInline = [Chance(50), Chance(50)];
         StallsPercent = Random.Next(0, 90);
         FailsPercent = Chance(30) ? 0 : Random.Next(5, 60);
@@ -21,11 +27,14 @@ internal sealed class Schedule
         MayGiveUp = Chance(25);
         HeedsTokenPercent = Random.Next(0, 101);
         ReentersPercent = Chance(40) ? 30 : 0;
+        BlocksPercent = Chance(20) ? 10 : 0;
+        HasHostileClock = Chance(40);
+        HasHostileObservers = Chance(30);
+        HasLimitedScopes = Chance(50);
+        EncoderFaultsPercent = Chance(30) ? 40 : 0;
         Ending = Chance(60) ? Ending.Settle : Chance(50) ? Ending.StopWhileWell : Ending.StopWhileDead;
-        Options = MakeOptions();
-
-        // No names: their hash codes are drawn anew for each process, and with them partitions and the order of a flush of all; a seed could not be replayed.
-        Handles = [.. Enumerable.Range(1, 6).Select(number => OutputHandle.Connection(node: 1, number))];
+        Options = CreateOptions();
+        Handles = [.. Enumerable.Range(1, 4).Select(number => OutputHandle.Connection(node: 1, number)), .. Groups];
     }
 
     public Random Random { get; }
@@ -37,6 +46,9 @@ internal sealed class Schedule
     public bool HasTwoRoutes { get; }
 
     public int[] Partitions { get; }
+
+    /// <summary>True when the next hop, like a log or a socket, takes nothing behind a batch that it did not take. With one partition a route, order then holds across handles.</summary>
+    public bool AnswersInOrder { get; }
 
     public bool[] SendsInline { get; }
 
@@ -52,17 +64,33 @@ internal sealed class Schedule
 
     public int ReentersPercent { get; }
 
+    /// <summary>How often time passes before a send returns its task.</summary>
+    public int BlocksPercent { get; }
+
+    /// <summary>True when timers fire early, late, twice and out of order, and the wall clock jumps or stands still.</summary>
+    public bool HasHostileClock { get; }
+
+    /// <summary>True when loggers, listeners and handlers of cancellation throw.</summary>
+    public bool HasHostileObservers { get; }
+
+    public bool HasLimitedScopes { get; }
+
+    public int EncoderFaultsPercent { get; }
+
     public Ending Ending { get; }
 
     public OutputBufferOptions Options { get; }
 
     public OutputHandle[] Handles { get; }
 
+    /// <summary>How much later than it is due a timer may fire, and be seen to.</summary>
+    public TimeSpan TimerSlack => HasHostileClock ? TimeSpan.FromMilliseconds(50) : TimeSpan.Zero;
+
     /// <summary>True when every message must arrive.</summary>
     public bool IsLossless =>
         !MayRefuse && !MayGiveUp && Options.Overflow != OverflowPolicy.DropOldest && Ending != Ending.StopWhileDead;
 
-    /// <summary>True when a write that finds no room drops a message in silence, counted.</summary>
+    /// <summary>True when a write drops a message without an error, counted, when the buffer is full.</summary>
     public bool Drops => Options.Overflow is OverflowPolicy.DropNewest or OverflowPolicy.DropOldest;
 
     public bool Chance(int percent) => Random.Next(100) < percent;
@@ -74,20 +102,26 @@ internal sealed class Schedule
     /// <summary>One bit for each route that a handle takes: the one, the other or both.</summary>
     public int RoutesOf(int handle) => HasTwoRoutes ? (handle % 3) + 1 : 1;
 
+    public bool IsGroup(int handle) => !Handles[handle].IsConnection;
+
     public SendEnding NextEnding()
     {
         if (!Chance(FailsPercent))
             return SendEnding.Succeeds;
-        return PickOne([SendEnding.Fails, SendEnding.LosesAcknowledgement, SendEnding.BreaksOff, SendEnding.Answers, SendEnding.Answers]);
+        return PickOne([SendEnding.Fails, SendEnding.LosesAcknowledgement, SendEnding.BreaksOff, SendEnding.CancelsItself, SendEnding.Answers, SendEnding.Answers]);
     }
 
     public override string ToString() =>
         $"{Actors} actors, {Steps} steps, {(HasTwoRoutes ? "two routes" : "one route")} of {Partitions[0]} and {Partitions[1]} partitions, "
         + $"inline {SendsInline[0]} {SendsInline[1]}, {StallsPercent} % stall, {FailsPercent} % fail, {Options.Overflow} at {Options.MaxBufferedBytes} B, "
         + $"batches {Options.MaxBatchBytes} B {Options.MaxBatchMessages}, sends {Options.MaxSendBytes} B {Options.MaxSendBatches}, "
-        + $"linger {Options.Linger.TotalMilliseconds} ms, refuses {MayRefuse}, gives up {MayGiveUp}, {Ending}";
+        + $"linger {Options.Linger.TotalMilliseconds} ms, scope age {Options.MaxScopeAge}, idle {Options.HandleIdleTimeout}, refuses {MayRefuse}, gives up {MayGiveUp}, "
+        + $"answers in order {AnswersInOrder}, hostile clock {HasHostileClock}, hostile observers {HasHostileObservers}, {Ending}";
 
-    private OutputBufferOptions MakeOptions() => new()
+    private static OutputHandle Group(uint remainder) =>
+        Enumerable.Range(0, int.MaxValue).Select(number => OutputHandle.Named($"group {number}")).First(group => (uint)group.GetHashCode() % (37 * 6) == remainder);
+
+    private OutputBufferOptions CreateOptions() => new()
     {
         Node = 0,
         MaxBatchBytes = PickOne([256, 256, 64 * 1024]),
@@ -107,4 +141,42 @@ internal sealed class Schedule
         MaxIdleHandles = PickOne([0, 2, 65_536]),
         DrainTimeout = 50 * Tick,
     };
+}
+
+/// <summary>How a schedule ends.</summary>
+internal enum Ending
+{
+    /// <summary>The world becomes well, all scopes close, and everything settles.</summary>
+    Settle,
+
+    /// <summary>The buffer is stopped over transports that work.</summary>
+    StopWhileWell,
+
+    /// <summary>The buffer is stopped over transports that never answer.</summary>
+    StopWhileDead,
+}
+
+/// <summary>How a send of the scheduled transport ends.</summary>
+internal enum SendEnding
+{
+    /// <summary>All arrives, and is acknowledged.</summary>
+    Succeeds,
+
+    /// <summary>Nothing arrives.</summary>
+    Fails,
+
+    /// <summary>All arrives, and the acknowledgement is lost.</summary>
+    LosesAcknowledgement,
+
+    /// <summary>A part arrives before it fails.</summary>
+    BreaksOff,
+
+    /// <summary>Each batch, and each message of a batch that is acknowledged, has an outcome of its own.</summary>
+    Answers,
+
+    /// <summary>It is cancelled for a reason of its own.</summary>
+    CancelsItself,
+
+    /// <summary>It heeds its token.</summary>
+    IsCancelled,
 }

@@ -3,15 +3,18 @@ using BatchKit.Transports;
 
 namespace BatchKit.Tests.Schedules;
 
-/// <summary>A hop that stalls, fails, answers in part and completes in any order, as the schedule's seed says, and checks every rule of a send.</summary>
-internal sealed class ScheduledTransport(int route, Schedule schedule, Ledger ledger, Journal journal, TimeProvider clock, Action<ScheduledSend> reenter)
-    : IBatchTransport
+/// <summary>A hop that blocks, stalls, fails, answers in part and completes in any order, as the schedule's seed says, and checks every rule of a send.</summary>
+internal sealed class ScheduledTransport(int route, World world) : IBatchTransport
 {
-    private readonly Dictionary<ProducerId, LaneHistory> _lanes = [];
-    private readonly ReceivingEnd _end = new(route, journal);
+    private static readonly HashSet<int> None = [];
+
+    private readonly Schedule _schedule = world.Schedule;
+    private readonly Journal _journal = world.Journal;
+    private readonly Dictionary<ProducerId, PartitionHistory> _partitions = [];
+    private readonly ReceivingEnd _end = new(route, world.Schedule, world.Journal);
     private readonly List<ScheduledSend> _stalled = [];
 
-    public bool SendsWithoutBlocking { get; } = schedule.SendsInline[route];
+    public bool SendsWithoutBlocking { get; } = world.Schedule.SendsInline[route];
 
     public IReadOnlyList<ScheduledSend> Stalled => _stalled;
 
@@ -24,39 +27,57 @@ internal sealed class ScheduledTransport(int route, Schedule schedule, Ledger le
     public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         var send = Begin(batches);
-        journal.Add($"route {route} sends {send}");
-        if (!IsWell && !IsDead && schedule.Chance(schedule.ReentersPercent))
-            reenter(send);
-        if (IsDead || (!IsWell && schedule.Chance(schedule.StallsPercent)))
-            return Stall(send, cancellationToken);
-        var failure = Conclude(send, IsWell ? SendEnding.Succeeds : schedule.NextEnding());
+        _journal.Add($"route {route} sends {send}");
+        var heeds = Heed(send, cancellationToken);
+        if (!IsWell && !IsDead && _schedule.Chance(_schedule.ReentersPercent))
+            world.Reenter(send);
+        if (!IsWell && !IsDead && _schedule.Chance(_schedule.BlocksPercent))
+            world.Block(_schedule.PickOne([1, 12, 20]) * Schedule.Tick);
+        if (heeds && send.IsCancelled)
+            throw Conclude(send, SendEnding.IsCancelled)!;
+        if (IsDead || (!IsWell && _schedule.Chance(_schedule.StallsPercent)))
+        {
+            _stalled.Add(send);
+            send.OnReturned();
+            return new ValueTask(send.Task);
+        }
+
+        var failure = Conclude(send, IsWell ? SendEnding.Succeeds : _schedule.NextEnding());
         if (failure is null)
             return ValueTask.CompletedTask;
-        return schedule.Chance(50) ? ValueTask.FromException(failure) : throw failure;
+        return _schedule.Chance(50) ? ValueTask.FromException(failure) : throw failure;
     }
 
-    /// <summary>Ends a stalled send.</summary>
-    public void End(ScheduledSend send, SendEnding ending)
+    /// <summary>Ends a stalled send, if it is known whether the buffer still waits for it.</summary>
+    public bool End(ScheduledSend send, SendEnding ending)
     {
-        if (!_stalled.Remove(send))
-            return;
-        journal.Add($"route {route} {(send.IsAbandoned ? "ends (abandoned)" : "ends")} {send}: {ending}");
+        if (send.MayBeAbandoned || !_stalled.Remove(send))
+            return false;
+        _journal.Add($"route {route} {(send.IsAbandoned ? "ends (abandoned)" : "ends")} {send}: {ending}");
         send.End(Conclude(send, ending));
+        return true;
+    }
+
+    /// <summary>Every send that has passed its limit is cancelled.</summary>
+    public void CheckLimits()
+    {
+        if (_stalled.Find(send => !send.IsCancelled && send.TimeSinceReturn > _schedule.Options.SendTimeout + _schedule.TimerSlack) is { } late)
+            _journal.Broken($"{late} was not cancelled, and was sent {late.Age} ago");
     }
 
     private ScheduledSend Begin(ReadOnlyMemory<MessageBatch> memory)
     {
         var batches = memory.ToArray().Select(ReadBatch).ToArray();
-        CheckLimits(batches);
+        CheckSizes(batches);
         var producer = batches[0].Producer;
         if (batches.Any(batch => batch.Producer != producer))
-            journal.Broken("a send has batches of two producers");
-        if (!_lanes.TryGetValue(producer, out var lane))
-            _lanes.Add(producer, lane = new LaneHistory(journal));
-        if (lane.UnderWay is { IsAbandoned: false } other)
-            journal.Broken($"{string.Join(' ', batches.AsEnumerable())} is sent while {other} is under way");
-        var send = new ScheduledSend(lane.Take(batches), memory, lane, clock);
-        lane.UnderWay = send;
+            _journal.Broken("a send has batches of two producers");
+        if (!_partitions.TryGetValue(producer, out var partition))
+            _partitions.Add(producer, partition = new PartitionHistory(_journal));
+        if (partition.UnderWay is { IsAbandoned: false } other)
+            _journal.Broken($"{string.Join(' ', batches.AsEnumerable())} is sent while {other} is under way");
+        var send = new ScheduledSend(partition.Take(batches), memory, partition, world);
+        partition.UnderWay = send;
         return send;
     }
 
@@ -64,54 +85,64 @@ internal sealed class ScheduledTransport(int route, Schedule schedule, Ledger le
     {
         var messages = new LedgerMessage[batch.Count];
         for (var index = 0; index < messages.Length; index++)
-            messages[index] = ledger.Read(route, batch.Handle, batch[index]);
+            messages[index] = world.Ledger.Read(route, batch.Handle, batch[index]);
         return new SentBatch(batch, messages);
     }
 
-    private void CheckLimits(SentBatch[] batches)
+    private void CheckSizes(SentBatch[] batches)
     {
-        var options = schedule.Options;
+        var options = _schedule.Options;
         foreach (var batch in batches)
         {
             if (batch.Messages.Length > options.MaxBatchMessages || (batch.Bytes > options.MaxBatchBytes && batch.Messages.Length > 1))
-                journal.Broken($"{batch} is larger than a batch may be");
+                _journal.Broken($"{batch} is larger than a batch may be");
         }
 
         if (batches.Length > options.MaxSendBatches || (batches.Sum(batch => batch.Bytes) > options.MaxSendBytes && batches.Length > 1))
-            journal.Broken("a send is larger than a send may be");
+            _journal.Broken("a send is larger than a send may be");
     }
 
-    private ValueTask Stall(ScheduledSend send, CancellationToken cancellationToken)
+    // What the handlers of a cancellation throw stops nothing, not even the other handlers.
+    private bool Heed(ScheduledSend send, CancellationToken cancellationToken)
     {
-        _stalled.Add(send);
-        var heeds = schedule.Chance(schedule.HeedsTokenPercent);
+        var heeds = _schedule.Chance(_schedule.HeedsTokenPercent);
+        if (cancellationToken.IsCancellationRequested)
+        {
+            send.OnCancelled();
+            return heeds;
+        }
+
         cancellationToken.Register(() =>
         {
             send.OnCancelled();
+            if (_stalled.Contains(send) && !world.IsStopped && send.Age < _schedule.Options.SendTimeout)
+                _journal.Broken($"{send} was cancelled after {send.Age}, before its limit");
             if (heeds)
                 End(send, SendEnding.IsCancelled);
         });
-        return new ValueTask(send.Task);
+        if (world.Observers is { } observers && _schedule.Chance(30))
+            cancellationToken.Register(observers.OnCancelled);
+        return heeds;
     }
 
     private Exception? Conclude(ScheduledSend send, SendEnding ending)
     {
         if (!send.IsMemoryIntact)
-            journal.Broken($"the memory of {send} changed while it was under way");
-        if (ReferenceEquals(send.Lane.UnderWay, send))
-            send.Lane.UnderWay = null;
+            _journal.Broken($"the memory of {send} changed while it was under way");
+        if (ReferenceEquals(send.Partition.UnderWay, send))
+            send.Partition.UnderWay = null;
         switch (ending)
         {
             case SendEnding.Succeeds:
-                Array.ForEach(send.Batches, batch => Acknowledge(send, batch));
+                Array.ForEach(send.Batches, batch => Acknowledge(send, batch, None));
                 return null;
             case SendEnding.Fails:
                 return new IOException("The schedule says that this send fails.");
             case SendEnding.LosesAcknowledgement:
-                Array.ForEach(send.Batches, _end.Deliver);
+                Array.ForEach(send.Batches, batch => Deliver(send, batch));
                 return new IOException("The schedule says that this send's acknowledgement is lost.");
             case SendEnding.BreaksOff:
-                Array.ForEach(send.Batches[..schedule.Pick(send.Batches.Length + 1)], _end.Deliver);
+                Array.ForEach(send.Batches[.._schedule.Pick(send.Batches.Length + 1)], batch => Deliver(send, batch));
                 return new IOException("The schedule says that this send breaks off.");
             case SendEnding.Answers:
                 return Answer(send);
@@ -120,39 +151,60 @@ internal sealed class ScheduledTransport(int route, Schedule schedule, Ledger le
         }
     }
 
-    // A hop keeps each destination's order: behind one that is to be sent again, nothing for the same handle is taken.
+    // A hop keeps each destination's order: behind a batch that is to be sent again, nothing for the same handle is taken, or nothing at all.
     private BatchSendException Answer(ScheduledSend send)
     {
         var outcomes = new BatchOutcome[send.Batches.Length];
+        var refusals = new List<MessageRefusal>();
         var heldUp = new HashSet<OutputHandle>();
         for (var index = 0; index < outcomes.Length; index++)
         {
             var batch = send.Batches[index];
-            var isHeldUp = heldUp.Contains(batch.Handle);
-            outcomes[index] = schedule.MayRefuse && schedule.Chance(20) ? BatchOutcome.Refused
-                : isHeldUp || schedule.Chance(40) ? BatchOutcome.Unacknowledged
+            var isHeldUp = _schedule.AnswersInOrder ? heldUp.Count > 0 : heldUp.Contains(batch.Handle);
+            outcomes[index] = _schedule.MayRefuse && _schedule.Chance(20) ? BatchOutcome.Refused
+                : isHeldUp || _schedule.Chance(40) ? BatchOutcome.Unacknowledged
                 : BatchOutcome.Acknowledged;
             if (outcomes[index] == BatchOutcome.Acknowledged)
-                Acknowledge(send, batch);
+                Acknowledge(send, batch, RefuseMessages(index, batch, refusals));
             else if (outcomes[index] == BatchOutcome.Refused)
                 batch.IsSettled |= !send.IsAbandoned;
-            else if (!isHeldUp && schedule.Chance(50))
-                _end.Deliver(batch);
+            else if (!isHeldUp && _schedule.Chance(50))
+                Deliver(send, batch);
             if (outcomes[index] == BatchOutcome.Unacknowledged)
                 heldUp.Add(batch.Handle);
         }
 
-        journal.Add($"route {route} answers {string.Join(' ', outcomes)}");
-        return new BatchSendException([.. outcomes], "The schedule says what became of each batch.");
+        _journal.Add($"route {route} answers {string.Join(' ', outcomes)}, refuses {string.Join(' ', refusals)}");
+        return new BatchSendException([.. outcomes], "The schedule says what became of each batch.", null, [.. refusals]);
     }
 
-    private void Acknowledge(ScheduledSend send, SentBatch batch)
+    // A hop may name a message twice, or one that is not there: the one counts once, the other is ignored.
+    private HashSet<int> RefuseMessages(int index, SentBatch batch, List<MessageRefusal> refusals)
     {
-        _end.Deliver(batch);
+        var refused = new HashSet<int>();
+        while (_schedule.MayRefuse && _schedule.Chance(40))
+        {
+            var message = _schedule.Pick(batch.Messages.Length + 2) - 1;
+            refusals.Add(new MessageRefusal(index, message));
+            if (message >= 0 && message < batch.Messages.Length)
+                refused.Add(message);
+        }
+
+        return refused;
+    }
+
+    private void Deliver(ScheduledSend send, SentBatch batch) => _end.Deliver(batch, None, send.IsAbandoned);
+
+    private void Acknowledge(ScheduledSend send, SentBatch batch, HashSet<int> refused)
+    {
+        _end.Deliver(batch, refused, send.IsAbandoned);
         if (send.IsAbandoned)
             return;
         batch.IsSettled = true;
-        foreach (var message in batch.Messages)
-            ledger.Acknowledge(message, route);
+        for (var index = 0; index < batch.Messages.Length; index++)
+        {
+            if (!refused.Contains(index))
+                world.Ledger.Acknowledge(batch.Messages[index], route);
+        }
     }
 }

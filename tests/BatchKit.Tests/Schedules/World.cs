@@ -1,25 +1,37 @@
+using System.Collections.Immutable;
 using BatchKit.Testing;
 
 namespace BatchKit.Tests.Schedules;
 
-/// <summary>One buffer with everything around it that a schedule moves: the clock, the senders that wait, the hops, the calls under way.</summary>
-internal sealed class World
+/// <summary>One buffer with everything around it that a schedule moves: the clock, the senders that wait, the hops, the observers, the calls under way.</summary>
+internal sealed class World : IDisposable
 {
+    // Looking for locks takes another thread, so few seeds do.
+    private const int LockedSeeds = 8;
+
+    private static readonly TimeSpan LockTime = Deadline.Time;
+
     private readonly List<PendingCall> _calls = [];
     private readonly RandomActor _inSend;
+    private bool _isInsideBlock;
 
     public World(int seed)
     {
         Schedule = new Schedule(seed);
         Journal.Add($"seed {seed}: {Schedule}");
-        Ledger = new Ledger(Schedule.Handles, [.. Enumerable.Range(0, Schedule.Handles.Length).Select(Schedule.RoutesOf)], Journal);
+        Clock.TimerFaults = Schedule.HasHostileClock ? TimerFaults.Random(seed) with { OutOfOrder = seed % 2 == 0 } : TimerFaults.None;
+        Ledger = new Ledger(Schedule, Journal);
+        Book = new ScopeBook(Schedule, Ledger, Clock);
+        Losses = new LossRules(this);
         Writer = new RandomWriter(this);
         _inSend = new RandomActor(this, "a transport");
-        Transports = [.. Enumerable.Range(0, Schedule.HasTwoRoutes ? 2 : 1).Select(Transport)];
+        Observers = Schedule.HasHostileObservers ? new HostileObservers(seed) : null;
+        Transports = [.. Enumerable.Range(0, Schedule.HasTwoRoutes ? 2 : 1).Select(route => new ScheduledTransport(route, this))];
         OutputRoute[] routes = [.. Transports.Select((transport, route) => new OutputRoute(ScheduleRouter.Names[route], transport, Schedule.Partitions[route]))];
         Buffer = new OutputBuffer(
-            routes, Schedule.HasTwoRoutes ? new ScheduleRouter(Schedule) : null, Schedule.Options, name: "explored", Clock,
-            logger: null, meterFactory: null, Scheduler);
+            routes, Schedule.HasTwoRoutes ? new ScheduleRouter(Schedule) : null, Schedule.Options, name: "explored", Clock, Observers, Observers, Scheduler);
+        if (Observers is not null && seed % LockedSeeds == 0)
+            Observers.IsUnderLock = () => !Task.Run(Buffer.GetStatistics).Wait(LockTime);
     }
 
     public Schedule Schedule { get; }
@@ -28,23 +40,32 @@ internal sealed class World
 
     public Ledger Ledger { get; }
 
+    public ScopeBook Book { get; }
+
+    public LossRules Losses { get; }
+
     public RandomWriter Writer { get; }
 
     public ManualTimeProvider Clock { get; } = new();
 
     public QueuedScheduler Scheduler { get; } = new();
 
+    public HostileObservers? Observers { get; }
+
     public ScheduledTransport[] Transports { get; }
 
     public OutputBuffer Buffer { get; }
 
-    public List<BufferingScope> Scopes { get; } = [];
+    /// <summary>The scopes that actors may close. Some are copies of closed ones.</summary>
+    public List<OpenedScope> Scopes { get; } = [];
 
     public IReadOnlyList<PendingCall> Calls => _calls;
 
     public bool IsStopped { get; set; }
 
     public bool IsInsideSend { get; private set; }
+
+    public void Dispose() => Observers?.Dispose();
 
     /// <summary>Takes a call's task: to be looked at later, unless it has ended already.</summary>
     public void Track(string name, ValueTask task, Action<Exception?> onEnded, CancellationTokenSource? cancellation = null)
@@ -69,6 +90,23 @@ internal sealed class World
         }
     }
 
+    /// <summary>Lets time pass. Timers run in no one's context.</summary>
+    public void Advance(TimeSpan time)
+    {
+        Journal.Add($"{time.TotalMilliseconds} ms pass");
+        QueuedScheduler.RunInNoContext(() => Clock.Advance(time));
+    }
+
+    /// <summary>Lets time pass while a transport blocks its caller.</summary>
+    public void Block(TimeSpan time)
+    {
+        if (_isInsideBlock)
+            return;
+        _isInsideBlock = true;
+        Advance(time);
+        _isInsideBlock = false;
+    }
+
     /// <summary>Lets the transport act from inside its send, in the context that the send was called in.</summary>
     public void Reenter(ScheduledSend send)
     {
@@ -79,6 +117,16 @@ internal sealed class World
             _inSend.Step(send.Context!);
         IsInsideSend = false;
     }
+}
 
-    private ScheduledTransport Transport(int route) => new(route, Schedule, Ledger, Journal, Clock, Reenter);
+/// <summary>Routes a schedule's handles: some take one route, some the other, some both, as groups do.</summary>
+internal sealed class ScheduleRouter(Schedule schedule) : IOutputRouter
+{
+    public static ImmutableArray<string> Names { get; } = ["one", "other"];
+
+    public ImmutableArray<string> GetRoutes(OutputHandle handle)
+    {
+        var routes = schedule.RoutesOf(Array.IndexOf(schedule.Handles, handle));
+        return [.. Names.Where((_, route) => (routes & (1 << route)) != 0)];
+    }
 }

@@ -2,8 +2,8 @@ using BatchKit.Transports;
 
 namespace BatchKit.Tests.Schedules;
 
-/// <summary>What one lane has sent: numbers rise, and what is sent again is unchanged and comes before anything newer.</summary>
-internal sealed class LaneHistory(Journal journal)
+/// <summary>What one partition has sent: numbers rise, and what is sent again is unchanged and comes before anything newer.</summary>
+internal sealed class PartitionHistory(Journal journal)
 {
     private readonly Dictionary<long, SentBatch> _batches = [];
     private long _lastNumber;

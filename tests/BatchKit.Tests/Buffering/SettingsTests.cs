@@ -66,12 +66,11 @@ public sealed class SettingsTests
 
         options.DeliveryTimeout = TimeSpan.FromHours(1);
         buffer.Write(_handle, "line 0");
-        for (var step = 0; step < 100 && buffer.GetStatistics().FailedMessages == 0; step++)
-        {
-            await _clock.WaitForTimersAsync(2);
+        var flush = buffer.FlushAsync(_handle).AsTask();
+        for (var step = 0; step < 100; step++)
             _clock.Advance(TimeSpan.FromSeconds(1));
-        }
 
+        await Assert.ThrowsAsync<OutputDeliveryException>(() => flush.WithinDeadline());
         Assert.Equal(1, buffer.GetStatistics().FailedMessages);
     }
 

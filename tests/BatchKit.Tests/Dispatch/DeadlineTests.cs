@@ -36,7 +36,7 @@ public sealed class DeadlineTests
     public async Task Each_of_many_sends_that_hang_is_cancelled_after_its_limit_and_never_before_it(int seed)
     {
         _clock.TimerFaults = TimerFaults.Random(seed);
-        var options = new OutputBufferOptions { SendTimeout = Limit, DeliveryTimeout = Limit / 2 };
+        var options = new OutputBufferOptions { SendTimeout = Limit, DeliveryTimeout = TimeSpan.FromHours(1) };
         await using var buffer = new OutputBuffer(_transport, options, timeProvider: _clock);
 
         for (var send = 0; send < 32; send++)
@@ -52,7 +52,7 @@ public sealed class DeadlineTests
             // An eighth of the limit is what a send may get beyond it; a late timer comes on top.
             Assert.InRange(await cancelledAfter.WithinDeadline(), Limit, (Limit * 9 / 8) + TimeSpan.FromMilliseconds(50));
             await PassTimeUntilAsync(flush);
-            Assert.NotNull(await Record.ExceptionAsync(() => flush));
+            await flush;
         }
     }
 

@@ -217,6 +217,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         await _watch.DisposeAsync().ConfigureAwait(false);
         await _holds.DisposeAsync().ConfigureAwait(false);
         await _dispatcher.DisposeAsync().ConfigureAwait(false);
+        _handles.Held.Clear();
         _settings.Batches.Clear();
         _settings.Metrics.Dispose(_settings.Logger.Faults);
     }

@@ -37,7 +37,12 @@ internal sealed class HoldQueue : IAsyncDisposable
         }
     }
 
-    public ValueTask DisposeAsync() => _timer.DisposeAsync();
+    public ValueTask DisposeAsync()
+    {
+        lock (_gate)
+            _holds.Clear();
+        return _timer.DisposeAsync();
+    }
 
     private void OnTimer()
     {

@@ -236,6 +236,13 @@ internal sealed class HeldHandles
         }
     }
 
+    /// <summary>Gives the handles up: the buffer is disposed, but a thread may keep its last handle, and through it this list.</summary>
+    public void Clear()
+    {
+        foreach (var handle in Snapshot())
+            Remove(handle);
+    }
+
     /// <summary>Flushes what the handles hold.</summary>
     public void FlushAll(FlushReason reason)
     {

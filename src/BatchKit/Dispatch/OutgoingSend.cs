@@ -18,7 +18,7 @@ internal sealed class OutgoingSend(PartitionCounters counters)
     public void Add(RoutedBatch batch)
     {
         if (_batches.Length == _count)
-            Array.Resize(ref _batches, _count * 2);
+            Array.Resize(ref _batches, Math.Max(_count * 2, 1));
 
         // Through a span, because an array of a base class checks the type at each store (5 ns). Counted once it is there, because others read.
         _batches.AsSpan()[_count] = batch;
@@ -56,6 +56,9 @@ internal sealed class OutgoingSend(PartitionCounters counters)
             pending += batch is RoutedBatch { StandsForContent: true } routed ? routed.Content.Count : 0;
         return pending;
     }
+
+    /// <summary>Gives up the settled batches that its array still has: a thread may keep its last handle, and through it this partition.</summary>
+    public void Forget() => _batches = [];
 
     public void SettleAll(SettlementOutcome outcome, Exception? failure)
     {

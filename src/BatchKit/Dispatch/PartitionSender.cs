@@ -96,7 +96,11 @@ internal sealed class PartitionSender : IAsyncDisposable
 
     public void Abort() => _deadline.Abort();
 
-    public ValueTask DisposeAsync() => _deadline.DisposeAsync();
+    public ValueTask DisposeAsync()
+    {
+        _send.Forget();
+        return _deadline.DisposeAsync();
+    }
 
     // An async method of its own: the span that it makes current ends with it, and does not become the parent of the next send's.
     private async ValueTask SendObservedAsync()

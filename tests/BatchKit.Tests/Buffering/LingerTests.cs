@@ -86,4 +86,29 @@ public sealed class LingerTests : IAsyncDisposable
         Assert.Equal(["before"], afterLinger);
         Assert.Equal(["before", "in the scope"], _arrived.Texts);
     }
+
+    [Fact]
+    public async Task What_lingers_when_an_ambient_scope_covers_its_handle_is_sent_outside_the_scopes_lock()
+    {
+        var transport = new ScriptedTransport(_arrived, sendsWithoutBlocking: true);
+        await using var buffer = new OutputBuffer(transport, new OutputBufferOptions { Linger = Linger }, timeProvider: _clock);
+        var other = Some.Connection();
+        buffer.Write(_handle, "lingers");
+        using var scope = buffer.BeginBufferingScope();
+        var flow = ExecutionContext.Capture()!;
+        transport.Then(async (batches, cancellationToken) =>
+        {
+            // Another task of the scope's flow writes while the send is under way.
+            var written = Task.Factory.StartNew(
+                () => ExecutionContext.Run(flow, _ => buffer.Write(other, "by another task"), state: null),
+                CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+            await _arrived.SendAsync(batches, cancellationToken);
+            Assert.True(((IAsyncResult)written).AsyncWaitHandle.WaitOne(Deadline.Time));
+        });
+
+        buffer.Write(_handle, "in the scope");
+
+        Assert.Equal(["lingers"], _arrived.Texts);
+        Assert.Equal(0, buffer.GetStatistics().FailedSends);
+    }
 }

@@ -1,0 +1,183 @@
+using BatchKit.Testing;
+using BatchKit.Tests.Support;
+
+namespace BatchKit.Tests.Buffering;
+
+/// <summary>Scopes that hold output back for a limited time, and go on.</summary>
+public sealed class ScopeLimitTests : IAsyncDisposable
+{
+    private static readonly TimeSpan Limit = TimeSpan.FromMilliseconds(100);
+
+    private readonly CollectingTransport _arrived = new();
+    private readonly ManualTimeProvider _clock = new();
+    private readonly CollectingLogger _logger = new();
+    private readonly OutputHandle _handle = Some.Connection();
+    private readonly OutputBuffer _buffer;
+
+    public ScopeLimitTests() =>
+        _buffer = new OutputBuffer(_arrived, new OutputBufferOptions { MaxScopeAge = TimeSpan.FromSeconds(4) }, timeProvider: _clock, logger: _logger);
+
+    public ValueTask DisposeAsync() => _buffer.DisposeAsync();
+
+    [Fact]
+    public void What_is_held_leaves_at_the_limit_since_its_first_message_and_the_scope_goes_on()
+    {
+        using var scope = _buffer.BeginBufferingScope(_handle, Limit);
+        _clock.Advance(Limit * 3);
+        foreach (var round in Enumerable.Range(0, 3))
+        {
+            _buffer.Write(_handle, "first");
+            _clock.Advance(Limit / 2);
+            _buffer.Write(_handle, "second");
+            _clock.Advance((Limit / 2) - TimeSpan.FromTicks(1));
+            Assert.Equal(round, _arrived.Batches.Count);
+
+            _clock.Advance(TimeSpan.FromTicks(1));
+
+            Assert.Equal(round + 1, _arrived.Batches.Count);
+            Assert.Equal(2, _arrived.Batches[round].Messages.Count);
+        }
+
+        Assert.Equal(1, _buffer.GetStatistics().OpenScopes);
+    }
+
+    [Fact]
+    public void What_is_held_leaves_at_the_limit_and_not_before_it_though_timers_fire_early()
+    {
+        _clock.TimerFaults = new TimerFaults { Early = TimeSpan.FromMilliseconds(3) };
+        using var scope = _buffer.BeginBufferingScope(_handle, Limit);
+        _buffer.Write(_handle, "line 0");
+        _clock.Advance(Limit - TimeSpan.FromTicks(1));
+        var before = _arrived.MessageCount;
+
+        _clock.Advance(TimeSpan.FromTicks(1));
+
+        Assert.Equal((0, 1), (before, _arrived.MessageCount));
+    }
+
+    [Fact]
+    public void Closing_before_the_limit_sends_at_once()
+    {
+        using (_buffer.BeginBufferingScope(_handle, Limit))
+            _buffer.Write(_handle, "line 0");
+
+        Assert.Equal(Some.Lines(1), _arrived.Texts);
+    }
+
+    [Fact]
+    public void A_scope_without_a_limit_inside_holds_until_it_ends_and_the_limit_counts_from_there()
+    {
+        using var outer = _buffer.BeginBufferingScope(_handle, Limit);
+        var inner = _buffer.BeginBufferingScope(_handle);
+        _buffer.Write(_handle, "line 0");
+        _clock.Advance(Limit * 5);
+        var whileOpen = _arrived.MessageCount;
+        inner.Dispose();
+        _clock.Advance(Limit - TimeSpan.FromTicks(1));
+        var beforeLimit = _arrived.MessageCount;
+
+        _clock.Advance(TimeSpan.FromTicks(1));
+
+        Assert.Equal((0, 0, 1), (whileOpen, beforeLimit, _arrived.MessageCount));
+    }
+
+    [Fact]
+    public void A_scope_without_a_limit_outside_holds_until_it_ends()
+    {
+        using (_buffer.BeginBufferingScope(_handle))
+        {
+            using (_buffer.BeginBufferingScope(_handle, Limit))
+            {
+                _buffer.Write(_handle, "line 0");
+                _clock.Advance(Limit * 5);
+            }
+
+            _clock.Advance(Limit * 5);
+            Assert.Empty(_arrived.Texts);
+        }
+
+        Assert.Equal(Some.Lines(1), _arrived.Texts);
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public void Of_several_limits_the_longest_counts(bool longestFirst)
+    {
+        using var first = _buffer.BeginBufferingScope(_handle, longestFirst ? Limit * 3 : Limit);
+        using var second = _buffer.BeginBufferingScope(_handle, longestFirst ? Limit : Limit * 3);
+        _buffer.Write(_handle, "line 0");
+        _clock.Advance(Limit * 2);
+        var before = _arrived.MessageCount;
+
+        _clock.Advance(Limit);
+
+        Assert.Equal((0, 1), (before, _arrived.MessageCount));
+    }
+
+    [Fact]
+    public void A_scope_with_a_limit_is_never_too_old()
+    {
+        using var scope = _buffer.BeginBufferingScope(_handle, Limit);
+        using var ambient = _buffer.BeginBufferingScope(Limit);
+        _buffer.Write(Some.Connection(), "line 0");
+
+        _clock.Advance(TimeSpan.FromMinutes(5));
+
+        Assert.Equal(2, _buffer.GetStatistics().OpenScopes);
+        Assert.Empty(_logger.Lines);
+    }
+
+    [Fact]
+    public void An_ambient_scope_with_a_limit_keeps_the_order_and_one_send_at_each_limit()
+    {
+        var room = Some.Group();
+        using (_buffer.BeginBufferingScope(Limit))
+        {
+            for (var round = 1; round <= 3; round++)
+            {
+                _buffer.Write(room, "a");
+                _buffer.Write(_handle, "x");
+                _clock.Advance(Limit / 2);
+                _buffer.Write(room, "b");
+                _clock.Advance((Limit / 2) - TimeSpan.FromTicks(1));
+                Assert.Equal(round - 1, _arrived.BatchesOfSends.Count);
+                _clock.Advance(TimeSpan.FromTicks(1));
+                Assert.Equal([.. Enumerable.Repeat(3, round)], _arrived.BatchesOfSends);
+            }
+
+            _buffer.Write(room, "the rest");
+        }
+
+        Assert.Equal([.. Enumerable.Repeat<string[]>(["a", "x", "b"], 3).SelectMany(static lines => lines), "the rest"], _arrived.Texts);
+    }
+
+    [Fact]
+    public void A_handles_own_scope_without_a_limit_holds_back_what_an_ambient_limit_would_send()
+    {
+        var other = Some.Connection();
+        var own = _buffer.BeginBufferingScope(_handle);
+        using var ambient = _buffer.BeginBufferingScope(Limit);
+        _buffer.Write(_handle, "held");
+        _buffer.Write(other, "sent");
+
+        _clock.Advance(Limit);
+
+        Assert.Equal(["sent"], _arrived.Texts);
+        own.Dispose();
+    }
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(-1)]
+    [InlineData(-2)]
+    [InlineData((24 * 60 * 60 * 1000) + 1)]
+    public void A_limit_that_is_not_above_zero_or_above_a_day_is_refused(int milliseconds)
+    {
+        var limit = TimeSpan.FromMilliseconds(milliseconds);
+
+        Assert.Throws<ArgumentOutOfRangeException>(() => _buffer.BeginBufferingScope(limit));
+        Assert.Throws<ArgumentOutOfRangeException>(() => _buffer.BeginBufferingScope(_handle, limit));
+        Assert.Equal(0, _buffer.GetStatistics().OpenScopes);
+    }
+}

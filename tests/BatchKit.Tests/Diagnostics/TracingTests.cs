@@ -1,0 +1,119 @@
+using System.Diagnostics;
+using BatchKit.Testing;
+using OpenTelemetry;
+using OpenTelemetry.Trace;
+
+namespace BatchKit.Tests.Diagnostics;
+
+/// <summary>The span of each send: a root with links to its writers, which leaves its writer's current span alone.</summary>
+public sealed class TracingTests : IDisposable
+{
+    private const int Sends = 1000;
+
+    private readonly string _name = Some.Name("route");
+    private readonly ActivitySource _source;
+    private readonly CollectingTransport _arrived = new();
+    private readonly List<Activity> _sends = [];
+
+    public TracingTests() => _source = new ActivitySource(_name);
+
+    public void Dispose() => _source.Dispose();
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task Each_of_many_sends_is_a_root_that_links_to_its_writer_alone(bool inline)
+    {
+        using var listener = new ActivityListener
+        {
+            ShouldListenTo = source => source.Name is "BatchKit" || source.Name == _name,
+            Sample = static (ref ActivityCreationOptions<ActivityContext> _) => ActivitySamplingResult.AllDataAndRecorded,
+            ActivityStopped = Collect,
+        };
+        ActivitySource.AddActivityListener(listener);
+
+        var writers = await SendManyAsync(inline);
+
+        AssertRootsThatLinkTo(writers);
+    }
+
+    [Fact]
+    public async Task OpenTelemetry_gets_each_send_as_a_root_that_links_to_its_writer_alone()
+    {
+        using var exporter = new CallingExporter(Collect);
+        using var processor = new SimpleActivityExportProcessor(exporter);
+        using var provider = Sdk.CreateTracerProviderBuilder().AddSource("BatchKit", _name).AddProcessor(processor).Build();
+
+        var writers = await SendManyAsync(inline: true);
+        provider.ForceFlush();
+
+        AssertRootsThatLinkTo(writers);
+    }
+
+    [Fact]
+    public async Task A_writer_without_a_span_has_none_after_a_send()
+    {
+        using var listener = new ActivityListener
+        {
+            ShouldListenTo = static source => source.Name is "BatchKit",
+            Sample = static (ref ActivityCreationOptions<ActivityContext> _) => ActivitySamplingResult.AllDataAndRecorded,
+            ActivityStopped = Collect,
+        };
+        ActivitySource.AddActivityListener(listener);
+        await using var buffer = new OutputBuffer([new OutputRoute(_name, _arrived)]);
+        Activity.Current = null;
+
+        buffer.Write(Some.Connection(), "line 0");
+        var afterWrite = Activity.Current;
+        await buffer.FlushAsync();
+
+        Assert.Null(afterWrite);
+        Assert.Null(Activity.Current);
+        Assert.Empty(Assert.Single(_sends).Links);
+    }
+
+    private async Task<List<ActivityContext>> SendManyAsync(bool inline)
+    {
+        var writers = new List<ActivityContext>();
+        await using var buffer = new OutputBuffer([new OutputRoute(_name, new CollectingTransport(inline))], timeProvider: new ManualTimeProvider());
+        var handle = Some.Connection();
+        for (var send = 0; send < Sends; send++)
+        {
+            using var writer = _source.StartActivity("writes");
+            writers.Add(writer!.Context);
+            buffer.Write(handle, "line"u8);
+            Assert.Same(writer, Activity.Current);
+            await buffer.FlushAsync(handle).WithinDeadline();
+            Assert.Same(writer, Activity.Current);
+        }
+
+        return writers;
+    }
+
+    private void AssertRootsThatLinkTo(List<ActivityContext> writers)
+    {
+        Assert.Equal(Sends, _sends.Count);
+        Assert.All(_sends, send => Assert.Null(send.Parent));
+        Assert.All(_sends, send => Assert.Null(send.ParentId));
+        Assert.Equal(Sends, _sends.Select(send => send.TraceId).Distinct().Count());
+        Assert.Equal(writers, _sends.Select(send => Assert.Single(send.Links).Context));
+    }
+
+    private void Collect(Activity activity)
+    {
+        if (activity.DisplayName != $"send {_name}")
+            return;
+        lock (_sends)
+            _sends.Add(activity);
+    }
+
+    private sealed class CallingExporter(Action<Activity> collect) : BaseExporter<Activity>
+    {
+        public override ExportResult Export(in Batch<Activity> batch)
+        {
+            foreach (var activity in batch)
+                collect(activity);
+            return ExportResult.Success;
+        }
+    }
+}

@@ -20,9 +20,10 @@ public sealed class DeadlineTests
     {
         _clock.TimerFaults = new TimerFaults { Early = TimeSpan.FromMilliseconds(3) };
         await using var buffer = new OutputBuffer(_transport, new OutputBufferOptions { SendTimeout = Limit }, timeProvider: _clock);
-        var (_, cancelledAfter) = Hang();
+        var (entered, cancelledAfter) = Hang();
 
         buffer.Write(_handle, "line 0");
+        await entered.WithinDeadline();
         _clock.Advance(Limit);
 
         Assert.Equal(Limit, await cancelledAfter.WithinDeadline());

@@ -27,6 +27,7 @@ public sealed class DeadlineTests
         _clock.Advance(Limit);
 
         Assert.Equal(Limit, await cancelledAfter.WithinDeadline());
+        await PassTimeUntilAsync(_arrived.WaitForMessagesAsync(1));
     }
 
     [Theory]

@@ -34,10 +34,13 @@ internal ref struct FrameCursor
             Refuse($"Reading the frame takes more than {nameof(FrameLimits.MaxDecodedBytes)} ({_limits.MaxDecodedBytes}).");
     }
 
-    /// <summary>Counts an array from a pool, which may be up to twice as long as what was asked for.</summary>
-    public void SpendRented(int count, int elementBytes) => Spend(BitOperations.RoundUpToPowerOf2((ulong)count) < 16
-        ? 16L * elementBytes
-        : (long)BitOperations.RoundUpToPowerOf2((ulong)count) * elementBytes);
+    /// <summary>Counts an array from a pool, which may be up to twice as long as what was asked for, and is new when the pool has none.</summary>
+    public void SpendRented(int count, int elementBytes)
+    {
+        const int arrayObjectBytes = 24;
+        const int leastPooledLength = 16;
+        Spend(arrayObjectBytes + (Math.Max(leastPooledLength, (long)BitOperations.RoundUpToPowerOf2((ulong)count)) * elementBytes));
+    }
 
     public byte ReadByte()
     {

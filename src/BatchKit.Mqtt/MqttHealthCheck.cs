@@ -9,6 +9,6 @@ internal sealed class MqttHealthCheck(MqttTransport? transport, MqttReceiver? re
     public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
     {
         var sending = transport is null ? null : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
-        return WayHealth.Judge(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().FailuresInARow ?? 0);
+        return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().ConsecutiveFailures ?? 0);
     }
 }

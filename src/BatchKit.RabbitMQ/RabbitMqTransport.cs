@@ -52,7 +52,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     {
         cancellationToken.ThrowIfCancellationRequested();
         var open = await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
-        var frames = FramePlan.Make(batches, _options.MaxFrameBytes, _options.DestinationNode);
+        var frames = FramePlan.Create(batches, _options.MaxFrameBytes, _options.DestinationNode);
         var publishes = new Task<FrameResult>[frames.Count];
         for (var index = 0; index < publishes.Length; index++)
             publishes[index] = PublishAsync(open, frames[index]);

@@ -22,8 +22,8 @@ public static class Some
 
     /// <summary>A producer that no other call returns, with a random epoch.</summary>
     /// <param name="node">The producer's node.</param>
-    /// <param name="lane">The producer's partition.</param>
-    public static ProducerId Producer(int node = 0, int lane = 0) => new(node, Random.Shared.NextInt64(1, long.MaxValue), lane);
+    /// <param name="partition">The producer's partition.</param>
+    public static ProducerId Producer(int node = 0, int partition = 0) => new(node, Random.Shared.NextInt64(1, long.MaxValue), partition);
 
     /// <summary>A text's UTF-8 bytes.</summary>
     /// <param name="text">The text.</param>

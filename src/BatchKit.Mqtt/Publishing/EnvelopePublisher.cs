@@ -17,7 +17,7 @@ internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions op
     public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        var frames = FramePlan.Make(batches, FindMaxFrameBytes(), options.DestinationNode);
+        var frames = FramePlan.Create(batches, FindMaxFrameBytes(), options.DestinationNode);
         var messages = new MqttMessage[frames.Count];
         var encoded = new PooledFrame[frames.Count];
         var count = 0;

@@ -119,7 +119,7 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
     {
         parameters.Add(new NpgsqlParameter<int> { TypedValue = producer.Node });
         parameters.Add(new NpgsqlParameter<long> { TypedValue = producer.Epoch });
-        parameters.Add(new NpgsqlParameter<int> { TypedValue = producer.Lane });
+        parameters.Add(new NpgsqlParameter<int> { TypedValue = producer.Partition });
     }
 
     private string StatementFor(InsertColumns columns) =>

@@ -12,7 +12,7 @@ public abstract class TransportSpecification : TransportTest
     [Fact]
     public async Task Messages_arrive_with_their_handle_bytes_and_producer()
     {
-        var (handle, producer) = (Connection(), Some.Producer(node: 5, lane: 2));
+        var (handle, producer) = (Connection(), Some.Producer(node: 5, partition: 2));
 
         await SendAsync(Some.Batch(handle, producer, 7, "one", "two"));
         await Collected.WaitForMessagesAsync(2);

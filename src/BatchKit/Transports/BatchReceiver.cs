@@ -109,7 +109,7 @@ public sealed class BatchReceiver
         RefusedMessages = _delivery.Refused.Messages,
         AbandonedBatches = _abandoned.Batches,
         AbandonedMessages = _abandoned.Messages,
-        FailuresInARow = _delivery.ConsecutiveFailures,
+        ConsecutiveFailures = _delivery.ConsecutiveFailures,
     };
 
     private void Read(ReadOnlyMemory<byte> frame)

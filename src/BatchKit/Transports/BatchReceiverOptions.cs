@@ -106,5 +106,5 @@ public readonly record struct BatchReceiverStatistics
     public long AbandonedMessages { get; init; }
 
     /// <summary>The number of consecutive failures of the next hop; zero when it took something last.</summary>
-    public int FailuresInARow { get; init; }
+    public int ConsecutiveFailures { get; init; }
 }

@@ -15,7 +15,7 @@ public static class FramePlan
     /// <param name="batches">The batches of the send.</param>
     /// <param name="maxFrameBytes">The most bytes in a frame. A single batch that takes more has a frame of its own, for the transport to refuse.</param>
     /// <param name="destinationNode">When given, the node that all output goes to; see <see cref="FrameDestination.Of"/>.</param>
-    public static IReadOnlyList<PlannedFrame> Make(ReadOnlyMemory<MessageBatch> batches, int maxFrameBytes, int? destinationNode)
+    public static IReadOnlyList<PlannedFrame> Create(ReadOnlyMemory<MessageBatch> batches, int maxFrameBytes, int? destinationNode)
     {
         if (batches.IsEmpty)
             return [];

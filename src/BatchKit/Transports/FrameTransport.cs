@@ -58,7 +58,7 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
     {
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         cancellationToken.ThrowIfCancellationRequested();
-        var frames = FramePlan.Make(batches, _maxFrameBytes, _destinationNode);
+        var frames = FramePlan.Create(batches, _maxFrameBytes, _destinationNode);
         var results = new FrameResult[frames.Count];
         for (var first = 0; first < frames.Count;)
         {

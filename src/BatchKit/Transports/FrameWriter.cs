@@ -86,7 +86,7 @@ public static class FrameWriter
         target[FrameFormat.Magic.Length] = FrameFormat.Version;
         var position = VarintWriter.Write(target, FrameFormat.Magic.Length + 1, (uint)producer.Node);
         BinaryPrimitives.WriteInt64LittleEndian(target[position..], producer.Epoch);
-        position = VarintWriter.Write(target, position + FrameFormat.EpochBytes, (uint)producer.Lane);
+        position = VarintWriter.Write(target, position + FrameFormat.EpochBytes, (uint)producer.Partition);
         return VarintWriter.Write(target, position, (uint)batches);
     }
 

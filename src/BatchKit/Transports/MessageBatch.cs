@@ -158,8 +158,8 @@ public readonly record struct BatchMessage(ReadOnlyMemory<byte> Payload, Message
 /// <remarks>Numbers rise within one producer. A process that starts again draws a new epoch and so is a new producer.</remarks>
 /// <param name="Node">The node's number.</param>
 /// <param name="Epoch">A random number, drawn when the buffer was created.</param>
-/// <param name="Lane">The number of the route and partition.</param>
-public readonly record struct ProducerId(int Node, long Epoch, int Lane);
+/// <param name="Partition">The number of the partition, over all routes of the buffer.</param>
+public readonly record struct ProducerId(int Node, long Epoch, int Partition);
 
 /// <summary>A batch that was read from a frame or created by hand. Its creator owns the payload; it returns what it rents on release.</summary>
 internal sealed class ReceivedBatch : MessageBatch

@@ -91,7 +91,7 @@ public sealed class HeaderTests(PostgresFixture postgres)
 
         await Task.WhenAll(Enumerable.Range(0, 8).Select(async lane =>
         {
-            var producer = Some.Producer(lane: lane);
+            var producer = Some.Producer(partition: lane);
             var random = new Random(lane);
             for (var number = 1; number <= 5; number++)
             {

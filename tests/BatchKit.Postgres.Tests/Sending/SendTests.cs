@@ -50,7 +50,7 @@ public sealed class SendTests(PostgresFixture postgres)
 
         await Task.WhenAll(Enumerable.Range(0, 8).Select(async lane =>
         {
-            var producer = Some.Producer(lane: lane);
+            var producer = Some.Producer(partition: lane);
             for (var number = 1; number <= 20; number++)
                 await place.SendAsync(Some.Batch(OutputHandle.Named($"queue {lane % 3}"), producer, number, $"{lane} {number}"));
         }));

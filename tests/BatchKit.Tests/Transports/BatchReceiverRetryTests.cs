@@ -24,14 +24,14 @@ public sealed class BatchReceiverRetryTests
         for (var failure = 1; failure <= 3; failure++)
         {
             await _clock.WaitForTimersAsync();
-            Assert.Equal(failure, receiver.GetStatistics().FailuresInARow);
+            Assert.Equal(failure, receiver.GetStatistics().ConsecutiveFailures);
             Assert.Empty(_collected.Texts);
             _clock.AdvanceToNextTimer();
         }
 
         await receiving.WithinDeadline();
         Assert.Equal(["a", "b"], _collected.Texts);
-        Assert.Equal(0, receiver.GetStatistics().FailuresInARow);
+        Assert.Equal(0, receiver.GetStatistics().ConsecutiveFailures);
     }
 
     [Fact]

@@ -46,7 +46,7 @@ public sealed class BatchReceiverTests
     {
         var receiver = Receiver();
 
-        foreach (var producer in new[] { _producer, _producer with { Lane = 1 }, _producer with { Epoch = 1 }, _producer with { Node = 4 } })
+        foreach (var producer in new[] { _producer, _producer with { Partition = 1 }, _producer with { Epoch = 1 }, _producer with { Node = 4 } })
             await ReceiveAsync(receiver, Some.Batch(_handle, producer, 1, "first of its producer"));
 
         Assert.Equal(4, _collected.MessageCount);

@@ -30,7 +30,7 @@ public sealed class BatchReceiverTimeoutTests
         var statistics = receiver.GetStatistics();
         Assert.Equal((1, 2), (statistics.RefusedBatches, statistics.RefusedMessages));
         Assert.Equal((3, 3), (statistics.DeliveredBatches, statistics.DeliveredMessages));
-        Assert.Equal(0, statistics.FailuresInARow);
+        Assert.Equal(0, statistics.ConsecutiveFailures);
         var warning = Assert.Single(_log.Entries, entry => entry.Id == 203);
         Assert.Equal(LogLevel.Warning, warning.Level);
         Assert.Contains("1 received batches with 2 messages", warning.Text, StringComparison.Ordinal);
@@ -73,7 +73,7 @@ public sealed class BatchReceiverTimeoutTests
 
         Assert.Equal(["c", "d"], _collected.Texts);
         Assert.Equal(2, receiver.GetStatistics().RefusedBatches);
-        Assert.Equal(0, receiver.GetStatistics().FailuresInARow);
+        Assert.Equal(0, receiver.GetStatistics().ConsecutiveFailures);
     }
 
     [Fact]

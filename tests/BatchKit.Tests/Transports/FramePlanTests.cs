@@ -12,7 +12,7 @@ public sealed class FramePlanTests
     [Fact]
     public void A_send_for_one_node_is_one_frame()
     {
-        var frames = FramePlan.Make(new[] { To(1, 1), To(1, 2) }, NoLimit, destinationNode: null);
+        var frames = FramePlan.Create(new[] { To(1, 1), To(1, 2) }, NoLimit, destinationNode: null);
 
         var frame = Assert.Single(frames);
         Assert.Equal((false, 1), (frame.Destination.IsAll, frame.Destination.Node));
@@ -22,7 +22,7 @@ public sealed class FramePlanTests
     [Fact]
     public void Each_node_has_one_frame_and_a_frame_to_all_parts_them()
     {
-        var frames = FramePlan.Make(new[] { To(1, 1), To(2, 2), To(1, 3), ToAll(4), ToAll(5), To(1, 6) }, NoLimit, destinationNode: null);
+        var frames = FramePlan.Create(new[] { To(1, 1), To(2, 2), To(1, 3), ToAll(4), ToAll(5), To(1, 6) }, NoLimit, destinationNode: null);
 
         Assert.Equal(["node 1", "node 2", "all nodes", "node 1"], frames.Select(frame => frame.Destination.ToString()));
         Assert.Equal([[1, 3], [2], [4, 5], [6]], frames.Select(Numbers));
@@ -31,7 +31,7 @@ public sealed class FramePlanTests
     [Fact]
     public void With_a_destination_node_everything_goes_there()
     {
-        var frames = FramePlan.Make(new[] { To(1, 1), ToAll(2) }, NoLimit, destinationNode: 7);
+        var frames = FramePlan.Create(new[] { To(1, 1), ToAll(2) }, NoLimit, destinationNode: 7);
 
         var frame = Assert.Single(frames);
         Assert.Equal(7, frame.Destination.Node);
@@ -43,7 +43,7 @@ public sealed class FramePlanTests
     {
         var one = FrameWriter.Measure([To(1, 1)]);
 
-        var frames = FramePlan.Make(new[] { To(1, 1), To(1, 2), To(1, 3) }, 2 * one, destinationNode: null);
+        var frames = FramePlan.Create(new[] { To(1, 1), To(1, 2), To(1, 3) }, 2 * one, destinationNode: null);
 
         Assert.Equal([[1, 2], [3]], frames.Select(Numbers));
     }
@@ -53,7 +53,7 @@ public sealed class FramePlanTests
     {
         var other = Some.Batch(Some.Connection(1), Some.Producer(), 1, "x");
 
-        var frames = FramePlan.Make(new[] { To(1, 1), other }, NoLimit, destinationNode: null);
+        var frames = FramePlan.Create(new[] { To(1, 1), other }, NoLimit, destinationNode: null);
 
         Assert.Equal(2, frames.Count);
     }
@@ -64,8 +64,8 @@ public sealed class FramePlanTests
         MessageBatch[] batches = [To(1, 1), To(1, 2)];
         var both = 2 * FrameWriter.Measure([batches[0]]);
 
-        Assert.Equal([[1, 2]], FramePlan.Make(batches, both, destinationNode: null).Select(Numbers));
-        Assert.Equal([[1], [2]], FramePlan.Make(batches, both - 1, destinationNode: null).Select(Numbers));
+        Assert.Equal([[1, 2]], FramePlan.Create(batches, both, destinationNode: null).Select(Numbers));
+        Assert.Equal([[1], [2]], FramePlan.Create(batches, both - 1, destinationNode: null).Select(Numbers));
     }
 
     [Fact]
@@ -74,8 +74,8 @@ public sealed class FramePlanTests
         MessageBatch[] batches = [To(1, 1), To(2, 2), To(1, 3), To(1, 4)];
         var both = 2 * FrameWriter.Measure([batches[0]]);
 
-        Assert.Equal([[1, 3], [2], [4]], FramePlan.Make(batches, both, destinationNode: null).Select(Numbers));
-        Assert.Equal([[1], [2], [3], [4]], FramePlan.Make(batches, both - 1, destinationNode: null).Select(Numbers));
+        Assert.Equal([[1, 3], [2], [4]], FramePlan.Create(batches, both, destinationNode: null).Select(Numbers));
+        Assert.Equal([[1], [2], [3], [4]], FramePlan.Create(batches, both - 1, destinationNode: null).Select(Numbers));
     }
 
     [Fact]
@@ -83,7 +83,7 @@ public sealed class FramePlanTests
     {
         MessageBatch[] batches = [To(1, 1), Some.Batch(Some.Connection(1), _producer, 2, new string('x', 500)), To(1, 3)];
 
-        var frames = FramePlan.Make(batches, maxFrameBytes: 300, destinationNode: null);
+        var frames = FramePlan.Create(batches, maxFrameBytes: 300, destinationNode: null);
 
         Assert.Equal([[1], [2], [3]], frames.Select(Numbers));
     }
@@ -94,7 +94,7 @@ public sealed class FramePlanTests
         var other = Some.Producer();
         MessageBatch[] batches = [To(1, 1), To(1, 2), Some.Batch(Some.Connection(1), other, 1, "x"), To(1, 3)];
 
-        var frames = FramePlan.Make(batches, NoLimit, destinationNode: null);
+        var frames = FramePlan.Create(batches, NoLimit, destinationNode: null);
 
         Assert.Equal([[1, 2], [1], [3]], frames.Select(Numbers));
         Assert.Equal([_producer, other, _producer], frames.Select(frame => frame.Batches[0].Producer));
@@ -105,13 +105,13 @@ public sealed class FramePlanTests
     [InlineData(false, 2)]
     public void A_send_for_a_connection_and_a_group_is_one_frame_only_when_both_go_to_one_node(bool hasDestinationNode, int frames)
     {
-        var planned = FramePlan.Make(new[] { To(1, 1), ToAll(2) }, NoLimit, hasDestinationNode ? 1 : null);
+        var planned = FramePlan.Create(new[] { To(1, 1), ToAll(2) }, NoLimit, hasDestinationNode ? 1 : null);
 
         Assert.Equal(frames, planned.Count);
     }
 
     [Fact]
-    public void No_frames_are_planned_for_no_batches() => Assert.Empty(FramePlan.Make(default, NoLimit, destinationNode: null));
+    public void No_frames_are_planned_for_no_batches() => Assert.Empty(FramePlan.Create(default, NoLimit, destinationNode: null));
 
     [Fact]
     public void Many_messages_that_share_a_header_fit_the_frame_that_they_take()
@@ -168,7 +168,7 @@ public sealed class FramePlanTests
     }
 
     private static Exception Report(MessageBatch[] batches, params FrameResult[] results) =>
-        FrameReport.ToException("The broker", FramePlan.Make(batches, NoLimit, destinationNode: null), results, batches.Length);
+        FrameReport.ToException("The broker", FramePlan.Create(batches, NoLimit, destinationNode: null), results, batches.Length);
 
     private static long[] Numbers(PlannedFrame frame) => [.. frame.Batches.ToArray().Select(batch => batch.Number)];
 

@@ -5,7 +5,7 @@ namespace BatchKit.Tests.Transports;
 
 public sealed class FrameTests
 {
-    private static readonly ProducerId Producer = new(Node: 7, Epoch: -42, Lane: 3);
+    private static readonly ProducerId Producer = new(Node: 7, Epoch: -42, Partition: 3);
 
     [Fact]
     public void A_frame_gives_back_its_batches()
@@ -222,7 +222,7 @@ public sealed class FrameTests
 
         Assert.Throws<ArgumentException>(() => Some.Frame());
         Assert.Throws<ArgumentException>(() => Some.Frame(first, Some.Batch(handle, Producer, 2, "same number")));
-        Assert.Throws<ArgumentException>(() => Some.Frame(first, Some.Batch(handle, Producer with { Lane = 4 }, 3, "another producer")));
+        Assert.Throws<ArgumentException>(() => Some.Frame(first, Some.Batch(handle, Producer with { Partition = 4 }, 3, "another producer")));
         Assert.Throws<ArgumentException>(() => Some.Frame(Some.Batch(handle, Producer, 0, "no number")));
         Assert.Throws<ArgumentException>(() => Some.Frame(Some.Batch(default, Producer, 1, "no handle")));
     }

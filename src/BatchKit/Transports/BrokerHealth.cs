@@ -3,21 +3,21 @@ using Microsoft.Extensions.Diagnostics.HealthChecks;
 namespace BatchKit.Transports;
 
 /// <summary>The health of a buffer's way over a broker, in a sentence: what its transport and its receiver say of themselves, put together. For an adapter's health check.</summary>
-public static class WayHealth
+public static class BrokerHealth
 {
     /// <summary>Says whether output goes out and comes in.</summary>
     /// <param name="failureStatus">What to report when it does not: the registration's.</param>
     /// <param name="sending">Why the transport can't send, as a sentence without secrets; null when it can, or there is none.</param>
     /// <param name="receiving">Why the receiver does not receive; null when it does, or there is none.</param>
-    /// <param name="failuresInARow">How often the next transport behind the receiver has failed in a row; see <see cref="BatchReceiverStatistics.FailuresInARow"/>.</param>
+    /// <param name="consecutiveFailures">How often the next transport behind the receiver has failed in a row; see <see cref="BatchReceiverStatistics.ConsecutiveFailures"/>.</param>
     /// <returns>Healthy; degraded when only what is behind the receiver fails; else the failure status.</returns>
-    public static HealthCheckResult Judge(HealthStatus failureStatus, string? sending, string? receiving, int failuresInARow)
+    public static HealthCheckResult Evaluate(HealthStatus failureStatus, string? sending, string? receiving, int consecutiveFailures)
     {
         if (sending is not null || receiving is not null)
             return new HealthCheckResult(failureStatus, Describe(sending, receiving));
-        return failuresInARow == 0
+        return consecutiveFailures == 0
             ? HealthCheckResult.Healthy()
-            : HealthCheckResult.Degraded($"Receives, but the transport behind the receiver failed {failuresInARow} times in a row; the broker keeps what waits.");
+            : HealthCheckResult.Degraded($"Receives, but the transport behind the receiver failed {consecutiveFailures} consecutive times; the broker keeps what waits.");
     }
 
     private static string Describe(string? sending, string? receiving) =>

@@ -52,7 +52,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         cancellationToken.ThrowIfCancellationRequested();
         return FramePlan.IsOneFrame(batches.Span, Options, out var node)
             ? SendOneAsync(batches, node, cancellationToken)
-            : SendRunsAsync(FramePlan.Create(batches.Span, Options), batches.Length, cancellationToken);
+            : SendRunsAsync(FramePlan.Make(batches.Span, Options), batches.Length, cancellationToken);
     }
 
     /// <summary>Accepts no more sends. It does not stop the bus.</summary>

@@ -1,5 +1,5 @@
-using BatchKit.Transports;
 using BatchKit.Testing;
+using BatchKit.Transports;
 
 namespace BatchKit.Tests;
 

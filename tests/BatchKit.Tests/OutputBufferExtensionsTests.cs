@@ -1,7 +1,7 @@
 using System.Text;
+using BatchKit.Testing;
 using BatchKit.Tests.Buffering;
 using BatchKit.Tests.Support;
-using BatchKit.Testing;
 
 namespace BatchKit.Tests;
 

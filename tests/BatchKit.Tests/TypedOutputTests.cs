@@ -1,9 +1,9 @@
 using System.Buffers;
 using System.Text;
 using System.Text.Json;
+using BatchKit.Testing;
 using BatchKit.Tests.Buffering;
 using BatchKit.Tests.Support;
-using BatchKit.Testing;
 using Microsoft.Extensions.DependencyInjection;
 
 namespace BatchKit.Tests;

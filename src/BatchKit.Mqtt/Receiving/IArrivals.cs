@@ -35,7 +35,7 @@ internal sealed class TopicArrivals(int node) : IArrivals
     // Enough for a read of small packets; larger memory is returned after use.
     private const int KeptBytes = 64 * 1024;
 
-    private readonly ProducerId _producer = new(node, MemoryMarshal.Read<long>(RandomNumberGenerator.GetBytes(sizeof(long))), Lane: 0);
+    private readonly ProducerId _producer = new(node, MemoryMarshal.Read<long>(RandomNumberGenerator.GetBytes(sizeof(long))), Partition: 0);
     private readonly TopicHandles _handles = new();
     private readonly List<(OutputHandle Handle, int Start, int Length, MessageHeader? Header)> _messages = [];
     private readonly List<BatchMessage> _run = [];

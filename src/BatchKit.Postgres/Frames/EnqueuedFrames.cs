@@ -20,7 +20,7 @@ internal static class EnqueuedFrames
 
     public static byte[][] Create(OutputHandle handle, ReadOnlySpan<BatchMessage> messages, int node, int maxMessageBytes)
     {
-        var batches = Cut(handle, messages, new ProducerId(node, DrawEpoch(), Lane: 0), Math.Min(MaxBatchBytes, maxMessageBytes));
+        var batches = Cut(handle, messages, new ProducerId(node, DrawEpoch(), Partition: 0), Math.Min(MaxBatchBytes, maxMessageBytes));
         var frames = new List<byte[]>();
         var first = 0;
         var bytes = 0L;

@@ -1,6 +1,6 @@
 using System.Collections.Immutable;
-using BatchKit.Diagnostics;
 using BatchKit.Batches;
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 
 namespace BatchKit.Dispatch;

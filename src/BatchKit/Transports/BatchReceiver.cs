@@ -1,5 +1,5 @@
-using BatchKit.Diagnostics;
 using System.Runtime.CompilerServices;
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
 

@@ -56,7 +56,7 @@ public sealed class FramePlanTests
     private static string Plan(params MessageBatch[] batches) => Plan(new MassTransitOptions(), batches);
 
     private static string Plan(MassTransitOptions options, params MessageBatch[] batches) =>
-        string.Join('|', FramePlan.Create(batches, options).Runs.Select(run => string.Join(' ', run.Select(frame =>
+        string.Join('|', FramePlan.Make(batches, options).Runs.Select(run => string.Join(' ', run.Select(frame =>
             $"{frame.Node?.ToString() ?? "all"}:{string.Concat(frame.Batches.Select(batch => (char)batch.Payload.Span[0]))}"))));
 
     private MessageBatch To(int node, string text) => Some.Batch(Some.Connection(node), _producer, ++_number, text);

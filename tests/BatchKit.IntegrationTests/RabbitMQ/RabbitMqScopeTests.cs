@@ -1,6 +1,6 @@
 using BatchKit.RabbitMQ;
-using BatchKit.Transports;
 using BatchKit.Testing;
+using BatchKit.Transports;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 

@@ -100,7 +100,7 @@ public sealed class RoutingTests
         await buffer.FlushAsync().WithinDeadline();
 
         Assert.Equal(4, _broker.MostSendsUnderWay);
-        Assert.Equal(4, _remote.Batches.Select(batch => batch.producer.Partition).Distinct().Count());
+        Assert.Equal(4, _remote.Batches.Select(batch => batch.Producer.Partition).Distinct().Count());
         Assert.All(handles, handle => Assert.Equal(Some.Lines(2), _remote.TextsFor(handle)));
         Assert.All(handles, handle => Assert.Single(_remote.Batches.Where(batch => batch.Handle == handle).Select(batch => batch.Producer).Distinct()));
     }

@@ -1,6 +1,6 @@
 using System.ComponentModel.DataAnnotations;
-using BatchKit.Transports;
 using BatchKit.Testing;
+using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Tests.Transports;

@@ -1,7 +1,7 @@
 using System.Collections.Concurrent;
-using BatchKit.Transports;
-using BatchKit.Testing.Specification;
 using BatchKit.Testing;
+using BatchKit.Testing.Specification;
+using BatchKit.Transports;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;

@@ -7,8 +7,8 @@ namespace BatchKit.Benchmarks.Scopes;
 /// <summary>What does a busy loop of unscoped writes to many sockets gain over a send for each message?</summary>
 /// <remarks>An operation ends when every client has read its last byte. A time is that of one message.</remarks>
 [MemoryDiagnoser]
-[WarmupCount(8)]
-[IterationCount(10)]
+[WarmupCount(3)]
+[IterationCount(5)]
 [InvocationCount(1)]
 public class LoopBenchmarks
 {

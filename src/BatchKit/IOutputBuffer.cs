@@ -26,7 +26,7 @@ public interface IOutputBuffer
     /// <remarks>
     /// What the scope holds leaves when it closes, or when <paramref name="maxHold"/> has passed since the first message that it holds, whichever is first, and the scope goes on: for a
     /// tick, or for a queue of commands that runs later than the loop that filled it. It may stay open for as long as you like. While a scope without a limit is open for the
-    /// same handle as well, its output waits for the end of that scope. Where several scopes have limits, the longest holds.
+    /// same handle as well, its output waits for the end of that scope. Where several scopes on the handle have limits, the longest holds; an ambient scope's own limit is counted apart.
     /// </remarks>
     /// <param name="handle">The destination.</param>
     /// <param name="maxHold">The limit; above zero and at most one day.</param>
@@ -50,7 +50,8 @@ public interface IOutputBuffer
     BufferingScope BeginBufferingScope([CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "");
 
     /// <summary>Holds back the output for every handle that this async flow writes to, until the scope is disposed, but no message for longer than a limit.</summary>
-    /// <remarks>What it gathered leaves when it closes, or when the limit has passed since its first message; then the scope goes on with the next ones. See
+    /// <remarks>What it gathered leaves when it closes, or when the limit has passed since its first message; then the scope goes on with the next ones. An ambient scope that is opened inside another one joins it,
+    /// and the limit of the outer one holds. See
     /// <see cref="BeginBufferingScope(int, string)"/> and <see cref="BeginBufferingScope(OutputHandle, TimeSpan, int, string)"/>.</remarks>
     /// <param name="maxHold">The limit; above zero and at most one day.</param>
     /// <param name="openerLine">Filled in by the compiler.</param>

@@ -22,7 +22,7 @@ public sealed class CollectingOutputBufferTests
     }
 
     [Fact]
-    public async Task An_ambient_scope_collects_one_batch_for_each_handle()
+    public async Task An_ambient_scope_collects_what_it_held_in_one_send_and_in_order()
     {
         await using var output = new CollectingOutputBuffer();
 
@@ -33,9 +33,9 @@ public sealed class CollectingOutputBufferTests
             output.Write(_player, "three");
         }
 
-        Assert.Equal(2, output.Batches.Count);
+        Assert.Equal(["one", "two", "three"], output.Texts);
         Assert.Equal(["one", "three"], output.TextsFor(_player));
-        Assert.Equal(["two"], output.MessagesFor(_room).Select(message => message.Text));
+        Assert.Equal(1, output.GetStatistics().Sends);
     }
 
     [Fact]

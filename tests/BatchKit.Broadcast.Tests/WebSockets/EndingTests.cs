@@ -17,7 +17,10 @@ public sealed class EndingTests
         var client = await ConnectAsync(host, isDirect);
         var handler = await host.HandlerAsync();
         while (handler.Connection.Output.Waiting.Messages < 100)
+        {
             host.Output.Write(handler.Connection.Handle, Message);
+            await host.Output.FlushAsync().WithinDeadline();
+        }
 
         client.Dispose();
 
@@ -36,7 +39,10 @@ public sealed class EndingTests
         using var client = await ConnectAsync(host, isDirect: true);
         var handler = await host.HandlerAsync();
         while (handler.Connection.Output.Waiting.Messages < 100)
+        {
             host.Output.Write(handler.Connection.Handle, Message);
+            await host.Output.FlushAsync().WithinDeadline();
+        }
 
         client.Socket.Shutdown(SocketShutdown.Send);
 

@@ -16,7 +16,10 @@ public sealed class OneLockTests
         await host.Log.NextAsync("goes directly to its socket").WithinDeadline();
         var messages = 0;
         while (connection.Output.Waiting.Messages < 100)
+        {
             host.Output.Write(connection.Handle, TextOf(messages++));
+            await host.Output.FlushAsync().WithinDeadline();
+        }
 
         for (var ping = 0; ping < pings; ping++)
             await client.SendAsync(RawFrame.Masked(RawFrame.Final | RawFrame.Ping, BitConverter.GetBytes(ping)));

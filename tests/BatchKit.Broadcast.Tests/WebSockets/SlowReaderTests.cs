@@ -20,6 +20,7 @@ public sealed class SlowReaderTests
 
         for (var message = 0; message < messages; message++)
             host.Output.Write(handler.Connection.Handle, $"{message}:{Message}");
+        await host.Output.FlushAsync().WithinDeadline();
         Assert.True(host.Transport.GetStatistics().PendingMessages > 0);
 
         for (var message = 0; message < messages; message++)
@@ -44,6 +45,7 @@ public sealed class SlowReaderTests
         }
 
         Assert.Equal(DisconnectReason.SlowConsumer, await handler.Ended);
+        await Until.TrueAsync(() => host.Output.GetStatistics().PendingMessages == 0);
         var counted = host.Transport.GetStatistics();
         Assert.True(counted.DroppedSlowConsumerMessages > 0);
         Assert.Equal(0, counted.PendingMessages);
@@ -58,7 +60,10 @@ public sealed class SlowReaderTests
         using var client = await ConnectAsync(host, isDirect: true);
         var handler = await host.HandlerAsync();
         while (handler.Connection.Output.Waiting.Messages == 0)
+        {
             host.Output.Write(handler.Connection.Handle, Message);
+            await host.Output.FlushAsync().WithinDeadline();
+        }
 
         clock.Advance(new BroadcastOptions().SlowConsumerTimeout + TimeSpan.FromSeconds(1));
 

@@ -17,7 +17,7 @@ public static class BrokerHealth
             return new HealthCheckResult(failureStatus, Describe(sending, receiving));
         return consecutiveFailures == 0
             ? HealthCheckResult.Healthy()
-            : HealthCheckResult.Degraded($"Receives, but the transport behind the receiver failed {consecutiveFailures} consecutive times; the broker keeps what waits.");
+            : HealthCheckResult.Degraded($"Receives, but the transport behind the receiver failed {consecutiveFailures} times in a row; the broker keeps what waits.");
     }
 
     private static string Describe(string? sending, string? receiving) =>

@@ -59,7 +59,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
             {
                 if (isFull)
                     EndLingerOf(batch, ref starts);
-                SealQueued(batch, isFull ? FlushReason.BatchFull : FlushReason.Unscoped);
+                SealOpen(isFull ? FlushReason.BatchFull : FlushReason.Unscoped);
             }
         }
 
@@ -106,7 +106,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     public void QueueAll(FlushReason reason, ref SenderStarts starts)
     {
         if (HasOpen && _open!.IsQueued)
-            SealQueued(_open, reason);
+            SealOpen(reason);
         EndLinger(ref starts);
         if (_firstHeld is null)
         {
@@ -132,10 +132,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     {
         if (!HasOpen)
             return;
-        var batch = _open!;
-        _open = null;
-        batch.Seal();
-        settings.Metrics.CountFlush(reason);
+        var batch = SealOpen(reason);
         Enter(batch);
         for (var route = 0; route < partitions.Length; route++)
             starts.Add(partitions[route], partitions[route].Enqueue(batch.Routes[route], batch.Routes[route], isUnscoped: false));
@@ -218,12 +215,14 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         batch.Sequence = Settlement.Add();
     }
 
-    // Once sealed, it may be sent, settled and in another version before the next line.
-    private void SealQueued(PendingBatch batch, FlushReason reason)
+    // One that is queued may be sent, settled and in another version as soon as it is sealed.
+    private PendingBatch SealOpen(FlushReason reason)
     {
+        var batch = _open!;
         _open = null;
         batch.Seal();
         settings.Metrics.CountFlush(reason);
+        return batch;
     }
 
     private readonly void EndLingerOf(PendingBatch batch, ref SenderStarts starts)
@@ -245,10 +244,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     // Seals the open batch and keeps it behind those that are held already.
     private void HoldSealed(FlushReason reason)
     {
-        var batch = _open!;
-        _open = null;
-        batch.Seal();
-        settings.Metrics.CountFlush(reason);
+        var batch = SealOpen(reason);
         if (_lastHeld is null)
             _firstHeld = batch;
         else

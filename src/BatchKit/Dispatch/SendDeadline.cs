@@ -13,10 +13,12 @@ internal sealed class SendDeadline : IAsyncDisposable
     // What a transport gets to notice that its token was cancelled.
     private static readonly TimeSpan Grace = TimeSpan.FromMilliseconds(500);
 
+    // While a send is under way the timer looks this often, because a send that begins while it is armed is timed from the next look on.
     private const int LooksPerLimit = 8;
 
     private readonly Lock _gate;
     private readonly BufferSettings _settings;
+    private readonly TimeSpan _look;
     private readonly ITimer _timer;
 
     // Guarded by _gate.
@@ -35,6 +37,7 @@ internal sealed class SendDeadline : IAsyncDisposable
     {
         _gate = gate;
         _settings = settings;
+        _look = settings.SendTimeout / LooksPerLimit;
         _timer = settings.Clock.CreateTimer(static state => ((SendDeadline)state!).OnTimer(), this);
     }
 
@@ -53,8 +56,10 @@ internal sealed class SendDeadline : IAsyncDisposable
         _isSending = true;
         if (_expired)
             RenewToken();
-        if (!_isArmed)
-            ArmFor(_send);
+        if (_isArmed)
+            return;
+        Time(_send);
+        Arm(_look);
     }
 
     /// <summary>The send has ended; call it under the partition's lock.</summary>
@@ -77,7 +82,7 @@ internal sealed class SendDeadline : IAsyncDisposable
             if (_aborted || _expired)
                 Arm(Grace);
             else if (_timedSend != _send)
-                ArmFor(_send);
+                Time(_send);
         }
 
         var first = await Task.WhenAny(send, givenUp.Task).ConfigureAwait(false);
@@ -150,16 +155,16 @@ internal sealed class SendDeadline : IAsyncDisposable
     {
         if (_timedSend != _send)
         {
-            // It began at some time since the last look; looking often bounds what it gets beyond the limit.
+            // It began at some time since the last look, so that is what it gets beyond the limit at most.
             Time(_send);
-            Arm(_settings.SendTimeout / LooksPerLimit);
+            Arm(_look);
             return null;
         }
 
         var left = _settings.SendTimeout - _settings.Clock.ElapsedSince(_since);
         if (left > TimeSpan.Zero)
         {
-            Arm(left);
+            Arm(left < _look ? left : _look);
             return null;
         }
 
@@ -176,12 +181,6 @@ internal sealed class SendDeadline : IAsyncDisposable
             return;
         Volatile.Write(ref _expired, false);
         _cancellation = new CancellationTokenSource();
-    }
-
-    private void ArmFor(long send)
-    {
-        Time(send);
-        Arm(_settings.SendTimeout);
     }
 
     private void Time(long send)

@@ -59,6 +59,23 @@ public sealed class DeadlineTests
     }
 
     [Fact]
+    public async Task What_a_transport_blocked_its_caller_counts_towards_the_limit_also_for_a_send_that_follows_another()
+    {
+        await using var buffer = new OutputBuffer(_transport, new OutputBufferOptions { SendTimeout = Limit }, timeProvider: _clock);
+        await buffer.WriteAsync(_handle, "a send that passes");
+        await buffer.FlushAsync(_handle).WithinDeadline();
+        var (entered, cancelledAfter) = Hang(blocksFor: TimeSpan.FromSeconds(1.9));
+
+        buffer.Write(_handle, "a send that blocks its caller, and then hangs");
+        await entered.WithinDeadline();
+        for (var step = 0; !cancelledAfter.IsCompleted && step < 100; step++)
+            _clock.Advance(TimeSpan.FromMilliseconds(10));
+
+        Assert.InRange(await cancelledAfter.WithinDeadline(), Limit, Limit * 9 / 8);
+        await PassTimeUntilAsync(_arrived.WaitForMessagesAsync(2));
+    }
+
+    [Fact]
     public async Task A_transport_that_blocks_its_caller_until_its_token_is_cancelled_is_cancelled()
     {
         var transport = new ScriptedTransport(_arrived);
@@ -141,7 +158,7 @@ public sealed class DeadlineTests
 
     /// <summary>The next send hangs until it is cancelled.</summary>
     /// <returns>When it has begun, and how long it took until it was cancelled.</returns>
-    private (Task Entered, Task<TimeSpan> CancelledAfter) Hang()
+    private (Task Entered, Task<TimeSpan> CancelledAfter) Hang(TimeSpan blocksFor = default)
     {
         var entered = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         var cancelledAfter = new TaskCompletionSource<TimeSpan>(TaskCreationOptions.RunContinuationsAsynchronously);
@@ -149,6 +166,7 @@ public sealed class DeadlineTests
         {
             var begun = _clock.GetTimestamp();
             await using var registration = cancellationToken.Register(() => cancelledAfter.TrySetResult(_clock.GetElapsedTime(begun)));
+            _clock.Advance(blocksFor);
             entered.SetResult();
             await Task.Delay(Timeout.InfiniteTimeSpan, cancellationToken);
         });

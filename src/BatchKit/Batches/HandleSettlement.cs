@@ -1,3 +1,5 @@
+using System.Runtime.CompilerServices;
+
 namespace BatchKit.Batches;
 
 /// <summary>How a batch ended, from best to worst: with several routes the worst counts.</summary>
@@ -60,7 +62,7 @@ internal sealed class HandleSettlement
             _gate.Enter(ref isTaken);
             Volatile.Write(ref _settled, _settled + 1);
             if (lostMessages > 0)
-                AddLoss(new Loss(sequence, lostMessages, cause, ++_moment, ReportedAt: 0));
+                AddLoss(sequence, lostMessages, cause);
             if (_waiters is { Count: > 0 })
                 Notify(_waiters, sequence);
         }
@@ -145,13 +147,15 @@ internal sealed class HandleSettlement
         return error is null ? default : ValueTask.FromException(error);
     }
 
-    private void AddLoss(Loss loss)
+    // Never inlined: its large value would widen the frame of every send.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private void AddLoss(long sequence, long messages, Exception? cause)
     {
         _losses ??= [];
         if (_losses.Count == MaxLosses)
             MergeTwo(_losses);
-        _losses.Add(loss);
-        _lastLoss = Math.Max(_lastLoss, loss.Sequence);
+        _losses.Add(new Loss(sequence, messages, cause, ++_moment, ReportedAt: 0));
+        _lastLoss = Math.Max(_lastLoss, sequence);
         Volatile.Write(ref _unreportedLosses, _unreportedLosses + 1);
     }
 

@@ -169,8 +169,12 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         if (Routes.Length > 1)
             return SettleOneOfSeveral(outcome, failure, refused);
         Outcome = outcome;
-        Failure = failure;
-        _refused = refused;
+
+        // A reset has cleared both, and storing a null that the compiler can't see costs the collector's barrier.
+        if (failure is not null)
+            Failure = failure;
+        if (refused is not null)
+            _refused = refused;
         return true;
     }
 

@@ -20,7 +20,7 @@ internal sealed class HandleBuffer : ITimedHold
     private readonly HeldHandles _heldHandles;
     private readonly HoldQueue _holds;
     private HandleOutput _output;
-    private HandleScopes _scopes;
+    private HandleScopes _scopes = new();
     private bool _isTimed;
     private long _holdEnds;
     private bool _isRetired;
@@ -145,7 +145,7 @@ internal sealed class HandleBuffer : ITimedHold
         var starts = default(SenderStarts);
         lock (_gate)
         {
-            if (_scopes.Youngest is not { } youngest)
+            if (_scopes.FindYoungest() is not { } youngest)
                 return false;
             Close(youngest, ref starts);
         }

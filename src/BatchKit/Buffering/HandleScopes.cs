@@ -2,13 +2,14 @@ using BatchKit.Batches;
 
 namespace BatchKit.Buffering;
 
-/// <summary>A handle's open scopes, youngest first, and its free tokens. Guarded by the handle's lock.</summary>
-internal struct HandleScopes
+/// <summary>A handle's open scopes, in no order, and behind them its free tokens. Guarded by the handle's lock.</summary>
+internal struct HandleScopes()
 {
-    private HandleScopeToken? _youngest;
-    private HandleScopeToken? _free;
+    // An array, because a linked list writes seven references for each scope; each costs the collector's barrier, 1 ns.
+    private HandleScopeToken[] _tokens = [];
     private int _limited;
     private int _ambient;
+    private long _opened;
 
     public int Count { get; private set; }
 
@@ -18,40 +19,36 @@ internal struct HandleScopes
     /// <summary>False while a scope without a limit is open: its output waits for its end.</summary>
     public readonly bool AllHaveLimits => _limited == Count;
 
-    public readonly HandleScopeToken? Youngest => _youngest;
+    /// <summary>The scope that was opened last; null when none is open.</summary>
+    public readonly HandleScopeToken? FindYoungest()
+    {
+        HandleScopeToken? youngest = null;
+        foreach (var scope in _tokens.AsSpan(0, Count))
+            youngest = youngest is null || scope.Number > youngest.Number ? scope : youngest;
+        return youngest;
+    }
 
     public HandleScopeToken Open(HandleBuffer owner, in ScopeOpening opening, long now, long since)
     {
-        var token = _free ?? new HandleScopeToken(owner);
-        _free = token.Next;
+        if (Count == _tokens.Length)
+            Grow(owner);
+        var token = _tokens[Count++];
+        token.Number = ++_opened;
         token.Opening = opening;
         token.OpenedAt = now;
         token.Since = since;
-        token.Previous = null;
-        token.Next = _youngest;
-        if (_youngest is not null)
-            _youngest.Previous = token;
-        _youngest = token;
         if (opening.IsSpecial)
             CountSpecial(opening, 1);
-        Count++;
         return token;
     }
 
     public void Close(HandleScopeToken token)
     {
         token.Version++;
-        if (token.Previous is null)
-            _youngest = token.Next;
-        else
-            token.Previous.Next = token.Next;
-        if (token.Next is not null)
-            token.Next.Previous = token.Previous;
-        token.Next = _free;
-        _free = token;
         if (token.Opening.IsSpecial)
             CountSpecial(token.Opening, -1);
-        Count--;
+        if (token.Index != --Count)
+            Swap(token, _tokens[Count]);
     }
 
     /// <summary>The longest that the handle's own scopes may hold output back; without any, the longest that an ambient one may; null when no scope is open.</summary>
@@ -60,7 +57,7 @@ internal struct HandleScopes
     {
         TimeSpan? longest = null;
         TimeSpan? longestAmbient = null;
-        for (var scope = _youngest; scope is not null; scope = scope.Next)
+        foreach (var scope in _tokens.AsSpan(0, Count))
         {
             ref var kind = ref scope.Opening.IsAmbient ? ref longestAmbient : ref longest;
             if (kind is null || scope.Opening.MaxHold > kind)
@@ -75,19 +72,32 @@ internal struct HandleScopes
     public List<ScopeOpening>? CloseExpired(BufferClock clock, TimeSpan maxAge)
     {
         List<ScopeOpening>? expired = null;
-        for (var scope = _youngest; scope is not null;)
+        for (var index = Count - 1; index >= 0; index--)
         {
-            var older = scope.Next;
-            if (!scope.Opening.HasLimit && clock.AgeOf(scope.OpenedAt) > maxAge)
-            {
-                (expired ??= []).Add(scope.Opening);
-                Close(scope);
-            }
-
-            scope = older;
+            var scope = _tokens[index];
+            if (scope.Opening.HasLimit || clock.AgeOf(scope.OpenedAt) <= maxAge)
+                continue;
+            (expired ??= []).Add(scope.Opening);
+            Close(scope);
         }
 
         return expired;
+    }
+
+    private void Grow(HandleBuffer owner)
+    {
+        var grown = new HandleScopeToken[Math.Max(1, Count * 2)];
+        _tokens.CopyTo(grown, 0);
+        for (var index = Count; index < grown.Length; index++)
+            grown[index] = new HandleScopeToken(owner) { Index = index };
+        _tokens = grown;
+    }
+
+    private readonly void Swap(HandleScopeToken left, HandleScopeToken right)
+    {
+        (left.Index, right.Index) = (right.Index, left.Index);
+        _tokens[left.Index] = left;
+        _tokens[right.Index] = right;
     }
 
     private void CountSpecial(in ScopeOpening opening, int change)
@@ -104,13 +114,13 @@ internal struct HandleScopes
 /// <param name="IsAmbient">True when an ambient scope took it.</param>
 internal readonly record struct ScopeOpening(string File, int Line, TimeSpan MaxHold = default, bool IsAmbient = false)
 {
-    public bool HasLimit => MaxHold != TimeSpan.Zero;
+    public bool HasLimit => MaxHold.Ticks != 0;
 
     /// <summary>False for what most scopes are: one handle's, without a limit.</summary>
-    public bool IsSpecial => IsAmbient || HasLimit;
+    public bool IsSpecial => IsAmbient || MaxHold.Ticks != 0;
 }
 
-/// <summary>One handle's scope. Pooled in its handle's free list; the version tells a scope from the next one that uses the token.</summary>
+/// <summary>One handle's scope. Used again by its handle; the version tells a scope from the next one that uses the token.</summary>
 internal sealed class HandleScopeToken(HandleBuffer owner) : IScopeToken
 {
     public HandleBuffer Owner => owner;
@@ -118,18 +128,17 @@ internal sealed class HandleScopeToken(HandleBuffer owner) : IScopeToken
     // All below are guarded by the owner's lock.
     public long Version { get; set; }
 
+    public int Index { get; set; }
+
+    /// <summary>Its place in the order in which the handle's scopes were opened.</summary>
+    public long Number { get; set; }
+
     public ScopeOpening Opening { get; set; }
 
     public long OpenedAt { get; set; }
 
     /// <summary>The place of the last batch that was queued before the scope opened: what is lost behind it was written in the scope.</summary>
     public long Since { get; set; }
-
-    /// <summary>The next older open scope, or the next free token.</summary>
-    public HandleScopeToken? Next { get; set; }
-
-    /// <summary>The next younger open scope.</summary>
-    public HandleScopeToken? Previous { get; set; }
 
     public void Close(long version) => owner.CloseScope(this, version);
 

@@ -6,7 +6,7 @@ namespace BatchKit.Testing.Specification;
 
 /// <summary>The rules that every transport obeys together with its receiver. Inherit it in a test class and declare what your transport promises.</summary>
 /// <remarks>Each rule is a test of xunit v3. Add tests of your own to the same class: they have the same harness.</remarks>
-public abstract class TransportSpecification : TransportTest
+public abstract class TransportSpecification : SurroundingsSpecification
 {
     /// <summary>The receiver hands on each message with its handle, its bytes, and the producer and number of its batch.</summary>
     [Fact]

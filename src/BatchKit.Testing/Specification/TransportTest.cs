@@ -33,20 +33,33 @@ public abstract class TransportTest : IAsyncLifetime
     /// <exception cref="InvalidOperationException">The test has not begun.</exception>
     protected TransportHarness Harness => _harness ?? throw new InvalidOperationException("The test has not begun.");
 
+    /// <summary>The clock and the loggers of the transport and its receiver, for <see cref="CreateAsync"/>; polite unless a rule says otherwise.</summary>
+    protected Surroundings Surroundings { get; private set; } = new();
+
     /// <summary>Connects the transport, before each test.</summary>
     public virtual async ValueTask InitializeAsync() => _harness = await CreateAsync(NextHop);
 
     /// <summary>Disposes the transport and its receiver, after each test.</summary>
+    /// <exception cref="TimeoutException">That took longer than 30 s.</exception>
     public virtual async ValueTask DisposeAsync()
     {
         GC.SuppressFinalize(this);
         if (_harness is not null)
-            await _harness.DisposeAsync();
+            await _harness.DisposeAsync().WithinDeadline();
     }
 
-    /// <summary>Connects a new transport to a new receiver, on queues or topics that no other test uses.</summary>
+    /// <summary>Connects a new transport to a new receiver, on queues or topics that no other test uses. Both get <see cref="Surroundings"/>.</summary>
     /// <param name="nextHop">The receiver hands batches to it. Let the receiver retry after a few milliseconds, because rules make it fail.</param>
     protected abstract ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop);
+
+    /// <summary>Disposes the transport and its receiver, and connects new ones in other surroundings.</summary>
+    /// <param name="surroundings">What they get.</param>
+    protected async Task ReconnectAsync(Surroundings surroundings)
+    {
+        await Harness.DisposeAsync();
+        Surroundings = surroundings;
+        _harness = await CreateAsync(NextHop);
+    }
 
     /// <summary>A new connection's handle, on <see cref="ReceiverNode"/>.</summary>
     protected OutputHandle Connection() => Some.Connection(ReceiverNode);
@@ -66,6 +79,9 @@ public abstract class TransportHarness : IAsyncDisposable
 {
     /// <summary>The transport under test.</summary>
     public abstract IBatchTransport Transport { get; }
+
+    /// <summary>The options objects that the transport and its receiver were made from; none by default. A rule changes all of them afterwards.</summary>
+    public virtual IReadOnlyList<object> Options => [];
 
     /// <summary>Disposes the transport and leaves the receiver running.</summary>
     public abstract ValueTask DisposeTransportAsync();

@@ -9,5 +9,5 @@ public sealed class InMemoryBusSpecification : TransportSpecification
         TransportPromises.Ordered | TransportPromises.Once | TransportPromises.RefusesMissingNodes;
 
     protected override async ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop) =>
-        new MassTransitHarness(await MassTransitNode.StartReadyAsync(ReceiverNode, static options => options.UnroutableGrace = TimeSpan.Zero, _ => nextHop));
+        await MassTransitHarness.ConnectAsync(ReceiverNode, static options => options.UnroutableGrace = TimeSpan.Zero, nextHop, Surroundings);
 }

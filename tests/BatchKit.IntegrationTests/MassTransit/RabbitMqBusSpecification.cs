@@ -13,6 +13,6 @@ public sealed class RabbitMqBusSpecification(RabbitMqFixture fixture) : Transpor
     protected override async ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop)
     {
         var settings = MassTransitSome.Settings(await fixture.GetAsync(), Some.Name("mt"), configure: options => options.UnroutableGrace = TimeSpan.Zero);
-        return new MassTransitHarness(await MassTransitNode.StartReadyAsync(ReceiverNode, settings, _ => nextHop));
+        return await MassTransitHarness.ConnectAsync(ReceiverNode, settings, nextHop, Surroundings);
     }
 }

@@ -1,4 +1,5 @@
 using BatchKit.Mqtt;
+using BatchKit.Testing;
 using BatchKit.Testing.Specification;
 using BatchKit.Transports;
 
@@ -12,6 +13,11 @@ public abstract class MqttEnvelopeSpecification(MosquittoFixture fixture, MqttVe
     protected override async ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop)
     {
         var options = MqttSome.Envelope(await fixture.GetAsync(), options => options.Version = version);
-        return new MqttHarness(new MqttTransport(options), await MqttEnds.StartAsync(options, nextHop, ReceiverNode));
+        var receiving = new BatchReceiverOptions { RetryDelay = TimeSpan.FromMilliseconds(1), MaxRetryDelay = TimeSpan.FromMilliseconds(5) };
+        var (clock, batches) = (Surroundings.TimeProvider, new BatchReceiver(nextHop, receiving, Surroundings.TimeProvider, Surroundings.CreateLogger<BatchReceiver>()));
+        var receiver = new MqttReceiver(options, ReceiverNode, batches, clock, Surroundings.CreateLogger<MqttReceiver>());
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        Assert.Null(receiver.Fault);
+        return new MqttHarness(new MqttTransport(options, clock, Surroundings.CreateLogger<MqttTransport>()), receiver, options, receiving);
     }
 }

@@ -5,9 +5,11 @@ using BatchKit.Transports;
 namespace BatchKit.IntegrationTests.Mqtt;
 
 /// <summary>A transport and its receiver over one broker.</summary>
-internal sealed class MqttHarness(MqttTransport transport, MqttReceiver receiver) : TransportHarness
+internal sealed class MqttHarness(MqttTransport transport, MqttReceiver receiver, params object[] options) : TransportHarness
 {
     public override IBatchTransport Transport => transport;
+
+    public override IReadOnlyList<object> Options => options;
 
     public override ValueTask DisposeTransportAsync() => transport.DisposeAsync();
 

@@ -5,9 +5,11 @@ using BatchKit.Transports;
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
 /// <summary>A transport and its receiver over one broker.</summary>
-internal sealed class RabbitMqHarness(RabbitMqTransport transport, RabbitMqReceiver receiver) : TransportHarness
+internal sealed class RabbitMqHarness(RabbitMqTransport transport, RabbitMqReceiver receiver, params object[] options) : TransportHarness
 {
     public override IBatchTransport Transport => transport;
+
+    public override IReadOnlyList<object> Options => options;
 
     public override ValueTask DisposeTransportAsync() => transport.DisposeAsync();
 

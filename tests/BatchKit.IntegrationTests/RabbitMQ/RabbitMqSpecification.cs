@@ -13,8 +13,9 @@ public sealed class RabbitMqSpecification(RabbitMqFixture fixture) : TransportSp
     {
         var options = RabbitMqSome.Options(await fixture.GetAsync(), options => options.UnroutableGrace = TimeSpan.Zero);
         var receiving = new BatchReceiverOptions { RetryDelay = TimeSpan.FromMilliseconds(1), MaxRetryDelay = TimeSpan.FromMilliseconds(5) };
-        var receiver = new RabbitMqReceiver(options, ReceiverNode, new BatchReceiver(nextHop, receiving));
+        var (clock, batches) = (Surroundings.TimeProvider, new BatchReceiver(nextHop, receiving, Surroundings.TimeProvider, Surroundings.CreateLogger<BatchReceiver>()));
+        var receiver = new RabbitMqReceiver(options, ReceiverNode, batches, clock, Surroundings.CreateLogger<RabbitMqReceiver>());
         await receiver.StartAsync(CancellationToken.None);
-        return new RabbitMqHarness(new RabbitMqTransport(options), receiver);
+        return new RabbitMqHarness(new RabbitMqTransport(options, clock, Surroundings.CreateLogger<RabbitMqTransport>()), receiver, options, receiving);
     }
 }

@@ -16,9 +16,12 @@ public sealed class PostgresFrameSpecification(PostgresFixture fixture) : Transp
         var schema = await fixture.NewSchemaAsync();
         var retries = new BatchReceiverOptions { RetryDelay = TimeSpan.FromMilliseconds(1), MaxRetryDelay = TimeSpan.FromMilliseconds(5) };
         var options = new PostgresQueueReceiverOptions { Schema = schema.Name, Queue = Queue, Shards = 1, Concurrency = 1, Poison = PoisonPolicy.Block };
-        var receiver = new PostgresQueueReceiver(schema.DataSource, options, new FrameHandler(new BatchReceiver(nextHop, retries)));
+        var (clock, batches) = (Surroundings.TimeProvider, new BatchReceiver(nextHop, retries, Surroundings.TimeProvider, Surroundings.CreateLogger<BatchReceiver>()));
+        var receiver = new PostgresQueueReceiver(schema.DataSource, options, new FrameHandler(batches), clock, Surroundings.CreateLogger<PostgresQueueReceiver>());
         await receiver.StartAsync(CancellationToken.None).WithinDeadline();
         Assert.Null(receiver.Fault);
-        return new PostgresHarness(schema, new PostgresQueueTransport(schema.DataSource, new PostgresOptions { Schema = schema.Name, FrameQueue = Queue }), receiver);
+        var sending = new PostgresOptions { Schema = schema.Name, FrameQueue = Queue };
+        var transport = new PostgresQueueTransport(schema.DataSource, sending, clock, Surroundings.CreateLogger<PostgresQueueTransport>());
+        return new PostgresHarness(schema, transport, receiver, options, retries, sending);
     }
 }

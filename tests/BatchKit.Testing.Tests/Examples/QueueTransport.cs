@@ -27,10 +27,13 @@ internal sealed class QueueReceiver : IAsyncDisposable
     private readonly CancellationTokenSource _stop = new();
     private readonly Task _receiving;
 
-    public QueueReceiver(ChannelReader<byte[]> queue, IBatchTransport nextHop, BatchReceiverOptions options)
+    public QueueReceiver(ChannelReader<byte[]> queue, BatchReceiver receiver)
     {
-        _receiver = new BatchReceiver(nextHop, options);
-        _receiving = ReceiveAsync(queue);
+        _receiver = receiver;
+
+        // The loop would keep the caller's transaction, activity and AsyncLocals otherwise.
+        using (ExecutionContext.SuppressFlow())
+            _receiving = Task.Run(() => ReceiveAsync(queue));
     }
 
     public async ValueTask DisposeAsync()

@@ -8,7 +8,7 @@ public sealed class QueueTransportTests : TransportSpecification
 {
     protected override TransportPromises Promises => TransportPromises.Ordered | TransportPromises.Once;
 
-    protected override ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop) => new(new QueueHarness(nextHop));
+    protected override ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop) => new(new QueueHarness(nextHop, Surroundings));
 }
 
 internal sealed class QueueHarness : TransportHarness
@@ -16,11 +16,12 @@ internal sealed class QueueHarness : TransportHarness
     private readonly QueueTransport _transport;
     private readonly QueueReceiver _receiver;
 
-    public QueueHarness(IBatchTransport nextHop)
+    public QueueHarness(IBatchTransport nextHop, Surroundings surroundings)
     {
         var queue = Channel.CreateUnbounded<byte[]>();
+        var options = new BatchReceiverOptions { RetryDelay = TimeSpan.FromMilliseconds(1) };
         _transport = new QueueTransport(queue.Writer);
-        _receiver = new QueueReceiver(queue.Reader, nextHop, new BatchReceiverOptions { RetryDelay = TimeSpan.FromMilliseconds(1) });
+        _receiver = new QueueReceiver(queue.Reader, new BatchReceiver(nextHop, options, surroundings.TimeProvider, surroundings.CreateLogger<BatchReceiver>()));
     }
 
     public override IBatchTransport Transport => _transport;

@@ -168,7 +168,7 @@ public sealed class FrameTransportTests : TransportSpecification
     }
 
     protected override ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop) =>
-        ValueTask.FromResult<TransportHarness>(new BusHarness(nextHop, ReceiverNode));
+        ValueTask.FromResult<TransportHarness>(new BusHarness(nextHop, ReceiverNode, Surroundings));
 
     private static void ThrowIf(bool fails, Exception failure)
     {
@@ -199,20 +199,23 @@ public sealed class FrameTransportTests : TransportSpecification
     /// <summary>The simplest bus: publishing is receiving, and a node without a receiver is refused.</summary>
     private sealed class BusHarness : TransportHarness
     {
+        private readonly BatchReceiverOptions _receiving = new() { RetryDelay = TimeSpan.FromMilliseconds(1), MaxRetryDelay = TimeSpan.FromMilliseconds(5) };
+        private readonly FrameTransportOptions _sending = new();
         private readonly FrameReceiver _receiver;
         private readonly FrameTransport _transport;
 
-        public BusHarness(IBatchTransport nextHop, int receiverNode)
+        public BusHarness(IBatchTransport nextHop, int receiverNode, Surroundings surroundings)
         {
-            _receiver = new FrameReceiver(new BatchReceiver(nextHop, new BatchReceiverOptions
-            {
-                RetryDelay = TimeSpan.FromMilliseconds(1),
-                MaxRetryDelay = TimeSpan.FromMilliseconds(5),
-            }));
-            _transport = new FrameTransport((frame, cancellationToken) => frame.Destination.IsAll || frame.Destination.Node == receiverNode
-                ? _receiver.ReceiveAsync(frame.Bytes, cancellationToken)
-                : throw new FrameRefusedException($"{frame.Destination} has no receiver."));
+            var batches = new BatchReceiver(nextHop, _receiving, surroundings.TimeProvider, surroundings.CreateLogger<BatchReceiver>());
+            _receiver = new FrameReceiver(batches, surroundings.CreateLogger<FrameReceiver>());
+            _transport = new FrameTransport(
+                (frame, cancellationToken) => frame.Destination.IsAll || frame.Destination.Node == receiverNode
+                    ? _receiver.ReceiveAsync(frame.Bytes, cancellationToken)
+                    : throw new FrameRefusedException($"{frame.Destination} has no receiver."),
+                _sending);
         }
+
+        public override IReadOnlyList<object> Options => [_receiving, _sending];
 
         public override IBatchTransport Transport => _transport;
 

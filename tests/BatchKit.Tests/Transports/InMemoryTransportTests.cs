@@ -67,18 +67,20 @@ public sealed class InMemoryTransportTests : TransportSpecification
     }
 
     protected override ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop) =>
-        ValueTask.FromResult<TransportHarness>(new InMemoryHarness(nextHop));
+        ValueTask.FromResult<TransportHarness>(new InMemoryHarness(nextHop, Surroundings));
 
     /// <summary>The transport is its own receiver.</summary>
-    private sealed class InMemoryHarness(IBatchTransport nextHop) : TransportHarness
+    private sealed class InMemoryHarness : TransportHarness
     {
-        private readonly InMemoryTransport _transport = new(nextHop, new BatchReceiverOptions
-        {
-            RetryDelay = TimeSpan.FromMilliseconds(1),
-            MaxRetryDelay = TimeSpan.FromMilliseconds(5),
-        });
+        private readonly BatchReceiverOptions _options = new() { RetryDelay = TimeSpan.FromMilliseconds(1), MaxRetryDelay = TimeSpan.FromMilliseconds(5) };
+        private readonly InMemoryTransport _transport;
+
+        public InMemoryHarness(IBatchTransport nextHop, Surroundings surroundings) =>
+            _transport = new InMemoryTransport(nextHop, _options, surroundings.TimeProvider, surroundings.CreateLogger<BatchReceiver>());
 
         public override IBatchTransport Transport => _transport;
+
+        public override IReadOnlyList<object> Options => [_options];
 
         public override ValueTask DisposeTransportAsync() => _transport.DisposeAsync();
 

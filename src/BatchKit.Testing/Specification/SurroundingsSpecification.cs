@@ -1,0 +1,337 @@
+using System.Collections.Concurrent;
+using System.Diagnostics;
+using System.Diagnostics.CodeAnalysis;
+using System.Globalization;
+using System.Transactions;
+using BatchKit.Transports;
+using Xunit;
+
+namespace BatchKit.Testing.Specification;
+
+/// <summary>The rules that every transport keeps, with its receiver, in hostile surroundings: loggers that throw, clocks that lie, callers with a context, and bad neighbours.</summary>
+/// <remarks><see cref="TransportSpecification"/> has them all. The harness takes its clock and its loggers from <see cref="TransportTest.Surroundings"/>.</remarks>
+public abstract class SurroundingsSpecification : TransportTest
+{
+    private static readonly AsyncLocal<string?> Ambient = new();
+
+    /// <summary>Loggers that throw at the first, second or any call, once or always, stop nothing: the receiver goes on behind a failing next hop.</summary>
+    /// <param name="polite">How many calls pass before.</param>
+    /// <param name="faults">How many calls throw then.</param>
+    [Theory]
+    [InlineData(0, int.MaxValue)]
+    [InlineData(0, 1)]
+    [InlineData(1, 1)]
+    [InlineData(1, int.MaxValue)]
+    [InlineData(-1, int.MaxValue)]
+    public async Task Loggers_that_throw_stop_nothing(int polite, int faults)
+    {
+        polite = polite < 0 ? Random.Shared.Next(2, 12) : polite;
+        using var loggers = new ThrowingLoggerFactory(polite, faults);
+        await ReconnectAsync(new Surroundings { LoggerFactory = loggers });
+        var (refused, handle, producer) = (Connection(), Connection(), Some.Producer());
+        NextHop.RefuseWhere(batch => batch.Handle == refused);
+        NextHop.Fail(sends: 3);
+
+        await SettleAsync(Some.Batch(refused, producer, 1, "refused"));
+        for (var number = 2; number <= 20; number++)
+            await SettleAsync(Some.Batch(handle, producer, number, $"{number}"));
+        await Collected.WaitForMessagesAsync(19);
+
+        Assert.Equal([.. Enumerable.Range(2, 19).Select(number => $"{number}")], Collected.Texts);
+    }
+
+    /// <summary>Whatever a next hop throws, the receiver tries the batch again, in order.</summary>
+    [Fact]
+    public async Task A_next_hop_may_throw_anything()
+    {
+        var (handle, producer) = (Connection(), Some.Producer());
+        Exception[] failures =
+        [
+            new OperationCanceledException("Not by a token of the receiver."), new TaskCanceledException(), new ObjectDisposedException("next hop"), new AggregateException(),
+            new TransactionException(), new TimeoutException(), new UnreadableException(),
+        ];
+
+        for (var number = 1; number <= failures.Length; number++)
+        {
+            NextHop.Fail(exception: failures[number - 1]);
+            await SettleAsync(Some.Batch(handle, producer, number, $"{number}"));
+        }
+
+        await Collected.WaitForMessagesAsync(failures.Length);
+        Assert.Equal([.. Enumerable.Range(1, failures.Length).Select(number => $"{number}")], Collected.Texts);
+    }
+
+    /// <summary>A callback of a send's token that throws when the send is cancelled harms no later send.</summary>
+    [Fact]
+    public async Task A_cancellation_callback_that_throws_harms_no_later_send()
+    {
+        var (handle, producer) = (Connection(), Some.Producer());
+        var stalled = NextHop.Stall();
+        using var cancellation = new CancellationTokenSource();
+        await using var registration = cancellation.Token.Register(static () => throw new InvalidOperationException("A callback throws."));
+        MessageBatch[] batches = [Some.Batch(handle, producer, 1, "cancelled")];
+
+        var sending = Harness.Transport.SendAsync(batches, cancellation.Token).AsTask();
+        await stalled.EnteredAsync();
+        await Assert.ThrowsAsync<AggregateException>(cancellation.CancelAsync);
+        stalled.Release();
+        await Task.WhenAny(sending.WithinDeadline());
+        await SettleAsync(Some.Batch(handle, producer, 2, "later"));
+        await Collected.WaitForMessagesAsync(handle, 1);
+
+        // The cancelled one may have arrived, and more than once while the broker delivers it again.
+        while (Collected.Texts[^1] != "later")
+            await Collected.WaitForMessagesAsync(Collected.MessageCount + 1);
+    }
+
+    /// <summary>Nothing of the context in which a transport and its receiver are connected reaches their background loops, and its end ends nothing.</summary>
+    [Fact]
+    public async Task The_context_of_whoever_connects_reaches_no_background_loop()
+    {
+        var (handle, producer) = (Connection(), Some.Producer());
+        await ConnectInContextAsync();
+        var seen = new ConcurrentQueue<string>();
+        for (var send = 0; send < 3; send++)
+        {
+            NextHop.Then((batches, cancellationToken) =>
+            {
+                DescribeContext(seen);
+                return Collected.SendAsync(batches, cancellationToken);
+            });
+        }
+
+        for (var number = 1; number <= 3; number++)
+            await SettleAsync(Some.Batch(handle, producer, number, $"{number}"));
+        await Collected.WaitForMessagesAsync(3);
+
+        Assert.Empty(seen);
+        Assert.Equal(["1", "2", "3"], Collected.Texts);
+    }
+
+    /// <summary>A send promises the same inside a caller's transaction, culture and activity: what was sent arrives, also when the transaction is rolled back.</summary>
+    [Fact]
+    public async Task The_context_of_a_caller_changes_no_send()
+    {
+        var (handle, producer) = (Connection(), Some.Producer());
+        var culture = CultureInfo.CurrentCulture;
+
+        using (new TransactionScope(TransactionScopeAsyncFlowOption.Enabled))
+        {
+            CultureInfo.CurrentCulture = HostileCulture();
+            await SettleAsync(Some.Batch(handle, producer, 1, "rolled back"));
+        }
+
+        CultureInfo.CurrentCulture = culture;
+        await SettleAsync(Some.Batch(handle, producer, 2, "after"));
+        await Collected.WaitForMessagesAsync(2);
+
+        Assert.Equal(["rolled back", "after"], Collected.Texts);
+    }
+
+    /// <summary>Timers that fire early, late, twice and out of order lose nothing.</summary>
+    /// <param name="seed">Where the faults start.</param>
+    [Theory]
+    [InlineData(1)]
+    [InlineData(2)]
+    public async Task Timers_that_fire_early_late_and_twice_lose_nothing(int seed)
+    {
+        var clock = new ManualTimeProvider { TimerFaults = TimerFaults.Random(seed) };
+        await using var passing = new PassingTime(clock);
+        await ReconnectAsync(new Surroundings { TimeProvider = clock });
+        var (handle, producer) = (Connection(), Some.Producer());
+        NextHop.Fail(sends: 4);
+
+        for (var number = 1; number <= 20; number++)
+            await SettleAsync(Some.Batch(handle, producer, number, $"{number}"));
+        await Collected.WaitForMessagesAsync(20);
+
+        AssertArrived([.. Enumerable.Range(1, 20).Select(number => $"{number}")]);
+    }
+
+    /// <summary>A next hop that is slow once, on a machine that stands still for longer than every time limit and whose wall clock jumps, loses nothing.</summary>
+    [Fact]
+    public async Task A_machine_that_stands_still_under_a_slow_next_hop_loses_nothing()
+    {
+        var clock = new ManualTimeProvider();
+        await using var passing = new PassingTime(clock);
+        await ReconnectAsync(new Surroundings { TimeProvider = clock });
+        var (handle, producer) = (Connection(), Some.Producer());
+        var stalled = NextHop.Stall(ignoresCancellation: true);
+        var slow = SettleAsync(Some.Batch(handle, producer, 1, "1"));
+        await stalled.EnteredAsync();
+
+        foreach (var jump in new[] { TimeSpan.FromHours(1), TimeSpan.FromHours(-2) })
+        {
+            clock.JumpWallClock(jump);
+            clock.Advance(TimeSpan.FromMinutes(2));
+        }
+
+        stalled.Release();
+        await slow;
+        for (var number = 2; number <= 10; number++)
+            await SettleAsync(Some.Batch(handle, producer, number, $"{number}"));
+        await Collected.WaitForMessagesAsync(10);
+
+        AssertArrived([.. Enumerable.Range(1, 10).Select(number => $"{number}")]);
+    }
+
+    /// <summary>Options that are changed after the transport and its receiver were connected have no effect. Needs <see cref="TransportHarness.Options"/>.</summary>
+    [Fact]
+    [RequiresUnreferencedCode("Finds the properties of the options by reflection.")]
+    public async Task Options_that_change_later_have_no_effect()
+    {
+        Assert.SkipWhen(Harness.Options.Count == 0, "The harness names no options.");
+        var (handle, producer) = (Connection(), Some.Producer());
+        await SettleAsync(Some.Batch(handle, producer, 1, "1"));
+
+        foreach (var options in Harness.Options)
+            OptionSpoiler.Spoil(options);
+        NextHop.Fail(sends: 2);
+        for (var number = 2; number <= 10; number++)
+            await SettleAsync(Some.Batch(handle, producer, number, $"{number}"));
+        await Collected.WaitForMessagesAsync(10);
+
+        AssertArrived([.. Enumerable.Range(1, 10).Select(number => $"{number}")]);
+    }
+
+    /// <summary>One message among a hundred that is larger than the transport's limit is refused alone; the others arrive, in order.</summary>
+    [Fact]
+    public async Task A_message_that_is_too_large_is_refused_alone()
+    {
+        var limit = Harness.Transport.MaxMessageBytes;
+        Assert.SkipWhen(limit > 64 << 20, "The transport has no limit that a test can pass.");
+        var (handle, producer) = (Connection(), Some.Producer());
+        var tooLarge = new BatchMessage(new byte[(2 * limit) + 65_536]);
+        MessageBatch[] batches =
+        [
+            .. Enumerable.Range(1, 100).Select(number =>
+                number == 50 ? MessageBatch.Create(handle, producer, number, tooLarge) : Some.Batch(handle, producer, number, $"{number}")),
+        ];
+
+        var refused = await SettleAsync(batches);
+        await Collected.WaitForMessagesAsync(99);
+
+        Assert.Equal([50L], refused.Select(static batch => batch.Number));
+        AssertArrived([.. Enumerable.Range(1, 100).Where(static number => number != 50).Select(number => $"{number}")]);
+    }
+
+    /// <summary>Messages with unusual names and headers among a hundred arrive or are refused alone; the others arrive, in order.</summary>
+    [Fact]
+    public async Task Unusual_names_and_headers_harm_no_neighbour()
+    {
+        var (handle, producer) = (Connection(), Some.Producer());
+        var unusual = UnusualBatches(producer, first: 51).ToArray();
+        MessageBatch[] batches =
+        [
+            .. Enumerable.Range(1, 50).Select(number => Some.Batch(handle, producer, number, $"{number}")),
+            .. unusual,
+            .. Enumerable.Range(51 + unusual.Length, 50).Select(number => Some.Batch(handle, producer, number, $"{number}")),
+        ];
+
+        var refused = await SettleAsync(batches);
+        await Collected.WaitForMessagesAsync(batches.Length - refused.Count);
+
+        Assert.All(refused, batch => Assert.Contains(batch, unusual));
+        Assert.Equal([.. batches.Where(batch => batch.Handle == handle).Select(static batch => $"{batch.Number}")], Collected.TextsFor(handle));
+    }
+
+    /// <summary>Sends until each batch is acknowledged or refused, as an output buffer does.</summary>
+    /// <returns>The batches that were refused.</returns>
+    private async Task<IReadOnlyList<MessageBatch>> SettleAsync(params MessageBatch[] batches)
+    {
+        const int maxFailures = 50;
+        var refused = new List<MessageBatch>();
+        for (var failures = 0; batches.Length > 0; failures++)
+        {
+            try
+            {
+                await SendAsync(batches);
+                return refused;
+            }
+            catch (BatchSendException partial)
+            {
+                BatchOutcome OutcomeOf(int index) => index < partial.Outcomes.Length ? partial.Outcomes[index] : BatchOutcome.Unacknowledged;
+                refused.AddRange(batches.Where((_, index) => OutcomeOf(index) == BatchOutcome.Refused));
+                batches = [.. batches.Where((_, index) => OutcomeOf(index) == BatchOutcome.Unacknowledged)];
+            }
+            catch (Exception failure) when (failure is not TimeoutException && failures < maxFailures)
+            {
+                await Task.Delay(TimeSpan.FromMilliseconds(20), TimeProvider.System);
+            }
+        }
+
+        return refused;
+    }
+
+    private void AssertArrived(string[] texts)
+    {
+        var arrived = Promises.HasFlag(TransportPromises.Once) ? Collected.Texts : [.. Collected.Texts.Distinct(StringComparer.Ordinal)];
+        Assert.Equal(texts, arrived);
+    }
+
+    private async Task ConnectInContextAsync()
+    {
+        using var activity = new Activity("whoever connects").Start();
+        using var transaction = new TransactionScope(TransactionScopeAsyncFlowOption.Enabled);
+        Ambient.Value = "whoever connects";
+        CultureInfo.CurrentCulture = HostileCulture();
+        var before = SynchronizationContext.Current;
+        SynchronizationContext.SetSynchronizationContext(new PoolContext());
+        try
+        {
+            await ReconnectAsync(new Surroundings()).ConfigureAwait(false);
+        }
+        finally
+        {
+            SynchronizationContext.SetSynchronizationContext(before);
+        }
+    }
+
+    private static void DescribeContext(ConcurrentQueue<string> seen)
+    {
+        if (Ambient.Value is { } value)
+            seen.Enqueue($"an AsyncLocal: {value}");
+        if (Transaction.Current is not null)
+            seen.Enqueue("a transaction");
+        if (Activity.Current?.OperationName == "whoever connects")
+            seen.Enqueue("an activity");
+        if (SynchronizationContext.Current is PoolContext)
+            seen.Enqueue("a synchronization context");
+        if (CultureInfo.CurrentCulture.NumberFormat.NegativeSign == HostileCulture().NumberFormat.NegativeSign)
+            seen.Enqueue("a culture");
+    }
+
+    // Numbers that are formatted in it can't be read in another one.
+    private static CultureInfo HostileCulture()
+    {
+        var culture = (CultureInfo)CultureInfo.InvariantCulture.Clone();
+        culture.NumberFormat.NegativeSign = "minus ";
+        culture.NumberFormat.NumberDecimalSeparator = ";";
+        return culture;
+    }
+
+    private IEnumerable<MessageBatch> UnusualBatches(ProducerId producer, int first)
+    {
+        string[] texts = ["\t", "\0", "\u001b[2J", "\ufffe", "\u202e", "/", "a/+/#", "*.#.>", "'; --", new string('x', 200), "😀", " "];
+        foreach (var text in texts)
+        {
+            yield return Some.Batch(OutputHandle.Named($"group {text}"), producer, first++, "a name");
+            var header = new MessageHeader { Key = text, ContentType = text, Properties = [new(text, text), new("same", text), new("same", text)] };
+            yield return MessageBatch.Create(Connection(), producer, first++, Some.Message("a header", header));
+        }
+    }
+
+    /// <summary>Runs what is posted on the pool. A loop that kept it would post to a context that its maker has left.</summary>
+    private sealed class PoolContext : SynchronizationContext
+    {
+        public override void Post(SendOrPostCallback d, object? state) => ThreadPool.QueueUserWorkItem(_ => d(state));
+    }
+
+    /// <summary>An exception that throws when a logger reads it.</summary>
+    private sealed class UnreadableException : Exception
+    {
+        public override string Message => throw new InvalidOperationException("The message can't be read.");
+
+        public override string ToString() => throw new InvalidOperationException("The text can't be read.");
+    }
+}

@@ -101,7 +101,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         OutputHandle handle, TimeSpan maxHold, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "")
     {
         ThrowIfNoLimit(maxHold);
-        return Open(handle, new ScopeOpening(openerFile, openerLine, maxHold));
+        return Open(handle, new ScopeOpening(openerFile, openerLine, maxHold, isAmbient: false));
     }
 
     /// <inheritdoc/>

@@ -179,11 +179,11 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     }
 
     /// <summary>Releases its capacity, tells its handle's flushes, and gives the memory back with the last reference.</summary>
-    public void Finish()
+    public void Finish(int refusedMessages)
     {
         // The batch may be in use again as soon as it is released: what is needed of it is read first.
         var (settlement, sequence, cause) = (Settlement, Sequence, Failure);
-        var lost = Outcome == SettlementOutcome.Acknowledged ? RefusedMessages : Count;
+        var lost = Outcome == SettlementOutcome.Acknowledged ? refusedMessages : Count;
         pool.Budget.Release(_reserved);
         if (_isUnderWay != 0)
             pool.Budget.AddUnderWay(-_reserved);

@@ -108,7 +108,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
 
         if (_more?.TryWriteAgain(handle, out startsRun) == true)
             return true;
-        if (handle.OpenScope(new ScopeOpening(openerFile, openerLine, maxHold, IsAmbient: true), ref starts) is not { } scope)
+        if (handle.OpenScope(new ScopeOpening(openerFile, openerLine, maxHold, isAmbient: true), ref starts) is not { } scope)
             return false;
         startsRun = true;
         if (_firstScope.Handle is not { } first)

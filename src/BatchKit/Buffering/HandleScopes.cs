@@ -24,7 +24,7 @@ internal struct HandleScopes()
     {
         HandleScopeToken? youngest = null;
         foreach (var scope in _tokens.AsSpan(0, Count))
-            youngest = youngest is null || scope.Number > youngest.Number ? scope : youngest;
+            youngest = youngest is null || scope.Version > youngest.Version ? scope : youngest;
         return youngest;
     }
 
@@ -33,7 +33,7 @@ internal struct HandleScopes()
         if (Count == _tokens.Length)
             Grow(owner);
         var token = _tokens[Count++];
-        token.Number = ++_opened;
+        token.Version = ++_opened;
         token.Opening = opening;
         token.OpenedAt = now;
         token.Since = since;
@@ -44,7 +44,7 @@ internal struct HandleScopes()
 
     public void Close(HandleScopeToken token)
     {
-        token.Version++;
+        token.Version = HandleScopeToken.Closed;
         if (token.Opening.IsSpecial)
             CountSpecial(token.Opening, -1);
         if (token.Index != --Count)
@@ -110,28 +110,38 @@ internal struct HandleScopes()
 /// <summary>How a scope was opened: where in the source, and how long it may hold output back.</summary>
 /// <param name="File">The source file of the caller.</param>
 /// <param name="Line">The line in it.</param>
-/// <param name="MaxHold">The limit; zero when there is none.</param>
-/// <param name="IsAmbient">True when an ambient scope took it.</param>
-internal readonly record struct ScopeOpening(string File, int Line, TimeSpan MaxHold = default, bool IsAmbient = false)
+internal readonly record struct ScopeOpening(string File, int Line)
 {
-    public bool HasLimit => MaxHold.Ticks != 0;
+    // The ticks of the limit, and in the lowest bit whether it is an ambient scope's: every scope copies this, and most have neither.
+    private readonly long _special;
+
+    public ScopeOpening(string file, int line, TimeSpan maxHold, bool isAmbient)
+        : this(file, line) => _special = (maxHold.Ticks << 1) + (isAmbient ? 1 : 0);
+
+    /// <summary>The limit; zero when there is none.</summary>
+    public TimeSpan MaxHold => TimeSpan.FromTicks(_special >> 1);
+
+    public bool HasLimit => _special >> 1 != 0;
+
+    /// <summary>True when an ambient scope took it.</summary>
+    public bool IsAmbient => (_special & 1) != 0;
 
     /// <summary>False for what most scopes are: one handle's, without a limit.</summary>
-    public bool IsSpecial => IsAmbient || MaxHold.Ticks != 0;
+    public bool IsSpecial => _special != 0;
 }
 
 /// <summary>One handle's scope. Used again by its handle; the version tells a scope from the next one that uses the token.</summary>
 internal sealed class HandleScopeToken(HandleBuffer owner) : IScopeToken
 {
+    public const long Closed = 0;
+
     public HandleBuffer Owner => owner;
 
     // All below are guarded by the owner's lock.
+    /// <summary>Which of the handle's scopes it stands for, in the order in which they were opened; <see cref="Closed"/> while it stands for none.</summary>
     public long Version { get; set; }
 
     public int Index { get; set; }
-
-    /// <summary>Its place in the order in which the handle's scopes were opened.</summary>
-    public long Number { get; set; }
 
     public ScopeOpening Opening { get; set; }
 

@@ -84,23 +84,24 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
     {
         lock (_gate)
         {
+            var startsInline = !_isSending && StartsInlineFor(isUnscoped);
+
+            // An inline sender is this caller, and comes at once: what it would take out again it gets here, without a place in the queue.
+            if (startsInline && _queue.First is null && ReferenceEquals(first, last))
+            {
+                (_startsInline, _isUnscoped) = (true, isUnscoped);
+                _sender.Take(first);
+                return Begin();
+            }
+
             _queue.AssignPlaces(first);
             if (_settings.Lingers)
                 LingerOrRelease(isUnscoped);
-            if (_isSending || !_queue.IsReleased(first))
-            {
-                _queue.Append(first, last);
+            var mustStart = !_isSending && _queue.IsReleased(first);
+            _queue.Append(first, last);
+            if (!mustStart)
                 return false;
-            }
-
-            _startsInline = _sendsInline && !(isUnscoped && IsInLoop());
-            _isUnscoped = isUnscoped;
-
-            // An inline sender is this caller, and comes at once: what it would take out again it gets here, and the lock is not taken twice.
-            if (_startsInline && _queue.First is null && ReferenceEquals(first, last))
-                _sender.Take(first);
-            else
-                _queue.Append(first, last);
+            (_startsInline, _isUnscoped) = (startsInline, isUnscoped);
             return Begin();
         }
     }
@@ -237,6 +238,8 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
         _isTimed = true;
         _holds.Add(this, next.Ends);
     }
+
+    private bool StartsInlineFor(bool isUnscoped) => _sendsInline && (!isUnscoped || (!_settings.Lingers && !IsInLoop()));
 
     private bool IsInLoop() => _sentAt != 0 && _settings.Clock.ElapsedSince(_sentAt) < LoopGap;
 

@@ -176,10 +176,11 @@ internal sealed class PartitionCounters
             return;
 
         // Counted first, so that whoever awaits it finds it counted.
-        Count(content.Outcome, content.Count - content.RefusedMessages);
-        if (content.RefusedMessages > 0)
-            Count(SettlementOutcome.Failed, content.RefusedMessages);
-        content.Finish();
+        var refusedMessages = content.RefusedMessages;
+        Count(content.Outcome, content.Count - refusedMessages);
+        if (refusedMessages > 0)
+            Count(SettlementOutcome.Failed, refusedMessages);
+        content.Finish(refusedMessages);
     }
 
     private void Count(SettlementOutcome outcome, int messages)

@@ -70,6 +70,10 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
 
     /// <summary>Starts to receive. Completes after the first attempt to connect and subscribe, even if that failed; the receiver then keeps trying.</summary>
+    /// <remarks>
+    /// A broker may send the messages of a resumed session before it answers the subscriptions. If the next transport is slow to accept them, the call completes after
+    /// <see cref="MqttOptions.ConnectTimeout"/>, and <see cref="Fault"/> says that the answer is missing.
+    /// </remarks>
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
     public async Task StartAsync(CancellationToken cancellationToken)
     {

@@ -15,6 +15,9 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
     /// <exception cref="IOException">The stream broke; this may be another exception that <see cref="StreamFaults.Covers"/> knows, or the handler's.</exception>
     public async Task<ConnectionEnd> RunAsync(IPacketHandler handler, CancellationToken cancellationToken)
     {
+        // Packets that came with the CONNACK are handled now. A handler may block its thread, and the caller has to watch the connection meanwhile.
+        if (!input.Unread.IsEmpty)
+            await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
         while (_handling.Wait(0, CancellationToken.None))
         {
             try

@@ -17,7 +17,7 @@ internal sealed class MqttConnector
     /// <param name="options">The settings.</param>
     /// <param name="clientId">The client id.</param>
     /// <param name="sessionExpiry">The session expiry in CONNECT.</param>
-    /// <param name="endsSession">True ends the session with the DISCONNECT, because no later connection resumes it.</param>
+    /// <param name="endsSession">True ends the session with the DISCONNECT of a stop, because no later connection resumes it.</param>
     /// <param name="will">The will; null for none.</param>
     /// <param name="timeProvider">The source of time.</param>
     public MqttConnector(MqttOptions options, string clientId, TimeSpan sessionExpiry, bool endsSession, MqttWill? will, TimeProvider timeProvider)

@@ -11,6 +11,7 @@ internal sealed class MqttConnector
     private readonly uint? _lastSessionExpiry;
     private readonly MqttWill? _will;
     private readonly TimeProvider _timeProvider;
+    private readonly ObserverFaults _faults;
     private readonly BrokerAddress _address;
     private readonly ConnectFailures _failures;
 
@@ -20,7 +21,9 @@ internal sealed class MqttConnector
     /// <param name="endsSession">True ends the session with the DISCONNECT of a stop, because no later connection resumes it.</param>
     /// <param name="will">The will; null for none.</param>
     /// <param name="timeProvider">The source of time.</param>
-    public MqttConnector(MqttOptions options, string clientId, TimeSpan sessionExpiry, bool endsSession, MqttWill? will, TimeProvider timeProvider)
+    /// <param name="faults">Counts what cancellation callbacks of the application throw.</param>
+    public MqttConnector(
+        MqttOptions options, string clientId, TimeSpan sessionExpiry, bool endsSession, MqttWill? will, TimeProvider timeProvider, ObserverFaults faults)
     {
         _options = options;
         _clientId = clientId;
@@ -28,6 +31,7 @@ internal sealed class MqttConnector
         _lastSessionExpiry = endsSession && _sessionExpiry > 0 ? 0 : null;
         _will = will;
         _timeProvider = timeProvider;
+        _faults = faults;
         _address = new BrokerAddress(options.Server);
         _failures = new ConnectFailures(_address, options);
     }
@@ -50,7 +54,7 @@ internal sealed class MqttConnector
     {
         using var limit = new CancellationTokenSource(_options.ConnectTimeout, _timeProvider);
         using var either = CancellationTokenSource.CreateLinkedTokenSource(limit.Token, cancellationToken);
-        var attempt = new ConnectAttempt(_address, _options, _timeProvider);
+        var attempt = new ConnectAttempt(_address, _options, _timeProvider, _faults);
         try
         {
             return await ConnectAsync(attempt, cleanStart, either.Token).ConfigureAwait(false);

@@ -174,7 +174,7 @@ public sealed class GoodbyeTests : IDisposable
     private async Task<(MqttConnection Connection, FakeBrokerConnection Broker)> ConnectWithoutResumeAsync()
     {
         var welcoming = _broker.WelcomeAsync();
-        var connector = new MqttConnector(ConnectionSome.Options(_broker), "some-client", TimeSpan.FromMinutes(5), endsSession: true, will: null, TimeProvider.System);
+        var connector = new MqttConnector(ConnectionSome.Options(_broker), "some-client", TimeSpan.FromMinutes(5), endsSession: true, will: null, TimeProvider.System, new ObserverFaults());
         return (await connector.ConnectAsync(cleanStart: false, CancellationToken.None).WithinDeadline(), await welcoming);
     }
 

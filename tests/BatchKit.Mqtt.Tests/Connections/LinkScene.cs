@@ -29,7 +29,7 @@ internal sealed class LinkScene : IDisposable
         options.KeepAlive = KeepAlive;
         options.MaxReconnectDelay = LongestPause;
         configure?.Invoke(options);
-        return new MqttLink(options, MqttLink.Transport, "some-client", options.SessionExpiry, User, Time, Log);
+        return new MqttLink(options, MqttLink.Transport, "some-client", options.SessionExpiry, User, Time, new GuardedLogger(Log));
     }
 
     /// <summary>The pause that the link waits out now; moves the clock past it.</summary>

@@ -33,6 +33,10 @@ internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions op
             if (!report.IsSuccess)
                 throw FrameReport.ToException(target, frames, ToResults(frames, report), batches.Length);
         }
+        catch (OperationCanceledException canceled) when (canceled.InnerException is IOException noConnection)
+        {
+            throw new IOException(noConnection.Message, canceled);
+        }
         finally
         {
             foreach (var frame in encoded.AsSpan(0, count))

@@ -107,13 +107,16 @@ internal sealed class MqttConnection : IAsyncDisposable
             return new ConnectionEnd(await _abandoned.Task.ConfigureAwait(false), DisconnectCode: MqttReasonCode.Success);
         try
         {
+            // A broker that closes the connection makes the next write fail, and its DISCONNECT may still be unread.
             if (!reading.IsCompleted)
+                await Task.WhenAny(reading, Task.Delay(MaxWaitForEnd, _timeProvider, cancellationToken)).ConfigureAwait(false);
+            if (!reading.IsCompletedSuccessfully && failed.IsCompleted)
                 await failed.ConfigureAwait(false);
             return await reading.ConfigureAwait(false);
         }
         catch (Exception exception) when (StreamFaults.Covers(exception))
         {
-            return new ConnectionEnd($"The connection broke: {StreamFaults.Describe(exception)}");
+            return new ConnectionEnd($"The connection broke: {StreamFaults.Describe(exception)}", IsBroken: true);
         }
     }
 
@@ -168,4 +171,9 @@ internal sealed class MqttConnection : IAsyncDisposable
 /// <param name="DisconnectCode">The reason code for the broker; null when the broker can't be told.</param>
 /// <param name="Notice">The reason code of the broker's DISCONNECT; null when it sent none.</param>
 /// <param name="IsUnexplained">True when the broker closed the connection normally without a DISCONNECT, as Mosquitto does after the session was taken over.</param>
-internal sealed record ConnectionEnd(string Reason, MqttReasonCode? DisconnectCode = null, MqttReasonCode? Notice = null, bool IsUnexplained = false);
+/// <param name="IsBroken">True when the stream broke: the connection was reset, or could not be written to.</param>
+internal sealed record ConnectionEnd(string Reason, MqttReasonCode? DisconnectCode = null, MqttReasonCode? Notice = null, bool IsUnexplained = false, bool IsBroken = false)
+{
+    /// <summary>True when the broker, or something between, ended the connection and named no reason.</summary>
+    public bool IsClosedByPeer => IsUnexplained || IsBroken;
+}

@@ -124,7 +124,7 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         finally
         {
             _output = null;
-            Disconnect(reason, connection.End?.Notice);
+            Disconnect(reason, connection.End?.Notice, connection.End is { IsClosedByPeer: true });
         }
     }
 
@@ -134,11 +134,11 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
             _session.Connect(limits, version, target);
     }
 
-    public void Disconnect(string reason, MqttReasonCode? notice)
+    public void Disconnect(string reason, MqttReasonCode? notice, bool isClosedByPeer)
     {
         lock (_gate)
         {
-            _session.Disconnect(notice);
+            _session.Disconnect(notice, isClosedByPeer);
             _whyNotConnected = $"The connection to {_target} was lost: {reason}";
         }
     }
@@ -171,6 +171,12 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
             throw new MqttProtocolException(MqttReasonCode.ProtocolError, $"The broker sent {header.Type}, which a publisher does not expect.");
         lock (_gate)
             _session.Acknowledge(body);
+    }
+
+    public void HandlePing()
+    {
+        lock (_gate)
+            _session.AcceptPing();
     }
 
     public ValueTask FinishReadAsync(CancellationToken cancellationToken)

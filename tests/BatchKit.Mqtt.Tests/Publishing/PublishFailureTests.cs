@@ -160,4 +160,82 @@ public sealed class PublishFailureTests : PublishQueueTest
         Broker.AcknowledgeAll();
         await sending.WithinDeadline();
     }
+
+    [Fact]
+    public async Task A_message_is_not_blamed_for_another_of_QoS_0_that_ends_the_connection()
+    {
+        MqttMessage[] messages = [new("good", Some.Bytes("good")), new("bad", Some.Bytes("bad")) { QualityOfService = MqttQualityOfService.AtMostOnce }];
+        var calls = new List<Task<MqttPublishReport>>();
+
+        for (var round = 0; round < 4; round++)
+        {
+            calls.Add(Queue.PublishManyAsync(messages, CancellationToken.None).AsTask());
+            Broker.Connect();
+            while (Broker.Take() && !Broker.Arrived.Exists(static publish => publish.Topic == "bad"))
+                Broker.Acknowledge();
+            if (!Broker.Arrived.Exists(static publish => publish.Topic == "bad"))
+                continue;
+            Broker.Arrived.Clear();
+            Broker.Disconnect(MqttReasonCode.MalformedPacket);
+        }
+
+        Broker.Connect();
+        while (Broker.Take() || Broker.Unacknowledged.Count > 0)
+            Broker.AcknowledgeAll();
+        foreach (var call in calls)
+            Assert.True((await call.WithinDeadline())[0].IsSuccess);
+    }
+
+    [Fact]
+    public async Task On_MQTT_3_a_message_for_which_the_broker_closes_each_connection_is_found_and_refused()
+    {
+        var broker = new SimulatedBroker(Queue, MqttVersion.V311);
+        var sending = Send(Some.Batch(Topic("a"), Producer, 1, "1", "2"), Some.Batch(Topic("bad"), Producer, 2, "bad"), Some.Batch(Topic("b"), Producer, 3, "3", "4"));
+
+        for (var connects = 0; connects < 20 && !sending.IsCompleted; connects++)
+        {
+            broker.Connect();
+            Serve(broker, isClosing: publish => publish.Topic == "bad");
+            if (!sending.IsCompleted)
+                broker.Disconnect();
+        }
+
+        var failure = await Assert.ThrowsAsync<BatchSendException>(() => sending.WithinDeadline());
+        ImmutableArray<BatchOutcome> expected = [BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Acknowledged];
+        Assert.Equal(expected, failure.Outcomes);
+        Assert.Contains("closed 3 consecutive connections", failure.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task On_MQTT_3_a_broker_that_closes_every_connection_blames_no_message()
+    {
+        var broker = new SimulatedBroker(Queue, MqttVersion.V311);
+        var sending = Send(Some.Batch(Topic("a"), Producer, 1, "1", "2"));
+
+        for (var connects = 0; connects < 20; connects++)
+        {
+            broker.Connect();
+            broker.Take();
+            broker.Disconnect();
+        }
+
+        broker.Connect();
+        Serve(broker, isClosing: static _ => false);
+        await sending.WithinDeadline();
+        Assert.True(broker.Pings > 0);
+    }
+
+    // Acknowledges what arrives and answers pings, until nothing comes or a message closes the connection.
+    private void Serve(SimulatedBroker broker, Predicate<ArrivedPublish> isClosing)
+    {
+        for (var pings = broker.Pings; broker.Take();)
+        {
+            if (broker.Arrived.Exists(publish => isClosing(publish) && broker.Unacknowledged.Contains(publish.PacketId)))
+                return;
+            if (broker.Pings > pings)
+                Queue.HandlePing();
+            pings = broker.Pings;
+            broker.AcknowledgeAll();
+        }
+    }
 }

@@ -53,11 +53,11 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
         MqttOptionsValidator.ThrowIfInvalid(options);
         ReceivingRules.ThrowIfBroken(options);
-        _options = options;
+        _options = options = options.Copy();
         _receiver = receiver;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = new GuardedLogger(logger ?? NullLogger<MqttReceiver>.Instance);
-        IArrivals arrivals = options.EnvelopePrefix is null ? new TopicArrivals(node) : new FrameArrivals(_logger);
+        IArrivals arrivals = options.EnvelopePrefix is null ? new TopicArrivals(node, _logger) : new FrameArrivals(_logger);
         _session = new ReceivingSession(options, FindSubscriptions(options, node), arrivals, receiver, _timeProvider, _logger, _abandoning.Token);
         var clientId = $"{options.ClientId ?? $"batchkit-{Guid.NewGuid():N}"}-receiver";
         _link = new MqttLink(options, MqttLink.Receiver, clientId, options.SessionExpiry, _session, _timeProvider, _logger);

@@ -34,7 +34,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     {
         ArgumentNullException.ThrowIfNull(options);
         MqttOptionsValidator.ThrowIfInvalid(options);
-        _options = options;
+        _options = options = options.Copy();
         timeProvider ??= TimeProvider.System;
         _logger = new GuardedLogger(logger ?? NullLogger<MqttTransport>.Instance);
         _queue = new PublishQueue(options, timeProvider);

@@ -4,7 +4,7 @@ using BatchKit.Transports;
 
 namespace BatchKit.Mqtt.Tests;
 
-/// <summary>What a caller's execution context carries stays with the caller.</summary>
+/// <summary>What a caller has or changes after the start stays with the caller: its execution context and its settings.</summary>
 public sealed class CallerContextTests : IDisposable
 {
     private static readonly AsyncLocal<string?> Caller = new();
@@ -60,6 +60,33 @@ public sealed class CallerContextTests : IDisposable
         await starting.WithinDeadline();
 
         Assert.Null(await seen.Task.WithinDeadline());
+    }
+
+    [Fact]
+    public async Task Settings_that_change_after_the_start_have_no_effect()
+    {
+        var options = ConnectionSome.Options(_broker);
+        options.UserName = "first";
+        options.TopicRules.Add(new MqttTopicRule { Filter = "a" });
+        await using var transport = new MqttTransport(options);
+        options.UserName = "second";
+        options.ClientId = "other";
+        options.PublishTimeout = TimeSpan.FromMilliseconds(10);
+        options.MaxPacketBytes = 1024;
+        options.TopicRules[0].QualityOfService = MqttQualityOfService.AtMostOnce;
+        options.TopicRules[0].Retain = true;
+        options.TopicRules.Clear();
+
+        var publishing = transport.PublishManyAsync(new[] { new MqttMessage("a", new byte[2000]) }).AsTask();
+        using var broker = await _broker.AcceptAsync();
+        var connect = await broker.ReadAsync();
+        await broker.WriteAsync(ConnectionSome.Connack);
+        var publish = await broker.ReadAsync();
+        await broker.WriteAsync(0x40, 2, 0, 1);
+
+        Assert.True((await publishing.WithinDeadline()).IsSuccess);
+        Assert.EndsWith("first", System.Text.Encoding.ASCII.GetString(connect), StringComparison.Ordinal);
+        Assert.Equal(0x32, publish[0]);
     }
 
     /// <summary>The system's time, and what the context of each timer's callback carries.</summary>

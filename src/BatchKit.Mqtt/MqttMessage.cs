@@ -20,7 +20,7 @@ public readonly record struct MqttMessage(string Topic, ReadOnlyMemory<byte> Pay
 
     /// <summary>
     /// The time after which the broker may drop the message, in whole seconds. Null, the default, takes it from <see cref="MqttOptions.TopicRules"/>; without a
-    /// matching rule it never expires.
+    /// matching rule it never expires. Zero means never, whatever the rules say.
     /// </summary>
     public TimeSpan? Expiry { get; init; }
 

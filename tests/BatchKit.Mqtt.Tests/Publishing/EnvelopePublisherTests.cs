@@ -16,7 +16,7 @@ public sealed class EnvelopePublisherTests
         await SendAsync(publisher, Batch(1, 1), Some.Batch(Some.Group(), _producer, 2, "all"), Batch(3, 3));
 
         Assert.Equal(["game/node/1", "game/all", "game/node/3"], publisher.Published.Select(message => message.Topic));
-        Assert.All(publisher.Published, message => Assert.Equal((MqttQualityOfService.AtLeastOnce, false), (message.QualityOfService, message.Retain)));
+        Assert.All(publisher.Published, message => Assert.Equal((MqttQualityOfService.AtLeastOnce, false, TimeSpan.Zero), (message.QualityOfService, message.Retain, message.Expiry)));
         using var frame = FrameReader.Read(publisher.Published[0].Payload);
         Assert.Equal((_producer, 1L), (frame.Batches.Span[0].Producer, frame.Batches.Span[0].Number));
     }

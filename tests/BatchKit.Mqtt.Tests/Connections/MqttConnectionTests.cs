@@ -89,6 +89,31 @@ public sealed class MqttConnectionTests : IDisposable
     }
 
     [Fact]
+    public async Task A_disconnect_is_read_although_a_write_has_failed_before()
+    {
+        var release = new TaskCompletionSource();
+        var handler = new RecordingHandler { Release = release.Task };
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        var output = connection.Open(source: null);
+        var running = connection.RunAsync(handler, _stop.Token);
+        await broker.WriteAsync(ConnectionSome.Publish(1));
+        await handler.Busy.WithinDeadline();
+
+        await broker.WriteAsync(0xE0, 2, 0x8B, 0);
+        broker.Dispose();
+        await Until.TrueAsync(() =>
+        {
+            output.Append(ConnectionSome.PingRequest);
+            output.Flush();
+            return output.Failed.IsCompleted;
+        });
+        release.SetResult();
+
+        Assert.Contains("ServerShuttingDown (0x8B)", await running.WithinDeadline(), StringComparison.Ordinal);
+        Assert.Equal(MqttReasonCode.ServerShuttingDown, connection.End?.Notice);
+    }
+
+    [Fact]
     public async Task A_closed_connection_ends_it()
     {
         var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);

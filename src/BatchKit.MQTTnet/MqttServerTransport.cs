@@ -71,7 +71,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
             for (var index = 0; index < outcomes.Length; index++)
             {
                 var batch = batches.Span[index];
-                var fault = TopicNames.FindFault(batch.Handle, _options.AllowSystemTopics);
+                var fault = MessageTexts.FindFault(batch.Handle, _options.AllowSystemTopics);
                 if (fault is null)
                     (capacity, fault) = await InjectAsync(batch, capacity, cancellationToken).ConfigureAwait(false);
                 refusal ??= fault;
@@ -118,7 +118,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
             var header = batch.HasHeaders ? batch.Headers[index] : null;
             if (PublishSettings.IsControl(header))
                 continue;
-            if (TopicNames.FindFault(header) is { } headersFault)
+            if (MessageTexts.FindFault(header) is { } headersFault)
             {
                 fault ??= headersFault;
                 continue;

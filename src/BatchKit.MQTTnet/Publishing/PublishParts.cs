@@ -17,7 +17,7 @@ internal sealed record PublishParts(IMqttClient Client, ClientWatch Watch, Publi
     /// <summary>Why a message can't be sent; null when it can.</summary>
     public string? FindFault(string topic, BatchMessage message, bool sendsHeader)
     {
-        if (sendsHeader && TopicNames.FindFault(message.Header) is { } fault)
+        if (sendsHeader && MessageTexts.FindFault(message.Header) is { } fault)
             return fault;
         var limit = Watch.MaxPacketBytes;
         // UTF-8 needs at most three bytes for a UTF-16 code unit, so only messages that may be too large are measured exactly.

@@ -111,7 +111,7 @@ internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatc
     private BatchPublish Open(MessageBatch batch)
     {
         var publish = new BatchPublish(batch);
-        if (TopicNames.FindFault(batch.Handle, parts.AllowSystemTopics) is { } fault)
+        if (MessageTexts.FindFault(batch.Handle, parts.AllowSystemTopics) is { } fault)
             publish.Refuse(fault);
         return publish;
     }

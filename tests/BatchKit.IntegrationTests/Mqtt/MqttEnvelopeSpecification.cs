@@ -15,3 +15,21 @@ public abstract class MqttEnvelopeSpecification(MosquittoFixture fixture, MqttVe
         return new MqttHarness(new MqttTransport(options), await MqttEnds.StartAsync(options, nextHop, ReceiverNode));
     }
 }
+
+public sealed class Mqtt5EnvelopeSpecification(MosquittoFixture fixture) : MqttEnvelopeSpecification(fixture, MqttVersion.V5);
+
+public sealed class Mqtt311EnvelopeSpecification(MosquittoFixture fixture) : MqttEnvelopeSpecification(fixture, MqttVersion.V311);
+
+/// <summary>A transport and its receiver over one broker.</summary>
+internal sealed class MqttHarness(MqttTransport transport, MqttReceiver receiver) : TransportHarness
+{
+    public override IBatchTransport Transport => transport;
+
+    public override ValueTask DisposeTransportAsync() => transport.DisposeAsync();
+
+    public override async ValueTask DisposeAsync()
+    {
+        await transport.DisposeAsync();
+        await receiver.DisposeAsync();
+    }
+}

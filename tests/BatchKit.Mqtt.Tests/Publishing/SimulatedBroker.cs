@@ -89,3 +89,6 @@ internal sealed class SimulatedBroker(PublishQueue queue, MqttVersion version = 
         }
     }
 }
+
+/// <summary>A PUBLISH as it arrived.</summary>
+internal sealed record ArrivedPublish(string Topic, string Text, ushort PacketId, bool IsDuplicate);

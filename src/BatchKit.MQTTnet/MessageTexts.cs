@@ -7,7 +7,7 @@ namespace BatchKit.MQTTnet;
 
 /// <summary>Checks topic names and the texts of headers (MQTT 5, sections 1.5.4 and 4.7), and formats them for error messages.</summary>
 /// <remarks>A peer may close the connection because of a text that is refused here, and Mosquitto does. Every retry of the batch would close the next connection.</remarks>
-internal static class TopicNames
+internal static class MessageTexts
 {
     private const int MaxShownCharacters = 100;
     private const int MaxTextBytes = ushort.MaxValue;

@@ -1,5 +1,6 @@
 using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Packets;
+using BatchKit.Testing;
 
 namespace BatchKit.Mqtt.Tests.Connections;
 
@@ -93,7 +94,8 @@ public sealed class MqttConnectionTests : IDisposable
     {
         var release = new TaskCompletionSource();
         var handler = new RecordingHandler { Release = release.Task };
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        var time = new ManualTimeProvider();
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker, time);
         var output = connection.Open(source: null);
         var running = connection.RunAsync(handler, _stop.Token);
         await broker.WriteAsync(ConnectionSome.Publish(1));
@@ -107,6 +109,7 @@ public sealed class MqttConnectionTests : IDisposable
             output.Flush();
             return output.Failed.IsCompleted;
         });
+        await Until.TrueAsync(() => time.NextDue == TimeSpan.FromSeconds(1) || connection.End is not null);
         release.SetResult();
 
         Assert.Contains("ServerShuttingDown (0x8B)", await running.WithinDeadline(), StringComparison.Ordinal);

@@ -164,26 +164,20 @@ public sealed class PublishFailureTests : PublishQueueTest
     [Fact]
     public async Task A_message_is_not_blamed_for_another_of_QoS_0_that_ends_the_connection()
     {
-        MqttMessage[] messages = [new("good", Some.Bytes("good")), new("bad", Some.Bytes("bad")) { QualityOfService = MqttQualityOfService.AtMostOnce }];
-        var calls = new List<Task<MqttPublishReport>>();
+        var bad = new MqttMessage("bad", Some.Bytes("bad")) { QualityOfService = MqttQualityOfService.AtMostOnce };
+        var call = Queue.PublishManyAsync(new[] { new MqttMessage("good", Some.Bytes("good")), bad }, CancellationToken.None).AsTask();
 
-        for (var round = 0; round < 4; round++)
+        for (var connection = 0; connection < 3; connection++)
         {
-            calls.Add(Queue.PublishManyAsync(messages, CancellationToken.None).AsTask());
             Broker.Connect();
-            while (Broker.Take() && !Broker.Arrived.Exists(static publish => publish.Topic == "bad"))
-                Broker.Acknowledge();
-            if (!Broker.Arrived.Exists(static publish => publish.Topic == "bad"))
-                continue;
             Broker.Arrived.Clear();
+            while (Broker.Take() && !Broker.Arrived.Exists(static publish => publish.Topic == "bad"))
+                Broker.AcknowledgeAll();
             Broker.Disconnect(MqttReasonCode.MalformedPacket);
+            _ = Queue.PublishManyAsync(new[] { bad }, CancellationToken.None).AsTask();
         }
 
-        Broker.Connect();
-        while (Broker.Take() || Broker.Unacknowledged.Count > 0)
-            Broker.AcknowledgeAll();
-        foreach (var call in calls)
-            Assert.True((await call.WithinDeadline())[0].IsSuccess);
+        Assert.True((await call.WithinDeadline())[0].IsSuccess);
     }
 
     [Fact]

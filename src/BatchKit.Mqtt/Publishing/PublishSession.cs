@@ -100,7 +100,7 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
     {
         if (_window.IsIsolating && _window.TryGetOnly(out var group, out var index, out var packetId))
         {
-            if (_suspect.EndAlone())
+            if (_suspect.EndAlone(group, index))
             {
                 Refuse(group, index, packetId, new MqttPublishResult(
                     MqttReasonCode.UnspecifiedError, $"{_target} closed {SuspectMessage.MaxEnds} consecutive connections without a reason when it got this message alone."));
@@ -207,6 +207,7 @@ internal sealed class SuspectMessage
     public const int MaxEnds = 3;
 
     private int _ends;
+    private (PublishGroup? Group, int Index) _alone;
     private bool _isPinging;
 
     private static ReadOnlySpan<byte> PingRequest => [0xC0, 0];
@@ -226,7 +227,7 @@ internal sealed class SuspectMessage
     }
 
     /// <summary>A message was acknowledged or refused.</summary>
-    public void Forget() => _ends = 0;
+    public void Forget() => (_ends, _alone) = (0, default);
 
     /// <returns>True when the messages in flight are to be isolated.</returns>
     public bool EndAmongOthers()
@@ -238,7 +239,14 @@ internal sealed class SuspectMessage
     }
 
     /// <returns>True when the only message in flight is to be refused.</returns>
-    public bool EndAlone() => IsConnectionProven && ++_ends >= MaxEnds;
+    public bool EndAlone(PublishGroup group, int index)
+    {
+        if (!IsConnectionProven)
+            return false;
+        if (_alone != (group, index))
+            (_ends, _alone) = (0, (group, index));
+        return ++_ends >= MaxEnds;
+    }
 }
 
 /// <summary>Writes the PUBLISH packets of one connection, within the broker's limits.</summary>

@@ -219,6 +219,34 @@ public sealed class PublishFailureTests : PublishQueueTest
         Assert.True(broker.Pings > 0);
     }
 
+    [Fact]
+    public async Task On_MQTT_3_the_ends_of_a_message_that_was_given_up_are_not_counted_for_the_next()
+    {
+        using var cancellation = new CancellationTokenSource();
+        var broker = new SimulatedBroker(Queue, MqttVersion.V311);
+        var givenUp = Queue.PublishManyAsync(new[] { new MqttMessage("bad", default) }, cancellation.Token).AsTask();
+        var sending = Send(Some.Batch(Topic("a"), Producer, 1, "1", "2"));
+
+        // Three ends until the messages are isolated, and two with the bad one alone.
+        for (var connects = 0; connects < 5; connects++)
+            EndAtFirst();
+        await cancellation.CancelAsync();
+        await Assert.ThrowsAsync<OperationCanceledException>(() => givenUp.WithinDeadline());
+        EndAtFirst();
+        broker.Connect();
+        Serve(broker, isClosing: static _ => false);
+
+        await sending.WithinDeadline();
+
+        void EndAtFirst()
+        {
+            broker.Connect();
+            broker.Arrived.Clear();
+            Serve(broker, isClosing: static _ => true);
+            broker.Disconnect();
+        }
+    }
+
     // Acknowledges what arrives and answers pings, until nothing comes or a message closes the connection.
     private void Serve(SimulatedBroker broker, Predicate<ArrivedPublish> isClosing)
     {

@@ -1,10 +1,10 @@
 using System.Collections.Immutable;
 using System.Runtime.InteropServices;
 using BatchKit.Transports;
-using MQTTnet.Packets;
-using MQTTnet.Server;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
+using MQTTnet.Packets;
+using MQTTnet.Server;
 
 namespace BatchKit.MQTTnet;
 

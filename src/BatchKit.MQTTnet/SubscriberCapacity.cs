@@ -1,5 +1,5 @@
-using MQTTnet.Server;
 using Microsoft.Extensions.Logging;
+using MQTTnet.Server;
 
 namespace BatchKit.MQTTnet;
 

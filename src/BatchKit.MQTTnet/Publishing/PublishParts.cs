@@ -1,9 +1,9 @@
 using System.Text;
 using BatchKit.Transports;
-using MQTTnet;
-using MQTTnet.Packets;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.ObjectPool;
+using MQTTnet;
+using MQTTnet.Packets;
 
 namespace BatchKit.MQTTnet.Publishing;
 

@@ -109,12 +109,16 @@ internal sealed partial class BatchedWriteChannel : IMqttChannel, IThreadPoolWor
         {
             await WaitUntilIdle().WaitAsync(FlushTimeout, _timeProvider, cancellationToken).ConfigureAwait(false);
         }
-        catch (TimeoutException)
+        catch (Exception exception) when (exception is TimeoutException or OperationCanceledException)
         {
-            // The peer does not read. The pending bytes are lost with the connection, as those in the socket's buffer are.
+            // The peer does not read, or the caller does not wait. The pending bytes are lost with the connection, as those in the socket's buffer are.
         }
 
-        await _inner.DisconnectAsync(cancellationToken).ConfigureAwait(false);
+        // A cancelled caller wants the connection gone too, but MQTTnet's channels disconnect nothing when the token is cancelled.
+        if (cancellationToken.IsCancellationRequested)
+            _inner.Dispose();
+        else
+            await _inner.DisconnectAsync(cancellationToken).ConfigureAwait(false);
     }
 
     public void Dispose()

@@ -111,7 +111,8 @@ internal sealed class BatchedWriteListener : IDisposable
         _socket = Open(endPoint, address);
         // If the system chose the port, the other address uses the same one, as in MQTTnet's own listener.
         endPoint.Port = ((IPEndPoint)_socket.LocalEndPoint!).Port;
-        Accepting = AcceptAllAsync(_stopping.Token);
+        var stopping = _stopping.Token;
+        Accepting = WithoutContext(() => AcceptAllAsync(stopping));
     }
 
     /// <summary>Completes after the listener is disposed.</summary>
@@ -122,6 +123,15 @@ internal sealed class BatchedWriteListener : IDisposable
         _stopping.Cancel();
         _socket.Dispose();
         _stopping.Dispose();
+    }
+
+    // The execution context of who starts the server would live as long as the server.
+    private static Task WithoutContext(Func<Task> run)
+    {
+        if (ExecutionContext.IsFlowSuppressed())
+            return Task.Run(run);
+        using (ExecutionContext.SuppressFlow())
+            return Task.Run(run);
     }
 
     private static Socket Open(MqttServerTcpEndpointBaseOptions endPoint, IPAddress address)

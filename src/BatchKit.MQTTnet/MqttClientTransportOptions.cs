@@ -1,6 +1,6 @@
 using System.ComponentModel.DataAnnotations;
-using MQTTnet.Protocol;
 using Microsoft.Extensions.Options;
+using MQTTnet.Protocol;
 
 namespace BatchKit.MQTTnet;
 

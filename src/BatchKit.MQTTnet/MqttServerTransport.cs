@@ -1,17 +1,17 @@
 using System.Collections.Immutable;
 using System.Runtime.InteropServices;
 using BatchKit.Transports;
-using MQTTnet.Packets;
-using MQTTnet.Server;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
+using MQTTnet.Packets;
+using MQTTnet.Server;
 
 namespace BatchKit.MQTTnet;
 
 /// <summary>Injects batches into the MQTTnet server of an application: a handle is a topic. Messages are injected only as fast as connected subscribers read them.</summary>
 /// <remarks>
 /// By default the server queues at most 1000 messages for each client and then drops the oldest silently. This transport watches the queues of connected clients and
-/// waits for capacity, at most <see cref="MqttServerTransportOptions.SlowSubscriberTimeout"/> for each, so that a subscriber that reads loses nothing; messages
+/// waits for capacity, at most <see cref="MqttServerTransportOptions.SlowSubscriberTimeout"/> for all of them together, so that a subscriber that reads loses nothing; messages
 /// dropped for others are counted and logged. It does not wait for sessions whose client is not connected. The server keeps references to payloads and lists for an
 /// unlimited time, so the transport copies each batch into new memory that is never pooled. The application owns the server. Control messages are not injected.
 /// Concurrent sends take turns. Thread-safe.
@@ -39,12 +39,12 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
     public MqttServerTransport(MqttServer server, MqttServerTransportOptions? options = null, TimeProvider? timeProvider = null, ILogger<MqttServerTransport>? logger = null)
     {
         ArgumentNullException.ThrowIfNull(server);
-        _options = options ?? new MqttServerTransportOptions();
+        _options = options?.Copy() ?? new MqttServerTransportOptions();
         MqttServerTransportOptionsValidator.ThrowIfInvalid(_options);
         _server = server;
         _settings = new PublishSettings(_options.QualityOfService, _options.Retain, _options.Expiry);
         _drops = new DropCounter(server);
-        _subscribers = new SubscriberCapacity(server, _options, _drops, timeProvider ?? TimeProvider.System, logger ?? NullLogger<MqttServerTransport>.Instance);
+        _subscribers = new SubscriberCapacity(server, _options, _drops, timeProvider ?? TimeProvider.System, new GuardedLogger(logger ?? NullLogger<MqttServerTransport>.Instance));
     }
 
     /// <summary>The counts so far.</summary>
@@ -71,10 +71,10 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
             for (var index = 0; index < outcomes.Length; index++)
             {
                 var batch = batches.Span[index];
-                var fault = TopicNames.FindFault(batch.Handle, _options.AllowSystemTopics);
-                refusal ??= fault;
+                var fault = MessageTexts.FindFault(batch.Handle, _options.AllowSystemTopics);
                 if (fault is null)
-                    capacity = await InjectAsync(batch, capacity, cancellationToken).ConfigureAwait(false);
+                    (capacity, fault) = await InjectAsync(batch, capacity, cancellationToken).ConfigureAwait(false);
+                refusal ??= fault;
                 outcomes[index] = fault is null ? BatchOutcome.Acknowledged : BatchOutcome.Refused;
             }
         }
@@ -108,15 +108,22 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         throw new IOException($"The MQTT server accepted no message: {error?.Message}", error);
     }
 
-    // Returns the capacity that is left.
-    private async ValueTask<int> InjectAsync(MessageBatch batch, int capacity, CancellationToken cancellationToken)
+    // Returns the capacity that is left, and why a message was refused; null when none was. The other messages are injected.
+    private async ValueTask<(int Capacity, string? Fault)> InjectAsync(MessageBatch batch, int capacity, CancellationToken cancellationToken)
     {
+        string? fault = null;
         ReadOnlyMemory<byte> payload = batch.Payload.ToArray();
         for (var index = 0; index < batch.Count; index++)
         {
             var header = batch.HasHeaders ? batch.Headers[index] : null;
             if (PublishSettings.IsControl(header))
                 continue;
+            if (MessageTexts.FindFault(header) is { } headersFault)
+            {
+                fault ??= headersFault;
+                continue;
+            }
+
             if (capacity == 0)
                 capacity = await _subscribers.WaitAsync(cancellationToken).ConfigureAwait(false);
             capacity--;
@@ -129,7 +136,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
             Interlocked.Increment(ref _injectedMessages);
         }
 
-        return capacity;
+        return (capacity, fault);
     }
 }
 

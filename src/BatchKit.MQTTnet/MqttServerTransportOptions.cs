@@ -1,11 +1,11 @@
 using System.ComponentModel.DataAnnotations;
-using MQTTnet.Protocol;
 using Microsoft.Extensions.Options;
+using MQTTnet.Protocol;
 
 namespace BatchKit.MQTTnet;
 
 /// <summary>
-/// Settings of a <see cref="MqttServerTransport"/>. They are read when the transport is created. A value outside its range fails the start with an error that names
+/// Settings of a <see cref="MqttServerTransport"/>. They are read when the transport is created; later changes have no effect. A value outside its range fails the start with an error that names
 /// the setting.
 /// </summary>
 public sealed class MqttServerTransportOptions : IValidatableObject
@@ -18,8 +18,8 @@ public sealed class MqttServerTransportOptions : IValidatableObject
     public int MaxPendingMessagesPerClient { get; set; } = 1000;
 
     /// <summary>
-    /// How long a send waits for one connected subscriber whose queue is full; 1 s by default. After that, sends do not wait for this subscriber until it has read
-    /// half of its queue: the server drops messages that exceed the queue, and <see cref="MqttServerTransportStatistics.DroppedMessages"/> counts them. Keep it well
+    /// How long a send waits for connected subscribers whose queues are full, for all of them at the same time; 1 s by default. After that, sends do not wait for such
+    /// a subscriber until it has read half of its queue: the server drops messages that exceed the queue, and <see cref="MqttServerTransportStatistics.DroppedMessages"/> counts them. Keep it well
     /// below <see cref="OutputBufferOptions.SendTimeout"/>.
     /// </summary>
     [TimeSpanRange("00:00:00.010", "00:05:00")]
@@ -43,6 +43,9 @@ public sealed class MqttServerTransportOptions : IValidatableObject
 
     /// <summary>True allows topics that begin with <c>$SYS</c>; false by default.</summary>
     public bool AllowSystemTopics { get; set; }
+
+    /// <summary>A copy that later changes of these settings don't affect.</summary>
+    internal MqttServerTransportOptions Copy() => (MqttServerTransportOptions)MemberwiseClone();
 
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)

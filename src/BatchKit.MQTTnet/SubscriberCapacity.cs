@@ -1,10 +1,10 @@
-using MQTTnet.Server;
 using Microsoft.Extensions.Logging;
+using MQTTnet.Server;
 
 namespace BatchKit.MQTTnet;
 
 /// <summary>
-/// Determines how many messages fit in the queue of every connected subscriber, and waits for full queues, each within a time limit. Only one send at a time may use it, so
+/// Determines how many messages fit in the queue of every connected subscriber, and waits for full queues, all together within a time limit. Only one send at a time may use it, so
 /// that no two sends use the same capacity.
 /// </summary>
 internal sealed class SubscriberCapacity(MqttServer server, MqttServerTransportOptions options, DropCounter drops, TimeProvider timeProvider, ILogger logger)
@@ -24,37 +24,45 @@ internal sealed class SubscriberCapacity(MqttServer server, MqttServerTransportO
     public int SlowSubscribers => _slowCount;
 
     /// <summary>Waits until the queue of every subscriber that is not given up has capacity.</summary>
+    /// <remarks>It waits for all full queues at the same time, so that many slow subscribers cost a send no more than one of them.</remarks>
     /// <returns>The number of messages that may be injected now.</returns>
     public async ValueTask<int> WaitAsync(CancellationToken cancellationToken)
     {
         var clients = await server.GetClientsAsync().ConfigureAwait(false);
         ForgetDisconnected(clients);
-        var capacity = _target;
-        foreach (var client in clients)
+        var start = timeProvider.GetTimestamp();
+        int capacity;
+        while (IsFull(clients, out capacity))
         {
-            var session = client.Session;
-            if (IsGivenUp(session))
-                continue;
-            if (CapacityOf(session) < _minCapacity && !await WaitForAsync(client, cancellationToken).ConfigureAwait(false))
-                GiveUp(session);
+            if (timeProvider.GetElapsedTime(start) >= options.SlowSubscriberTimeout)
+                GiveUpFull(clients);
             else
-                capacity = Math.Min(capacity, Math.Max(_minCapacity, CapacityOf(session)));
+                await Task.Delay(PollInterval, timeProvider, cancellationToken).ConfigureAwait(false);
         }
 
         return capacity;
     }
 
-    private async ValueTask<bool> WaitForAsync(MqttClientStatus client, CancellationToken cancellationToken)
+    // True when the queue of a subscriber that is not given up is full.
+    private bool IsFull(IList<MqttClientStatus> clients, out int capacity)
     {
-        var began = timeProvider.GetTimestamp();
-        while (CapacityOf(client.Session) < _minCapacity)
+        capacity = _target;
+        foreach (var client in clients)
         {
-            if (timeProvider.GetElapsedTime(began) >= options.SlowSubscriberTimeout)
-                return false;
-            await Task.Delay(PollInterval, timeProvider, cancellationToken).ConfigureAwait(false);
+            if (!IsGivenUp(client.Session))
+                capacity = Math.Min(capacity, CapacityOf(client.Session));
         }
 
-        return true;
+        return capacity < _minCapacity;
+    }
+
+    private void GiveUpFull(IList<MqttClientStatus> clients)
+    {
+        foreach (var client in clients)
+        {
+            if (!IsGivenUp(client.Session) && CapacityOf(client.Session) < _minCapacity)
+                GiveUp(client.Session);
+        }
     }
 
     private int CapacityOf(MqttSessionStatus session) => _target - (int)session.PendingApplicationMessagesCount;

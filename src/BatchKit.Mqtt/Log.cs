@@ -33,8 +33,11 @@ internal static partial class Log
     [LoggerMessage(2442, LogLevel.Warning, "{Target} granted only QoS 0 to the subscription {Filter}: messages in flight are lost when the connection is lost.")]
     public static partial void SubscriptionLowered(ILogger logger, string filter, string target);
 
-    [LoggerMessage(2443, LogLevel.Warning, "A message of {Bytes} bytes was dropped because it is not a frame.")]
-    public static partial void FrameDropped(ILogger logger, Exception exception, int bytes);
+    [LoggerMessage(2443, LogLevel.Warning, "A message of {Bytes} bytes was refused and dropped, because it is not a frame that this version can read: {Reason}")]
+    public static partial void FrameDropped(ILogger logger, int bytes, string reason);
+
+    [LoggerMessage(2445, LogLevel.Warning, "A message of {Bytes} bytes for the topic {Topic} was refused and dropped, because it exceeds the receiver's frame limits.")]
+    public static partial void MessageDropped(ILogger logger, Exception exception, string topic, int bytes);
 
     [LoggerMessage(2444, LogLevel.Warning, "Undelivered messages from {Target} were abandoned at stop after {Limit}; the broker keeps those with QoS 1.")]
     public static partial void Abandoned(ILogger logger, string target, TimeSpan limit);

@@ -9,6 +9,8 @@ internal sealed class MqttHealthCheck(MqttTransport? transport, MqttReceiver? re
     public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
     {
         var sending = transport is null ? null : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
-        return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().ConsecutiveFailures ?? 0);
+        var health = BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().ConsecutiveFailures ?? 0);
+        var faults = transport?.ObserverFaults.Description ?? receiver?.ObserverFaults.Description;
+        return health.Status == HealthStatus.Healthy && faults is not null ? HealthCheckResult.Degraded(faults) : health;
     }
 }

@@ -6,7 +6,7 @@ using Microsoft.Extensions.Options;
 namespace BatchKit.Mqtt;
 
 /// <summary>
-/// Settings of an MQTT transport and receiver. They are read when the transport or receiver is created. A value outside its range fails the start with an error that
+/// Settings of an MQTT transport and receiver. They are read when the transport or receiver is created; later changes have no effect. A value outside its range fails the start with an error that
 /// names the setting.
 /// </summary>
 public sealed class MqttOptions : IValidatableObject
@@ -160,6 +160,19 @@ public sealed class MqttOptions : IValidatableObject
 
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext) => MqttOptionsRules.FindBroken(this);
+
+    /// <summary>A copy that later changes of these settings, their lists and the objects in them don't affect.</summary>
+    internal MqttOptions Copy()
+    {
+        var copy = (MqttOptions)MemberwiseClone();
+        copy.ClientCertificates = ClientCertificates is null ? null : new X509CertificateCollection(ClientCertificates);
+        copy.TopicRules =
+        [
+            .. TopicRules.Select(static rule => new MqttTopicRule { Filter = rule.Filter, QualityOfService = rule.QualityOfService, Retain = rule.Retain, Expiry = rule.Expiry }),
+        ];
+        copy.Subscriptions = [.. Subscriptions.Select(static subscription => new MqttSubscription { Filter = subscription.Filter, QualityOfService = subscription.QualityOfService })];
+        return copy;
+    }
 }
 
 /// <summary>How messages are published to the topics that a filter matches. A message's own settings take precedence.</summary>

@@ -27,7 +27,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     private readonly MqttOptions _options;
     private readonly BatchReceiver _receiver;
     private readonly TimeProvider _timeProvider;
-    private readonly ILogger _logger;
+    private readonly GuardedLogger _logger;
     private readonly ReceivingSession _session;
     private readonly MqttLink _link;
     private readonly CancellationTokenSource _abandoning = new();
@@ -43,7 +43,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     /// <see cref="BatchReceiverOptions.DropOwnGroups"/> must be false, because true would drop every batch.
     /// </param>
     /// <param name="timeProvider">The source of time; the system's clock when null.</param>
-    /// <param name="logger">The logger; null logs nothing.</param>
+    /// <param name="logger">The logger; null logs nothing. What it throws is counted, and the health check reports it.</param>
     /// <exception cref="OptionsValidationException">A setting is outside its range, or there is nothing to subscribe to.</exception>
     public MqttReceiver(MqttOptions options, int node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<MqttReceiver>? logger = null)
     {
@@ -53,11 +53,11 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
         MqttOptionsValidator.ThrowIfInvalid(options);
         ReceivingRules.ThrowIfBroken(options);
-        _options = options;
+        _options = options = options.Copy();
         _receiver = receiver;
         _timeProvider = timeProvider ?? TimeProvider.System;
-        _logger = logger ?? NullLogger<MqttReceiver>.Instance;
-        IArrivals arrivals = options.EnvelopePrefix is null ? new TopicArrivals(node) : new FrameArrivals(_logger);
+        _logger = new GuardedLogger(logger ?? NullLogger<MqttReceiver>.Instance);
+        IArrivals arrivals = options.EnvelopePrefix is null ? new TopicArrivals(node, _logger) : new FrameArrivals(_logger);
         _session = new ReceivingSession(options, FindSubscriptions(options, node), arrivals, receiver, _timeProvider, _logger, _abandoning.Token);
         var clientId = $"{options.ClientId ?? $"batchkit-{Guid.NewGuid():N}"}-receiver";
         _link = new MqttLink(options, MqttLink.Receiver, clientId, options.SessionExpiry, _session, _timeProvider, _logger);
@@ -66,10 +66,16 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     /// <summary>A human-readable reason, without secrets, why it receives nothing or not from every subscription; null while it receives.</summary>
     public string? Fault => _whyInactive ?? _link.Fault ?? _session.Fault;
 
+    internal ObserverFaults ObserverFaults => _logger.Faults;
+
     /// <summary>The counts of received, delivered and dropped messages. Thread-safe.</summary>
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
 
     /// <summary>Starts to receive. Completes after the first attempt to connect and subscribe, even if that failed; the receiver then keeps trying.</summary>
+    /// <remarks>
+    /// A broker may send the messages of a resumed session before it answers the subscriptions. If the next transport is slow to accept them, the call completes after
+    /// <see cref="MqttOptions.ConnectTimeout"/>, and <see cref="Fault"/> says that the answer is missing.
+    /// </remarks>
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
     public async Task StartAsync(CancellationToken cancellationToken)
     {
@@ -96,7 +102,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         {
             if (_session.IsDelivering)
                 Log.Abandoned(_logger, _link.Target, _options.StopTimeout);
-            await _abandoning.CancelAsync().ConfigureAwait(false);
+            await _logger.Faults.CancelAsync(_abandoning).ConfigureAwait(false);
             await ending.ConfigureAwait(false);
         }
 

@@ -15,6 +15,7 @@ namespace BatchKit.Mqtt;
 public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDisposable
 {
     private readonly MqttOptions _options;
+    private readonly GuardedLogger _logger;
     private readonly PublishQueue _queue;
     private readonly MqttLink _link;
 
@@ -27,19 +28,20 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     /// <summary>Creates a transport; it does not connect yet.</summary>
     /// <param name="options">The settings.</param>
     /// <param name="timeProvider">The source of time; the system's clock when null.</param>
-    /// <param name="logger">The logger of its connections; null logs nothing.</param>
+    /// <param name="logger">The logger of its connections; null logs nothing. What it throws is counted, and the health check reports it.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public MqttTransport(MqttOptions options, TimeProvider? timeProvider = null, ILogger<MqttTransport>? logger = null)
     {
         ArgumentNullException.ThrowIfNull(options);
         MqttOptionsValidator.ThrowIfInvalid(options);
-        _options = options;
+        _options = options = options.Copy();
         timeProvider ??= TimeProvider.System;
+        _logger = new GuardedLogger(logger ?? NullLogger<MqttTransport>.Instance);
         _queue = new PublishQueue(options, timeProvider);
         // The session of a random client id could never be resumed, and MQTT 3.1.1 would keep it for ever.
         var sessionExpiry = options.ClientId is null && options.Version == MqttVersion.V311 ? TimeSpan.Zero : options.SessionExpiry;
         var clientId = options.ClientId ?? $"batchkit-{Guid.NewGuid():N}";
-        _link = new MqttLink(options, "transport", clientId, sessionExpiry, _queue, timeProvider, logger ?? NullLogger<MqttTransport>.Instance);
+        _link = new MqttLink(options, MqttLink.Transport, clientId, sessionExpiry, _queue, timeProvider, _logger);
         if (options.EnvelopePrefix is not null)
             _envelope = new EnvelopePublisher(_queue, options, _link.Target, _queue.FindMaxPacketBytes);
     }
@@ -88,6 +90,8 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
         await _link.DisposeAsync().ConfigureAwait(false);
         _queue.Dispose();
     }
+
+    internal ObserverFaults ObserverFaults => _logger.Faults;
 
     /// <summary>Why it can't send now, or null when it can; connects to find out.</summary>
     internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)

@@ -165,6 +165,18 @@ public sealed class BatchedWriteChannelTests : IDisposable
         Assert.Equal((false, true), (early, _inner.IsDisconnected));
     }
 
+    [Fact]
+    public async Task Disconnecting_with_a_cancelled_token_closes_the_connection()
+    {
+        _inner.Gate = new TaskCompletionSource();
+        Put([1], isEndOfPacket: true);
+        await WaitForWritesAsync(1);
+
+        await _channel.DisconnectAsync(new CancellationToken(canceled: true)).WithinDeadline();
+
+        Assert.True(_inner.IsDisposed);
+    }
+
     private Task Write(byte[] bytes, bool isEndOfPacket) => _channel.WriteAsync(new ReadOnlySequence<byte>(bytes), isEndOfPacket, CancellationToken.None);
 
     private void Put(byte[] bytes, bool isEndOfPacket, BatchedWriteChannel? channel = null) =>

@@ -3,6 +3,7 @@ using BatchKit.MQTTnet.Tests.Support;
 using BatchKit.Testing;
 using BatchKit.TestServers.Mosquitto;
 using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
 using MQTTnet;
 using MQTTnet.Formatter;
 
@@ -79,6 +80,41 @@ public sealed class MosquittoTests : IAsyncLifetime
         Assert.Contains("2000", exception.Message, StringComparison.Ordinal);
     }
 
+    [Theory]
+    [InlineData("topic\uFFFE", null, null)]
+    [InlineData("topic", "name", "a\tb")]
+    [InlineData("topic", "na\u0001me", "b")]
+    public async Task A_text_for_which_the_broker_ends_the_connection_is_refused_and_the_99_around_it_arrive(string topic, string? property, string? value)
+    {
+        var client = MakeClient(isBatched: true);
+        using var transport = new MqttClientTransport(client);
+        await ConnectAsync(client, "tcp");
+        var disconnects = 0;
+        client.DisconnectedAsync += _ => Task.FromResult(Interlocked.Increment(ref disconnects));
+        var header = property is null ? null : new MessageHeader { Properties = [new(property, value!)] };
+        var batches = Enumerable.Range(1, 100).Select(number => number == 50
+            ? MessageBatch.Create(OutputHandle.Named(topic), _producer, number, Some.Message("bad", header))
+            : Some.Batch(Some.Group(), _producer, number, "good")).ToArray();
+
+        var exception = await Assert.ThrowsAsync<BatchSendException>(() => SendAsync(transport, batches));
+
+        Assert.Equal(99, exception.Outcomes.Count(static outcome => outcome == BatchOutcome.Acknowledged));
+        Assert.Equal(BatchOutcome.Refused, exception.Outcomes[49]);
+        Assert.Equal((0, true), (disconnects, client.IsConnected));
+    }
+
+    [Fact]
+    public async Task A_logger_that_throws_fails_neither_the_connect_nor_a_send()
+    {
+        var client = MakeClient(isBatched: true);
+        using var transport = new MqttClientTransport(client, options: null, new ThrowingLogger());
+
+        await ConnectAsync(client, "tcp");
+        await SendAsync(transport, Some.Batch(Some.Group(), _producer, 1, "x"));
+
+        Assert.Equal(20, transport.Window);
+    }
+
     [Fact]
     public async Task A_killed_broker_fails_the_send_and_what_was_unacknowledged_can_be_sent_again()
     {
@@ -119,5 +155,16 @@ public sealed class MosquittoTests : IAsyncLifetime
             _ => options.WithTcpServer(_server.Host, _server.Port),
         };
         return client.ConnectAsync(options.Build()).WithinDeadline();
+    }
+
+    private sealed class ThrowingLogger : ILogger<MqttClientTransport>
+    {
+        public IDisposable? BeginScope<TState>(TState state)
+            where TState : notnull => null;
+
+        public bool IsEnabled(LogLevel logLevel) => throw new InvalidOperationException("The logger is broken.");
+
+        public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) =>
+            throw new InvalidOperationException("The logger is broken.");
     }
 }

@@ -55,6 +55,39 @@ public sealed class MqttServerTransportTests : IAsyncLifetime
     }
 
     [Fact]
+    public async Task Twelve_slow_subscribers_are_waited_for_together()
+    {
+        var time = new ManualTimeProvider();
+        using var transport = new MqttServerTransport(_server.Server, timeProvider: time);
+        StuckSubscriber[] stuck = [.. await Task.WhenAll(Enumerable.Range(0, 12).Select(number => StuckSubscriber.StartAsync(_server, $"stuck {number}")))];
+
+        // Two limits at most: the queues need not be full at the same moment, for which the clock stands still.
+        await DriveAsync(SendAsync(transport, MakeLargeBatches(100)), time, _server);
+        var waited = time.GetElapsedTime(0);
+
+        Assert.Equal(12, transport.GetStatistics().SlowSubscribers);
+        Assert.InRange(waited, TimeSpan.FromSeconds(1), TimeSpan.FromSeconds(2.5));
+        Array.ForEach(stuck, static subscriber => subscriber.Dispose());
+    }
+
+    [Fact]
+    public async Task A_text_that_ends_connections_is_refused_and_its_neighbours_arrive()
+    {
+        using var transport = Make(patience: Deadline.Time);
+        var subscriber = await Subscriber.StartAsync(_server);
+
+        var exception = await Assert.ThrowsAsync<BatchSendException>(() => SendAsync(transport,
+            Some.Batch(Some.Group(), _producer, 1, "one"),
+            Some.Batch(OutputHandle.Named("a\uFFFE"), _producer, 2, "x"),
+            MessageBatch.Create(Some.Group(), _producer, 3, Some.Message("three"), Some.Message("x", new MessageHeader { Properties = [new("name", "a\tb")] }), Some.Message("four"))));
+        await subscriber.WaitForMessagesAsync(3);
+
+        ImmutableArray<BatchOutcome> expected = [BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Refused];
+        Assert.Equal(expected, exception.Outcomes);
+        Assert.Equal(["one", "three", "four"], subscriber.Texts);
+    }
+
+    [Fact]
     public async Task A_slow_subscriber_that_reads_again_is_waited_for_again()
     {
         var time = new ManualTimeProvider();
@@ -150,7 +183,7 @@ public sealed class MqttServerTransportTests : IAsyncLifetime
     {
         for (; !sending.IsCompleted; await Task.Delay(1))
         {
-            if ((await server.Server.GetClientsAsync()).All(client => client.Id == "stuck" || client.Session.PendingApplicationMessagesCount == 0))
+            if ((await server.Server.GetClientsAsync()).All(client => client.Id.StartsWith("stuck", StringComparison.Ordinal) || client.Session.PendingApplicationMessagesCount == 0))
                 time.Advance(TimeSpan.FromMilliseconds(100));
         }
 

@@ -1,9 +1,9 @@
 using System.Text;
 using BatchKit.Transports;
-using MQTTnet;
-using MQTTnet.Packets;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.ObjectPool;
+using MQTTnet;
+using MQTTnet.Packets;
 
 namespace BatchKit.MQTTnet.Publishing;
 
@@ -15,8 +15,10 @@ internal sealed record PublishParts(IMqttClient Client, ClientWatch Watch, Publi
     private const int PropertyOverheadBytes = 5;
 
     /// <summary>Why a message can't be sent; null when it can.</summary>
-    public string? FindFault(string topic, BatchMessage message)
+    public string? FindFault(string topic, BatchMessage message, bool sendsHeader)
     {
+        if (sendsHeader && MessageTexts.FindFault(message.Header) is { } fault)
+            return fault;
         var limit = Watch.MaxPacketBytes;
         // UTF-8 needs at most three bytes for a UTF-16 code unit, so only messages that may be too large are measured exactly.
         if (limit == uint.MaxValue || Measure(topic, message, static text => text.Length * 3L) <= limit)
@@ -121,7 +123,7 @@ internal sealed class ClientWatch : IDisposable
     {
         _client = client;
         _window = window;
-        _logger = logger;
+        _logger = new GuardedLogger(logger);
         _setting = window.Size;
         client.ConnectingAsync += OnConnectingAsync;
         client.ConnectedAsync += OnConnectedAsync;

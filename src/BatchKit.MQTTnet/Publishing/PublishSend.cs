@@ -24,6 +24,9 @@ internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatc
 
     private bool _hasFailed;
 
+    // MQTT before version 5 has no properties, and the client throws if one is set.
+    private bool SendsHeaders => parts.Client.Options?.ProtocolVersion == MqttProtocolVersion.V500;
+
     /// <summary>Completes when every publish that was started has ended.</summary>
     public Task Ended => _ended.Task;
 
@@ -84,7 +87,7 @@ internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatc
             var message = batch[_message];
             if (PublishSettings.IsControl(message.Header))
                 continue;
-            if (parts.FindFault(batch.Handle.Name!, message) is { } fault)
+            if (parts.FindFault(batch.Handle.Name!, message, SendsHeaders) is { } fault)
             {
                 publish.Refuse(fault);
                 continue;
@@ -108,7 +111,7 @@ internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatc
     private BatchPublish Open(MessageBatch batch)
     {
         var publish = new BatchPublish(batch);
-        if (TopicNames.FindFault(batch.Handle, parts.AllowSystemTopics) is { } fault)
+        if (MessageTexts.FindFault(batch.Handle, parts.AllowSystemTopics) is { } fault)
             publish.Refuse(fault);
         return publish;
     }
@@ -117,8 +120,7 @@ internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatc
     {
         var start = _message == 0 ? 0 : batch.MessageEnds[_message - 1];
         var payload = publish.Payload[start..batch.MessageEnds[_message]];
-        // MQTT before version 5 has no properties, and the client throws if one is set.
-        var header = parts.Client.Options?.ProtocolVersion == MqttProtocolVersion.V500 && batch.HasHeaders ? batch.Headers[_message] : null;
+        var header = SendsHeaders && batch.HasHeaders ? batch.Headers[_message] : null;
         var properties = PublishSettings.HasProperties(header) ? parts.Lists.Rent() : null;
         publish.Hold();
         Interlocked.Increment(ref _open);

@@ -16,15 +16,17 @@ internal sealed class ConnectAttempt
     private readonly BrokerAddress _address;
     private readonly MqttOptions _options;
     private readonly TimeProvider _timeProvider;
+    private readonly ObserverFaults _faults;
     private readonly ServerCertificateCheck _certificateCheck;
     private readonly string _serverName;
     private Socket? _socket;
 
-    public ConnectAttempt(BrokerAddress address, MqttOptions options, TimeProvider timeProvider)
+    public ConnectAttempt(BrokerAddress address, MqttOptions options, TimeProvider timeProvider, ObserverFaults faults)
     {
         _address = address;
         _options = options;
         _timeProvider = timeProvider;
+        _faults = faults;
         _serverName = options.TlsServerName ?? address.Host;
         _certificateCheck = new ServerCertificateCheck(options, _serverName, timeProvider);
     }
@@ -35,12 +37,18 @@ internal sealed class ConnectAttempt
     /// <summary>What is wrong with the broker's certificate; null while no fault was found.</summary>
     public string? CertificateComplaint => _certificateCheck.Complaint;
 
+    /// <summary>What <see cref="MqttOptions.ValidateServerCertificate"/> threw; null while it threw nothing.</summary>
+    public Exception? CertificateFailure => _certificateCheck.Failure;
+
     /// <summary>Gets the credentials of this attempt.</summary>
     public async Task<MqttCredentials> FindCredentialsAsync(CancellationToken cancellationToken)
     {
-        if (_options.CredentialsProvider is { } provider)
-            return await provider(cancellationToken).AsTask().WaitAsync(cancellationToken).ConfigureAwait(false);
-        return new MqttCredentials(_options.UserName, _options.Password is { } password ? Encoding.UTF8.GetBytes(password) : default);
+        if (_options.CredentialsProvider is not { } provider)
+            return new MqttCredentials(_options.UserName, _options.Password is { } password ? Encoding.UTF8.GetBytes(password) : default);
+        // A token of its own, because what the provider registers with it may throw: the time limit cancels on a timer's thread, where an exception ends the process.
+        var providersToken = new CancellationTokenSource();
+        using var registration = cancellationToken.UnsafeRegister(_ => _faults.Cancel(providersToken), state: null);
+        return await provider(providersToken.Token).AsTask().WaitAsync(providersToken.Token).ConfigureAwait(false);
     }
 
     /// <summary>Opens the stream for MQTT: TCP, then TLS and WebSocket if the address asks for them.</summary>
@@ -194,12 +202,23 @@ internal sealed class ServerCertificateCheck(MqttOptions options, string serverN
     /// <summary>What is wrong, as the end of a sentence that begins with "its certificate"; null while no fault was found.</summary>
     public string? Complaint { get; private set; }
 
+    /// <summary>What the application's check threw; null while it threw nothing.</summary>
+    public Exception? Failure { get; private set; }
+
     public bool Accept(object sender, X509Certificate? certificate, X509Chain? chain, SslPolicyErrors errors)
     {
-        var isAccepted = options.ValidateServerCertificate is { } validate ? validate(sender, certificate, chain, errors) : errors == SslPolicyErrors.None;
-        if (!isAccepted)
-            Complaint = FindComplaint(certificate as X509Certificate2, chain, errors);
-        return isAccepted;
+        try
+        {
+            var isAccepted = options.ValidateServerCertificate is { } validate ? validate(sender, certificate, chain, errors) : errors == SslPolicyErrors.None;
+            if (!isAccepted)
+                Complaint = FindComplaint(certificate as X509Certificate2, chain, errors);
+            return isAccepted;
+        }
+        catch (Exception exception)
+        {
+            Failure = exception;
+            return false;
+        }
     }
 
     private string FindComplaint(X509Certificate2? certificate, X509Chain? chain, SslPolicyErrors errors)

@@ -10,6 +10,12 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
 {
     public MqttConnectException Explain(Exception exception, ConnectAttempt attempt, bool isTimeout)
     {
+        if (attempt.CertificateFailure is { } failure)
+        {
+            return new MqttConnectException(
+                $"No connection to {address.Target}: {nameof(MqttOptions.ValidateServerCertificate)} failed with {failure.GetType().Name}.", reasonCode: null, failure);
+        }
+
         if (attempt.CertificateComplaint is { } complaint)
             return Refusal($"The broker at {address.Target} is not trusted: its certificate {complaint}.", exception);
         if (exception is MqttConnectException { ReasonCode: not null } refused)

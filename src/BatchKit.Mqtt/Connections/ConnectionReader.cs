@@ -15,6 +15,9 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
     /// <exception cref="IOException">The stream broke; this may be another exception that <see cref="StreamFaults.Covers"/> knows, or the handler's.</exception>
     public async Task<ConnectionEnd> RunAsync(IPacketHandler handler, CancellationToken cancellationToken)
     {
+        // Packets that came with the CONNACK are handled now. A handler may block its thread, and the caller has to watch the connection meanwhile.
+        if (!input.Unread.IsEmpty)
+            await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
         while (_handling.Wait(0, CancellationToken.None))
         {
             try
@@ -74,6 +77,7 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
             switch (header.Type)
             {
                 case PacketType.Pingresp:
+                    handler.HandlePing();
                     break;
                 case PacketType.Disconnect:
                     return ReadNotice(body);
@@ -104,6 +108,11 @@ internal interface IPacketHandler
     /// <summary>Handles a packet, of which only the header was validated. Its memory is valid during the call.</summary>
     /// <exception cref="MqttProtocolException">The packet is malformed or not allowed at this point; the connection is closed with the reason code.</exception>
     void Handle(PacketHeader header, ReadOnlySpan<byte> body);
+
+    /// <summary>Called when the broker has answered a PINGREQ.</summary>
+    void HandlePing()
+    {
+    }
 
     /// <summary>Called after all packets of one read. Nothing more is read until the task completes.</summary>
     ValueTask FinishReadAsync(CancellationToken cancellationToken);

@@ -33,6 +33,9 @@ internal sealed class KeepAlive
 
     private static ReadOnlySpan<byte> PingRequest => [0xC0, 0];
 
+    /// <summary>How long the read under way has waited; zero while nothing is read.</summary>
+    public TimeSpan SilentFor => Volatile.Read(ref _readingSince) is var since and not NotReading ? _timeProvider.GetElapsedTime(since) : TimeSpan.Zero;
+
     public void BeginRead() => Volatile.Write(ref _readingSince, _timeProvider.GetTimestamp());
 
     public void EndRead()

@@ -13,7 +13,9 @@ internal sealed class MqttConnection : IAsyncDisposable
     private readonly MqttOptions _options;
     private readonly uint? _lastSessionExpiry;
     private readonly TimeProvider _timeProvider;
+    private readonly TaskCompletionSource<string> _abandoned = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private PacketOutput? _output;
+    private KeepAlive? _keepAlive;
     private bool _isClosed;
 
     /// <summary>Takes ownership of a stream on which the CONNACK was read.</summary>
@@ -22,7 +24,7 @@ internal sealed class MqttConnection : IAsyncDisposable
     /// <param name="limits">The CONNACK.</param>
     /// <param name="options">The settings.</param>
     /// <param name="target">A human-readable form of the broker's address.</param>
-    /// <param name="lastSessionExpiry">The session expiry to set in the DISCONNECT; null keeps CONNECT's.</param>
+    /// <param name="lastSessionExpiry">The session expiry to set in the DISCONNECT of a stop; null keeps CONNECT's.</param>
     /// <param name="timeProvider">The source of time.</param>
     public MqttConnection(
         BrokerStream stream, ReadBuffer input, ConnackPacket limits, MqttOptions options, string target, uint? lastSessionExpiry, TimeProvider timeProvider)
@@ -47,31 +49,35 @@ internal sealed class MqttConnection : IAsyncDisposable
     /// <summary>How it ended; null until then.</summary>
     public ConnectionEnd? End { get; private set; }
 
+    /// <summary>How long the broker has been silent while this connection was reading. Zero while the handler is busy, because nothing is read then.</summary>
+    public TimeSpan SilentFor => _keepAlive?.SilentFor ?? TimeSpan.Zero;
+
     /// <summary>Starts writing. Call it once.</summary>
     /// <param name="source">Provides packets to write besides the appended ones; null for none.</param>
     public PacketOutput Open(IPacketSource? source) => _output = new PacketOutput(_stream.Stream, source, _timeProvider);
 
     /// <summary>Reads packets and keeps the connection alive until it ends for any reason. After the task has completed, neither the handler nor the source is called.</summary>
     /// <param name="handler">Gets the packets. Its token is cancelled when the connection ends; the end waits for the handler to return.</param>
-    /// <param name="cancellationToken">Sends a DISCONNECT and ends the connection.</param>
+    /// <param name="cancellationToken">Stops the client for good: sends a DISCONNECT, which may end the session, and ends the connection.</param>
     /// <returns>A human-readable sentence: why it ended.</returns>
     public async Task<string> RunAsync(IPacketHandler handler, CancellationToken cancellationToken)
     {
         var output = _output ?? Open(source: null);
         using var ending = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
-        var keepAlive = new KeepAlive(FindKeepAlive(), output, _timeProvider);
+        var keepAlive = _keepAlive = new KeepAlive(FindKeepAlive(), output, _timeProvider);
         using var reader = new ConnectionReader(_stream, _input, Version, _options.MaxPacketBytes, _options.QuickAcknowledge, keepAlive);
         var reading = reader.RunAsync(handler, ending.Token);
         Task rest = reading;
         var watching = keepAlive.WatchAsync(ending.Token);
         try
         {
-            await Task.WhenAny(reading, watching, output.Failed).ConfigureAwait(false);
+            await Task.WhenAny(reading, watching, output.Failed, _abandoned.Task).ConfigureAwait(false);
             var end = await FindEndAsync(reading, watching, output.Failed, cancellationToken).ConfigureAwait(false);
             End = end;
             await ending.CancelAsync().ConfigureAwait(false);
+            // Only a stop may end the session: after every other end a later connection resumes it, and the broker has messages for it.
             if (end.DisconnectCode is { } code)
-                rest = await DisconnectAsync(reader, reading, output, code).ConfigureAwait(false);
+                rest = await DisconnectAsync(reader, reading, output, code, cancellationToken.IsCancellationRequested ? _lastSessionExpiry : null).ConfigureAwait(false);
             return end.Reason;
         }
         finally
@@ -81,27 +87,36 @@ internal sealed class MqttConnection : IAsyncDisposable
         }
     }
 
+    /// <summary>Sends a DISCONNECT that keeps the session, and ends the connection.</summary>
+    /// <param name="reason">A human-readable sentence: why it ends.</param>
+    public void Abandon(string reason) => _abandoned.TrySetResult(reason);
+
     public async ValueTask DisposeAsync()
     {
         if (!_isClosed)
             await CloseAsync(_output, Task.CompletedTask, Task.CompletedTask).ConfigureAwait(false);
     }
 
-    private static async Task<ConnectionEnd> FindEndAsync(Task<ConnectionEnd> reading, Task<string> watching, Task failed, CancellationToken cancellationToken)
+    private async Task<ConnectionEnd> FindEndAsync(Task<ConnectionEnd> reading, Task<string> watching, Task failed, CancellationToken cancellationToken)
     {
         if (cancellationToken.IsCancellationRequested)
             return new ConnectionEnd("It was stopped.", DisconnectCode: MqttReasonCode.Success);
         if (watching.IsCompletedSuccessfully)
             return new ConnectionEnd(await watching.ConfigureAwait(false));
+        if (_abandoned.Task.IsCompleted)
+            return new ConnectionEnd(await _abandoned.Task.ConfigureAwait(false), DisconnectCode: MqttReasonCode.Success);
         try
         {
+            // A broker that closes the connection makes the next write fail, and its DISCONNECT may still be unread.
             if (!reading.IsCompleted)
+                await Task.WhenAny(reading, Task.Delay(MaxWaitForEnd, _timeProvider, cancellationToken)).ConfigureAwait(false);
+            if (!reading.IsCompletedSuccessfully && failed.IsCompleted)
                 await failed.ConfigureAwait(false);
             return await reading.ConfigureAwait(false);
         }
         catch (Exception exception) when (StreamFaults.Covers(exception))
         {
-            return new ConnectionEnd($"The connection broke: {StreamFaults.Describe(exception)}");
+            return new ConnectionEnd($"The connection broke: {StreamFaults.Describe(exception)}", IsBroken: true);
         }
     }
 
@@ -115,7 +130,7 @@ internal sealed class MqttConnection : IAsyncDisposable
     private TimeSpan FindKeepAlive() => Limits.ServerKeepAlive is { } seconds and > 0 ? TimeSpan.FromSeconds(seconds) : _options.KeepAlive;
 
     // Returns the task that still reads; it is awaited after the stream is closed.
-    private async Task<Task> DisconnectAsync(ConnectionReader reader, Task reading, PacketOutput output, MqttReasonCode code)
+    private async Task<Task> DisconnectAsync(ConnectionReader reader, Task reading, PacketOutput output, MqttReasonCode code, uint? sessionExpiry)
     {
         await reader.StopHandlingAsync().ConfigureAwait(false);
         var rest = reading;
@@ -124,7 +139,7 @@ internal sealed class MqttConnection : IAsyncDisposable
             try
             {
                 // A DISCONNECT of 3.1.1 has no reason code and would mean a normal end.
-                var packet = Version == MqttVersion.V311 && code != MqttReasonCode.Success ? [] : DisconnectPacket.Write(Version, code, _lastSessionExpiry);
+                var packet = Version == MqttVersion.V311 && code != MqttReasonCode.Success ? [] : DisconnectPacket.Write(Version, code, sessionExpiry);
                 await output.CloseAsync(packet).WaitAsync(limit.Token).ConfigureAwait(false);
                 await _stream.EndWritingAsync(limit.Token).ConfigureAwait(false);
                 rest = ReadToEndAsync(reader, reading);
@@ -156,4 +171,9 @@ internal sealed class MqttConnection : IAsyncDisposable
 /// <param name="DisconnectCode">The reason code for the broker; null when the broker can't be told.</param>
 /// <param name="Notice">The reason code of the broker's DISCONNECT; null when it sent none.</param>
 /// <param name="IsUnexplained">True when the broker closed the connection normally without a DISCONNECT, as Mosquitto does after the session was taken over.</param>
-internal sealed record ConnectionEnd(string Reason, MqttReasonCode? DisconnectCode = null, MqttReasonCode? Notice = null, bool IsUnexplained = false);
+/// <param name="IsBroken">True when the stream broke: the connection was reset, or could not be written to.</param>
+internal sealed record ConnectionEnd(string Reason, MqttReasonCode? DisconnectCode = null, MqttReasonCode? Notice = null, bool IsUnexplained = false, bool IsBroken = false)
+{
+    /// <summary>True when the broker, or something between, ended the connection and named no reason.</summary>
+    public bool IsClosedByPeer => IsUnexplained || IsBroken;
+}

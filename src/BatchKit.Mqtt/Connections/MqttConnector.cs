@@ -11,16 +11,19 @@ internal sealed class MqttConnector
     private readonly uint? _lastSessionExpiry;
     private readonly MqttWill? _will;
     private readonly TimeProvider _timeProvider;
+    private readonly ObserverFaults _faults;
     private readonly BrokerAddress _address;
     private readonly ConnectFailures _failures;
 
     /// <param name="options">The settings.</param>
     /// <param name="clientId">The client id.</param>
     /// <param name="sessionExpiry">The session expiry in CONNECT.</param>
-    /// <param name="endsSession">True ends the session with the DISCONNECT, because no later connection resumes it.</param>
+    /// <param name="endsSession">True ends the session with the DISCONNECT of a stop, because no later connection resumes it.</param>
     /// <param name="will">The will; null for none.</param>
     /// <param name="timeProvider">The source of time.</param>
-    public MqttConnector(MqttOptions options, string clientId, TimeSpan sessionExpiry, bool endsSession, MqttWill? will, TimeProvider timeProvider)
+    /// <param name="faults">Counts what cancellation callbacks of the application throw.</param>
+    public MqttConnector(
+        MqttOptions options, string clientId, TimeSpan sessionExpiry, bool endsSession, MqttWill? will, TimeProvider timeProvider, ObserverFaults faults)
     {
         _options = options;
         _clientId = clientId;
@@ -28,6 +31,7 @@ internal sealed class MqttConnector
         _lastSessionExpiry = endsSession && _sessionExpiry > 0 ? 0 : null;
         _will = will;
         _timeProvider = timeProvider;
+        _faults = faults;
         _address = new BrokerAddress(options.Server);
         _failures = new ConnectFailures(_address, options);
     }
@@ -41,19 +45,20 @@ internal sealed class MqttConnector
     {
         // In 3.1.1 one flag discards the session at the start and at the end (section 3.1.2.4). A session that must last therefore needs a second connection.
         if (_options.Version == MqttVersion.V311 && _sessionExpiry > 0 && cleanStart)
-            await using (await ConnectOnceAsync(cleanStart: true, cancellationToken).ConfigureAwait(false))
+            // It has no will, because it closes without a DISCONNECT.
+            await using (await ConnectOnceAsync(cleanStart: true, will: null, cancellationToken).ConfigureAwait(false))
                 cleanStart = false;
-        return await ConnectOnceAsync(cleanStart || (_options.Version == MqttVersion.V311 && _sessionExpiry == 0), cancellationToken).ConfigureAwait(false);
+        return await ConnectOnceAsync(cleanStart || (_options.Version == MqttVersion.V311 && _sessionExpiry == 0), _will, cancellationToken).ConfigureAwait(false);
     }
 
-    private async Task<MqttConnection> ConnectOnceAsync(bool cleanStart, CancellationToken cancellationToken)
+    private async Task<MqttConnection> ConnectOnceAsync(bool cleanStart, MqttWill? will, CancellationToken cancellationToken)
     {
         using var limit = new CancellationTokenSource(_options.ConnectTimeout, _timeProvider);
         using var either = CancellationTokenSource.CreateLinkedTokenSource(limit.Token, cancellationToken);
-        var attempt = new ConnectAttempt(_address, _options, _timeProvider);
+        var attempt = new ConnectAttempt(_address, _options, _timeProvider, _faults);
         try
         {
-            return await ConnectAsync(attempt, cleanStart, either.Token).ConfigureAwait(false);
+            return await ConnectAsync(attempt, cleanStart, will, either.Token).ConfigureAwait(false);
         }
         catch (Exception exception)
         {
@@ -63,10 +68,10 @@ internal sealed class MqttConnector
         }
     }
 
-    private async Task<MqttConnection> ConnectAsync(ConnectAttempt attempt, bool cleanStart, CancellationToken cancellationToken)
+    private async Task<MqttConnection> ConnectAsync(ConnectAttempt attempt, bool cleanStart, MqttWill? will, CancellationToken cancellationToken)
     {
         var credentials = await attempt.FindCredentialsAsync(cancellationToken).ConfigureAwait(false);
-        var connect = ConnectPacket.Write(Describe(credentials, cleanStart));
+        var connect = ConnectPacket.Write(Describe(credentials, cleanStart, will));
         try
         {
             return await ConnectAsync(attempt, connect, cancellationToken).ConfigureAwait(false);
@@ -97,7 +102,7 @@ internal sealed class MqttConnector
         }
     }
 
-    private ConnectFields Describe(MqttCredentials credentials, bool cleanStart) => new()
+    private ConnectFields Describe(MqttCredentials credentials, bool cleanStart, MqttWill? will) => new()
     {
         Version = _options.Version,
         ClientId = _clientId,
@@ -108,7 +113,7 @@ internal sealed class MqttConnector
         ReceiveMaximum = (ushort)_options.ReceiveMaximum,
         MaxPacketBytes = (uint)_options.MaxPacketBytes,
         TopicAliasMaximum = 0,
-        Will = _will,
+        Will = will,
     };
 }
 

@@ -1,5 +1,4 @@
 using BatchKit.Transports;
-using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Mqtt.Connections;
 
@@ -15,7 +14,7 @@ internal sealed class MqttLink : IAsyncDisposable
     private readonly RetrySchedule _schedule;
     private readonly TimeSpan _stableAfter;
     private readonly TimeProvider _timeProvider;
-    private readonly ILogger _logger;
+    private readonly GuardedLogger _logger;
     private readonly CancellationTokenSource _stopping = new();
     private readonly TaskCompletionSource _firstAttempt = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
@@ -39,10 +38,10 @@ internal sealed class MqttLink : IAsyncDisposable
     /// <param name="timeProvider">The source of time.</param>
     /// <param name="logger">The logger.</param>
     public MqttLink(
-        MqttOptions options, string purpose, string clientId, TimeSpan sessionExpiry, IConnectionUser user, TimeProvider timeProvider, ILogger logger)
+        MqttOptions options, string purpose, string clientId, TimeSpan sessionExpiry, IConnectionUser user, TimeProvider timeProvider, GuardedLogger logger)
     {
         var isTransport = purpose == Transport;
-        _connector = new MqttConnector(options, clientId, sessionExpiry, endsSession: isTransport || options.ClientId is null, isTransport ? options.Will : null, timeProvider);
+        _connector = new MqttConnector(options, clientId, sessionExpiry, endsSession: isTransport || options.ClientId is null, isTransport ? options.Will : null, timeProvider, logger.Faults);
         _purpose = purpose;
         _user = user;
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
@@ -64,7 +63,7 @@ internal sealed class MqttLink : IAsyncDisposable
     public Task StartAsync()
     {
         lock (_lock)
-            _running ??= RunAsync();
+            _running ??= CallerContext.Without(() => Task.Run(RunAsync));
         return _firstAttempt.Task;
     }
 
@@ -74,27 +73,38 @@ internal sealed class MqttLink : IAsyncDisposable
         Task running;
         lock (_lock)
             running = _running ??= Task.CompletedTask;
-        await _stopping.CancelAsync().ConfigureAwait(false);
+        await _logger.Faults.CancelAsync(_stopping).ConfigureAwait(false);
         await running.ConfigureAwait(false);
         _firstAttempt.TrySetResult();
     }
 
     private async Task RunAsync()
     {
-        // The caller holds a lock.
-        await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
         while (!_stopping.IsCancellationRequested)
         {
             try
             {
-                await ConnectAndServeAsync(_stopping.Token).ConfigureAwait(false);
+                await TryConnectAndServeAsync(_stopping.Token).ConfigureAwait(false);
                 _failures++;
                 await Task.Delay(_schedule.DelayAfter(_failures, Random.Shared), _timeProvider, _stopping.Token).ConfigureAwait(false);
             }
-            catch (OperationCanceledException) when (_stopping.IsCancellationRequested)
+            catch (Exception) when (_stopping.IsCancellationRequested)
             {
                 // It was stopped.
             }
+        }
+    }
+
+    private async Task TryConnectAndServeAsync(CancellationToken cancellationToken)
+    {
+        try
+        {
+            await ConnectAndServeAsync(cancellationToken).ConfigureAwait(false);
+        }
+        catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
+        {
+            _fault = $"There is no connection to {Target}: connecting failed unexpectedly with {exception.GetType().Name}.";
+            Log.ServingFailed(_logger, exception, _purpose);
         }
     }
 
@@ -163,6 +173,18 @@ internal sealed class MqttLink : IAsyncDisposable
             Log.ServingFailed(_logger, exception, _purpose);
             return "Using it failed.";
         }
+    }
+}
+
+/// <summary>Creates what outlives a call without the caller's execution context, which would keep the caller's transaction, activity and culture alive.</summary>
+internal static class CallerContext
+{
+    public static T Without<T>(Func<T> create)
+    {
+        if (ExecutionContext.IsFlowSuppressed())
+            return create();
+        using (ExecutionContext.SuppressFlow())
+            return create();
     }
 }
 

@@ -39,8 +39,13 @@ internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : Publ
         return begun;
     }
 
+    /// <summary>Names the missing connection: dispatch cancels because of its own time limit, and reports this cause.</summary>
+    public override Exception CreateCancellation(IOException? noConnection, CancellationToken cancellationToken) =>
+        noConnection ?? base.CreateCancellation(noConnection, cancellationToken);
+
     public void GetResult(short token)
     {
+        ThrowIfNotEnded(token);
         try
         {
             End(token);

@@ -33,6 +33,10 @@ internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions op
             if (!report.IsSuccess)
                 throw FrameReport.ToException(target, frames, ToResults(frames, report), batches.Length);
         }
+        catch (OperationCanceledException canceled) when (canceled.InnerException is IOException noConnection)
+        {
+            throw new IOException(noConnection.Message, canceled);
+        }
         finally
         {
             foreach (var frame in encoded.AsSpan(0, count))
@@ -48,11 +52,12 @@ internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions op
 
     private int FindMaxFrameBytes() => MaxFrameBytes(Math.Min(options.MaxPacketBytes, brokersMaxPacketBytes()), _prefix);
 
-    // Set explicitly, so that a topic rule for other messages can't retain a frame or send it with QoS 0.
+    // Set explicitly, so that a topic rule for other messages can't retain a frame, send it with QoS 0 or let it expire.
     private MqttMessage ToMessage(PlannedFrame frame, PooledFrame encoded) => new(EnvelopeTopics.Of(_prefix, frame.Destination), encoded.Bytes)
     {
         QualityOfService = MqttQualityOfService.AtLeastOnce,
         Retain = false,
+        Expiry = TimeSpan.Zero,
     };
 
     private static FrameResult[] ToResults(IReadOnlyList<PlannedFrame> frames, MqttPublishReport report)

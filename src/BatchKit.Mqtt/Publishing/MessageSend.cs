@@ -1,4 +1,5 @@
 using System.Threading.Tasks.Sources;
+using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt.Publishing;
@@ -13,6 +14,7 @@ internal sealed class MessageSend : PublishSend, IValueTaskSource<MqttPublishRep
 
     private MessagePublishes _group;
     private MqttPublishReport _report;
+    private TimeSpan _limit;
     private long _beganAt;
 
     public MessageSend(PublishQueue queue, TopicPolicy policy, TimeProvider timeProvider, TimerCallback timeOut)
@@ -21,7 +23,7 @@ internal sealed class MessageSend : PublishSend, IValueTaskSource<MqttPublishRep
         _policy = policy;
         _timeProvider = timeProvider;
         _group = new MessagePublishes(policy);
-        _timer = timeProvider.CreateTimer(timeOut, this, Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
+        _timer = CallerContext.Without(() => timeProvider.CreateTimer(timeOut, this, Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan));
     }
 
     public override PublishGroup? NextGroup => _group.HasUnsent ? _group : null;
@@ -29,16 +31,26 @@ internal sealed class MessageSend : PublishSend, IValueTaskSource<MqttPublishRep
     public void Begin(ReadOnlyMemory<MqttMessage> messages, TimeSpan limit)
     {
         _group.Begin(this, messages);
-        _beganAt = _timeProvider.GetTimestamp();
+        (_limit, _beganAt) = (limit, _timeProvider.GetTimestamp());
         _timer.Change(limit, Timeout.InfiniteTimeSpan);
         Begin(messages.IsEmpty ? 0 : 1);
     }
 
-    /// <summary>False for a late timer of an earlier call.</summary>
-    public bool HasTimedOut(TimeSpan limit) => !IsComplete && _timeProvider.GetElapsedTime(_beganAt) >= limit;
+    /// <summary>True when the limit has passed. A timer may fire early (.NET's by up to 3 ms), twice, or for an earlier call: then it is set again for the rest.</summary>
+    public bool HasTimedOut()
+    {
+        if (IsComplete)
+            return false;
+        var left = _limit - _timeProvider.GetElapsedTime(_beganAt);
+        if (left <= TimeSpan.Zero)
+            return true;
+        _timer.Change(left, Timeout.InfiniteTimeSpan);
+        return false;
+    }
 
     public MqttPublishReport GetResult(short token)
     {
+        ThrowIfNotEnded(token);
         var report = _report;
         _report = default;
         try

@@ -50,9 +50,10 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
             send = _pool.TakeBatchSend() ?? new BatchSend(this, _parked);
             _session.Accept(send.Begin(batches.Span));
             _sends.Add(send);
+            send.Watch(_cancel, cancellationToken);
         }
 
-        Start(send, cancellationToken);
+        _output?.Flush();
         return new ValueTask(send, send.Version);
     }
 
@@ -66,9 +67,10 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
             send.Begin(messages, _options.PublishTimeout);
             _sends.Add(send);
             _session.Accept(messages.Length);
+            send.Watch(_cancel, cancellationToken);
         }
 
-        Start(send, cancellationToken);
+        _output?.Flush();
         return new ValueTask<MqttPublishReport>(send, send.Version);
     }
 
@@ -99,19 +101,13 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
     public void Return(BatchSend send)
     {
         lock (_gate)
-        {
-            _sends.Remove(send);
             _pool.Return(send);
-        }
     }
 
     public void Return(MessageSend send)
     {
         lock (_gate)
-        {
-            _sends.Remove(send);
             _pool.Return(send);
-        }
     }
 
     public async Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken)
@@ -128,7 +124,7 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         finally
         {
             _output = null;
-            Disconnect(reason, connection.End?.Notice);
+            Disconnect(reason, connection.End?.Notice, connection.End is { IsClosedByPeer: true });
         }
     }
 
@@ -138,11 +134,11 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
             _session.Connect(limits, version, target);
     }
 
-    public void Disconnect(string reason, MqttReasonCode? notice)
+    public void Disconnect(string reason, MqttReasonCode? notice, bool isClosedByPeer)
     {
         lock (_gate)
         {
-            _session.Disconnect(notice);
+            _session.Disconnect(notice, isClosedByPeer);
             _whyNotConnected = $"The connection to {_target} was lost: {reason}";
         }
     }
@@ -177,16 +173,16 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
             _session.Acknowledge(body);
     }
 
+    public void HandlePing()
+    {
+        lock (_gate)
+            _session.AcceptPing();
+    }
+
     public ValueTask FinishReadAsync(CancellationToken cancellationToken)
     {
         _output?.Flush();
         return ValueTask.CompletedTask;
-    }
-
-    private void Start(PublishSend send, CancellationToken cancellationToken)
-    {
-        send.Watch(_cancel, cancellationToken);
-        _output?.Flush();
     }
 
     private void Cancel(object? state, CancellationToken cancellationToken)
@@ -194,8 +190,8 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         var send = (PublishSend)state!;
         lock (_gate)
         {
-            var cancelled = new OperationCanceledException(cancellationToken);
-            _sends.GiveUp(send, _session.IsConnected ? cancelled : new IOException(_whyNotConnected, cancelled));
+            if (!send.IsComplete)
+                send.GiveUp(send.CreateCancellation(_session.IsConnected ? null : new IOException(_whyNotConnected), cancellationToken));
         }
     }
 
@@ -204,30 +200,30 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         var send = (MessageSend)state!;
         lock (_gate)
         {
-            if (!send.HasTimedOut(_options.PublishTimeout))
+            if (!send.HasTimedOut())
                 return;
             var late = new TimeoutException($"{_target} did not acknowledge all messages within {_options.PublishTimeout} ({nameof(MqttOptions.PublishTimeout)}).");
-            _sends.GiveUp(send, _session.IsConnected ? late : new IOException(_whyNotConnected, late));
+            send.GiveUp(_session.IsConnected ? late : new IOException(_whyNotConnected, late));
         }
     }
 }
 
-/// <summary>The sends that have not ended, and in order those with unsent messages. Guarded by the queue's lock.</summary>
+/// <summary>The sends that have not ended, and in order those with unsent messages. A send leaves both lists when it ends. Guarded by the queue's lock.</summary>
 internal sealed class PublishSends
 {
-    private readonly HashSet<PublishSend> _all = [];
-    private Queue<PublishSend> _unsent = new();
+    private readonly LinkedList<PublishSend> _open = new();
+    private readonly LinkedList<PublishSend> _unsent = new();
 
     /// <summary>The group whose message is to be sent next; null when there is none.</summary>
     public PublishGroup? Next
     {
         get
         {
-            while (_unsent.TryPeek(out var send))
+            while (_unsent.First is { } first)
             {
-                if (send.NextGroup is { } group)
+                if (first.Value.NextGroup is { } group)
                     return group;
-                _unsent.Dequeue();
+                _unsent.Remove(first);
             }
 
             return null;
@@ -239,30 +235,15 @@ internal sealed class PublishSends
     {
         if (send.IsComplete)
             return;
-        _all.Add(send);
+        _open.AddLast(send.OpenNode);
         if (send.HasUnsent)
-            _unsent.Enqueue(send);
-    }
-
-    /// <summary>Removes a send whose caller has its result. It has no unsent messages, so the queue of unsent sends does not contain it.</summary>
-    public void Remove(PublishSend send) => _all.Remove(send);
-
-    public void GiveUp(PublishSend send, Exception cause)
-    {
-        if (send.IsComplete)
-            return;
-        _unsent = new Queue<PublishSend>(_unsent.Where(other => other != send));
-        send.GiveUp(cause);
+            _unsent.AddLast(send.UnsentNode);
     }
 
     public void GiveUpAll(Exception cause)
     {
-        _unsent.Clear();
-        foreach (var send in _all)
-        {
-            if (!send.IsComplete)
-                send.GiveUp(cause);
-        }
+        while (_open.First is { } first)
+            first.Value.GiveUp(cause);
     }
 }
 

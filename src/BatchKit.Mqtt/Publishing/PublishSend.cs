@@ -11,6 +11,14 @@ internal abstract class PublishSend
     private CancellationTokenRegistration _registration;
     private int _unsettledGroups;
 
+    protected PublishSend() => (OpenNode, UnsentNode) = (new LinkedListNode<PublishSend>(this), new LinkedListNode<PublishSend>(this));
+
+    /// <summary>Its places in the lists of <see cref="PublishSends"/>, from which its end removes it in constant time.</summary>
+    public LinkedListNode<PublishSend> OpenNode { get; }
+
+    /// <inheritdoc cref="OpenNode"/>
+    public LinkedListNode<PublishSend> UnsentNode { get; }
+
     public short Version => _completion.Version;
 
     /// <summary>True between the end of a call and the next call.</summary>
@@ -29,10 +37,17 @@ internal abstract class PublishSend
 
     public void GiveUp(Exception cause) => Complete(cause);
 
-    /// <summary>Registers with the caller's token. Call it without the lock, because a cancelled token calls back immediately.</summary>
+    /// <summary>The cause for a call whose caller cancelled it.</summary>
+    /// <param name="noConnection">Says why there is no connection; null when there is one.</param>
+    /// <param name="cancellationToken">The caller's token.</param>
+    public virtual Exception CreateCancellation(IOException? noConnection, CancellationToken cancellationToken) => noConnection is null
+        ? new OperationCanceledException(cancellationToken)
+        : new OperationCanceledException(noConnection.Message, noConnection, cancellationToken);
+
+    /// <summary>Registers with the caller's token. A cancelled token calls back before this returns, on the same thread, which may take the queue's lock again.</summary>
     public void Watch(Action<object?, CancellationToken> giveUp, CancellationToken cancellationToken)
     {
-        if (cancellationToken.CanBeCanceled)
+        if (cancellationToken.CanBeCanceled && !IsComplete)
             _registration = cancellationToken.UnsafeRegister(giveUp, this);
     }
 
@@ -54,7 +69,15 @@ internal abstract class PublishSend
     /// <returns>The exception for the caller; null for success.</returns>
     protected abstract Exception? Finish(Exception? cause);
 
-    /// <summary>Ends the wait, throws the failure if there is one, and resets the send for another call.</summary>
+    /// <summary>Checks that the result may be taken. Nothing is changed before this check, so a result that is taken too early costs the call nothing.</summary>
+    /// <exception cref="InvalidOperationException">The call has not ended, or its result was taken before.</exception>
+    protected void ThrowIfNotEnded(short token)
+    {
+        if (_completion.GetStatus(token) == ValueTaskSourceStatus.Pending)
+            throw new InvalidOperationException("The publish has not ended: await it before you take its result.");
+    }
+
+    /// <summary>Throws the failure if there is one, and resets the send for another call.</summary>
     protected void End(short token)
     {
         try
@@ -70,8 +93,14 @@ internal abstract class PublishSend
         }
     }
 
+    // The queue and the caller's token forget the send here, not when its result is taken, because no one may ever take it.
     private void Complete(Exception? cause)
     {
+        OpenNode.List?.Remove(OpenNode);
+        UnsentNode.List?.Remove(UnsentNode);
+        // A callback that is running waits for the lock that is held here, so End waits for it.
+        if (_registration.Unregister())
+            _registration = default;
         var failure = Finish(cause);
         IsComplete = true;
         // A caller that sees success expects that the result does not throw.

@@ -12,6 +12,8 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
     private readonly List<(PublishGroup Group, int Index)> _beingWritten = [];
     private PublishCounters _counters;
 
+    private readonly SuspectMessage _suspect = new();
+
     // Null while there is no connection.
     private PublishEncoder? _encoder;
     private MqttVersion _version;
@@ -30,15 +32,19 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
         _encoder = new PublishEncoder(limits, version, target, options);
         (_version, _target, MaxPacketBytes) = (version, target, limits.MaxPacketBytes);
         _window.Restart(Math.Min(options.PublishWindow, limits.ReceiveMaximum));
+        _suspect.Connect();
         _counters.Connects++;
     }
 
     /// <param name="notice">The reason code of the broker's DISCONNECT; null when it sent none.</param>
-    public void Disconnect(MqttReasonCode? notice)
+    /// <param name="isClosedByPeer">True when the broker, or something between, closed or broke the connection.</param>
+    public void Disconnect(MqttReasonCode? notice, bool isClosedByPeer)
     {
         _encoder = null;
         if (notice is { } reasonCode && BlamesMessage(reasonCode))
             FindBlamed(reasonCode);
+        else if (_version == MqttVersion.V311 && isClosedByPeer)
+            FindSuspect();
         // At most once: a message that is sent again might arrive twice.
         _counters.Lost += _beingWritten.Count;
         CompleteWrite();
@@ -46,9 +52,17 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
 
     public void Fill(PacketBuffer buffer)
     {
-        if (_encoder is { } encoder && Resend(encoder, buffer))
+        if (_encoder is not { } encoder)
+            return;
+        if (_window.IsIsolating && _version == MqttVersion.V311 && !_suspect.IsConnectionProven)
+            _suspect.ProveConnection(buffer);
+        // During isolation nothing new is sent, not even with QoS 0: the connection could end because of it, and the only unacknowledged message would be blamed.
+        else if (Resend(encoder, buffer) && !_window.IsIsolating)
             SendNew(encoder, buffer);
     }
+
+    /// <summary>The broker has answered a PINGREQ.</summary>
+    public void AcceptPing() => _suspect.IsConnectionProven = true;
 
     public void CompleteWrite()
     {
@@ -63,6 +77,7 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
         var result = new MqttPublishResult(reasonCode);
         if (!result.IsSuccess)
             result = new MqttPublishResult(reasonCode, $"{_target} refused the message: {reasonCode} (0x{(int)reasonCode:X2}){(reason is null ? "." : $", {MqttTopics.Show(reason)}.")}");
+        _suspect.Forget();
         if (_window.TryRemove(packetId, out var group, out var index))
             Settle(group, index, result);
     }
@@ -74,10 +89,34 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
     // more than 200 levels).
     private void FindBlamed(MqttReasonCode reasonCode)
     {
-        if (_window.IsIsolating && _window.TryRemoveOnly(out var group, out var index))
-            Settle(group, index, new MqttPublishResult(reasonCode, $"{_target} ended the connection because of the message: {reasonCode} (0x{(int)reasonCode:X2})."));
+        if (_window.IsIsolating && _window.TryGetOnly(out var group, out var index, out var packetId))
+            Refuse(group, index, packetId, new MqttPublishResult(reasonCode, $"{_target} ended the connection because of the message: {reasonCode} (0x{(int)reasonCode:X2})."));
         else
             _window.Isolate();
+    }
+
+    // A broker of 3.1.1 can't say why it closes a connection, so a message is suspected only when connections end again and again without any acknowledgement.
+    private void FindSuspect()
+    {
+        if (_window.IsIsolating && _window.TryGetOnly(out var group, out var index, out var packetId))
+        {
+            if (_suspect.EndAlone(group, index))
+            {
+                Refuse(group, index, packetId, new MqttPublishResult(
+                    MqttReasonCode.UnspecifiedError, $"{_target} closed {SuspectMessage.MaxEnds} consecutive connections without a reason when it got this message alone."));
+            }
+        }
+        else if (!_window.IsIsolating && _window.Unacknowledged > 0 && _suspect.EndAmongOthers())
+        {
+            _window.Isolate();
+        }
+    }
+
+    private void Refuse(PublishGroup group, int index, ushort packetId, MqttPublishResult result)
+    {
+        _window.TryRemove(packetId, out _, out _);
+        _suspect.Forget();
+        Settle(group, index, result);
     }
 
     // False when the window or the buffer is full.
@@ -155,6 +194,58 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
         else
             _counters.Refused++;
         group.Settle(index, result);
+    }
+}
+
+/// <summary>
+/// Counts the connections of MQTT 3.1.1 that ended without a reason and without any acknowledgement. During isolation a ping shows first that the connection works, so that
+/// a broker that closes every connection blames no message.
+/// </summary>
+internal sealed class SuspectMessage
+{
+    /// <summary>After this many consecutive ends the messages are sent one by one, and after as many more a message that was sent alone is refused.</summary>
+    public const int MaxEnds = 3;
+
+    private int _ends;
+    private (PublishGroup? Group, int Index) _alone;
+    private bool _isPinging;
+
+    private static ReadOnlySpan<byte> PingRequest => [0xC0, 0];
+
+    /// <summary>True when the broker has answered a ping on this connection.</summary>
+    public bool IsConnectionProven { get; set; }
+
+    public void Connect() => (IsConnectionProven, _isPinging) = (false, false);
+
+    public void ProveConnection(PacketBuffer buffer)
+    {
+        if (_isPinging || !buffer.TryReserve(PingRequest.Length, out var memory))
+            return;
+        PingRequest.CopyTo(memory);
+        buffer.Advance(PingRequest.Length);
+        _isPinging = true;
+    }
+
+    /// <summary>A message was acknowledged or refused.</summary>
+    public void Forget() => (_ends, _alone) = (0, default);
+
+    /// <returns>True when the messages in flight are to be isolated.</returns>
+    public bool EndAmongOthers()
+    {
+        if (++_ends < MaxEnds)
+            return false;
+        _ends = 0;
+        return true;
+    }
+
+    /// <returns>True when the only message in flight is to be refused.</returns>
+    public bool EndAlone(PublishGroup group, int index)
+    {
+        if (!IsConnectionProven)
+            return false;
+        if (_alone != (group, index))
+            (_ends, _alone) = (0, (group, index));
+        return ++_ends >= MaxEnds;
     }
 }
 

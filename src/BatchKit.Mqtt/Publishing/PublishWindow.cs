@@ -103,17 +103,16 @@ internal sealed class PublishWindow
     /// <summary>From now on the messages in the window are sent one by one until they are settled, to find the one because of which the broker ends the connection.</summary>
     public void Isolate() => _isolatedEnd = _end;
 
-    /// <summary>Removes the only message in flight.</summary>
+    /// <summary>Finds the only message in flight.</summary>
     /// <returns>False when there is none or more than one.</returns>
-    public bool TryRemoveOnly(out PublishGroup group, out int index)
+    public bool TryGetOnly(out PublishGroup group, out int index, out ushort packetId)
     {
-        (group, index) = (null!, 0);
+        (group, index, packetId) = (null!, 0, 0);
         for (var place = _first; place < _end && Unacknowledged == 1; place++)
         {
             if (IsUnderWay(place) && Place(place).Group is { } found)
             {
-                (group, index) = (found, Place(place).Index);
-                Remove(place);
+                (group, index, packetId) = (found, Place(place).Index, PacketIdOf(place));
                 return true;
             }
         }

@@ -27,7 +27,7 @@ internal interface IArrivals
 }
 
 /// <summary>Messages on any topics: consecutive messages on one topic become a batch for the handle with that name. The batches are numbered here.</summary>
-internal sealed class TopicArrivals(int node) : IArrivals
+internal sealed class TopicArrivals(int node, ILogger logger) : IArrivals
 {
     // A frame's reader refuses more than 65,536 batches.
     private const int MaxBatchesInFrame = 4096;
@@ -58,13 +58,26 @@ internal sealed class TopicArrivals(int node) : IArrivals
     {
         try
         {
-            for (var next = 0; next < _messages.Count;)
+            var allowed = _messages.Count;
+            for (var (first, next) = (0, 0); first < _messages.Count; first = next)
             {
                 _batches.Clear();
-                while (next < _messages.Count && _batches.Count < MaxBatchesInFrame)
-                    next = AddBatch(next);
+                for (next = first; next < Math.Min(_messages.Count, first + allowed) && _batches.Count < MaxBatchesInFrame;)
+                    next = AddBatch(next, first + allowed);
                 using var frame = PooledFrame.Encode(CollectionsMarshal.AsSpan(_batches));
-                await receiver.ReceiveAsync(frame.Bytes, cancellationToken).ConfigureAwait(false);
+                try
+                {
+                    await receiver.ReceiveAsync(frame.Bytes, cancellationToken).ConfigureAwait(false);
+                }
+                catch (FrameFormatException) when (next > first + 1)
+                {
+                    // The messages together or one of them exceed the receiver's limits: from here on each is delivered alone.
+                    (allowed, next) = (1, first);
+                }
+                catch (FrameFormatException exception)
+                {
+                    Log.MessageDropped(logger, exception, MqttTopics.Show(_messages[first].Handle.Name!), _messages[first].Length);
+                }
             }
         }
         finally
@@ -97,12 +110,12 @@ internal sealed class TopicArrivals(int node) : IArrivals
     }
 
     // Returns the index at which the next batch starts.
-    private int AddBatch(int first)
+    private int AddBatch(int first, int end)
     {
         var handle = _messages[first].Handle;
         _run.Clear();
         var next = first;
-        for (; next < _messages.Count && _messages[next].Handle == handle; next++)
+        for (; next < Math.Min(_messages.Count, end) && _messages[next].Handle == handle; next++)
         {
             var message = _messages[next];
             _run.Add(new BatchMessage(_payloads.AsMemory(message.Start, message.Length), message.Header));
@@ -191,7 +204,7 @@ internal sealed class FrameArrivals(ILogger logger) : IArrivals
         catch (FrameFormatException exception)
         {
             // The frame can never be delivered, and without an acknowledgement the broker would send it again for ever. The receiver has counted it.
-            Log.FrameDropped(logger, exception, frame.Length);
+            Log.FrameDropped(logger, frame.Length, exception.Message);
         }
     }
 }

@@ -26,7 +26,7 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
     private volatile SubscribedConnection? _connection;
     private volatile string? _fault = NoConnection;
 
-    /// <summary>Completes when the first attempt to connect and subscribe has succeeded or failed.</summary>
+    /// <summary>Completes when the first attempt to connect and subscribe has succeeded or failed, or when the broker's answer is late.</summary>
     public Task FirstAttempt => _firstAttempt.Task;
 
     /// <summary>A human-readable reason why not all subscriptions are active; null when they are.</summary>
@@ -75,21 +75,39 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
 
     private async Task<string> RunAsync(MqttConnection connection, SubscribedConnection subscribed, CancellationToken cancellationToken)
     {
-        using var unanswered = new CancellationTokenSource(options.ConnectTimeout, timeProvider);
-        using var either = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken, unanswered.Token);
-        var running = connection.RunAsync(subscribed, either.Token);
-        await Task.WhenAny(running, subscribed.Subscribed).ConfigureAwait(false);
+        var running = connection.RunAsync(subscribed, cancellationToken);
+        await AwaitAnswerAsync(connection, subscribed.Subscribed, running).ConfigureAwait(false);
         if (subscribed.Subscribed.IsCompletedSuccessfully)
         {
-            unanswered.CancelAfter(Timeout.InfiniteTimeSpan);
             EvaluateAnswer(await subscribed.Subscribed.ConfigureAwait(false), connection.Target);
             _firstAttempt.TrySetResult();
         }
 
-        var reason = await running.ConfigureAwait(false);
-        return unanswered.IsCancellationRequested && !cancellationToken.IsCancellationRequested
-            ? $"The broker did not answer the subscriptions within {options.ConnectTimeout} ({nameof(MqttOptions.ConnectTimeout)})."
-            : reason;
+        return await running.ConfigureAwait(false);
+    }
+
+    // Mosquitto sends the messages of a resumed session before its answer, so the answer may be as far away as the next hop is slow. Only silence counts, and only
+    // while the connection is read.
+    private async Task AwaitAnswerAsync(MqttConnection connection, Task answer, Task running)
+    {
+        var limit = options.ConnectTimeout;
+        var start = timeProvider.GetTimestamp();
+        using var ended = new CancellationTokenSource();
+        while (!answer.IsCompleted && !running.IsCompleted)
+        {
+            var left = limit - connection.SilentFor;
+            if (left <= TimeSpan.Zero)
+            {
+                connection.Abandon($"The broker did not answer the subscriptions within {limit} ({nameof(MqttOptions.ConnectTimeout)}).");
+                return;
+            }
+
+            await Task.WhenAny(answer, running, Task.Delay(left, timeProvider, ended.Token)).ConfigureAwait(false);
+            if (timeProvider.GetElapsedTime(start) >= limit)
+                _firstAttempt.TrySetResult();
+        }
+
+        await ended.CancelAsync().ConfigureAwait(false);
     }
 
     private void EvaluateAnswer(SubackPacket suback, string target)

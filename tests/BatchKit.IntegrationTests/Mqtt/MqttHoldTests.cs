@@ -120,3 +120,10 @@ public sealed class MqttHoldTests(ITestOutputHelper report)
         return MosquittoServer.StartOwnAsync(new MosquittoServerOptions { MaxQueued = 0 });
     }
 }
+
+/// <summary>What must hold under a steady load, measured with no test beside it.</summary>
+[CollectionDefinition(Name, DisableParallelization = true)]
+public sealed class MqttHoldCollection
+{
+    public const string Name = "MQTT holds";
+}

@@ -95,6 +95,27 @@ public sealed class MqttLimitTests
         Assert.Equal(0, way.Arrived.Repeats);
     }
 
+    [Theory]
+    [InlineData(MqttVersion.V5)]
+    [InlineData(MqttVersion.V311)]
+    public async Task A_topic_for_which_the_broker_ends_the_connection_is_refused_alone(MqttVersion version)
+    {
+        await using var server = await StartServerAsync(new MosquittoServerOptions { MaxQueued = 0 });
+        var options = MqttWay.Options(server.Port, version);
+        await using var way = await MqttWay.StartAsync(options, options);
+
+        // Mosquitto accepts 200 levels.
+        var tooDeep = string.Join('/', Enumerable.Repeat("way", 250));
+        var messages = Enumerable.Range(0, 100).Select(number => number == 50 ? Message(tooDeep, 0) : Message("way/0", number < 50 ? number : number - 1)).ToArray();
+        var report = await way.Transport.PublishManyAsync(messages);
+        await way.Arrived.WaitForCountAsync(99);
+
+        Assert.Equal([50], Enumerable.Range(0, 100).Where(index => !report[index].IsSuccess));
+        Assert.Contains("connection", report[50].Reason, StringComparison.Ordinal);
+        Assert.Empty(way.Arrived.Gaps);
+        Assert.Null(way.Transport.Fault);
+    }
+
     private static Task<MosquittoServer> StartServerAsync(MosquittoServerOptions options)
     {
         RequiredServer.SkipWhen(MosquittoServer.WhyNotInstalled);

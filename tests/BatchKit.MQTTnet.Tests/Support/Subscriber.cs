@@ -70,3 +70,6 @@ internal sealed class Subscriber
         return Task.CompletedTask;
     }
 }
+
+/// <summary>A message as a subscriber got it.</summary>
+internal sealed record ReceivedMessage(string Topic, string Text, string[] Properties, string? ContentType, bool Retain, uint ExpirySeconds);

@@ -19,7 +19,7 @@ internal static class ConnectionSome
     public static MqttOptions Options(FakeBroker broker, MqttVersion version = MqttVersion.V5) => new() { Server = broker.Address, Version = version };
 
     public static MqttConnector Connector(MqttOptions options, TimeProvider? time = null) =>
-        new(options, "some-client", options.SessionExpiry, endsSession: false, options.Will, time ?? TimeProvider.System);
+        new(options, "some-client", options.SessionExpiry, endsSession: false, options.Will, time ?? TimeProvider.System, new ObserverFaults());
 
     /// <summary>A connection and the broker's end of it.</summary>
     public static async Task<(MqttConnection Connection, FakeBrokerConnection Broker)> ConnectedAsync(

@@ -28,3 +28,59 @@ internal sealed class FakeBroker : IDisposable
 
     public void Dispose() => _listener.Dispose();
 }
+
+/// <summary>The broker's end of one client's connection.</summary>
+internal sealed class FakeBrokerConnection : IDisposable
+{
+    private readonly Socket _socket;
+    private readonly NetworkStream _stream;
+
+    public FakeBrokerConnection(Socket socket)
+    {
+        socket.NoDelay = true;
+        _socket = socket;
+        _stream = new NetworkStream(socket, ownsSocket: true);
+    }
+
+    /// <summary>The client's next packet, whole. Understands lengths of one or two bytes.</summary>
+    public async Task<byte[]> ReadAsync()
+    {
+        var start = await ReadExactlyAsync(2);
+        byte[] header = start[1] < 0x80 ? start : [.. start, .. await ReadExactlyAsync(1)];
+        var length = header.Length == 2 ? header[1] : (header[1] & 0x7F) + (header[2] << 7);
+        return [.. header, .. await ReadExactlyAsync(length)];
+    }
+
+    public async Task WriteAsync(params byte[] bytes) => await _stream.WriteAsync(bytes).WithinDeadline();
+
+    /// <summary>Writes each byte by itself.</summary>
+    public async Task WriteBytesOneByOneAsync(byte[] bytes)
+    {
+        foreach (var value in bytes)
+            await WriteAsync(value);
+    }
+
+    /// <summary>What the client sends until it closes.</summary>
+    public async Task<byte[]> ReadToEndAsync()
+    {
+        var rest = new MemoryStream();
+        await _stream.CopyToAsync(rest).WithinDeadline();
+        return rest.ToArray();
+    }
+
+    /// <summary>Closes with RST.</summary>
+    public void Reset()
+    {
+        _socket.LingerState = new LingerOption(enable: true, seconds: 0);
+        _socket.Dispose();
+    }
+
+    public void Dispose() => _stream.Dispose();
+
+    private async Task<byte[]> ReadExactlyAsync(int count)
+    {
+        var bytes = new byte[count];
+        await _stream.ReadExactlyAsync(bytes).WithinDeadline();
+        return bytes;
+    }
+}

@@ -124,13 +124,11 @@ public sealed class GoodbyeTests : IDisposable
     }
 
     [Fact]
-    public async Task A_session_that_nobody_takes_up_again_ends_with_the_goodbye()
+    public async Task A_stop_ends_a_session_that_no_one_resumes()
     {
-        var options = ConnectionSome.Options(_broker);
-        var welcoming = _broker.WelcomeAsync();
-        var connector = new MqttConnector(options, "some-client", TimeSpan.FromMinutes(5), endsSession: true, will: null, TimeProvider.System);
-        await using var connection = await connector.ConnectAsync(cleanStart: false, CancellationToken.None).WithinDeadline();
-        using var broker = await welcoming;
+        var (connection, broker) = await ConnectWithoutResumeAsync();
+        await using var end = connection;
+        using var brokersEnd = broker;
         var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
 
         await _stop.CancelAsync();
@@ -139,6 +137,45 @@ public sealed class GoodbyeTests : IDisposable
         await running.WithinDeadline();
 
         Assert.Equal([0xE0, 7, 0, 5, 0x11, 0, 0, 0, 0], rest);
+    }
+
+    [Fact]
+    public async Task A_broker_that_breaks_the_protocol_is_told_so_and_keeps_the_session()
+    {
+        var (connection, broker) = await ConnectWithoutResumeAsync();
+        await using var end = connection;
+        using var brokersEnd = broker;
+        var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
+
+        await broker.WriteAsync(ConnectionSome.PingRequest);
+        var rest = await broker.ReadToEndAsync();
+        broker.Dispose();
+        await running.WithinDeadline();
+
+        Assert.Equal([0xE0, 2, 0x82, 0], rest);
+    }
+
+    [Fact]
+    public async Task A_connection_that_is_abandoned_keeps_the_session()
+    {
+        var (connection, broker) = await ConnectWithoutResumeAsync();
+        await using var end = connection;
+        using var brokersEnd = broker;
+        var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
+
+        connection.Abandon("The test abandoned it.");
+        var rest = await broker.ReadToEndAsync();
+        broker.Dispose();
+
+        Assert.Equal("The test abandoned it.", await running.WithinDeadline());
+        Assert.Equal(ConnectionSome.Goodbye, rest);
+    }
+
+    private async Task<(MqttConnection Connection, FakeBrokerConnection Broker)> ConnectWithoutResumeAsync()
+    {
+        var welcoming = _broker.WelcomeAsync();
+        var connector = new MqttConnector(ConnectionSome.Options(_broker), "some-client", TimeSpan.FromMinutes(5), endsSession: true, will: null, TimeProvider.System, new ObserverFaults());
+        return (await connector.ConnectAsync(cleanStart: false, CancellationToken.None).WithinDeadline(), await welcoming);
     }
 
     private static Task WaitForDueAsync(ManualTimeProvider time, TimeSpan due) => Until.TrueAsync(() => time.NextDue == due);

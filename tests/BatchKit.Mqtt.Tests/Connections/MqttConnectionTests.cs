@@ -1,5 +1,6 @@
 using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Packets;
+using BatchKit.Testing;
 
 namespace BatchKit.Mqtt.Tests.Connections;
 
@@ -86,6 +87,33 @@ public sealed class MqttConnectionTests : IDisposable
         Assert.Equal((MqttReasonCode)code, connection.End?.Notice);
         Assert.Equal(1, _handler.Count);
         Assert.Empty(await broker.ReadToEndAsync());
+    }
+
+    [Fact]
+    public async Task A_disconnect_is_read_although_a_write_has_failed_before()
+    {
+        var release = new TaskCompletionSource();
+        var handler = new RecordingHandler { Release = release.Task };
+        var time = new ManualTimeProvider();
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker, time);
+        var output = connection.Open(source: null);
+        var running = connection.RunAsync(handler, _stop.Token);
+        await broker.WriteAsync(ConnectionSome.Publish(1));
+        await handler.Busy.WithinDeadline();
+
+        await broker.WriteAsync(0xE0, 2, 0x8B, 0);
+        broker.Dispose();
+        await Until.TrueAsync(() =>
+        {
+            output.Append(ConnectionSome.PingRequest);
+            output.Flush();
+            return output.Failed.IsCompleted;
+        });
+        await Until.TrueAsync(() => time.NextDue == TimeSpan.FromSeconds(1) || connection.End is not null);
+        release.SetResult();
+
+        Assert.Contains("ServerShuttingDown (0x8B)", await running.WithinDeadline(), StringComparison.Ordinal);
+        Assert.Equal(MqttReasonCode.ServerShuttingDown, connection.End?.Notice);
     }
 
     [Fact]

@@ -16,7 +16,7 @@ public sealed class EnvelopePublisherTests
         await SendAsync(publisher, Batch(1, 1), Some.Batch(Some.Group(), _producer, 2, "all"), Batch(3, 3));
 
         Assert.Equal(["game/node/1", "game/all", "game/node/3"], publisher.Published.Select(message => message.Topic));
-        Assert.All(publisher.Published, message => Assert.Equal((MqttQualityOfService.AtLeastOnce, false), (message.QualityOfService, message.Retain)));
+        Assert.All(publisher.Published, message => Assert.Equal((MqttQualityOfService.AtLeastOnce, false, TimeSpan.Zero), (message.QualityOfService, message.Retain, message.Expiry)));
         using var frame = FrameReader.Read(publisher.Published[0].Payload);
         Assert.Equal((_producer, 1L), (frame.Batches.Span[0].Producer, frame.Batches.Span[0].Number));
     }
@@ -78,4 +78,17 @@ public sealed class EnvelopePublisherTests
     private static MqttOptions Options() => new() { EnvelopePrefix = "game" };
 
     private MessageBatch Batch(int node, long number) => Some.Batch(Some.Connection(node), _producer, number, "x");
+}
+
+/// <summary>Keeps what it is given and answers as told.</summary>
+internal sealed class ScriptedPublisher(params MqttPublishResult[] results) : IMqttPublisher
+{
+    public List<(string Topic, byte[] Payload, MqttQualityOfService? QualityOfService, bool? Retain, TimeSpan? Expiry)> Published { get; } = [];
+
+    public ValueTask<MqttPublishReport> PublishManyAsync(ReadOnlyMemory<MqttMessage> messages, CancellationToken cancellationToken = default)
+    {
+        foreach (var message in messages.Span)
+            Published.Add((message.Topic, message.Payload.ToArray(), message.QualityOfService, message.Retain, message.Expiry));
+        return ValueTask.FromResult(MqttPublishReport.Create(results.Length == 0 ? new MqttPublishResult[messages.Length] : results));
+    }
 }

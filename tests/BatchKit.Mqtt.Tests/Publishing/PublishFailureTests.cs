@@ -160,4 +160,104 @@ public sealed class PublishFailureTests : PublishQueueTest
         Broker.AcknowledgeAll();
         await sending.WithinDeadline();
     }
+
+    [Fact]
+    public async Task A_message_is_not_blamed_for_another_of_QoS_0_that_ends_the_connection()
+    {
+        var bad = new MqttMessage("bad", Some.Bytes("bad")) { QualityOfService = MqttQualityOfService.AtMostOnce };
+        var call = Queue.PublishManyAsync(new[] { new MqttMessage("good", Some.Bytes("good")), bad }, CancellationToken.None).AsTask();
+
+        for (var connection = 0; connection < 3; connection++)
+        {
+            Broker.Connect();
+            Broker.Arrived.Clear();
+            while (Broker.Take() && !Broker.Arrived.Exists(static publish => publish.Topic == "bad"))
+                Broker.AcknowledgeAll();
+            Broker.Disconnect(MqttReasonCode.MalformedPacket);
+            _ = Queue.PublishManyAsync(new[] { bad }, CancellationToken.None).AsTask();
+        }
+
+        Assert.True((await call.WithinDeadline())[0].IsSuccess);
+    }
+
+    [Fact]
+    public async Task On_MQTT_3_a_message_for_which_the_broker_closes_each_connection_is_found_and_refused()
+    {
+        var broker = new SimulatedBroker(Queue, MqttVersion.V311);
+        var sending = Send(Some.Batch(Topic("a"), Producer, 1, "1", "2"), Some.Batch(Topic("bad"), Producer, 2, "bad"), Some.Batch(Topic("b"), Producer, 3, "3", "4"));
+
+        for (var connects = 0; connects < 20 && !sending.IsCompleted; connects++)
+        {
+            broker.Connect();
+            Serve(broker, isClosing: publish => publish.Topic == "bad");
+            if (!sending.IsCompleted)
+                broker.Disconnect();
+        }
+
+        var failure = await Assert.ThrowsAsync<BatchSendException>(() => sending.WithinDeadline());
+        ImmutableArray<BatchOutcome> expected = [BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Acknowledged];
+        Assert.Equal(expected, failure.Outcomes);
+        Assert.Contains("closed 3 consecutive connections", failure.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task On_MQTT_3_a_broker_that_closes_every_connection_blames_no_message()
+    {
+        var broker = new SimulatedBroker(Queue, MqttVersion.V311);
+        var sending = Send(Some.Batch(Topic("a"), Producer, 1, "1", "2"));
+
+        for (var connects = 0; connects < 20; connects++)
+        {
+            broker.Connect();
+            broker.Take();
+            broker.Disconnect();
+        }
+
+        broker.Connect();
+        Serve(broker, isClosing: static _ => false);
+        await sending.WithinDeadline();
+        Assert.True(broker.Pings > 0);
+    }
+
+    [Fact]
+    public async Task On_MQTT_3_the_ends_of_a_message_that_was_given_up_are_not_counted_for_the_next()
+    {
+        using var cancellation = new CancellationTokenSource();
+        var broker = new SimulatedBroker(Queue, MqttVersion.V311);
+        var givenUp = Queue.PublishManyAsync(new[] { new MqttMessage("bad", default) }, cancellation.Token).AsTask();
+        var sending = Send(Some.Batch(Topic("a"), Producer, 1, "1", "2"));
+
+        // Three ends until the messages are isolated, and two with the bad one alone.
+        for (var connects = 0; connects < 5; connects++)
+            EndAtFirst();
+        await cancellation.CancelAsync();
+        await Assert.ThrowsAsync<OperationCanceledException>(() => givenUp.WithinDeadline());
+        EndAtFirst();
+        broker.Connect();
+        Serve(broker, isClosing: static _ => false);
+
+        await sending.WithinDeadline();
+
+        void EndAtFirst()
+        {
+            broker.Connect();
+            broker.Arrived.Clear();
+            Serve(broker, isClosing: static _ => true);
+            broker.Disconnect();
+        }
+    }
+
+    // Acknowledges what arrives and answers pings, until nothing comes or a message closes the connection.
+    private void Serve(SimulatedBroker broker, Predicate<ArrivedPublish> isClosing)
+    {
+        for (var pings = broker.Pings; broker.Take();)
+        {
+            if (broker.Arrived.Exists(publish => isClosing(publish) && broker.Unacknowledged.Contains(publish.PacketId)))
+                return;
+            if (broker.Pings > pings)
+                Queue.HandlePing();
+            pings = broker.Pings;
+            broker.AcknowledgeAll();
+        }
+    }
 }

@@ -1,3 +1,4 @@
+using BatchKit.Mqtt.Packets;
 using BatchKit.Mqtt.Publishing;
 
 namespace BatchKit.Mqtt.Tests.Publishing;
@@ -222,4 +223,24 @@ public sealed class PublishWindowTests
 
         return sent;
     }
+}
+
+/// <summary>A group whose messages are their own numbers.</summary>
+internal sealed class TestGroup : PublishGroup
+{
+    public TestGroup(int count) => Begin(new TestSend(), count);
+
+    public override MqttPublishResult Read(int index, ref PublishFields fields) => default;
+
+    protected override void Record(int index, MqttPublishResult result)
+    {
+    }
+}
+
+/// <summary>A send that owns groups and does nothing else.</summary>
+internal sealed class TestSend : PublishSend
+{
+    public override PublishGroup? NextGroup => null;
+
+    protected override Exception? Finish(Exception? cause) => cause;
 }

@@ -23,7 +23,10 @@ internal sealed class SimulatedBroker(PublishQueue queue, MqttVersion version = 
         queue.Connect(limits ?? new ConnackPacket(), version, "mqtt://simulated");
     }
 
-    public void Disconnect(MqttReasonCode? notice = null) => queue.Disconnect("The test ended it.", notice);
+    public void Disconnect(MqttReasonCode? notice = null) => queue.Disconnect("The test ended it.", notice, isClosedByPeer: notice is null);
+
+    /// <summary>How many pings arrived.</summary>
+    public int Pings { get; private set; }
 
     /// <summary>Takes what the queue has to write now.</summary>
     /// <param name="completes">False: the connection is lost in that write.</param>
@@ -67,6 +70,13 @@ internal sealed class SimulatedBroker(PublishQueue queue, MqttVersion version = 
         while (!bytes.IsEmpty)
         {
             Assert.True(PacketHeader.TryRead(bytes, int.MaxValue, out var header, out var headerBytes));
+            if (header.Type == PacketType.Pingreq)
+            {
+                Pings++;
+                bytes = bytes[headerBytes..];
+                continue;
+            }
+
             var publish = PublishPacket.Read(header, bytes.Slice(headerBytes, header.BodyBytes), version);
             Arrived.Add(new ArrivedPublish(Encoding.UTF8.GetString(publish.Topic), Encoding.UTF8.GetString(publish.Payload), publish.PacketId, publish.IsDuplicate));
             if (publish.QualityOfService == MqttQualityOfService.AtLeastOnce)
@@ -79,3 +89,6 @@ internal sealed class SimulatedBroker(PublishQueue queue, MqttVersion version = 
         }
     }
 }
+
+/// <summary>A PUBLISH as it arrived.</summary>
+internal sealed record ArrivedPublish(string Topic, string Text, ushort PacketId, bool IsDuplicate);

@@ -91,6 +91,29 @@ public sealed class MqttReceiverSubscriptionTests : IDisposable
     }
 
     [Fact]
+    public async Task A_start_does_not_wait_for_a_next_hop_that_is_busy_with_the_backlog()
+    {
+        var time = new ManualTimeProvider();
+        var busy = new ScriptedTransport(new CollectingTransport());
+        var stalled = busy.Stall();
+        await using var receiver = Make(static _ => { }, time, busy, "a");
+        var starting = receiver.StartAsync(CancellationToken.None);
+        using var broker = await _broker.WelcomeAsync();
+        await broker.ReadAsync();
+        await broker.WriteAsync(ConnectionSome.Publish(1));
+        await stalled.EnteredAsync();
+
+        time.Advance(2 * new MqttOptions().ConnectTimeout);
+        await starting.WithinDeadline();
+        var faultMeanwhile = receiver.Fault;
+        stalled.Release();
+        await broker.WriteAsync(0x90, 4, 0, 1, 0, 1);
+
+        await Until.TrueAsync(() => receiver.Fault is null);
+        Assert.Contains("has not answered", faultMeanwhile, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task A_broker_without_shared_subscriptions_is_not_asked_for_one()
     {
         await using var receiver = Make("$share/workers/a");
@@ -120,13 +143,15 @@ public sealed class MqttReceiverSubscriptionTests : IDisposable
 
     private MqttReceiver Make(params string[] filters) => Make(static _ => { }, filters);
 
-    private MqttReceiver Make(Action<MqttOptions> configure, params string[] filters)
+    private MqttReceiver Make(Action<MqttOptions> configure, params string[] filters) => Make(configure, TimeProvider.System, new CollectingTransport(), filters);
+
+    private MqttReceiver Make(Action<MqttOptions> configure, TimeProvider timeProvider, IBatchTransport next, params string[] filters)
     {
         var options = ConnectionSome.Options(_broker);
         options.ReconnectDelay = TimeSpan.FromMilliseconds(10);
         foreach (var filter in filters)
             options.Subscriptions.Add(new MqttSubscription { Filter = filter });
         configure(options);
-        return new MqttReceiver(options, node: 1, new BatchReceiver(new CollectingTransport()), timeProvider: null, new Logger<MqttReceiver>(_log));
+        return new MqttReceiver(options, node: 1, new BatchReceiver(next), timeProvider, new Logger<MqttReceiver>(_log));
     }
 }

@@ -3,6 +3,7 @@ using BatchKit.Mqtt.Packets;
 using BatchKit.Mqtt.Receiving;
 using BatchKit.Testing;
 using BatchKit.Transports;
+using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit.Mqtt.Tests.Receiving;
 
@@ -20,7 +21,7 @@ public sealed class SubscribedConnectionTests : IDisposable
     {
         _nextHop = new ScriptedTransport(_arrived);
         _output = new PacketOutput(_written, source: null);
-        _connection = new SubscribedConnection(new TopicArrivals(node: 1), new BatchReceiver(_nextHop), _output, MqttVersion.V5, _abandon.Token);
+        _connection = new SubscribedConnection(new TopicArrivals(node: 1, NullLogger.Instance), new BatchReceiver(_nextHop), _output, MqttVersion.V5, _abandon.Token);
     }
 
     [Fact]
@@ -107,6 +108,22 @@ public sealed class SubscribedConnectionTests : IDisposable
     }
 
     [Fact]
+    public async Task A_message_above_the_receivers_limit_is_dropped_and_acknowledged_and_the_others_arrive_in_order()
+    {
+        var limited = new BatchReceiver(_arrived, new BatchReceiverOptions { Limits = new FrameLimits { MaxFrameBytes = 1000 } });
+        using var log = new LogCollector();
+        var connection = new SubscribedConnection(new TopicArrivals(node: 1, log), limited, _output, MqttVersion.V5, _abandon.Token);
+        for (ushort packetId = 1; packetId <= 99; packetId++)
+            Give(connection, new PublishFields { Topic = "a", Payload = packetId == 50 ? new byte[2000] : Some.Bytes($"{packetId}") }, MqttQualityOfService.AtLeastOnce, packetId);
+
+        await connection.FinishReadAsync(CancellationToken.None);
+
+        Assert.Equal(Enumerable.Range(1, 99).Where(static id => id != 50).Select(static id => $"{id}"), _arrived.Texts);
+        Assert.Equal(99 * 4, _written.Length);
+        Assert.Contains("'a'", Assert.Single(log.Entries, static entry => entry.Id == 2445).Text, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public void A_topic_alias_breaks_the_protocol_because_none_was_allowed()
     {
         var exception = Assert.Throws<MqttProtocolException>(() => Give(new PublishFields { Topic = "a" }, MqttQualityOfService.AtLeastOnce, packetId: 1, topicAlias: 3));
@@ -146,12 +163,15 @@ public sealed class SubscribedConnectionTests : IDisposable
         _abandon.Dispose();
     }
 
-    private void Give(PublishFields fields, MqttQualityOfService qualityOfService, ushort packetId, ushort topicAlias = 0)
+    private void Give(PublishFields fields, MqttQualityOfService qualityOfService, ushort packetId, ushort topicAlias = 0) =>
+        Give(_connection, fields, qualityOfService, packetId, topicAlias);
+
+    private static void Give(SubscribedConnection connection, PublishFields fields, MqttQualityOfService qualityOfService, ushort packetId, ushort topicAlias = 0)
     {
         fields.QualityOfService = qualityOfService;
         var packet = new byte[PublishPacket.Measure(fields, MqttVersion.V5, topicAlias)];
         PublishPacket.Write(packet, fields, MqttVersion.V5, packetId, isDuplicate: false, topicAlias);
         Assert.True(PacketHeader.TryRead(packet, packet.Length, out var header, out var headerBytes));
-        _connection.Handle(header, packet.AsSpan(headerBytes));
+        connection.Handle(header, packet.AsSpan(headerBytes));
     }
 }

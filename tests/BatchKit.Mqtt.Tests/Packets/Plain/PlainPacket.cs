@@ -28,3 +28,35 @@ internal sealed record PlainPacket
         $"{Type}/{Flags} id {PacketId}, topic {Topic}, payload {Convert.ToHexString(Payload)}, codes {string.Join(' ', Codes)}, filters {string.Join(' ', Filters)}, "
         + $"{string.Concat(Properties.OrderBy(static property => property.Id).Select(static property => $"{property.Id}={property.Value}; "))}{Connect?.Show()}";
 }
+
+/// <summary>A property by its number; its value as text: numbers in decimal, binary data in hexadecimal, a pair with a NUL between.</summary>
+internal sealed record PlainProperty(int Id, string Value)
+{
+    public static PlainProperty Of(int id, long value) => new(id, value.ToString(System.Globalization.CultureInfo.InvariantCulture));
+
+    public static PlainProperty Of(int id, ReadOnlySpan<byte> value) => new(id, Convert.ToHexString(value));
+
+    public static PlainProperty Pair(string name, string value) => new(PlainProperties.UserProperty, $"{name}\0{value}");
+}
+
+/// <summary>What only a CONNECT says.</summary>
+internal sealed record PlainConnect
+{
+    public required int Level { get; init; }
+
+    public bool CleanStart { get; init; }
+
+    public int KeepAlive { get; init; }
+
+    public required string ClientId { get; init; }
+
+    /// <summary>A PUBLISH's topic, payload, properties, and QoS and retain as its flags; null for none.</summary>
+    public PlainPacket? Will { get; init; }
+
+    public string? UserName { get; init; }
+
+    public byte[]? Password { get; init; }
+
+    public string Show() =>
+        $"level {Level}, clean {CleanStart}, alive {KeepAlive}, client {ClientId}, will ({Will?.Show()}), user {UserName ?? "none"}, password {(Password is null ? "none" : Convert.ToHexString(Password))}";
+}

@@ -110,3 +110,15 @@ internal static class PlainProperties
 
     private static long Parse(string value) => long.Parse(value, System.Globalization.CultureInfo.InvariantCulture);
 }
+
+/// <summary>The types of properties' values.</summary>
+internal enum PlainKind
+{
+    Byte,
+    TwoBytes,
+    FourBytes,
+    VariableBytes,
+    Text,
+    Binary,
+    Pair,
+}

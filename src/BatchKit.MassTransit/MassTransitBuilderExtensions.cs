@@ -86,9 +86,7 @@ public static class MassTransitBuilderExtensions
     {
         var node = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node;
         var timeProvider = services.GetService<TimeProvider>();
-        // With a local route, this node's own group output has already reached its connections.
-        var options = new BatchReceiverOptions { Node = node, DropOwnGroups = builder.HasRoute(LocalFirstRouter.LocalRoute) };
-        var receiver = new BatchReceiver(next(services), options, timeProvider, services.GetService<ILogger<BatchReceiver>>());
+        var receiver = new BatchReceiver(next(services), builder.CreateReceiverOptions(services), timeProvider, services.GetService<ILogger<BatchReceiver>>());
         return new MassTransitReceiver(services.GetRequiredKeyedService<BusOwner>(builder.Name).Connection, node, receiver, timeProvider,
             services.GetService<ILogger<MassTransitReceiver>>());
     }

@@ -19,7 +19,7 @@ public sealed class BatchReceiver
 {
     private readonly FrameLimits _limits;
     private readonly bool _filtersDuplicates;
-    private readonly int? _ownGroupsNode;
+    private readonly Func<ProducerId, OutputHandle, bool>? _isDeliveredLocally;
 
     // Touched by the receive under way only.
     private readonly FrameBatches _frame = new(isReused: true);
@@ -49,7 +49,7 @@ public sealed class BatchReceiver
         timeProvider ??= TimeProvider.System;
         _limits = options.Limits;
         _filtersDuplicates = options.FilterDuplicates;
-        _ownGroupsNode = options.DropOwnGroups ? options.Node : null;
+        _isDeliveredLocally = options.IsDeliveredLocally;
         _filter = new DuplicateFilter(timeProvider, options.ProducerExpiry, options.MaxProducers);
         _delivery = new FrameDelivery(next, options, timeProvider, new GuardedLogger(logger ?? NullLogger<BatchReceiver>.Instance, new ObserverFaults()));
     }
@@ -132,13 +132,12 @@ public sealed class BatchReceiver
         var received = default(BatchTally);
         var duplicate = default(BatchTally);
         var ownGroup = default(BatchTally);
-        var dropsGroups = _frame.Producer.Node == _ownGroupsNode;
         foreach (var batch in _frame.Batches.Span)
         {
             received = received.With(batch);
             if (seen is not null && seen.Contains(batch.Number))
                 duplicate = duplicate.With(batch);
-            else if (dropsGroups && !batch.Handle.IsConnection)
+            else if (_isDeliveredLocally is not null && !batch.Handle.IsConnection && _isDeliveredLocally(batch.Producer, batch.Handle))
                 ownGroup = ownGroup.With(batch);
             else
                 _delivery.Add(batch);

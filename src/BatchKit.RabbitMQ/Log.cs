@@ -20,6 +20,9 @@ internal static partial class Log
     [LoggerMessage(2104, LogLevel.Information, "{Target} accepts messages again.")]
     public static partial void Unblocked(ILogger logger, string target);
 
+    [LoggerMessage(2105, LogLevel.Warning, "Exchange {Exchange} of {Target} was deleted. The sender declares it again, and holds output for groups for {Limit}, until receivers have bound their queues.")]
+    public static partial void ExchangeMissing(ILogger logger, string exchange, string target, TimeSpan limit);
+
     [LoggerMessage(2110, LogLevel.Information, "Receiving from queue {Queue} at {Target}.")]
     public static partial void Receiving(ILogger logger, string queue, string target);
 

@@ -19,6 +19,14 @@ internal static class RabbitMqSome
         return options;
     }
 
+    /// <summary>A frame as the next version of the package may write it: its fourth byte is the version.</summary>
+    public static byte[] FrameOfNextVersion()
+    {
+        var frame = Some.Frame(Some.Batch(Some.Connection(), Some.Producer(), 1, "from a newer sender"));
+        frame[3]++;
+        return frame;
+    }
+
     public static void Configure(RabbitMqOptions options, RabbitMqServer server, int port, string prefix)
     {
         var user = server.Address.UserInfo.Split(':');

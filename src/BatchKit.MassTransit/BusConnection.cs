@@ -19,7 +19,7 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     public static BusConnection To(IBus bus, MassTransitOptions? options, TimeProvider? timeProvider)
     {
         ArgumentNullException.ThrowIfNull(bus);
-        options ??= new MassTransitOptions();
+        options = (options ?? new MassTransitOptions()).Copy();
         MassTransitOptionsValidator.ThrowIfInvalid(options);
         return new BusConnection(bus, options, new ConnectionAge(timeProvider ?? TimeProvider.System));
     }

@@ -100,9 +100,11 @@ public static class MassTransitBuilderExtensions
         public Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
         {
             var fault = FindBusFault(out var exception) ?? FindReceiverFault();
-            return Task.FromResult(fault is null
-                ? HealthCheckResult.Healthy($"Connected to {owner.Target}.")
-                : new HealthCheckResult(context.Registration.FailureStatus, fault, exception));
+            if (fault is not null)
+                return Task.FromResult(new HealthCheckResult(context.Registration.FailureStatus, fault, exception));
+            return Task.FromResult((owner.LoggerFault ?? receiver?.LoggerFault) is { } observers
+                ? HealthCheckResult.Degraded(observers)
+                : HealthCheckResult.Healthy($"Connected to {owner.Target}."));
         }
 
         private string? FindBusFault(out Exception? exception)

@@ -86,6 +86,21 @@ public sealed class MassTransitOptions : IValidatableObject
     /// </summary>
     public Func<IServiceProvider, IBus>? Bus { get; set; }
 
+    /// <summary>
+    /// How often the receiver checks on RabbitMQ that exchanges and bindings exist, and declares again what someone deleted; 5 s by default. What exists with other arguments
+    /// becomes its fault. Not used on other buses.
+    /// </summary>
+    [TimeSpanRange("00:00:00.100", "01:00:00")]
+    public TimeSpan TopologyCheckInterval { get; set; } = TimeSpan.FromSeconds(5);
+
+    /// <summary>Copies the settings, so that later changes have no effect on whoever keeps the copy.</summary>
+    internal MassTransitOptions Copy()
+    {
+        var copy = (MassTransitOptions)MemberwiseClone();
+        copy.RabbitMq = RabbitMq?.Copy();
+        return copy;
+    }
+
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)
     {

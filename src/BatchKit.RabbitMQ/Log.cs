@@ -35,6 +35,9 @@ internal static partial class Log
     [LoggerMessage(2113, LogLevel.Error, "The next transport failed unexpectedly with a frame from queue {Queue}; the broker delivers the frame again.")]
     public static partial void FrameFailed(ILogger logger, Exception exception, string queue);
 
+    [LoggerMessage(2115, LogLevel.Warning, "Queue {Queue} gets nothing new: {Reason}")]
+    public static partial void TopologyWrong(ILogger logger, string queue, string reason);
+
     [LoggerMessage(2114, LogLevel.Warning, "The receiver stopped without finishing its current frame from queue {Queue} within {Limit}; the broker keeps the frame.")]
     public static partial void FrameAbandoned(ILogger logger, string queue, TimeSpan limit);
 }

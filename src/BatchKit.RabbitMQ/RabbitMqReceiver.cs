@@ -198,10 +198,15 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             try
             {
                 await _topology.CheckAsync(open.Connection, _node, _stopping.Token).ConfigureAwait(false);
+                _fault = null;
             }
             catch (OperationInterruptedException exception) when (open.Channel.IsOpen)
             {
-                return _connection.Explain(exception).Message;
+                // What is in the queue already is received all the same.
+                var fault = _connection.Explain(exception).Message;
+                if (fault != _fault)
+                    Log.TopologyWrong(_logger, Queue, fault);
+                _fault = fault;
             }
             catch (Exception) when (!_stopping.IsCancellationRequested)
             {

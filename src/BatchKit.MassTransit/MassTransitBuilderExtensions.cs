@@ -102,9 +102,9 @@ public static class MassTransitBuilderExtensions
             var fault = FindBusFault(out var exception) ?? FindReceiverFault();
             if (fault is not null)
                 return Task.FromResult(new HealthCheckResult(context.Registration.FailureStatus, fault, exception));
-            return Task.FromResult((owner.LoggerFault ?? receiver?.LoggerFault) is { } observers
-                ? HealthCheckResult.Degraded(observers)
-                : HealthCheckResult.Healthy($"Connected to {owner.Target}."));
+            var receiverFaults = receiver?.GetStatistics().ObserverFaults ?? 0;
+            var observers = owner.LoggerFault ?? receiver?.LoggerFault ?? (receiverFaults == 0 ? null : $"The receiver's logger failed {receiverFaults} times.");
+            return Task.FromResult(observers is null ? HealthCheckResult.Healthy($"Connected to {owner.Target}.") : HealthCheckResult.Degraded(observers));
         }
 
         private string? FindBusFault(out Exception? exception)

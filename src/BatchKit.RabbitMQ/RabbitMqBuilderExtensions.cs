@@ -89,8 +89,9 @@ public static class RabbitMqBuilderExtensions
         public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
         {
             var sending = transport is null ? null : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
-            return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().ConsecutiveFailures ?? 0,
-                transport?.LoggerFault ?? receiver?.LoggerFault);
+            var statistics = receiver?.GetStatistics() ?? default;
+            var observers = transport?.LoggerFault ?? receiver?.LoggerFault ?? (statistics.ObserverFaults == 0 ? null : $"The receiver's logger failed {statistics.ObserverFaults} times.");
+            return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, statistics.ConsecutiveFailures, observers);
         }
     }
 }

@@ -32,6 +32,7 @@ public sealed class BatchReceiver
     private readonly TallyCounter _duplicate = new();
     private readonly TallyCounter _ownGroup = new();
     private readonly TallyCounter _abandoned = new();
+    private readonly ObserverFaults _observerFaults = new();
     private long _receivedFrames;
     private long _malformedFrames;
 
@@ -51,7 +52,7 @@ public sealed class BatchReceiver
         _filtersDuplicates = options.FilterDuplicates;
         _isDeliveredLocally = options.IsDeliveredLocally;
         _filter = new DuplicateFilter(timeProvider, options.ProducerExpiry, options.MaxProducers);
-        _delivery = new FrameDelivery(next, options, timeProvider, new GuardedLogger(logger ?? NullLogger<BatchReceiver>.Instance, new ObserverFaults()));
+        _delivery = new FrameDelivery(next, options, timeProvider, new GuardedLogger(logger ?? NullLogger<BatchReceiver>.Instance, _observerFaults));
     }
 
     /// <summary>Reads a frame and completes when the next hop has every batch of it that is new, or has refused it for good.</summary>
@@ -110,6 +111,7 @@ public sealed class BatchReceiver
         AbandonedBatches = _abandoned.Batches,
         AbandonedMessages = _abandoned.Messages,
         ConsecutiveFailures = _delivery.ConsecutiveFailures,
+        ObserverFaults = _observerFaults.Count,
     };
 
     private void Read(ReadOnlyMemory<byte> frame)

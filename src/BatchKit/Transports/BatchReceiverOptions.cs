@@ -106,4 +106,7 @@ public readonly record struct BatchReceiverStatistics
 
     /// <summary>The number of consecutive failures of the next hop; zero when it took something last.</summary>
     public int ConsecutiveFailures { get; init; }
+
+    /// <summary>How often the receiver's logger threw. That has no effect on what is received.</summary>
+    public long ObserverFaults { get; init; }
 }

@@ -202,6 +202,26 @@ public sealed class RabbitMqTransportTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task Partitions_that_share_the_channel_take_turns()
+    {
+        const int partitions = 16;
+        const int enough = 20;
+        var options = RabbitMqSome.Options(await fixture.GetAsync());
+        await using var transport = new RabbitMqTransport(options);
+        var sent = new int[partitions];
+
+        await Task.WhenAll(Enumerable.Range(0, partitions).Select(partition => Task.Run(async () =>
+        {
+            var (group, producer) = (Some.Group(), Some.Producer(partition: partition));
+            // Each goes on until the last has enough, so that a partition that is starved shows.
+            while (Array.Exists(sent, static count => count < enough))
+                await transport.SendAsync(new[] { Some.Batch(group, producer, ++sent[partition], "a") }, CancellationToken.None);
+        }))).WithinDeadline();
+
+        Assert.All(sent, count => Assert.InRange(count, enough, 5 * enough));
+    }
+
+    [Fact]
     public async Task A_topology_that_is_taken_as_given_and_missing_fails_the_send_and_names_what_is_missing()
     {
         var options = RabbitMqSome.Options(await fixture.GetAsync(), options => options.DeclareTopology = false);

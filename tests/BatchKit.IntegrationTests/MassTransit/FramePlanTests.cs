@@ -33,7 +33,7 @@ public sealed class FramePlanTests
         Assert.Equal("1:a 2:b|all:c|1:d", Plan(To(1, "a"), To(2, "b"), ToAll("c"), To(1, "d")));
 
     [Fact]
-    public void Batches_for_all_in_a_row_are_one_frame() =>
+    public void Consecutive_batches_for_all_are_one_frame() =>
         Assert.Equal("all:ab", Plan(ToAll("a"), ToAll("b")));
 
     [Fact]

@@ -101,3 +101,6 @@ internal sealed class RabbitMqProbe : IAsyncDisposable
     private static IEnumerable<string> Texts(MessageBatch batch) =>
         Enumerable.Range(0, batch.Count).Select(index => System.Text.Encoding.UTF8.GetString(batch[index].Payload.Span));
 }
+
+/// <summary>A frame as it was on the wire.</summary>
+internal sealed record CollectedFrame(string RoutingKey, bool IsPersistent, IReadOnlyList<string> Texts);

@@ -4,7 +4,7 @@ using BatchKit.TestServers.RabbitMQ;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
-/// <summary>Makers of settings for a broker of the tests.</summary>
+/// <summary>Creates settings for a broker of the tests.</summary>
 internal static class RabbitMqSome
 {
     /// <summary>Settings with a topology that no other test has.</summary>

@@ -68,7 +68,7 @@ public sealed class RabbitMqSurroundingsTests(RabbitMqFixture fixture)
             options.ReconnectDelay = TimeSpan.FromMilliseconds(10);
         });
 
-        await using var receiver = await MakeAsync(options, _arrived);
+        await using var receiver = await CreateAsync(options, _arrived);
         var fault = receiver.Fault;
         await using var transport = new RabbitMqTransport(options);
         await Until.TrueAsync(() => receiver.Fault is null);

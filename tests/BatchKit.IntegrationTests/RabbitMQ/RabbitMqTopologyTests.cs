@@ -23,7 +23,7 @@ public sealed class RabbitMqTopologyTests(RabbitMqFixture fixture)
         var earlier = await RabbitMqProbe.ConnectAsync(await fixture.GetAsync());
         await earlier.HoldAsync(queue, prefetch: 5);
 
-        await using var receiver = await MakeAsync(options, _arrived);
+        await using var receiver = await CreateAsync(options, _arrived);
         var faultMeanwhile = receiver.Fault;
         var arrivedMeanwhile = _arrived.MessageCount;
         await earlier.DisposeAsync();
@@ -54,7 +54,7 @@ public sealed class RabbitMqTopologyTests(RabbitMqFixture fixture)
         var (options, _) = await GivenQueueAsync(new(StringComparer.Ordinal) { ["x-single-active-consumer"] = true });
         var second = new CollectingTransport();
         await using var receiver = await StartAsync(options, _arrived);
-        await using var waiting = await MakeAsync(options, second);
+        await using var waiting = await CreateAsync(options, second);
         await using var transport = new RabbitMqTransport(options);
 
         await SendLinesAsync(transport, count: 20);

@@ -172,7 +172,7 @@ public sealed class RabbitMqTransportTests(RabbitMqFixture fixture)
     }
 
     [Fact]
-    public async Task A_group_that_nobody_listens_for_is_success()
+    public async Task A_group_that_no_one_listens_for_is_success()
     {
         await using var transport = new RabbitMqTransport(RabbitMqSome.Options(await fixture.GetAsync()));
 

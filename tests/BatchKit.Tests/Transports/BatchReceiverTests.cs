@@ -42,7 +42,7 @@ public sealed class BatchReceiverTests
     }
 
     [Fact]
-    public async Task Producers_lanes_and_epochs_are_numbered_apart()
+    public async Task Producers_partitions_and_epochs_are_numbered_apart()
     {
         var receiver = Receiver();
 

@@ -46,6 +46,7 @@ public sealed class MassTransitOptions : IValidatableObject
     /// <c>{prefix}.direct</c>, a fan-out exchange <c>{prefix}.fanout</c>, and for each node a queue <c>{prefix}.node.{node}</c> that is bound to both, to the direct one by the
     /// node's number. RabbitMQ only; the application's own bus always declares.
     /// </summary>
+    /// <remarks>Give the queue the argument <c>x-single-active-consumer</c>. The receiver starts only when the queue has no other consumer.</remarks>
     public bool DeclareTopology { get; set; } = true;
 
     /// <summary>

@@ -180,6 +180,14 @@ internal sealed record OpenChannel(IConnection Connection, IChannel Channel, lon
 /// <summary>Runs work on the thread pool without the caller's execution context: no activity, ambient transaction, culture or other async local reaches it.</summary>
 internal static class CleanContext
 {
+    public static Task RunAsync(Func<Task> work)
+    {
+        if (ExecutionContext.IsFlowSuppressed())
+            return Task.Run(work);
+        using (ExecutionContext.SuppressFlow())
+            return Task.Run(work);
+    }
+
     public static Task<T> RunAsync<T>(Func<Task<T>> work)
     {
         if (ExecutionContext.IsFlowSuppressed())

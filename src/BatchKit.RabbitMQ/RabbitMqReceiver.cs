@@ -78,11 +78,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
     public Task StartAsync(CancellationToken cancellationToken)
     {
-        _running = CleanContext.RunAsync(async () =>
-        {
-            await RunAsync().ConfigureAwait(false);
-            return true;
-        });
+        _running = CleanContext.RunAsync(RunAsync);
         return _triedOnce.Task.WaitAsync(cancellationToken);
     }
 

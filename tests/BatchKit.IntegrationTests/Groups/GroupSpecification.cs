@@ -89,7 +89,7 @@ public abstract class GroupSpecification
 /// <summary>What connects the nodes of a test: adds a node's way out and in, and finds them when its host has started.</summary>
 public interface IGroupPath : IAsyncDisposable
 {
-    void Add(BatchKitBuilder builder, IBatchTransport next);
+    void Add(BatchKitBuilder builder, IBatchTransport nextHop);
 
     Task<(IBatchTransport Remote, Func<BatchReceiverStatistics> Statistics)> StartedAsync(IServiceProvider services, int node);
 }

@@ -54,13 +54,16 @@ public sealed class MassTransitSurroundingsTests(RabbitMqFixture fixture)
         AmbientProbe? probe = null;
         MassTransitNode? started = null;
 
-        await Ambient.RunAsync(async () => started = await MassTransitNode.StartReadyAsync(
-            1, inMemory ? static _ => { } : MassTransitSome.Settings(server, _prefix), next => probe = new AmbientProbe(next)));
+        await Ambient.RunAsync(async () =>
+        {
+            started = await MassTransitNode.StartReadyAsync(1, inMemory ? static _ => { } : MassTransitSome.Settings(server, _prefix), next => probe = new AmbientProbe(next));
+            await started.Transport.SendAsync(new[] { Some.Batch(Some.Connection(1), Some.Producer(), 1, "sent by the caller") }, CancellationToken.None);
+            foreach (var line in Some.Lines(3))
+                started.Output.Write(Some.Connection(1), Some.Bytes(line));
+        });
         await using var node = started!;
-        foreach (var line in Some.Lines(3))
-            node.Output.Write(Some.Connection(1), Some.Bytes(line));
 
-        await node.Received.WaitForMessagesAsync(3);
+        await node.Received.WaitForMessagesAsync(4);
         Assert.Empty(probe!.Found);
     }
 

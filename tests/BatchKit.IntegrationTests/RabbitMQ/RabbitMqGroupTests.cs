@@ -16,9 +16,9 @@ public sealed class RabbitMqGroupTests(RabbitMqFixture fixture) : GroupSpecifica
     {
         private readonly string _prefix = Some.Name("groups");
 
-        public void Add(BatchKitBuilder builder, IBatchTransport next) => builder
+        public void Add(BatchKitBuilder builder, IBatchTransport nextHop) => builder
             .UseRabbitMq(options => RabbitMqSome.Configure(options, server, server.Port, _prefix))
-            .ReceiveFromRabbitMq(_ => next);
+            .ReceiveFromRabbitMq(_ => nextHop);
 
         public Task<(IBatchTransport Remote, Func<BatchReceiverStatistics> Statistics)> StartedAsync(IServiceProvider services, int node) =>
             Task.FromResult<(IBatchTransport, Func<BatchReceiverStatistics>)>(

@@ -23,6 +23,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
 
     private readonly BusConnection _connection;
     private readonly TimeProvider _timeProvider;
+    private readonly UnroutedGroups _unroutedGroups;
     private volatile ConnectionAge? _exchangeMissing;
     private volatile bool _isDisposed;
 
@@ -40,6 +41,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     {
         _connection = connection;
         _timeProvider = timeProvider ?? TimeProvider.System;
+        _unroutedGroups = new UnroutedGroups(Options.UnroutableGrace, _timeProvider);
     }
 
     /// <summary>True: the caller's thread only encodes frames. Connecting and confirms are awaited.</summary>
@@ -154,11 +156,8 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         while (true)
         {
             var result = await TrySendAsync(frame, cancellationToken).ConfigureAwait(false);
-            if (result.Outcome != FrameOutcome.Unknown || result.Error is null || FindCause(result.Error, PreconditionFailed, "message size") is null
-                || _timeProvider.GetElapsedTime(began) > Options.PublishTimeout)
-            {
+            if (result.Outcome != FrameOutcome.Unknown || result.Error is TimeoutException || _timeProvider.GetElapsedTime(began) > Options.PublishTimeout)
                 return result;
-            }
 
             await Task.Delay(ChannelPause, _timeProvider, cancellationToken).ConfigureAwait(false);
         }
@@ -214,6 +213,13 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         try
         {
             await _connection.SendAsync(bytes, destination.IsAll ? null : destination.Node, limit.Token).ConfigureAwait(false);
+            if (destination.IsAll)
+                _unroutedGroups.Reach();
+        }
+        catch (MessageReturnedException exception) when (destination.IsAll)
+        {
+            if (_unroutedGroups.ShouldRetry())
+                throw new IOException("No queue is bound for all nodes any more.", exception);
         }
         catch (MessageReturnedException exception)
         {
@@ -261,4 +267,43 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
 
     /// <summary>The broker will never take the frame, such as one above its <c>max_message_size</c>; a smaller frame of the same batches it may.</summary>
     private sealed class FrameUnfitException(string message, Exception cause) : Exception(message, cause);
+}
+
+/// <summary>
+/// Decides about frames to all nodes that reach no queue. That is no error where no one receives. After frames did reach a queue, though, someone deleted an exchange or
+/// a binding, or all receivers are gone: for a while such a frame counts as not taken, so that receivers can bind their queues again.
+/// </summary>
+internal sealed class UnroutedGroups(TimeSpan grace, TimeProvider timeProvider)
+{
+    private volatile bool _hasReached;
+    private volatile bool _isUnrouted;
+    private long _since;
+
+    /// <summary>A frame to all nodes has reached a queue.</summary>
+    public void Reach()
+    {
+        if (!_hasReached)
+            _hasReached = true;
+        if (_isUnrouted)
+            _isUnrouted = false;
+    }
+
+    /// <summary>A frame to all nodes has reached none.</summary>
+    /// <returns>True when it is to be sent again.</returns>
+    public bool ShouldRetry()
+    {
+        if (!_hasReached)
+            return false;
+        if (!_isUnrouted)
+        {
+            Volatile.Write(ref _since, timeProvider.GetTimestamp());
+            _isUnrouted = true;
+        }
+
+        if (timeProvider.GetElapsedTime(Volatile.Read(ref _since)) < grace)
+            return true;
+        _hasReached = false;
+        _isUnrouted = false;
+        return false;
+    }
 }

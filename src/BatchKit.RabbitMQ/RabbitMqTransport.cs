@@ -27,6 +27,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     private readonly RabbitMqTopology _topology;
     private readonly RabbitMqConnection _connection;
     private readonly GuardedLogger _logger;
+    private readonly UnroutedGroups _unroutedGroups;
 
     // Written while connecting, read by sends.
     private bool _hasDeclared;
@@ -46,6 +47,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         _options = options;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _topology = new RabbitMqTopology(options);
+        _unroutedGroups = new UnroutedGroups(options.UnroutableGrace, _timeProvider);
         _logger = new GuardedLogger(logger ?? NullLogger<RabbitMqTransport>.Instance);
         _connection = new RabbitMqConnection(options, "sender", ChannelOptions, PrepareAsync, _timeProvider, _logger);
     }
@@ -176,13 +178,21 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
                 return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} does not fit {nameof(RabbitMqOptions.MaxFrameBytes)}.");
             var properties = new BasicProperties { Persistent = _options.Durable };
             // Never cancelled by a token: that can corrupt the client's tracking of confirms (rabbitmq-dotnet-client, issue 1900).
-            await open.Channel.BasicPublishAsync(_topology.Exchange, RabbitMqTopology.RoutingKey(frame.Destination), mandatory: !frame.Destination.IsAll,
+            await open.Channel.BasicPublishAsync(_topology.Exchange, RabbitMqTopology.RoutingKey(frame.Destination), mandatory: true,
                 properties, encoded.Bytes, CancellationToken.None).ConfigureAwait(false);
+            if (frame.Destination.IsAll)
+                _unroutedGroups.Reach();
             return new FrameResult(FrameOutcome.Acknowledged);
         }
         catch (ArgumentException exception) when (encoded is null)
         {
             return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} can't be encoded: {exception.Message}", exception);
+        }
+        catch (PublishException exception) when (exception.IsReturn && frame.Destination.IsAll)
+        {
+            return _unroutedGroups.ShouldRetry()
+                ? new FrameResult(FrameOutcome.NotTaken, "No queue is bound for all nodes any more.")
+                : new FrameResult(FrameOutcome.Acknowledged);
         }
         catch (PublishException exception) when (exception.IsReturn)
         {
@@ -235,5 +245,44 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             ? $"The broker accepts no messages now: {reason}."
             : $"The broker did not confirm within {_options.PublishTimeout} ({nameof(RabbitMqOptions.PublishTimeout)}).");
         return new FrameResult(FrameOutcome.Unknown, late.Message, late);
+    }
+}
+
+/// <summary>
+/// Decides about frames to all nodes that reach no queue. That is no error where no one receives. After frames did reach a queue, though, someone deleted an exchange or
+/// a binding, or all receivers are gone: for a while such a frame counts as not taken, so that receivers can bind their queues again.
+/// </summary>
+internal sealed class UnroutedGroups(TimeSpan grace, TimeProvider timeProvider)
+{
+    private volatile bool _hasReached;
+    private volatile bool _isUnrouted;
+    private long _since;
+
+    /// <summary>A frame to all nodes has reached a queue.</summary>
+    public void Reach()
+    {
+        if (!_hasReached)
+            _hasReached = true;
+        if (_isUnrouted)
+            _isUnrouted = false;
+    }
+
+    /// <summary>A frame to all nodes has reached none.</summary>
+    /// <returns>True when it is to be sent again.</returns>
+    public bool ShouldRetry()
+    {
+        if (!_hasReached)
+            return false;
+        if (!_isUnrouted)
+        {
+            Volatile.Write(ref _since, timeProvider.GetTimestamp());
+            _isUnrouted = true;
+        }
+
+        if (timeProvider.GetElapsedTime(Volatile.Read(ref _since)) < grace)
+            return true;
+        _hasReached = false;
+        _isUnrouted = false;
+        return false;
     }
 }

@@ -90,6 +90,35 @@ public sealed class RabbitMqTopologyTests(RabbitMqFixture fixture)
         Assert.Equal(["before", "to the group", "to the node"], _arrived.Texts);
     }
 
+    [Fact]
+    public async Task Group_output_that_reaches_no_queue_any_more_is_kept_for_a_while_and_is_then_no_error()
+    {
+        var options = await OptionsAsync();
+        options.UnroutableGrace = TimeSpan.FromMilliseconds(500);
+        await using var probe = await RabbitMqProbe.ConnectAsync(await fixture.GetAsync());
+        await using var receiver = await StartAsync(options, _arrived);
+        await using var transport = new RabbitMqTransport(options);
+        var (group, producer) = (Some.Group(), Some.Producer());
+        await transport.SendAsync(new[] { Some.Batch(group, producer, 1, "heard") }, CancellationToken.None);
+        await receiver.StopAsync(CancellationToken.None);
+        await probe.DeleteQueueAsync(receiver.Queue);
+
+        await Assert.ThrowsAsync<IOException>(async () => await transport.SendAsync(new[] { Some.Batch(group, producer, 2, "kept") }, CancellationToken.None));
+
+        await Until.TrueAsync(async () =>
+        {
+            try
+            {
+                await transport.SendAsync(new[] { Some.Batch(group, producer, 2, "kept") }, CancellationToken.None);
+                return true;
+            }
+            catch (IOException)
+            {
+                return false;
+            }
+        });
+    }
+
     [Theory]
     [InlineData("1")]
     [InlineData("all")]

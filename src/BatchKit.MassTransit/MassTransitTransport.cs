@@ -216,16 +216,9 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
             if (destination.IsAll)
                 _unroutedGroups.Reach();
         }
-        catch (MessageReturnedException exception) when (destination.IsAll)
-        {
-            if (_unroutedGroups.ShouldRetry())
-                throw new IOException("No queue is bound for all nodes any more.", exception);
-        }
         catch (MessageReturnedException exception)
         {
-            if (_connection.Age.IsBelow(Options.UnroutableGrace))
-                throw new IOException($"Node {destination.Node} has no queue yet, and the bus connected only recently.", exception);
-            throw new FrameRefusedException($"Node {destination.Node} has no queue: no receiver runs there.", exception);
+            ThrowIfNotTaken(destination, exception);
         }
         catch (OperationCanceledException exception) when (!cancellationToken.IsCancellationRequested)
         {
@@ -243,6 +236,20 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
                 throw new FrameUnfitException($"The broker does not take a frame for {destination}: {refusal}", exception);
             throw;
         }
+    }
+
+    private void ThrowIfNotTaken(FrameDestination destination, MessageReturnedException returned)
+    {
+        if (destination.IsAll)
+        {
+            if (_unroutedGroups.ShouldRetry())
+                throw new IOException("No queue is bound for all nodes any more.", returned);
+            return;
+        }
+
+        if (_connection.Age.IsBelow(Options.UnroutableGrace))
+            throw new IOException($"Node {destination.Node} has no queue yet, and the bus connected only recently.", returned);
+        throw new FrameRefusedException($"Node {destination.Node} has no queue: no receiver runs there.", returned);
     }
 
     // The bus declares a deleted exchange again, and the broker confirms a frame to all nodes although no queue is bound to it yet.

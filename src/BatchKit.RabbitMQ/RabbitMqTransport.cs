@@ -188,22 +188,12 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         {
             return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} can't be encoded: {exception.Message}", exception);
         }
-        catch (PublishException exception) when (exception.IsReturn && frame.Destination.IsAll)
+        catch (PublishException exception)
         {
-            return _unroutedGroups.ShouldRetry()
-                ? new FrameResult(FrameOutcome.NotTaken, "No queue is bound for all nodes any more.")
-                : new FrameResult(FrameOutcome.Acknowledged);
-        }
-        catch (PublishException exception) when (exception.IsReturn)
-        {
-            // Shortly after connecting, the node's receiver may still be about to declare its queue.
-            var mayComeBack = _timeProvider.GetElapsedTime(open.OpenedTimestamp) < _options.UnroutableGrace;
-            return new FrameResult(mayComeBack ? FrameOutcome.NotTaken : FrameOutcome.Refused, $"{frame.Destination} has no queue: no receiver runs there.");
-        }
-        catch (PublishException)
-        {
-            // For example, the queue is at a limit that its operator set.
-            return new FrameResult(FrameOutcome.NotTaken, $"The broker did not accept a frame for {frame.Destination}.");
+            // What is not returned was not accepted, for example because the queue is at a limit that its operator set.
+            return exception.IsReturn
+                ? EvaluateReturn(open, frame.Destination)
+                : new FrameResult(FrameOutcome.NotTaken, $"The broker did not accept a frame for {frame.Destination}.");
         }
         catch (Exception exception)
         {
@@ -214,6 +204,20 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         {
             encoded?.Dispose();
         }
+    }
+
+    private FrameResult EvaluateReturn(OpenChannel open, FrameDestination destination)
+    {
+        if (destination.IsAll)
+        {
+            return _unroutedGroups.ShouldRetry()
+                ? new FrameResult(FrameOutcome.NotTaken, "No queue is bound for all nodes any more.")
+                : new FrameResult(FrameOutcome.Acknowledged);
+        }
+
+        // Shortly after connecting, the node's receiver may still be about to declare its queue.
+        var mayComeBack = _timeProvider.GetElapsedTime(open.OpenedTimestamp) < _options.UnroutableGrace;
+        return new FrameResult(mayComeBack ? FrameOutcome.NotTaken : FrameOutcome.Refused, $"{destination} has no queue: no receiver runs there.");
     }
 
     private async ValueTask<FrameResult[]> WaitAsync(Task<FrameResult>[] publishes, OpenChannel open, CancellationToken cancellationToken)

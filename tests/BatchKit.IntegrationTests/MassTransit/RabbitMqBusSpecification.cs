@@ -16,22 +16,3 @@ public sealed class RabbitMqBusSpecification(RabbitMqFixture fixture) : Transpor
         return new MassTransitHarness(await MassTransitNode.StartReadyAsync(ReceiverNode, settings, _ => nextHop));
     }
 }
-
-public sealed class InMemoryBusSpecification : TransportSpecification
-{
-    protected override TransportPromises Promises =>
-        TransportPromises.Ordered | TransportPromises.Once | TransportPromises.RefusesMissingNodes;
-
-    protected override async ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop) =>
-        new MassTransitHarness(await MassTransitNode.StartReadyAsync(ReceiverNode, static options => options.UnroutableGrace = TimeSpan.Zero, _ => nextHop));
-}
-
-/// <summary>A node whose transport sends to its own receiver.</summary>
-internal sealed class MassTransitHarness(MassTransitNode node) : TransportHarness
-{
-    public override IBatchTransport Transport => node.Transport;
-
-    public override ValueTask DisposeTransportAsync() => node.Transport.DisposeAsync();
-
-    public override ValueTask DisposeAsync() => node.DisposeAsync();
-}

@@ -19,7 +19,7 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     public static BusConnection To(IBus bus, MassTransitOptions? options, TimeProvider? timeProvider)
     {
         ArgumentNullException.ThrowIfNull(bus);
-        options ??= new MassTransitOptions();
+        options = (options ?? new MassTransitOptions()).Copy();
         MassTransitOptionsValidator.ThrowIfInvalid(options);
         return new BusConnection(bus, options, new ConnectionAge(timeProvider ?? TimeProvider.System));
     }
@@ -58,12 +58,9 @@ internal sealed class FramePipe(BusTopology topology, int? node, bool durable) :
         context.Serializer = FrameSerializer.Shared;
         context.Durable = durable;
         topology.Stamp(context);
-        if (node is not { } number)
-            return Task.CompletedTask;
-
-        if (context.TryGetPayload(out RoutingKeySendContext? routed))
+        if (node is { } number && context.TryGetPayload(out RoutingKeySendContext? routed))
             routed.RoutingKey = number.ToString(CultureInfo.InvariantCulture);
-        // The broker returns a frame that reaches no queue, as MessageReturnedException. A frame for all nodes may reach none.
+        // The broker returns a frame that reaches no queue, as MessageReturnedException.
         if (context.TryGetPayload(out RabbitMqSendContext? rabbit))
             rabbit.Mandatory = true;
         return Task.CompletedTask;

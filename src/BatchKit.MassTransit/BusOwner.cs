@@ -13,7 +13,7 @@ internal sealed class BusOwner : IAsyncDisposable
 
     private readonly IBusControl? _bus;
     private readonly TimeProvider _timeProvider;
-    private readonly ILogger _logger;
+    private readonly GuardedLogger _logger;
     private readonly CancellationTokenSource _stopping = new();
     private readonly Lock _gate = new();
 
@@ -24,7 +24,10 @@ internal sealed class BusOwner : IAsyncDisposable
     public BusOwner(IServiceProvider services, string name, MassTransitOptions options, TimeProvider timeProvider, ILoggerFactory? loggers)
     {
         _timeProvider = timeProvider;
-        _logger = (ILogger?)loggers?.CreateLogger<BusOwner>() ?? NullLogger.Instance;
+        options = options.Copy();
+        // MassTransit calls the loggers of its bus from its own loops.
+        var guarded = new GuardedLoggerFactory(loggers ?? NullLoggerFactory.Instance);
+        _logger = guarded.Guard<BusOwner>();
         var age = new ConnectionAge(timeProvider);
         Target = options.RabbitMq is { } rabbit ? $"RabbitMQ at {rabbit.First.Host}:{rabbit.First.Port}" : "the in-memory transport";
         if (options.Bus is not null)
@@ -34,7 +37,7 @@ internal sealed class BusOwner : IAsyncDisposable
             return;
         }
 
-        _bus = Create(options, name.Length == 0 ? "BatchKit" : $"BatchKit {name}", age, loggers);
+        _bus = Create(options, name.Length == 0 ? "BatchKit" : $"BatchKit {name}", age, guarded);
         Connection = options.RabbitMq is null ? new InMemoryConnection(_bus, options, age) : new BusConnection(_bus, options, age);
     }
 
@@ -46,13 +49,16 @@ internal sealed class BusOwner : IAsyncDisposable
     /// <summary>What the bus connects to, in human-readable form.</summary>
     public string Target { get; }
 
+    /// <summary>What the loggers have thrown, in a sentence; null when they have thrown nothing.</summary>
+    public string? LoggerFault => _logger.Fault;
+
     /// <summary>Begins to connect; the broker may be down. Does nothing with the application's bus.</summary>
     public void Start()
     {
         lock (_gate)
         {
             if (_bus is not null && _stopped is null)
-                _running ??= RunAsync(_bus);
+                _running ??= CleanContext.RunAsync(() => RunAsync(_bus));
         }
     }
 
@@ -69,7 +75,7 @@ internal sealed class BusOwner : IAsyncDisposable
         _stopping.Dispose();
     }
 
-    private static IBusControl Create(MassTransitOptions options, string name, ConnectionAge age, ILoggerFactory? loggers)
+    private static IBusControl Create(MassTransitOptions options, string name, ConnectionAge age, GuardedLoggerFactory loggers)
     {
         // The bus takes its logger from the async flow that creates it.
         var outer = LogContext.Current;
@@ -88,7 +94,6 @@ internal sealed class BusOwner : IAsyncDisposable
 
     private async Task RunAsync(IBusControl bus)
     {
-        await Task.Yield();
         while (!_stopping.IsCancellationRequested)
         {
             try
@@ -161,4 +166,16 @@ internal sealed class ReceiverHostedService(MassTransitReceiver receiver, BusOwn
 
     public Task StopAsync(CancellationToken cancellationToken) =>
         owner.Connection.IsLostAtStop ? Task.CompletedTask : receiver.StopAsync(cancellationToken);
+}
+
+/// <summary>Runs work on the thread pool without the caller's execution context: no activity, ambient transaction, culture or other async local reaches it.</summary>
+internal static class CleanContext
+{
+    public static Task RunAsync(Func<Task> work)
+    {
+        if (ExecutionContext.IsFlowSuppressed())
+            return Task.Run(work);
+        using (ExecutionContext.SuppressFlow())
+            return Task.Run(work);
+    }
 }

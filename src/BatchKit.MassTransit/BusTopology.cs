@@ -1,7 +1,11 @@
 using System.Globalization;
 using MassTransit;
+using MassTransit.RabbitMqTransport;
 using MassTransit.RabbitMqTransport.Configuration;
 using MassTransit.Transports.Fabric;
+using RabbitMQ.Client;
+using RabbitMQ.Client.Exceptions;
+using ExchangeType = MassTransit.Transports.Fabric.ExchangeType;
 using RabbitMqExchangeType = RabbitMQ.Client.ExchangeType;
 
 namespace BatchKit.MassTransit;
@@ -31,7 +35,10 @@ internal abstract class BusTopology(MassTransitOptions options)
     public abstract Task<ISendEndpoint> GetFanOutAsync(IBus bus);
 
     /// <summary>Binds a node's queue, so that it gets both.</summary>
-    public abstract void Bind(IReceiveEndpointConfigurator endpoint, int node);
+    /// <param name="endpoint">The node's endpoint.</param>
+    /// <param name="node">The node.</param>
+    /// <param name="watch">Is told what is wrong with the bindings while the endpoint receives.</param>
+    public abstract void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointWatch watch);
 
     /// <summary>Adds the header that <see cref="IsOurs"/> checks.</summary>
     public virtual void Stamp(SendContext context)
@@ -61,7 +68,7 @@ internal sealed class RabbitMqTopology : BusTopology
 
     public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => bus.GetSendEndpoint(_fanOut);
 
-    public override void Bind(IReceiveEndpointConfigurator endpoint, int node)
+    public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointWatch watch)
     {
         var queue = (IRabbitMqReceiveEndpointConfigurator)endpoint;
         queue.Durable = Options.Durable;
@@ -75,6 +82,7 @@ internal sealed class RabbitMqTopology : BusTopology
             return;
         }
 
+        queue.ConfigureChannel(channel => channel.UseFilter(new TopologyCheckFilter(watch, Options.TopologyCheckInterval, broker => DeclareAsync(broker, node))));
         queue.Bind(DirectName, binding =>
         {
             binding.ExchangeType = RabbitMqExchangeType.Direct;
@@ -86,6 +94,65 @@ internal sealed class RabbitMqTopology : BusTopology
             binding.ExchangeType = RabbitMqExchangeType.Fanout;
             binding.Durable = Options.Durable;
         });
+    }
+
+    // As MassTransit declares it: the queue's own exchange stands between the queue and the two exchanges.
+    private async Task DeclareAsync(IChannel channel, int node)
+    {
+        var queue = GetQueueName(node);
+        await channel.ExchangeDeclareAsync(DirectName, RabbitMqExchangeType.Direct, Options.Durable).ConfigureAwait(false);
+        await channel.ExchangeDeclareAsync(FanOutName, RabbitMqExchangeType.Fanout, Options.Durable).ConfigureAwait(false);
+        await channel.ExchangeDeclareAsync(queue, RabbitMqExchangeType.Fanout, Options.Durable).ConfigureAwait(false);
+        await channel.QueueBindAsync(queue, queue, string.Empty).ConfigureAwait(false);
+        await channel.ExchangeBindAsync(queue, DirectName, node.ToString(CultureInfo.InvariantCulture)).ConfigureAwait(false);
+        await channel.ExchangeBindAsync(queue, FanOutName, string.Empty).ConfigureAwait(false);
+    }
+}
+
+/// <summary>While an endpoint receives, declares again from time to time what it is bound to: the broker tells no one that an exchange or a binding was deleted.</summary>
+internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval, Func<IChannel, Task> declare) : IFilter<ChannelContext>
+{
+    public async Task Send(ChannelContext context, IPipe<ChannelContext> next)
+    {
+        using var ended = new CancellationTokenSource();
+        var checking = CheckAsync(context.ConnectionContext.Connection, ended.Token);
+        try
+        {
+            await next.Send(context).ConfigureAwait(false);
+        }
+        finally
+        {
+            await ended.CancelAsync().ConfigureAwait(false);
+            await checking.ConfigureAwait(false);
+        }
+    }
+
+    public void Probe(ProbeContext context) => context.CreateFilterScope("topologyCheck");
+
+    private async Task CheckAsync(IConnection connection, CancellationToken ended)
+    {
+        await Task.Delay(interval, watch.TimeProvider, ended).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        while (!ended.IsCancellationRequested)
+        {
+            try
+            {
+                // A channel of its own, because the broker closes a channel on which a declaration fails.
+                var channel = await connection.CreateChannelAsync(cancellationToken: ended).ConfigureAwait(false);
+                await using (channel.ConfigureAwait(false))
+                    await declare(channel).ConfigureAwait(false);
+                watch.SetTopologyFault(null);
+            }
+            catch (OperationInterruptedException exception) when (connection.IsOpen)
+            {
+                watch.SetTopologyFault(exception.ShutdownReason?.ReplyText ?? exception.Message);
+            }
+            catch (Exception)
+            {
+                // The connection is about to end, or the broker is slow; MassTransit decides.
+            }
+
+            await Task.Delay(interval, watch.TimeProvider, ended).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        }
     }
 }
 
@@ -106,7 +173,7 @@ internal sealed class InMemoryTopology : BusTopology
 
     public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => bus.GetSendEndpoint(_fanOut);
 
-    public override void Bind(IReceiveEndpointConfigurator endpoint, int node)
+    public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointWatch watch)
     {
         var queue = (IInMemoryReceiveEndpointConfigurator)endpoint;
         queue.Bind(DirectName, ExchangeType.Direct, node.ToString(CultureInfo.InvariantCulture));
@@ -124,7 +191,7 @@ internal sealed class PublishTopology(MassTransitOptions options) : BusTopology(
 
     public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => bus.GetPublishSendEndpoint<BatchEnvelope>();
 
-    public override void Bind(IReceiveEndpointConfigurator endpoint, int node) => endpoint.ConfigureConsumeTopology = true;
+    public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointWatch watch) => endpoint.ConfigureConsumeTopology = true;
 
     public override void Stamp(SendContext context) => context.Headers.Set(PrefixHeader, Options.Prefix);
 

@@ -30,11 +30,17 @@ internal sealed class GivenSendSettings(RabbitMqEndpointAddress address) : Rabbi
     BrokerTopology SendSettings.GetBrokerTopology() => new PublishEndpointBrokerTopologyBuilder().BuildBrokerTopology();
 }
 
-/// <summary>Keeps a receive endpoint from declaring its queue: MassTransit declares once for each channel, and this filter marks that as done.</summary>
+/// <summary>
+/// Keeps a receive endpoint from declaring its queue: MassTransit declares once for each channel, and this filter marks that as done. It lets the endpoint consume only when no one else
+/// does: while an earlier connection's consumer holds frames, a queue without <c>x-single-active-consumer</c> would give it later ones, and the receiver would drop the earlier ones as repeats.
+/// </summary>
 internal sealed class GivenQueueFilter(ReceiveSettings settings) : IFilter<ChannelContext>
 {
     public async Task Send(ChannelContext context, IPipe<ChannelContext> next)
     {
+        var queue = await context.QueueDeclarePassive(settings.QueueName).ConfigureAwait(false);
+        if (queue.ConsumerCount > 0)
+            throw new RabbitMqConnectionException($"Queue {settings.QueueName} has {queue.ConsumerCount} other consumers. The receiver starts when they have ended, so that no frame overtakes one that they hold.");
         await context.OneTimeSetup<ConfigureTopologyContext<ReceiveSettings>>(() =>
         {
             context.GetOrAddPayload(() => settings);

@@ -26,6 +26,9 @@ internal static partial class Log
     [LoggerMessage(2213, LogLevel.Error, "The next transport failed unexpectedly with a frame from queue {Queue}; the frame is received again.")]
     public static partial void FrameFailed(ILogger logger, Exception exception, string queue);
 
+    [LoggerMessage(2215, LogLevel.Warning, "Queue {Queue} gets nothing new: {Reason}")]
+    public static partial void TopologyWrong(ILogger logger, string queue, string reason);
+
     [LoggerMessage(2214, LogLevel.Warning, "The receiver stopped without finishing its current frame from queue {Queue} within {Limit}.")]
     public static partial void FrameAbandoned(ILogger logger, string queue, TimeSpan limit);
 }

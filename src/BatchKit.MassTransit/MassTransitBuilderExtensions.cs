@@ -86,9 +86,7 @@ public static class MassTransitBuilderExtensions
     {
         var node = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node;
         var timeProvider = services.GetService<TimeProvider>();
-        // With a local route, this node's own group output has already reached its connections.
-        var options = new BatchReceiverOptions { Node = node, DropOwnGroups = builder.HasRoute(LocalFirstRouter.LocalRoute) };
-        var receiver = new BatchReceiver(next(services), options, timeProvider, services.GetService<ILogger<BatchReceiver>>());
+        var receiver = new BatchReceiver(next(services), builder.CreateReceiverOptions(services), timeProvider, services.GetService<ILogger<BatchReceiver>>());
         return new MassTransitReceiver(services.GetRequiredKeyedService<BusOwner>(builder.Name).Connection, node, receiver, timeProvider,
             services.GetService<ILogger<MassTransitReceiver>>());
     }
@@ -102,9 +100,11 @@ public static class MassTransitBuilderExtensions
         public Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
         {
             var fault = FindBusFault(out var exception) ?? FindReceiverFault();
-            return Task.FromResult(fault is null
-                ? HealthCheckResult.Healthy($"Connected to {owner.Target}.")
-                : new HealthCheckResult(context.Registration.FailureStatus, fault, exception));
+            if (fault is not null)
+                return Task.FromResult(new HealthCheckResult(context.Registration.FailureStatus, fault, exception));
+            var receiverFaults = receiver?.GetStatistics().ObserverFaults ?? 0;
+            var observers = owner.LoggerFault ?? receiver?.LoggerFault ?? (receiverFaults == 0 ? null : $"The receiver's logger failed {receiverFaults} times.");
+            return Task.FromResult(observers is null ? HealthCheckResult.Healthy($"Connected to {owner.Target}.") : HealthCheckResult.Degraded(observers));
         }
 
         private string? FindBusFault(out Exception? exception)

@@ -46,6 +46,7 @@ public sealed class MassTransitOptions : IValidatableObject
     /// <c>{prefix}.direct</c>, a fan-out exchange <c>{prefix}.fanout</c>, and for each node a queue <c>{prefix}.node.{node}</c> that is bound to both, to the direct one by the
     /// node's number. RabbitMQ only; the application's own bus always declares.
     /// </summary>
+    /// <remarks>Give the queue the argument <c>x-single-active-consumer</c>. The receiver starts only when the queue has no other consumer.</remarks>
     public bool DeclareTopology { get; set; } = true;
 
     /// <summary>
@@ -85,6 +86,21 @@ public sealed class MassTransitOptions : IValidatableObject
     /// configures, starts and stops it; <see cref="RabbitMq"/> must then be null. Null, the default, creates a bus for this buffer alone.
     /// </summary>
     public Func<IServiceProvider, IBus>? Bus { get; set; }
+
+    /// <summary>
+    /// How often the receiver checks on RabbitMQ that exchanges and bindings exist, and declares again what someone deleted; 5 s by default. What exists with other arguments
+    /// becomes its fault. Not used on other buses.
+    /// </summary>
+    [TimeSpanRange("00:00:00.100", "01:00:00")]
+    public TimeSpan TopologyCheckInterval { get; set; } = TimeSpan.FromSeconds(5);
+
+    /// <summary>Copies the settings, so that later changes have no effect on whoever keeps the copy.</summary>
+    internal MassTransitOptions Copy()
+    {
+        var copy = (MassTransitOptions)MemberwiseClone();
+        copy.RabbitMq = RabbitMq?.Copy();
+        return copy;
+    }
 
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)

@@ -57,6 +57,13 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     /// <summary>The first host and its port, for human-readable messages.</summary>
     internal (string Host, int Port) First => Hosts.Count == 0 ? ("localhost", Port) : Split(Hosts[0]);
 
+    internal MassTransitRabbitMqOptions Copy()
+    {
+        var copy = (MassTransitRabbitMqOptions)MemberwiseClone();
+        copy.Hosts = [.. Hosts];
+        return copy;
+    }
+
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)
     {

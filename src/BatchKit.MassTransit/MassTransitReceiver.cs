@@ -18,7 +18,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     private readonly int _node;
     private readonly BatchReceiver _receiver;
     private readonly TimeProvider _timeProvider;
-    private readonly ILogger _logger;
+    private readonly GuardedLogger _logger;
     private readonly CancellationTokenSource _stopping = new();
     private readonly EnvelopeConsumer _consumer;
     private readonly EndpointWatch _watch;
@@ -50,10 +50,10 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         _connection = connection;
         _node = node;
         _timeProvider = timeProvider ?? TimeProvider.System;
-        _logger = logger ?? NullLogger<MassTransitReceiver>.Instance;
+        _logger = new GuardedLogger(logger ?? NullLogger<MassTransitReceiver>.Instance);
         Queue = connection.Topology.GetQueueName(node);
         _receiver = receiver;
-        _watch = new EndpointWatch(Queue, connection.Age, _logger);
+        _watch = new EndpointWatch(Queue, connection.Age, _timeProvider, _logger);
         _consumer = new EnvelopeConsumer(receiver, connection, Queue, _logger, _stopping.Token);
     }
 
@@ -63,11 +63,14 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     /// <summary>Why it receives nothing now, in a human-readable sentence without secrets; null while it receives.</summary>
     public string? Fault => _watch.Fault;
 
+    /// <summary>What the logger has thrown, in a sentence; null when it has thrown nothing.</summary>
+    internal string? LoggerFault => _logger.Fault;
+
     /// <summary>Counts what it has received, delivered and dropped since it was created. Call it at any time, from any thread.</summary>
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
 
     /// <summary>Connects to the bus and returns, even while the broker is down. <see cref="WaitUntilReadyAsync"/> completes when it receives.</summary>
-    public Task StartAsync(CancellationToken cancellationToken)
+    public Task StartAsync(CancellationToken cancellationToken) => CleanContext.RunAsync(() =>
     {
         lock (_gate)
         {
@@ -78,7 +81,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         }
 
         return Task.CompletedTask;
-    }
+    });
 
     /// <summary>Completes when it receives for the first time since its start.</summary>
     /// <exception cref="InvalidOperationException">It was not started.</exception>
@@ -117,7 +120,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         endpoint.AddDeserializer(new FrameSerializerFactory(), isDefault: true);
         // A failed frame goes back to its place in the queue, not to an error queue that no one reads.
         endpoint.RethrowFaultedMessages();
-        _connection.Topology.Bind(endpoint, _node);
+        _connection.Topology.Bind(endpoint, _node, _watch);
         endpoint.ConnectReceiveEndpointObserver(_watch);
         endpoint.Handler<BatchEnvelope>(_consumer.ConsumeAsync);
     }
@@ -179,13 +182,24 @@ internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection con
 }
 
 /// <summary>Tracks whether a receive endpoint receives, and why not.</summary>
-internal sealed class EndpointWatch(string queue, ConnectionAge age, ILogger logger) : IReceiveEndpointObserver
+internal sealed class EndpointWatch(string queue, ConnectionAge age, TimeProvider timeProvider, ILogger logger) : IReceiveEndpointObserver
 {
     private volatile string? _fault = "The receiver has not started.";
+    private volatile string? _topologyFault;
     private volatile bool _isInterrupted;
 
+    public TimeProvider TimeProvider => timeProvider;
+
     /// <summary>Why it receives nothing now; null while it receives.</summary>
-    public string? Fault => _fault;
+    public string? Fault => _fault ?? _topologyFault;
+
+    /// <summary>Says what is wrong with the exchanges that the queue is bound to; null when nothing is.</summary>
+    public void SetTopologyFault(string? fault)
+    {
+        if (fault is not null && fault != _topologyFault)
+            Log.TopologyWrong(logger, queue, fault);
+        _topologyFault = fault;
+    }
 
     public Task Ready(ReceiveEndpointReady ready)
     {

@@ -1,6 +1,7 @@
 using System.Runtime.InteropServices;
 using BatchKit.Transports;
 using MassTransit;
+using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.MassTransit;
 
@@ -12,16 +13,23 @@ namespace BatchKit.MassTransit;
 /// </remarks>
 public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
 {
-    // Room in a frame for everything beside the message: producer, numbers and a handle with a short name.
+    // What a frame has beside the message: producer, numbers and a handle with a short name.
     private const int FrameOverheadBytes = 1024;
+
+    private const ushort NotFound = 404;
+    private const ushort PreconditionFailed = 406;
+
+    private static readonly TimeSpan ChannelPause = TimeSpan.FromMilliseconds(50);
 
     private readonly BusConnection _connection;
     private readonly TimeProvider _timeProvider;
+    private readonly UnroutedGroups _unroutedGroups;
+    private volatile ConnectionAge? _exchangeMissing;
     private volatile bool _isDisposed;
 
     /// <summary>Creates a transport over a bus that the caller configures, starts and stops.</summary>
     /// <param name="bus">The bus; on RabbitMQ with publisher confirms, which are MassTransit's default.</param>
-    /// <param name="options">Settings; those of the connection and <see cref="MassTransitOptions.Bus"/> are not used.</param>
+    /// <param name="options">Settings, read now; those of the connection and <see cref="MassTransitOptions.Bus"/> are not used.</param>
     /// <param name="timeProvider">The clock; the system's by default.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public MassTransitTransport(IBus bus, MassTransitOptions? options = null, TimeProvider? timeProvider = null)
@@ -33,6 +41,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     {
         _connection = connection;
         _timeProvider = timeProvider ?? TimeProvider.System;
+        _unroutedGroups = new UnroutedGroups(Options.UnroutableGrace, _timeProvider);
     }
 
     /// <summary>True: the caller's thread only encodes frames. Connecting and confirms are awaited.</summary>
@@ -50,9 +59,8 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     {
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         cancellationToken.ThrowIfCancellationRequested();
-        return FramePlan.IsOneFrame(batches.Span, Options, out var node)
-            ? SendOneAsync(batches, node, cancellationToken)
-            : SendRunsAsync(FramePlan.Make(batches.Span, Options), batches.Length, cancellationToken);
+        var frames = FramePlan.Create(batches, Options.MaxFrameBytes, Options.DestinationNode);
+        return frames.Count == 1 ? SendOneAsync(frames[0], batches, cancellationToken) : SendRunsAsync(frames, batches, cancellationToken);
     }
 
     /// <summary>Accepts no more sends. It does not stop the bus.</summary>
@@ -62,60 +70,155 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         return ValueTask.CompletedTask;
     }
 
-    private async ValueTask SendOneAsync(ReadOnlyMemory<MessageBatch> batches, int? node, CancellationToken cancellationToken)
+    /// <summary>Groups frames in runs. The frames of a run have no receiver in common, so they may be sent at the same time; a run begins when the one before it is confirmed.</summary>
+    internal static List<List<PlannedFrame>> DivideIntoRuns(IReadOnlyList<PlannedFrame> frames)
+    {
+        var runs = new List<List<PlannedFrame>>();
+        foreach (var frame in frames)
+        {
+            if (runs.Count == 0 || runs[^1].Exists(earlier => earlier.Destination.Shares(frame.Destination)))
+                runs.Add([]);
+            runs[^1].Add(frame);
+        }
+
+        return runs;
+    }
+
+    private async ValueTask SendOneAsync(PlannedFrame frame, ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         try
         {
-            await SendFrameAsync(Encode(batches.Span), node, cancellationToken).ConfigureAwait(false);
+            await SendFrameAsync(frame, cancellationToken).ConfigureAwait(false);
         }
-        catch (MessageReturnedException exception)
+        catch (FrameUnfitException) when (batches.Length > 1)
         {
-            throw new BatchSendException([.. Enumerable.Repeat(BatchOutcome.Refused, batches.Length)], SendReport.DescribeRefusal(node), exception);
+            await SendEachAsync(batches, cancellationToken).ConfigureAwait(false);
+        }
+        catch (Exception exception) when (IsRefusal(exception))
+        {
+            throw new BatchSendException([.. Enumerable.Repeat(BatchOutcome.Refused, batches.Length)], exception.Message, exception);
         }
     }
 
-    private async ValueTask SendRunsAsync(FramePlan plan, int batches, CancellationToken cancellationToken)
+    private async ValueTask SendRunsAsync(IReadOnlyList<PlannedFrame> frames, ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
-        var report = new SendReport(batches);
-        foreach (var run in plan.Runs)
+        var results = new List<FrameResult>();
+        foreach (var run in DivideIntoRuns(frames))
         {
-            var sends = run.ConvertAll(frame => SendAsync(frame, cancellationToken));
-            for (var index = 0; index < run.Count; index++)
-                await report.AddAsync(run[index], sends[index]).ConfigureAwait(false);
-
+            results.AddRange(await Task.WhenAll(run.ConvertAll(frame => TrySendAsync(frame, cancellationToken))).ConfigureAwait(false));
             // A receiver that got the next run first would later drop the missing frames as seen.
-            if (!report.IsSettled)
+            if (results.Exists(static result => result.Outcome is FrameOutcome.NotTaken or FrameOutcome.Unknown))
                 break;
         }
 
-        report.ThrowIfFailed();
+        if (results.Exists(static result => result.Error is FrameUnfitException && result.Outcome != FrameOutcome.Refused))
+        {
+            await SendEachAsync(batches, cancellationToken).ConfigureAwait(false);
+            return;
+        }
+
+        if (results.TrueForAll(static result => result.Outcome == FrameOutcome.Acknowledged))
+            return;
+        results.AddRange(Enumerable.Repeat(new FrameResult(FrameOutcome.NotTaken), frames.Count - results.Count));
+        throw FrameReport.ToException("The bus", frames, results, batches.Length);
     }
 
-    private Task SendAsync(PlannedFrame frame, CancellationToken cancellationToken) => frame.IsTooLarge(Options.MaxFrameBytes)
-        ? Task.FromException(new FrameTooLargeException(Options.MaxFrameBytes))
-        : SendFrameAsync(Encode(CollectionsMarshal.AsSpan(frame.Batches)), frame.Node, cancellationToken);
+    /// <summary>Sends each batch as a frame of its own, in order, so that one that the broker never takes harms no other.</summary>
+    private async ValueTask SendEachAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    {
+        var outcomes = new BatchOutcome[batches.Length];
+        FrameResult? failed = null;
+        for (var index = 0; index < outcomes.Length; index++)
+        {
+            var frame = FramePlan.Create(batches.Slice(index, 1), Options.MaxFrameBytes, Options.DestinationNode)[0];
+            var result = await SendAloneAsync(frame, cancellationToken).ConfigureAwait(false);
+            outcomes[index] = result.Outcome switch
+            {
+                FrameOutcome.Acknowledged => BatchOutcome.Acknowledged,
+                FrameOutcome.Refused => BatchOutcome.Refused,
+                _ => BatchOutcome.Unacknowledged,
+            };
+            if (outcomes[index] != BatchOutcome.Acknowledged)
+                failed ??= result;
+            // What comes behind it must not overtake it.
+            if (outcomes[index] == BatchOutcome.Unacknowledged)
+                break;
+        }
+
+        if (failed is { } reason)
+            throw new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), reason.Reason!, reason.Error);
+    }
+
+    /// <summary>Sends a frame. The bus may still use the channel that the broker closed over an earlier frame; then it sends again until the bus has another channel.</summary>
+    private async Task<FrameResult> SendAloneAsync(PlannedFrame frame, CancellationToken cancellationToken)
+    {
+        var began = _timeProvider.GetTimestamp();
+        while (true)
+        {
+            var result = await TrySendAsync(frame, cancellationToken).ConfigureAwait(false);
+            if (result.Outcome != FrameOutcome.Unknown || result.Error is TimeoutException || _timeProvider.GetElapsedTime(began) > Options.PublishTimeout)
+                return result;
+
+            await Task.Delay(ChannelPause, _timeProvider, cancellationToken).ConfigureAwait(false);
+        }
+    }
+
+    private async Task<FrameResult> TrySendAsync(PlannedFrame frame, CancellationToken cancellationToken)
+    {
+        try
+        {
+            await SendFrameAsync(frame, cancellationToken).ConfigureAwait(false);
+            return new FrameResult(FrameOutcome.Acknowledged);
+        }
+        catch (FrameUnfitException exception) when (frame.Batches.Length > 1)
+        {
+            return new FrameResult(FrameOutcome.NotTaken, exception.Message, exception);
+        }
+        catch (Exception exception) when (IsRefusal(exception))
+        {
+            return new FrameResult(FrameOutcome.Refused, exception.Message, exception);
+        }
+        catch (Exception exception)
+        {
+            return new FrameResult(FrameOutcome.Unknown, exception.Message, exception);
+        }
+    }
+
+    private static bool IsRefusal(Exception exception) => exception is FrameRefusedException or FrameUnfitException;
 
     // MassTransit's transports take an array of the exact size.
-    private static byte[] Encode(ReadOnlySpan<MessageBatch> batches)
+    private byte[] Encode(PlannedFrame frame)
     {
-        using var frame = PooledFrame.Encode(batches);
-        return frame.Bytes.ToArray();
+        try
+        {
+            using var encoded = PooledFrame.Encode(frame.Batches);
+            return encoded.Bytes.Length <= Options.MaxFrameBytes
+                ? encoded.Bytes.ToArray()
+                : throw new FrameRefusedException($"A batch needs a frame of more than {nameof(MassTransitOptions.MaxFrameBytes)} ({Options.MaxFrameBytes}) bytes.");
+        }
+        catch (ArgumentException exception)
+        {
+            throw new FrameRefusedException($"A batch for {frame.Destination} can't be encoded: {exception.Message}", exception);
+        }
     }
 
-    private async Task SendFrameAsync(byte[] frame, int? node, CancellationToken cancellationToken)
+    private async Task SendFrameAsync(PlannedFrame frame, CancellationToken cancellationToken)
     {
+        var (bytes, destination) = (Encode(frame), frame.Destination);
+        if (destination.IsAll && _exchangeMissing is { } missing)
+            ThrowIfUnbound(missing);
         // MassTransit retries until its token is cancelled, so the token always has a time limit.
         using var timeout = new CancellationTokenSource(Options.PublishTimeout, _timeProvider);
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(timeout.Token, cancellationToken);
         try
         {
-            await _connection.SendAsync(frame, node, limit.Token).ConfigureAwait(false);
+            await _connection.SendAsync(bytes, destination.IsAll ? null : destination.Node, limit.Token).ConfigureAwait(false);
+            if (destination.IsAll)
+                _unroutedGroups.Reach();
         }
         catch (MessageReturnedException exception)
         {
-            if (_connection.Age.IsBelow(Options.UnroutableGrace))
-                throw new IOException($"Node {node} has no queue yet, and the bus connected only recently.", exception);
-            throw;
+            ThrowIfNotTaken(destination, exception);
         }
         catch (OperationCanceledException exception) when (!cancellationToken.IsCancellationRequested)
         {
@@ -126,51 +229,88 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         catch (Exception exception) when (exception is not OperationCanceledException)
         {
             _connection.Age.Restart();
+            if (FindCause(exception, NotFound, "no exchange") is not null)
+                _exchangeMissing = new ConnectionAge(_timeProvider);
+            // The other sends on the channel fail with the same reason, which names the size of the message.
+            if (FindCause(exception, PreconditionFailed, $"message size {bytes.Length} ") is { } refusal)
+                throw new FrameUnfitException($"The broker does not take a frame for {destination}: {refusal}", exception);
             throw;
         }
     }
-}
 
-/// <summary>Collects the outcomes of the batches of a send that took several frames.</summary>
-internal sealed class SendReport(int batches)
-{
-    private readonly BatchOutcome[] _outcomes = new BatchOutcome[batches];
-    private Exception? _failure;
-    private string? _text;
-
-    /// <summary>True while every frame was acknowledged or refused.</summary>
-    public bool IsSettled { get; private set; } = true;
-
-    public static string DescribeRefusal(int? node) => $"Node {node} has no queue: no receiver runs there.";
-
-    public async Task AddAsync(PlannedFrame frame, Task send)
+    private void ThrowIfNotTaken(FrameDestination destination, MessageReturnedException returned)
     {
-        var outcome = BatchOutcome.Acknowledged;
-        try
+        if (destination.IsAll)
         {
-            await send.ConfigureAwait(false);
-        }
-        catch (Exception exception) when (exception is MessageReturnedException or FrameTooLargeException)
-        {
-            outcome = BatchOutcome.Refused;
-            _failure ??= exception;
-            _text ??= exception is MessageReturnedException ? DescribeRefusal(frame.Node) : exception.Message;
-        }
-        catch (Exception exception)
-        {
-            outcome = BatchOutcome.Unacknowledged;
-            _failure = exception;
-            _text = exception.Message;
-            IsSettled = false;
+            if (_unroutedGroups.ShouldRetry())
+                throw new IOException("No queue is bound for all nodes any more.", returned);
+            return;
         }
 
-        foreach (var place in frame.Places)
-            _outcomes[place] = outcome;
+        if (_connection.Age.IsBelow(Options.UnroutableGrace))
+            throw new IOException($"Node {destination.Node} has no queue yet, and the bus connected only recently.", returned);
+        throw new FrameRefusedException($"Node {destination.Node} has no queue: no receiver runs there.", returned);
     }
 
-    public void ThrowIfFailed()
+    // The bus declares a deleted exchange again, and the broker confirms a frame to all nodes although no queue is bound to it yet.
+    private void ThrowIfUnbound(ConnectionAge missing)
     {
-        if (_failure is not null)
-            throw new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(_outcomes), _text!, _failure);
+        if (missing.IsBelow(Options.UnroutableGrace))
+            throw new IOException("An exchange was deleted, and is declared again. Output for groups waits until receivers have bound their queues again.");
+        _exchangeMissing = null;
+    }
+
+    /// <summary>Returns why the broker closed the channel, when it did so with this code and its reason has this text.</summary>
+    private static string? FindCause(Exception exception, ushort code, string text)
+    {
+        for (var cause = exception; cause is not null; cause = cause.InnerException)
+        {
+            if (cause is OperationInterruptedException { ShutdownReason: { } reason } && reason.ReplyCode == code && reason.ReplyText.Contains(text, StringComparison.Ordinal))
+                return reason.ReplyText;
+        }
+
+        return null;
+    }
+
+    /// <summary>The broker will never take the frame, such as one above its <c>max_message_size</c>; a smaller frame of the same batches it may.</summary>
+    private sealed class FrameUnfitException(string message, Exception cause) : Exception(message, cause);
+}
+
+/// <summary>
+/// Decides about frames to all nodes that reach no queue. That is no error where no one receives. After frames did reach a queue, though, someone deleted an exchange or
+/// a binding, or all receivers are gone: for a while such a frame counts as not taken, so that receivers can bind their queues again.
+/// </summary>
+internal sealed class UnroutedGroups(TimeSpan grace, TimeProvider timeProvider)
+{
+    private volatile bool _hasReached;
+    private volatile bool _isUnrouted;
+    private long _since;
+
+    /// <summary>A frame to all nodes has reached a queue.</summary>
+    public void Reach()
+    {
+        if (!_hasReached)
+            _hasReached = true;
+        if (_isUnrouted)
+            _isUnrouted = false;
+    }
+
+    /// <summary>A frame to all nodes has reached none.</summary>
+    /// <returns>True when it is to be sent again.</returns>
+    public bool ShouldRetry()
+    {
+        if (!_hasReached)
+            return false;
+        if (!_isUnrouted)
+        {
+            Volatile.Write(ref _since, timeProvider.GetTimestamp());
+            _isUnrouted = true;
+        }
+
+        if (timeProvider.GetElapsedTime(Volatile.Read(ref _since)) < grace)
+            return true;
+        _hasReached = false;
+        _isUnrouted = false;
+        return false;
     }
 }

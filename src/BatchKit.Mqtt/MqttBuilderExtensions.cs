@@ -97,13 +97,9 @@ public static class MqttBuilderExtensions
         var node = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node;
         var timeProvider = services.GetService<TimeProvider>();
         var isEnvelope = options.EnvelopePrefix is not null;
-        // Outside envelope mode the receiver numbers the batches itself: no number repeats, and every batch has this node as its producer.
-        var receiverOptions = new BatchReceiverOptions
-        {
-            Node = node,
-            FilterDuplicates = isEnvelope,
-            DropOwnGroups = isEnvelope && builder.HasRoute(LocalFirstRouter.LocalRoute),
-        };
+        var receiverOptions = builder.CreateReceiverOptions(services);
+        // Outside envelope mode the receiver numbers the batches itself, and no number repeats.
+        receiverOptions.FilterDuplicates = isEnvelope;
         var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>());
         return new MqttReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
     }

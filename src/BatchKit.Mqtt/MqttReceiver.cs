@@ -39,8 +39,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     /// <param name="options">The settings.</param>
     /// <param name="node">The number of this process's node. In envelope mode the receiver takes the frames for this node; otherwise it is part of the batches' producer id.</param>
     /// <param name="receiver">
-    /// Delivers batches, and drops duplicates in envelope mode. No other receiver may use it. Without <see cref="MqttOptions.EnvelopePrefix"/> its
-    /// <see cref="BatchReceiverOptions.DropOwnGroups"/> must be false, because true would drop every batch.
+    /// Delivers batches, and drops duplicates in envelope mode. No other receiver may use it.
     /// </param>
     /// <param name="timeProvider">The source of time; the system's clock when null.</param>
     /// <param name="logger">The logger; null logs nothing. What it throws is counted, and the health check reports it.</param>

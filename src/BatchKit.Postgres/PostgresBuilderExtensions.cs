@@ -131,10 +131,7 @@ public static class PostgresBuilderExtensions
 
     private static FrameHandler CreateFrameHandler(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
     {
-        var node = OptionsOf<OutputBufferOptions>(services, builder.Name).Node;
-        // With a local route, this node's own group output has already reached its connections.
-        var options = new BatchReceiverOptions { Node = node, DropOwnGroups = builder.HasRoute(LocalFirstRouter.LocalRoute) };
-        return new FrameHandler(new BatchReceiver(next(services), options, services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>()));
+        return new FrameHandler(new BatchReceiver(next(services), builder.CreateReceiverOptions(services), services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>()));
     }
 
     /// <summary>Reports whether a transport or an outbox can send, or a receiver receives; the others are null.</summary>

@@ -79,9 +79,7 @@ public static class RabbitMqBuilderExtensions
         var options = services.GetRequiredService<IOptionsMonitor<RabbitMqOptions>>().Get(builder.Name);
         var node = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node;
         var timeProvider = services.GetService<TimeProvider>();
-        // With a local route, this node's own group output has already reached its connections.
-        var receiverOptions = new BatchReceiverOptions { Node = node, DropOwnGroups = builder.HasRoute(LocalFirstRouter.LocalRoute) };
-        var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>());
+        var receiver = new BatchReceiver(next(services), builder.CreateReceiverOptions(services), timeProvider, services.GetService<ILogger<BatchReceiver>>());
         return new RabbitMqReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<RabbitMqReceiver>>());
     }
 
@@ -91,7 +89,9 @@ public static class RabbitMqBuilderExtensions
         public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
         {
             var sending = transport is null ? null : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
-            return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().ConsecutiveFailures ?? 0);
+            var statistics = receiver?.GetStatistics() ?? default;
+            var observers = transport?.LoggerFault ?? receiver?.LoggerFault ?? (statistics.ObserverFaults == 0 ? null : $"The receiver's logger failed {statistics.ObserverFaults} times.");
+            return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, statistics.ConsecutiveFailures, observers);
         }
     }
 }

@@ -12,7 +12,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
 {
     private readonly RabbitMqOptions _options;
     private readonly CreateChannelOptions _channelOptions;
-    private readonly Func<IChannel, CancellationToken, Task> _prepare;
+    private readonly Func<IConnection, IChannel, CancellationToken, Task> _prepare;
     private readonly RabbitMqConnector _connector;
     private readonly TimeProvider _timeProvider;
     private readonly ILogger _logger;
@@ -28,7 +28,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     private volatile bool _isClosed;
 
     public RabbitMqConnection(RabbitMqOptions options, string purpose, CreateChannelOptions channelOptions,
-        Func<IChannel, CancellationToken, Task> prepare, TimeProvider timeProvider, ILogger logger)
+        Func<IConnection, IChannel, CancellationToken, Task> prepare, TimeProvider timeProvider, ILogger logger)
     {
         _options = options;
         _channelOptions = channelOptions;
@@ -58,6 +58,9 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         if (Interlocked.CompareExchange(ref _open, null, channel) == channel)
             _closings.Start(channel.Connection);
     }
+
+    /// <summary>Explains in a human-readable sentence what the broker refused.</summary>
+    public IOException Explain(Exception exception) => _connector.Explain(exception, timedOut: false);
 
     /// <summary>Closes the connection for good, and waits at most for the limit.</summary>
     public async Task CloseAsync(TimeSpan limit)
@@ -97,7 +100,8 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
             Discard(lost);
         using var limit = new CancellationTokenSource(_options.ConnectTimeout, _timeProvider);
         using var either = CancellationTokenSource.CreateLinkedTokenSource(limit.Token, cancellationToken);
-        var attempt = OpenChannelAsync(either.Token);
+        // The client's loops last as long as the connection, and must not keep what belongs to the caller who happens to connect.
+        var attempt = CleanContext.RunAsync(() => OpenChannelAsync(either.Token));
         try
         {
             // Some of the client's waits ignore the token; the time limit must hold all the same.
@@ -128,7 +132,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
             connection.ConnectionUnblockedAsync += OnUnblockedAsync;
             connection.ConnectionShutdownAsync += OnShutdownAsync;
             var channel = await connection.CreateChannelAsync(_channelOptions, cancellationToken).ConfigureAwait(false);
-            await _prepare(channel, cancellationToken).ConfigureAwait(false);
+            await _prepare(connection, channel, cancellationToken).ConfigureAwait(false);
             _blockedReason = null;
             return new OpenChannel(connection, channel, _timeProvider.GetTimestamp());
         }
@@ -172,6 +176,26 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
 
 /// <summary>An open channel, the connection that carries only this channel, and the time stamp of its opening.</summary>
 internal sealed record OpenChannel(IConnection Connection, IChannel Channel, long OpenedTimestamp);
+
+/// <summary>Runs work on the thread pool without the caller's execution context: no activity, ambient transaction, culture or other async local reaches it.</summary>
+internal static class CleanContext
+{
+    public static Task RunAsync(Func<Task> work)
+    {
+        if (ExecutionContext.IsFlowSuppressed())
+            return Task.Run(work);
+        using (ExecutionContext.SuppressFlow())
+            return Task.Run(work);
+    }
+
+    public static Task<T> RunAsync<T>(Func<Task<T>> work)
+    {
+        if (ExecutionContext.IsFlowSuppressed())
+            return Task.Run(work);
+        using (ExecutionContext.SuppressFlow())
+            return Task.Run(work);
+    }
+}
 
 /// <summary>Closes connections that were given up, while their successors work already, and waits for all of them at the end.</summary>
 internal sealed class RabbitMqClosings(TimeProvider timeProvider)

@@ -76,6 +76,10 @@ public sealed class RabbitMqOptions : IValidatableObject
     /// True, the default, declares the exchange, the queue and its bindings. False expects them to exist, for users without the right to declare them. A
     /// missing one then shows as a failed send, or in the receiver's health.
     /// </summary>
+    /// <remarks>
+    /// Give the queue the argument <c>x-single-active-consumer</c>. The receiver starts only when the queue has no other consumer, and consumes a classic queue without that
+    /// argument exclusively. The broker does not enforce this on a quorum queue, so two receivers that start there at the same moment share the frames and lose some.
+    /// </remarks>
     public bool DeclareTopology { get; set; } = true;
 
     /// <summary>
@@ -128,6 +132,22 @@ public sealed class RabbitMqOptions : IValidatableObject
     /// </summary>
     [TimeSpanRange("00:00:00", "01:00:00")]
     public TimeSpan StopTimeout { get; set; } = TimeSpan.FromSeconds(5);
+
+    /// <summary>
+    /// How often the receiver checks that exchange, queue and bindings exist; 5 s by default. It declares again what someone deleted. What exists with other
+    /// arguments, or is missing with <see cref="DeclareTopology"/> false, becomes its fault. Keep it below the senders' <see cref="UnroutableGrace"/>.
+    /// </summary>
+    [TimeSpanRange("00:00:00.100", "01:00:00")]
+    public TimeSpan TopologyCheckInterval { get; set; } = TimeSpan.FromSeconds(5);
+
+    /// <summary>Copies the settings, so that later changes have no effect on whoever keeps the copy.</summary>
+    internal RabbitMqOptions Copy()
+    {
+        var copy = (RabbitMqOptions)MemberwiseClone();
+        copy.Hosts = [.. Hosts];
+        copy.ClientCertificates = ClientCertificates is null ? null : new X509CertificateCollection(ClientCertificates);
+        return copy;
+    }
 
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)

@@ -22,7 +22,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     private readonly int _node;
     private readonly BatchReceiver _receiver;
     private readonly TimeProvider _timeProvider;
-    private readonly ILogger _logger;
+    private readonly GuardedLogger _logger;
     private readonly RabbitMqTopology _topology;
     private readonly RabbitMqConnection _connection;
     private readonly RetrySchedule _schedule;
@@ -48,12 +48,13 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         ArgumentNullException.ThrowIfNull(receiver);
         ArgumentOutOfRangeException.ThrowIfNegative(node);
         ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
+        options = options.Copy();
         RabbitMqOptionsValidator.ThrowIfInvalid(options);
         _options = options;
         _node = node;
         _receiver = receiver;
         _timeProvider = timeProvider ?? TimeProvider.System;
-        _logger = logger ?? NullLogger<RabbitMqReceiver>.Instance;
+        _logger = new GuardedLogger(logger ?? NullLogger<RabbitMqReceiver>.Instance);
         _topology = new RabbitMqTopology(options);
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
         Queue = _topology.Queue(node);
@@ -67,6 +68,9 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     /// <summary>Why it receives nothing now, in a human-readable sentence without secrets; null while it receives.</summary>
     public string? Fault => _fault;
 
+    /// <summary>What the logger has thrown, in a sentence; null when it has thrown nothing.</summary>
+    internal string? LoggerFault => _logger.Fault;
+
     /// <summary>Counts what it has received, delivered and dropped. Call it at any time, from any thread.</summary>
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
 
@@ -74,7 +78,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
     public Task StartAsync(CancellationToken cancellationToken)
     {
-        _running = RunAsync();
+        _running = CleanContext.RunAsync(RunAsync);
         return _triedOnce.Task.WaitAsync(cancellationToken);
     }
 
@@ -113,8 +117,6 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
     private async Task RunAsync()
     {
-        // StartAsync must not wait for what the client does before its first await.
-        await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
         while (!_stopping.IsCancellationRequested)
         {
             try
@@ -129,8 +131,8 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             }
             catch (Exception exception)
             {
-                // The connection has logged its own failures (IOException). Every other failure is cured by a new connection too.
-                if (exception is not IOException)
+                // The connection has logged its own failures (IOException), and each failure is logged once. Every other failure is cured by a new connection too.
+                if (exception is not IOException && exception.Message != _fault)
                     Log.ReceivingEnded(_logger, Queue, exception.Message);
                 _fault = exception.Message;
             }
@@ -145,16 +147,27 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
     private async Task<string> ReceiveAsync()
     {
+        var ended = _options.DeclareTopology ? null : await ReceiveAsync(exclusive: true).ConfigureAwait(false);
+        return ended ?? (await ReceiveAsync(exclusive: false).ConfigureAwait(false))!;
+    }
+
+    /// <summary>Receives over one connection until it ends.</summary>
+    /// <returns>Why it ended; null when the broker refuses an exclusive consumer.</returns>
+    private async Task<string?> ReceiveAsync(bool exclusive)
+    {
         var open = await _connection.OpenAsync(_stopping.Token).ConfigureAwait(false);
         var consumer = new RabbitMqConsumer(open.Channel, _receiver, Queue, _logger, _abandoning.Token);
         try
         {
-            await open.Channel.BasicConsumeAsync(Queue, autoAck: false, consumer, _stopping.Token).ConfigureAwait(false);
+            if (_options.DeclareTopology)
+                await open.Channel.BasicConsumeAsync(Queue, autoAck: false, consumer, _stopping.Token).ConfigureAwait(false);
+            else if (!await RabbitMqTopology.TryConsumeGivenAsync(open.Channel, Queue, exclusive, consumer, _stopping.Token).ConfigureAwait(false))
+                return null;
             _fault = null;
             _failures = 0;
             Log.Receiving(_logger, Queue, _connection.Target);
             _triedOnce.TrySetResult();
-            return await consumer.Ended.WaitAsync(_stopping.Token).ConfigureAwait(false);
+            return await WatchAsync(open, consumer).ConfigureAwait(false);
         }
         finally
         {
@@ -164,7 +177,41 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         }
     }
 
-    private async Task PrepareAsync(IChannel channel, CancellationToken cancellationToken)
+    /// <summary>Waits until the consumer ends, and meanwhile puts back what someone deletes: the broker tells a consumer of a deleted queue, and not of a deleted exchange or binding.</summary>
+    private async Task<string> WatchAsync(OpenChannel open, RabbitMqConsumer consumer)
+    {
+        while (true)
+        {
+            try
+            {
+                return await consumer.Ended.WaitAsync(_options.TopologyCheckInterval, _timeProvider, _stopping.Token).ConfigureAwait(false);
+            }
+            catch (TimeoutException)
+            {
+                // It is time for the next check.
+            }
+
+            try
+            {
+                await _topology.CheckAsync(open.Connection, _node, _stopping.Token).ConfigureAwait(false);
+                _fault = null;
+            }
+            catch (OperationInterruptedException exception) when (open.Channel.IsOpen)
+            {
+                // What is in the queue already is received all the same.
+                var fault = _connection.Explain(exception).Message;
+                if (fault != _fault)
+                    Log.TopologyWrong(_logger, Queue, fault);
+                _fault = fault;
+            }
+            catch (Exception) when (!_stopping.IsCancellationRequested)
+            {
+                // The connection is about to end, or the broker is slow; the heartbeat decides.
+            }
+        }
+    }
+
+    private async Task PrepareAsync(IConnection connection, IChannel channel, CancellationToken cancellationToken)
     {
         await _topology.DeclareQueueAsync(channel, _node, cancellationToken).ConfigureAwait(false);
         await channel.BasicQosAsync(prefetchSize: 0, (ushort)_options.Prefetch, global: false, cancellationToken).ConfigureAwait(false);

@@ -1,14 +1,18 @@
 using System.Globalization;
 using BatchKit.Transports;
 using RabbitMQ.Client;
+using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>Names and declares the exchange and the queues: one direct exchange, and for each node a queue that is bound to the node's number and to all nodes.</summary>
+/// <summary>Names, declares and checks the exchange and the queues: one direct exchange, and for each node a queue that is bound to the node's number and to all nodes.</summary>
 internal sealed class RabbitMqTopology(RabbitMqOptions options)
 {
     // The routing key that reaches every node.
     private const string AllNodesKey = "all";
+
+    private const ushort AccessRefused = 403;
+    private const ushort NotFound = 404;
 
     // One exchange for both keys: the broker promises order only among messages that took the same channel and exchange.
     public string Exchange { get; } = $"{options.Prefix}.direct";
@@ -38,6 +42,66 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
         // The node's own key first: if a direct frame were returned and a later frame to all nodes arrived, the receiver would drop the resent direct frame as a repeat.
         await channel.QueueBindAsync(queue, Exchange, NodeKey(node), cancellationToken: cancellationToken).ConfigureAwait(false);
         await channel.QueueBindAsync(queue, Exchange, AllNodesKey, cancellationToken: cancellationToken).ConfigureAwait(false);
+    }
+
+    /// <summary>Declares again what a receiver needs, or only looks for it where the topology is taken as given. What is there already does not change.</summary>
+    /// <remarks>It has a channel of its own, because the broker closes a channel on which a declaration fails.</remarks>
+    /// <exception cref="OperationInterruptedException">Something is missing that is taken as given, or exists with other arguments; the reason names them.</exception>
+    public async Task CheckAsync(IConnection connection, int node, CancellationToken cancellationToken)
+    {
+        var channel = await connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
+        await using (channel.ConfigureAwait(false))
+        {
+            if (options.DeclareTopology)
+            {
+                await DeclareQueueAsync(channel, node, cancellationToken).ConfigureAwait(false);
+                return;
+            }
+
+            await channel.ExchangeDeclarePassiveAsync(Exchange, cancellationToken).ConfigureAwait(false);
+            await channel.QueueDeclarePassiveAsync(Queue(node), cancellationToken).ConfigureAwait(false);
+        }
+    }
+
+    /// <summary>True when the exchange does not exist.</summary>
+    public async Task<bool> IsExchangeMissingAsync(IConnection connection, CancellationToken cancellationToken)
+    {
+        var channel = await connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
+        await using (channel.ConfigureAwait(false))
+        {
+            try
+            {
+                await channel.ExchangeDeclarePassiveAsync(Exchange, cancellationToken).ConfigureAwait(false);
+                return false;
+            }
+            catch (OperationInterruptedException exception) when (exception.ShutdownReason?.ReplyCode == NotFound)
+            {
+                return true;
+            }
+        }
+    }
+
+    /// <summary>Begins to consume a queue that is taken as given, when no one else consumes it.</summary>
+    /// <remarks>
+    /// While an earlier connection's consumer holds frames, a queue without <c>x-single-active-consumer</c> would give later frames to this one, which would then drop the
+    /// earlier ones as repeats.
+    /// </remarks>
+    /// <returns>False when the broker refuses an exclusive consumer, as it does for a queue with <c>x-single-active-consumer</c>. The channel is then closed.</returns>
+    /// <exception cref="InvalidOperationException">The queue has a consumer.</exception>
+    public static async Task<bool> TryConsumeGivenAsync(IChannel channel, string queue, bool exclusive, IAsyncBasicConsumer consumer, CancellationToken cancellationToken)
+    {
+        var declared = await channel.QueueDeclarePassiveAsync(queue, cancellationToken).ConfigureAwait(false);
+        if (declared.ConsumerCount > 0)
+            throw new InvalidOperationException($"Queue {queue} has {declared.ConsumerCount} other consumers. The receiver starts when they have ended, so that no frame overtakes one that they hold.");
+        try
+        {
+            await channel.BasicConsumeAsync(queue, autoAck: false, string.Empty, noLocal: false, exclusive, arguments: null, consumer, cancellationToken).ConfigureAwait(false);
+            return true;
+        }
+        catch (OperationInterruptedException exception) when (exclusive && exception.ShutdownReason?.ReplyCode == AccessRefused)
+        {
+            return false;
+        }
     }
 
     private Dictionary<string, object?> CreateArguments()

@@ -1,3 +1,4 @@
+using System.Runtime.InteropServices;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
@@ -13,13 +14,25 @@ namespace BatchKit.RabbitMQ;
 /// </remarks>
 public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
 {
-    // Room in a frame for everything beside the message: producer, numbers and a handle with a short name.
+    // What a frame has beside the message: producer, numbers and a handle with a short name.
     private const int FrameOverheadBytes = 1024;
+
+    private const ushort PreconditionFailed = 406;
+
+    // No rate limiter: a send's frames are few, and dispatch bounds the sends.
+    private static readonly CreateChannelOptions ChannelOptions = new(publisherConfirmationsEnabled: true, publisherConfirmationTrackingEnabled: true);
 
     private readonly RabbitMqOptions _options;
     private readonly TimeProvider _timeProvider;
     private readonly RabbitMqTopology _topology;
     private readonly RabbitMqConnection _connection;
+    private readonly GuardedLogger _logger;
+    private readonly UnroutedGroups _unroutedGroups;
+
+    // Written while connecting, read by sends.
+    private bool _hasDeclared;
+    private long _exchangeMissingSince;
+    private volatile bool _wasExchangeMissing;
 
     /// <summary>Creates a transport; it does not connect yet.</summary>
     /// <param name="options">Its settings.</param>
@@ -29,14 +42,14 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     public RabbitMqTransport(RabbitMqOptions options, TimeProvider? timeProvider = null, ILogger<RabbitMqTransport>? logger = null)
     {
         ArgumentNullException.ThrowIfNull(options);
+        options = options.Copy();
         RabbitMqOptionsValidator.ThrowIfInvalid(options);
         _options = options;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _topology = new RabbitMqTopology(options);
-        // No rate limiter: a send's frames are few, and dispatch bounds the sends.
-        var channelOptions = new CreateChannelOptions(publisherConfirmationsEnabled: true, publisherConfirmationTrackingEnabled: true);
-        _connection = new RabbitMqConnection(
-            options, "sender", channelOptions, _topology.DeclareExchangeAsync, _timeProvider, logger ?? NullLogger<RabbitMqTransport>.Instance);
+        _unroutedGroups = new UnroutedGroups(options.UnroutableGrace, _timeProvider);
+        _logger = new GuardedLogger(logger ?? NullLogger<RabbitMqTransport>.Instance);
+        _connection = new RabbitMqConnection(options, "sender", ChannelOptions, PrepareAsync, _timeProvider, _logger);
     }
 
     /// <summary>True: the caller's thread only encodes frames and hands them to the connection's writer. Connecting and confirms are awaited.</summary>
@@ -53,6 +66,8 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         cancellationToken.ThrowIfCancellationRequested();
         var open = await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
         var frames = FramePlan.Create(batches, _options.MaxFrameBytes, _options.DestinationNode);
+        if (_wasExchangeMissing)
+            ThrowIfUnbound(frames);
         var publishes = new Task<FrameResult>[frames.Count];
         for (var index = 0; index < publishes.Length; index++)
             publishes[index] = PublishAsync(open, frames[index]);
@@ -61,11 +76,17 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             return;
         if (Array.Exists(results, static result => result.Outcome == FrameOutcome.Unknown))
             _connection.Discard(open);
-        throw FrameReport.ToException(_connection.Target, frames, results, batches.Length);
+        if (!Array.Exists(results, IsUnfit))
+            throw FrameReport.ToException(_connection.Target, frames, results, batches.Length);
+        // The broker ignored all frames behind the unfit one, and those of other sends on the channel failed with it.
+        await SendEachAsync(batches, cancellationToken).ConfigureAwait(false);
     }
 
     /// <summary>Closes the connection. Dispose the buffer first: sends that are under way fail.</summary>
     public ValueTask DisposeAsync() => _connection.DisposeAsync();
+
+    /// <summary>What the logger has thrown, in a sentence; null when it has thrown nothing.</summary>
+    internal string? LoggerFault => _logger.Fault;
 
     /// <summary>Returns why the transport can't send now, or null when it can. Connects to find out.</summary>
     internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
@@ -82,36 +103,121 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         return _connection.BlockedReason is { } reason ? $"{_connection.Target} accepts no messages now: {reason}." : null;
     }
 
+    private async Task PrepareAsync(IConnection connection, IChannel channel, CancellationToken cancellationToken)
+    {
+        if (_options.DeclareTopology && _hasDeclared && await _topology.IsExchangeMissingAsync(connection, cancellationToken).ConfigureAwait(false))
+        {
+            Log.ExchangeMissing(_logger, _topology.Exchange, _connection.Target, _options.UnroutableGrace);
+            _exchangeMissingSince = _timeProvider.GetTimestamp();
+            _wasExchangeMissing = true;
+        }
+
+        await _topology.DeclareExchangeAsync(channel, cancellationToken).ConfigureAwait(false);
+        _hasDeclared = true;
+    }
+
+    /// <summary>Sends each batch alone, in order and over a channel of its own, so that one that the broker never takes is known and harms no other.</summary>
+    private async Task SendEachAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    {
+        var outcomes = new BatchOutcome[batches.Length];
+        FrameResult? failed = null;
+        OpenChannel? alone = null;
+        try
+        {
+            for (var index = 0; index < outcomes.Length; index++)
+            {
+                alone = alone is { Channel.IsOpen: true } ? alone : await OpenAloneAsync(cancellationToken).ConfigureAwait(false);
+                var frame = FramePlan.Create(batches.Slice(index, 1), _options.MaxFrameBytes, _options.DestinationNode)[0];
+                var result = (await WaitAsync([PublishAsync(alone, frame)], alone, cancellationToken).ConfigureAwait(false))[0];
+                outcomes[index] = result.Outcome == FrameOutcome.Acknowledged ? BatchOutcome.Acknowledged
+                    : result.Outcome == FrameOutcome.Refused || IsUnfit(result) ? BatchOutcome.Refused
+                    : BatchOutcome.Unacknowledged;
+                if (outcomes[index] != BatchOutcome.Acknowledged)
+                    failed ??= result;
+                // What comes behind it must not overtake it.
+                if (outcomes[index] == BatchOutcome.Unacknowledged)
+                    break;
+            }
+        }
+        finally
+        {
+            if (alone is not null)
+                await alone.Channel.DisposeAsync().ConfigureAwait(false);
+        }
+
+        if (failed is { } reason)
+            throw new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), $"{_connection.Target} did not take everything. {reason.Reason}", reason.Error);
+    }
+
+    private async Task<OpenChannel> OpenAloneAsync(CancellationToken cancellationToken)
+    {
+        var open = await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
+        return open with { Channel = await open.Connection.CreateChannelAsync(ChannelOptions, cancellationToken).ConfigureAwait(false) };
+    }
+
+    /// <summary>True when the broker closed the channel over a frame that it will never take, such as one above its <c>max_message_size</c>.</summary>
+    private static bool IsUnfit(FrameResult result) => result.Error is OperationInterruptedException { ShutdownReason.ReplyCode: PreconditionFailed };
+
+    // The broker would confirm a frame to all nodes that reaches none, because no queue is bound to the new exchange yet.
+    private void ThrowIfUnbound(IReadOnlyList<PlannedFrame> frames)
+    {
+        if (_timeProvider.GetElapsedTime(Volatile.Read(ref _exchangeMissingSince)) >= _options.UnroutableGrace)
+            _wasExchangeMissing = false;
+        else if (frames.Any(static frame => frame.Destination.IsAll))
+            throw new IOException($"Exchange {_topology.Exchange} was deleted, and is declared again. Output for groups waits until receivers have bound their queues again.");
+    }
+
     // Reads the batches only before its first await: after a send was given up, its memory may be in use again.
     private async Task<FrameResult> PublishAsync(OpenChannel open, PlannedFrame frame)
     {
-        using var encoded = PooledFrame.Encode(frame.Batches);
-        if (encoded.Bytes.Length > _options.MaxFrameBytes)
-            return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} does not fit {nameof(RabbitMqOptions.MaxFrameBytes)}.");
-        var properties = new BasicProperties { Persistent = _options.Durable };
+        PooledFrame? encoded = null;
         try
         {
+            encoded = PooledFrame.Encode(frame.Batches);
+            if (encoded.Bytes.Length > _options.MaxFrameBytes)
+                return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} does not fit {nameof(RabbitMqOptions.MaxFrameBytes)}.");
+            var properties = new BasicProperties { Persistent = _options.Durable };
             // Never cancelled by a token: that can corrupt the client's tracking of confirms (rabbitmq-dotnet-client, issue 1900).
-            await open.Channel.BasicPublishAsync(_topology.Exchange, RabbitMqTopology.RoutingKey(frame.Destination), mandatory: !frame.Destination.IsAll,
+            await open.Channel.BasicPublishAsync(_topology.Exchange, RabbitMqTopology.RoutingKey(frame.Destination), mandatory: true,
                 properties, encoded.Bytes, CancellationToken.None).ConfigureAwait(false);
+            if (frame.Destination.IsAll)
+                _unroutedGroups.Reach();
             return new FrameResult(FrameOutcome.Acknowledged);
         }
-        catch (PublishException exception) when (exception.IsReturn)
+        catch (ArgumentException exception) when (encoded is null)
         {
-            // Shortly after connecting, the node's receiver may still be about to declare its queue.
-            var mayComeBack = _timeProvider.GetElapsedTime(open.OpenedTimestamp) < _options.UnroutableGrace;
-            return new FrameResult(mayComeBack ? FrameOutcome.NotTaken : FrameOutcome.Refused, $"{frame.Destination} has no queue: no receiver runs there.");
+            return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} can't be encoded: {exception.Message}", exception);
         }
-        catch (PublishException)
+        catch (PublishException exception)
         {
-            // For example, the queue is at a limit that its operator set.
-            return new FrameResult(FrameOutcome.NotTaken, $"The broker did not accept a frame for {frame.Destination}.");
+            // What is not returned was not accepted, for example because the queue is at a limit that its operator set.
+            return exception.IsReturn
+                ? EvaluateReturn(open, frame.Destination)
+                : new FrameResult(FrameOutcome.NotTaken, $"The broker did not accept a frame for {frame.Destination}.");
         }
         catch (Exception exception)
         {
             // The broker neither confirmed nor refused; the send reports the exception.
             return new FrameResult(FrameOutcome.Unknown, exception.Message, exception);
         }
+        finally
+        {
+            encoded?.Dispose();
+        }
+    }
+
+    private FrameResult EvaluateReturn(OpenChannel open, FrameDestination destination)
+    {
+        if (destination.IsAll)
+        {
+            return _unroutedGroups.ShouldRetry()
+                ? new FrameResult(FrameOutcome.NotTaken, "No queue is bound for all nodes any more.")
+                : new FrameResult(FrameOutcome.Acknowledged);
+        }
+
+        // Shortly after connecting, the node's receiver may still be about to declare its queue.
+        var mayComeBack = _timeProvider.GetElapsedTime(open.OpenedTimestamp) < _options.UnroutableGrace;
+        return new FrameResult(mayComeBack ? FrameOutcome.NotTaken : FrameOutcome.Refused, $"{destination} has no queue: no receiver runs there.");
     }
 
     private async ValueTask<FrameResult[]> WaitAsync(Task<FrameResult>[] publishes, OpenChannel open, CancellationToken cancellationToken)
@@ -143,5 +249,44 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             ? $"The broker accepts no messages now: {reason}."
             : $"The broker did not confirm within {_options.PublishTimeout} ({nameof(RabbitMqOptions.PublishTimeout)}).");
         return new FrameResult(FrameOutcome.Unknown, late.Message, late);
+    }
+}
+
+/// <summary>
+/// Decides about frames to all nodes that reach no queue. That is no error where no one receives. After frames did reach a queue, though, someone deleted an exchange or
+/// a binding, or all receivers are gone: for a while such a frame counts as not taken, so that receivers can bind their queues again.
+/// </summary>
+internal sealed class UnroutedGroups(TimeSpan grace, TimeProvider timeProvider)
+{
+    private volatile bool _hasReached;
+    private volatile bool _isUnrouted;
+    private long _since;
+
+    /// <summary>A frame to all nodes has reached a queue.</summary>
+    public void Reach()
+    {
+        if (!_hasReached)
+            _hasReached = true;
+        if (_isUnrouted)
+            _isUnrouted = false;
+    }
+
+    /// <summary>A frame to all nodes has reached none.</summary>
+    /// <returns>True when it is to be sent again.</returns>
+    public bool ShouldRetry()
+    {
+        if (!_hasReached)
+            return false;
+        if (!_isUnrouted)
+        {
+            Volatile.Write(ref _since, timeProvider.GetTimestamp());
+            _isUnrouted = true;
+        }
+
+        if (timeProvider.GetElapsedTime(Volatile.Read(ref _since)) < grace)
+            return true;
+        _hasReached = false;
+        _isUnrouted = false;
+        return false;
     }
 }

@@ -104,12 +104,34 @@ public sealed class BatchKitBuilder
     /// <param name="routeName">The route's name.</param>
     public bool HasRoute(string routeName) => _routes.Exists(route => route.Name == routeName);
 
+    /// <summary>Creates the settings of a receiver on this buffer's node: it drops group output that the buffer's local route has already delivered here, and only that.</summary>
+    /// <remarks>Adapters call it when they create their receiver. It does not create the buffer.</remarks>
+    /// <param name="services">The services that the buffer is created from.</param>
+    public BatchReceiverOptions CreateReceiverOptions(IServiceProvider services)
+    {
+        ArgumentNullException.ThrowIfNull(services);
+        return new BatchReceiverOptions { IsDeliveredLocally = services.GetRequiredKeyedService<OwnOutput>(Name).IsDeliveredLocally };
+    }
+
     /// <summary>A human-readable form of the buffer's name.</summary>
     public override string ToString() => Name.Length == 0 ? "The unnamed output buffer" : $"The output buffer '{Name}'";
 }
 
 /// <summary>A route as it was registered: its transport is created with the buffer.</summary>
 internal sealed record RouteRegistration(string Name, Func<IServiceProvider, IBatchTransport> Transport, int Partitions);
+
+/// <summary>What a receiver asks about its node's buffer, which is created later: without a buffer nothing was delivered locally.</summary>
+internal sealed class OwnOutput
+{
+    private volatile OutputBuffer? _buffer;
+
+    public OutputBuffer Buffer
+    {
+        set => _buffer = value;
+    }
+
+    public bool IsDeliveredLocally(ProducerId producer, OutputHandle handle) => _buffer is { } buffer && buffer.IsDeliveredLocally(producer, handle);
+}
 
 /// <summary>Creates the buffer of one registration from the services.</summary>
 internal sealed class OutputBufferFactory(BatchKitBuilder registration)
@@ -130,7 +152,7 @@ internal sealed class OutputBufferFactory(BatchKitBuilder registration)
         try
         {
             var options = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(registration.Name);
-            return new OutputBuffer(CreateRoutes(services), CreateRouter(services, options), options, registration.Name,
+            return services.GetRequiredKeyedService<OwnOutput>(registration.Name).Buffer = new OutputBuffer(CreateRoutes(services), CreateRouter(services, options), options, registration.Name,
                 services.GetService<TimeProvider>(), services.GetService<ILogger<OutputBuffer>>(), services.GetService<IMeterFactory>());
         }
         finally

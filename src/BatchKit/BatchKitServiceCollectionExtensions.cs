@@ -75,6 +75,7 @@ public static class BatchKitServiceCollectionExtensions
         services.AddKeyedSingleton(name, builder);
         AddOptions(services, name, configuration, configure);
         var factory = new OutputBufferFactory(builder);
+        services.AddKeyedSingleton(name, static (_, _) => new OwnOutput());
         services.AddKeyedSingleton(name, (provider, _) => factory.Create(provider));
         services.AddKeyedSingleton<IOutputBuffer>(name, (provider, key) => provider.GetRequiredKeyedService<OutputBuffer>(key));
         services.AddSingleton<IHostedService>(provider => new OutputBufferHostedService(provider, name));

@@ -1,7 +1,6 @@
 using BatchKit;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
-using Microsoft.Extensions.Options;
 
 namespace Microsoft.Extensions.DependencyInjection;
 
@@ -42,12 +41,7 @@ public static class FrameBuilderExtensions
         ArgumentNullException.ThrowIfNull(next);
         builder.Services.AddKeyedSingleton(builder.Name, (services, _) =>
         {
-            // A group's output has taken the local route already where there is one.
-            var options = new BatchReceiverOptions
-            {
-                Node = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node,
-                DropOwnGroups = builder.HasRoute(LocalFirstRouter.LocalRoute),
-            };
+            var options = builder.CreateReceiverOptions(services);
             configure?.Invoke(options);
             var receiver = new BatchReceiver(next(services), options, services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>());
             return new FrameReceiver(receiver, services.GetService<ILogger<FrameReceiver>>());

@@ -31,6 +31,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     private readonly OutputWriter _writer;
     private readonly BufferWatch _watch;
     private readonly BufferCounters _counters;
+    private readonly long _epoch;
     private readonly TaskCompletionSource _stopped = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private int _stopBegun;
 
@@ -75,6 +76,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         ArgumentOutOfRangeException.ThrowIfZero(routes.Count, nameof(routes));
         OutputBufferOptionsValidator.ThrowIfInvalid(options, name);
         Name = name;
+        _epoch = epoch;
         var guarded = new GuardedLogger(logger ?? NullLogger<OutputBuffer>.Instance, new ObserverFaults());
         _settings = new BufferSettings(options, name, new BufferClock(timeProvider), scheduler, new BatchKitMetrics(name, meterFactory), guarded);
         _holds = new HoldQueue(_settings.Clock);
@@ -177,6 +179,28 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
             LiveHandles = _handles.Live,
             OpenScopes = handles.OpenScopes,
         };
+    }
+
+    /// <summary>True when this buffer itself numbered a batch and gave it to its local route (<see cref="LocalFirstRouter.LocalRoute"/>) as well, so that a receiver of this node drops it.</summary>
+    /// <remarks>
+    /// False for a batch of any other buffer, process or earlier start, whatever its node number: no local route has delivered that one here. Call it from any
+    /// thread. It asks the router, and never throws: a router that throws counts as one that did not choose the local route.
+    /// </remarks>
+    /// <param name="producer">Who numbered the batch.</param>
+    /// <param name="handle">The batch's destination.</param>
+    public bool IsDeliveredLocally(ProducerId producer, OutputHandle handle)
+    {
+        if (producer.Epoch != _epoch || producer.Node != _settings.Node)
+            return false;
+        try
+        {
+            return _dispatcher.TakesLocalRoute(handle);
+        }
+        catch (Exception fault)
+        {
+            _settings.Logger.Faults.Add(fault);
+            return false;
+        }
     }
 
     /// <summary>How the buffer is. It is unhealthy while a route cannot send or after it has stopped, and degraded when it is nearly full.</summary>

@@ -14,6 +14,8 @@ internal sealed class SendConnections : IAsyncDisposable
     private readonly NpgsqlDataSource _dataSource;
     private readonly ConcurrentStack<KeptConnection> _idle = new();
     private readonly ITimer _release;
+    // Sends that wait for a connection of the pool.
+    private int _opening;
     private bool _isReleaseDue;
     private volatile bool _isDisposed;
 
@@ -26,19 +28,15 @@ internal sealed class SendConnections : IAsyncDisposable
     /// <inheritdoc cref="KeptConnection.UseAsync"/>
     public async Task<T> UseAsync<T>(Func<NpgsqlConnection, CancellationToken, Task<T>> use, CancellationToken cancellationToken)
     {
-        if (!_idle.TryPop(out var connection))
-            connection = new KeptConnection(_dataSource);
+        var isKept = _idle.TryPop(out var connection);
+        connection ??= new KeptConnection(_dataSource);
         try
         {
-            return await connection.UseAsync(use, cancellationToken).ConfigureAwait(false);
+            return await (isKept ? connection.UseAsync(use, cancellationToken) : OpenAndUseAsync(connection, use, cancellationToken)).ConfigureAwait(false);
         }
         finally
         {
-            _idle.Push(connection);
-            if (_isDisposed)
-                ReleaseIdle();
-            else if (!Interlocked.Exchange(ref _isReleaseDue, true))
-                _release.Change(KeepTime, Timeout.InfiniteTimeSpan);
+            Return(connection);
         }
     }
 
@@ -57,5 +55,37 @@ internal sealed class SendConnections : IAsyncDisposable
         _isDisposed = true;
         await _release.DisposeAsync().ConfigureAwait(false);
         ReleaseIdle();
+    }
+
+    private async Task<T> OpenAndUseAsync<T>(KeptConnection connection, Func<NpgsqlConnection, CancellationToken, Task<T>> use, CancellationToken cancellationToken)
+    {
+        var isOpening = true;
+        Interlocked.Increment(ref _opening);
+        try
+        {
+            return await connection.UseAsync(
+                (opened, token) =>
+                {
+                    isOpening = false;
+                    Interlocked.Decrement(ref _opening);
+                    return use(opened, token);
+                },
+                cancellationToken).ConfigureAwait(false);
+        }
+        finally
+        {
+            if (isOpening)
+                Interlocked.Decrement(ref _opening);
+        }
+    }
+
+    private void Return(KeptConnection connection)
+    {
+        _idle.Push(connection);
+        // With more sends at a time than the pool has connections, a kept one would go from send to send of those that have one. The pool serves in turn.
+        if (_isDisposed || Volatile.Read(ref _opening) > 0)
+            ReleaseIdle();
+        else if (!Interlocked.Exchange(ref _isReleaseDue, true))
+            _release.Change(KeepTime, Timeout.InfiniteTimeSpan);
     }
 }

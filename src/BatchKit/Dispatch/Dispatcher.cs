@@ -39,6 +39,14 @@ internal sealed class Dispatcher : IAsyncDisposable
         return [.. names.Distinct(StringComparer.Ordinal).Select(name => Find(name).PartitionsOf(handle)[0])];
     }
 
+    /// <summary>True when output for the handle takes the route to this node's own connections.</summary>
+    public bool TakesLocalRoute(OutputHandle handle)
+    {
+        if (!_routes.ContainsKey(LocalFirstRouter.LocalRoute))
+            return false;
+        return _router is null ? _routes[LocalFirstRouter.LocalRoute] == _firstRoute : _router.GetRoutes(handle).Contains(LocalFirstRouter.LocalRoute, StringComparer.Ordinal);
+    }
+
     /// <summary>Drops the batch that waits longest in any queue.</summary>
     /// <returns>False when none waits.</returns>
     public bool TryDropOldest()

@@ -19,7 +19,7 @@ public sealed class BatchReceiver
 {
     private readonly FrameLimits _limits;
     private readonly bool _filtersDuplicates;
-    private readonly int? _ownGroupsNode;
+    private readonly Func<ProducerId, OutputHandle, bool>? _isDeliveredLocally;
 
     // Touched by the receive under way only.
     private readonly FrameBatches _frame = new(isReused: true);
@@ -32,6 +32,7 @@ public sealed class BatchReceiver
     private readonly TallyCounter _duplicate = new();
     private readonly TallyCounter _ownGroup = new();
     private readonly TallyCounter _abandoned = new();
+    private readonly ObserverFaults _observerFaults = new();
     private long _receivedFrames;
     private long _malformedFrames;
 
@@ -49,9 +50,9 @@ public sealed class BatchReceiver
         timeProvider ??= TimeProvider.System;
         _limits = options.Limits;
         _filtersDuplicates = options.FilterDuplicates;
-        _ownGroupsNode = options.DropOwnGroups ? options.Node : null;
+        _isDeliveredLocally = options.IsDeliveredLocally;
         _filter = new DuplicateFilter(timeProvider, options.ProducerExpiry, options.MaxProducers);
-        _delivery = new FrameDelivery(next, options, timeProvider, new GuardedLogger(logger ?? NullLogger<BatchReceiver>.Instance, new ObserverFaults()));
+        _delivery = new FrameDelivery(next, options, timeProvider, new GuardedLogger(logger ?? NullLogger<BatchReceiver>.Instance, _observerFaults));
     }
 
     /// <summary>Reads a frame and completes when the next hop has every batch of it that is new, or has refused it for good.</summary>
@@ -110,6 +111,7 @@ public sealed class BatchReceiver
         AbandonedBatches = _abandoned.Batches,
         AbandonedMessages = _abandoned.Messages,
         ConsecutiveFailures = _delivery.ConsecutiveFailures,
+        ObserverFaults = _observerFaults.Count,
     };
 
     private void Read(ReadOnlyMemory<byte> frame)
@@ -132,13 +134,12 @@ public sealed class BatchReceiver
         var received = default(BatchTally);
         var duplicate = default(BatchTally);
         var ownGroup = default(BatchTally);
-        var dropsGroups = _frame.Producer.Node == _ownGroupsNode;
         foreach (var batch in _frame.Batches.Span)
         {
             received = received.With(batch);
             if (seen is not null && seen.Contains(batch.Number))
                 duplicate = duplicate.With(batch);
-            else if (dropsGroups && !batch.Handle.IsConnection)
+            else if (_isDeliveredLocally is not null && !batch.Handle.IsConnection && _isDeliveredLocally(batch.Producer, batch.Handle))
                 ownGroup = ownGroup.With(batch);
             else
                 _delivery.Add(batch);

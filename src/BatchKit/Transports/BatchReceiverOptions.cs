@@ -19,15 +19,14 @@ public sealed class BatchReceiverOptions : IValidatableObject
     [Range(1, 1 << 24)]
     public int MaxProducers { get; set; } = 65_536;
 
-    /// <summary>This process's node number; 0 by default. Needed by <see cref="DropOwnGroups"/> only.</summary>
-    [Range(0, OutputHandle.MaxNode)]
-    public int Node { get; set; }
-
     /// <summary>
-    /// Drops batches for named handles that <see cref="Node"/> itself sent; false by default. Set it where output for groups goes to this
-    /// node's connections in process and comes back over the broker as well.
+    /// Says whether this process has already delivered a named handle's batch over its local route: true drops the batch. Null, the default, drops none.
     /// </summary>
-    public bool DropOwnGroups { get; set; }
+    /// <remarks>
+    /// Set it to <see cref="OutputBuffer.IsDeliveredLocally"/> of this node's buffer where a group's output takes the local route and comes back over the broker
+    /// as well; <see cref="BatchKitBuilder.CreateReceiverOptions"/> does that. The receiver calls it from its receives, one at a time, and it must not throw.
+    /// </remarks>
+    public Func<ProducerId, OutputHandle, bool>? IsDeliveredLocally { get; set; }
 
     /// <summary>The pause after a first failure of the next hop; 100 ms by default. It doubles with each further one, less a random part of up to a half.</summary>
     [TimeSpanRange("00:00:00.001", "00:01:00")]
@@ -87,7 +86,7 @@ public readonly record struct BatchReceiverStatistics
     /// <summary>Messages in those batches.</summary>
     public long DuplicateMessages { get; init; }
 
-    /// <summary>Batches for named handles dropped because this node sent them itself.</summary>
+    /// <summary>Batches for named handles dropped because this process has delivered them over its local route; see <see cref="BatchReceiverOptions.IsDeliveredLocally"/>.</summary>
     public long OwnGroupBatches { get; init; }
 
     /// <summary>Messages in those batches.</summary>
@@ -107,4 +106,7 @@ public readonly record struct BatchReceiverStatistics
 
     /// <summary>The number of consecutive failures of the next hop; zero when it took something last.</summary>
     public int ConsecutiveFailures { get; init; }
+
+    /// <summary>How often the receiver's logger threw. That has no effect on what is received.</summary>
+    public long ObserverFaults { get; init; }
 }

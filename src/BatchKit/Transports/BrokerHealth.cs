@@ -2,7 +2,7 @@ using Microsoft.Extensions.Diagnostics.HealthChecks;
 
 namespace BatchKit.Transports;
 
-/// <summary>The health of a buffer's way over a broker, in a sentence: what its transport and its receiver say of themselves, put together. For an adapter's health check.</summary>
+/// <summary>The health of a buffer's connection over a broker, in a sentence: what its transport and its receiver say of themselves, put together. For an adapter's health check.</summary>
 public static class BrokerHealth
 {
     /// <summary>Says whether output goes out and comes in.</summary>
@@ -10,14 +10,15 @@ public static class BrokerHealth
     /// <param name="sending">Why the transport can't send, as a sentence without secrets; null when it can, or there is none.</param>
     /// <param name="receiving">Why the receiver does not receive; null when it does, or there is none.</param>
     /// <param name="consecutiveFailures">How often the next transport behind the receiver has failed in a row; see <see cref="BatchReceiverStatistics.ConsecutiveFailures"/>.</param>
-    /// <returns>Healthy; degraded when only what is behind the receiver fails; else the failure status.</returns>
-    public static HealthCheckResult Evaluate(HealthStatus failureStatus, string? sending, string? receiving, int consecutiveFailures)
+    /// <param name="observers">What loggers and other observers of the adapter have thrown, as a sentence; null, the default, when they have thrown nothing.</param>
+    /// <returns>Healthy; degraded when only what is behind the receiver, or an observer, fails; else the failure status.</returns>
+    public static HealthCheckResult Evaluate(HealthStatus failureStatus, string? sending, string? receiving, int consecutiveFailures, string? observers = null)
     {
         if (sending is not null || receiving is not null)
             return new HealthCheckResult(failureStatus, Describe(sending, receiving));
-        return consecutiveFailures == 0
-            ? HealthCheckResult.Healthy()
-            : HealthCheckResult.Degraded($"Receives, but the transport behind the receiver failed {consecutiveFailures} times in a row; the broker keeps what waits.");
+        if (consecutiveFailures > 0)
+            return HealthCheckResult.Degraded($"Receives, but the transport behind the receiver failed {consecutiveFailures} times in a row; the broker keeps what waits.");
+        return observers is null ? HealthCheckResult.Healthy() : HealthCheckResult.Degraded(observers);
     }
 
     private static string Describe(string? sending, string? receiving) =>

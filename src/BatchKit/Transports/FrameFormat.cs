@@ -4,7 +4,7 @@ namespace BatchKit.Transports;
 
 /// <summary>What the writer and the reader of frames agree on. Numbers are little-endian varints of 7 bits a byte unless said otherwise.</summary>
 /// <remarks>
-/// <para>frame: magic (3 bytes), version (1 byte), producer's node, epoch (8 bytes), lane, count of batches, batches.
+/// <para>frame: magic (3 bytes), version (1 byte), producer's node, epoch (8 bytes), partition, count of batches, batches.
 /// batch: flags (1 byte), number, handle (a connection's number, or a text), count of messages, bytes of payload, each message's length,
 /// headers when flagged, payload.
 /// headers: how many messages have one; then, until these are covered, how many messages without one come next, and a header.
@@ -22,7 +22,7 @@ internal static class FrameFormat
     public const byte FirstVersion = 1;
     public const int EpochBytes = sizeof(long);
 
-    /// <summary>Magic, version, node, epoch, lane and count of batches.</summary>
+    /// <summary>Magic, version, node, epoch, partition and count of batches.</summary>
     public const int MaxPrologueBytes = 4 + (3 * MaxVarint32Bytes) + EpochBytes;
 
     /// <summary>Flags, number, a connection's number, count of messages, bytes of payload, count of headers.</summary>

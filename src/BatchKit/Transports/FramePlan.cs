@@ -13,7 +13,7 @@ public static class FramePlan
 {
     /// <summary>Plans the frames of one send, in the order in which they must be published.</summary>
     /// <param name="batches">The batches of the send.</param>
-    /// <param name="maxFrameBytes">The most bytes in a frame. A single batch that takes more has a frame of its own, for the transport to refuse.</param>
+    /// <param name="maxFrameBytes">The most bytes in a frame. A single batch that takes more, or that can't be encoded, has a frame of its own, for the transport to refuse.</param>
     /// <param name="destinationNode">When given, the node that all output goes to; see <see cref="FrameDestination.Of"/>.</param>
     public static IReadOnlyList<PlannedFrame> Create(ReadOnlyMemory<MessageBatch> batches, int maxFrameBytes, int? destinationNode)
     {
@@ -31,7 +31,7 @@ public static class FramePlan
         var bytes = 0L;
         foreach (var batch in batches)
         {
-            bytes += FrameWriter.Measure([batch]);
+            bytes += Measure(batch);
             if (batch.Producer != producer || bytes > maxFrameBytes || FrameDestination.Of(batch.Handle, destinationNode) != destination)
                 return false;
         }
@@ -45,7 +45,7 @@ public static class FramePlan
         for (var place = 0; place < batches.Length; place++)
         {
             var batch = batches[place];
-            var bytes = FrameWriter.Measure([batch]);
+            var bytes = Measure(batch);
             var destination = FrameDestination.Of(batch.Handle, destinationNode);
             var frame = FindOpen(frames, destination);
             if (frame is null || frame.Producer != batch.Producer || frame.Bytes + bytes > maxFrameBytes)
@@ -58,6 +58,19 @@ public static class FramePlan
         }
 
         return frames;
+    }
+
+    // What can't be encoded, such as a header with a text that is too long, has a frame of its own like a batch that is too large, so it harms no other.
+    private static int Measure(MessageBatch batch)
+    {
+        try
+        {
+            return FrameWriter.Measure([batch]);
+        }
+        catch (ArgumentException)
+        {
+            return int.MaxValue;
+        }
     }
 
     // The last frame that shares a receiver with the destination: only it may still grow, and only when it goes to just there.

@@ -90,8 +90,8 @@ public static class FrameReader
     {
         var node = (int)cursor.ReadNumber(0, OutputHandle.MaxNode, "node");
         var epoch = cursor.ReadInt64();
-        var lane = (int)cursor.ReadNumber(0, int.MaxValue, "lane");
-        return new ProducerId(node, epoch, lane);
+        var partition = (int)cursor.ReadNumber(0, int.MaxValue, "partition");
+        return new ProducerId(node, epoch, partition);
     }
 
     private static byte ReadFlags(ref FrameCursor cursor)

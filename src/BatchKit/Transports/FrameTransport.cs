@@ -110,13 +110,18 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
 
     private async Task<FrameResult> PublishAsync(PlannedFrame frame, CancellationToken cancellationToken)
     {
-        using var encoded = PooledFrame.Encode(frame.Batches);
-        if (encoded.Bytes.Length > _maxFrameBytes)
-            return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} does not fit {nameof(FrameTransportOptions.MaxFrameBytes)} ({_maxFrameBytes}).");
+        PooledFrame? encoded = null;
         try
         {
+            encoded = PooledFrame.Encode(frame.Batches);
+            if (encoded.Bytes.Length > _maxFrameBytes)
+                return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} does not fit {nameof(FrameTransportOptions.MaxFrameBytes)} ({_maxFrameBytes}).");
             await _publish(new OutgoingFrame(frame.Destination, encoded.Bytes), cancellationToken).ConfigureAwait(false);
             return new FrameResult(FrameOutcome.Acknowledged);
+        }
+        catch (ArgumentException exception) when (encoded is null)
+        {
+            return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} can't be encoded: {exception.Message}", exception);
         }
         catch (FrameRefusedException exception)
         {
@@ -126,6 +131,10 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
         {
             // Whatever it is, the broker may have the frame; the send reports it.
             return new FrameResult(FrameOutcome.Unknown, exception.Message, exception);
+        }
+        finally
+        {
+            encoded?.Dispose();
         }
     }
 }

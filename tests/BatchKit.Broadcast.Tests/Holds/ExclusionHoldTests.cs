@@ -61,7 +61,7 @@ public sealed class ExclusionHoldTests
     {
         await using var here = await HoldServer.StartAsync(node: 1);
         await using var elsewhere = await HoldServer.StartAsync(node: 2);
-        await using var broker = new InMemoryTransport(elsewhere.Transport, new BatchReceiverOptions { Node = 2 });
+        await using var broker = new InMemoryTransport(elsewhere.Transport);
         OutputRoute[] routes = [new(LocalFirstRouter.LocalRoute, here.Transport), new(LocalFirstRouter.RemoteRoute, broker)];
         await using var game = new OutputBuffer(routes, new LocalFirstRouter(1), new OutputBufferOptions { Node = 1 });
         var (crowdHere, crowdThere) = (await Crowd.ConnectAsync(here, 9, small: 0), await Crowd.ConnectAsync(elsewhere, 9, small: 0));

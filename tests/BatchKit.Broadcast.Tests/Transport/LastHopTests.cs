@@ -87,7 +87,7 @@ public sealed class LastHopTests : IAsyncDisposable
     [Fact]
     public async Task A_connection_that_is_gone_does_not_block_its_neighbours_over_a_broker()
     {
-        await using var broker = new InMemoryTransport(_transport, new BatchReceiverOptions { Node = 1 });
+        await using var broker = new InMemoryTransport(_transport);
         var (gone, here) = (new FakeClient(_transport), new FakeClient(_transport));
         gone.Leave();
 
@@ -100,7 +100,7 @@ public sealed class LastHopTests : IAsyncDisposable
     [Fact]
     public async Task What_a_broker_sends_again_is_delivered_once()
     {
-        await using var broker = new InMemoryTransport(_transport, new BatchReceiverOptions { Node = 1 });
+        await using var broker = new InMemoryTransport(_transport);
         var client = new FakeClient(_transport).Join("hall");
         MessageBatch[] batches = [Deliveries.To(client.Handle, "one "), Deliveries.ToGroup("hall", "two")];
 

@@ -20,7 +20,7 @@ internal sealed class Gateway : IAsyncDisposable
     private Gateway(RabbitMqOptions options, int node)
     {
         Transport = new BroadcastTransport(node: node);
-        _receiver = new RabbitMqReceiver(options, node, new BatchReceiver(Transport, new BatchReceiverOptions { Node = node }));
+        _receiver = new RabbitMqReceiver(options, node, new BatchReceiver(Transport));
         _listener = new BroadcastListener(Transport, new BroadcastListenerOptions { EndPoint = new IPEndPoint(IPAddress.Loopback, 0) }, Handle);
     }
 

@@ -105,3 +105,7 @@ public sealed class ApplicationBusTests(RabbitMqFixture fixture)
         return new BusConnection(bus, options, new ConnectionAge(TimeProvider.System)) { Topology = new PublishTopology(options) };
     }
 }
+
+/// <summary>A message of an application's own.</summary>
+/// <param name="Text">What it says.</param>
+public sealed record Greeting(string Text);

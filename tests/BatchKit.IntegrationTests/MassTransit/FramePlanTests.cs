@@ -1,32 +1,27 @@
 using BatchKit.MassTransit;
 using BatchKit.Testing;
 using BatchKit.Transports;
-using FramePlan = BatchKit.MassTransit.FramePlan;
 
 namespace BatchKit.IntegrationTests.MassTransit;
 
+/// <summary>Which frames of a send MassTransit's transport sends side by side, and which in turn.</summary>
 public sealed class FramePlanTests
 {
     private readonly ProducerId _producer = Some.Producer();
     private long _number;
 
     [Fact]
-    public void Batches_for_one_node_are_one_frame()
-    {
-        var batches = new[] { To(1, "a"), To(1, "b") };
-
-        Assert.True(FramePlan.IsOneFrame(batches, new MassTransitOptions(), out var node));
-        Assert.Equal(1, node);
-    }
+    public void Batches_for_one_node_are_one_frame() =>
+        Assert.Equal("1:ab", Plan(To(1, "a"), To(1, "b")));
 
     [Theory]
-    [InlineData(16, true)]
-    [InlineData(32, false)]
-    public void Batches_for_one_node_are_one_frame_up_to_a_mebibyte_by_default(int batches, bool expected)
+    [InlineData(16, 1)]
+    [InlineData(32, 2)]
+    public void Batches_for_one_node_are_one_frame_up_to_a_mebibyte_by_default(int batches, int expected)
     {
         var text = new string('x', 60_000);
 
-        Assert.Equal(expected, FramePlan.IsOneFrame(Enumerable.Range(0, batches).Select(_ => To(1, text)).ToArray(), new MassTransitOptions(), out _));
+        Assert.Equal(expected, Plan(Enumerable.Range(0, batches).Select(_ => To(1, text)).ToArray()).Split('|').Length);
     }
 
     [Fact]
@@ -38,7 +33,7 @@ public sealed class FramePlanTests
         Assert.Equal("1:a 2:b|all:c|1:d", Plan(To(1, "a"), To(2, "b"), ToAll("c"), To(1, "d")));
 
     [Fact]
-    public void Batches_for_all_in_a_row_are_one_frame() =>
+    public void Consecutive_batches_for_all_are_one_frame() =>
         Assert.Equal("all:ab", Plan(ToAll("a"), ToAll("b")));
 
     [Fact]
@@ -56,8 +51,8 @@ public sealed class FramePlanTests
     private static string Plan(params MessageBatch[] batches) => Plan(new MassTransitOptions(), batches);
 
     private static string Plan(MassTransitOptions options, params MessageBatch[] batches) =>
-        string.Join('|', FramePlan.Make(batches, options).Runs.Select(run => string.Join(' ', run.Select(frame =>
-            $"{frame.Node?.ToString() ?? "all"}:{string.Concat(frame.Batches.Select(batch => (char)batch.Payload.Span[0]))}"))));
+        string.Join('|', MassTransitTransport.DivideIntoRuns(FramePlan.Create(batches, options.MaxFrameBytes, options.DestinationNode)).Select(run => string.Join(' ', run.Select(frame =>
+            $"{(frame.Destination.IsAll ? "all" : frame.Destination.Node)}:{string.Concat(frame.Batches.ToArray().Select(batch => (char)batch.Payload.Span[0]))}"))));
 
     private MessageBatch To(int node, string text) => Some.Batch(Some.Connection(node), _producer, ++_number, text);
 

@@ -23,12 +23,12 @@ public sealed class InMemoryBusTests
     }
 
     [Fact]
-    public async Task A_group_that_nobody_receives_for_is_success()
+    public async Task A_group_that_no_one_receives_for_is_success()
     {
         await using var node = await MassTransitNode.StartReadyAsync(1, static _ => { });
         await node.Receiver.StopAsync(CancellationToken.None);
 
-        await node.Transport.SendAsync(new[] { Some.Batch(Some.Group(), Some.Producer(), 1, "to nobody") }, CancellationToken.None);
+        await node.Transport.SendAsync(new[] { Some.Batch(Some.Group(), Some.Producer(), 1, "to no one") }, CancellationToken.None);
 
         Assert.Equal(0, node.Received.MessageCount);
     }
@@ -63,13 +63,13 @@ public sealed class InMemoryBusTests
         await stalled!.EnteredAsync();
         await node.Transport.SendAsync(new[] { Some.Batch(handle, producer, 2, "waits") }, CancellationToken.None);
 
-        var third = node.Transport.SendAsync(new[] { Some.Batch(handle, producer, 3, "has no room") }, CancellationToken.None).AsTask();
-        var hadRoom = third.IsCompleted;
+        var third = node.Transport.SendAsync(new[] { Some.Batch(handle, producer, 3, "waits for capacity") }, CancellationToken.None).AsTask();
+        var hadCapacity = third.IsCompleted;
         stalled.Release();
 
         await third.WithinDeadline();
         await node.Received.WaitForMessagesAsync(3);
-        Assert.False(hadRoom);
-        Assert.Equal(["in hand", "waits", "has no room"], node.Received.Texts);
+        Assert.False(hadCapacity);
+        Assert.Equal(["in hand", "waits", "waits for capacity"], node.Received.Texts);
     }
 }

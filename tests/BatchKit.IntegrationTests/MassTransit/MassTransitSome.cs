@@ -3,7 +3,7 @@ using BatchKit.TestServers.RabbitMQ;
 
 namespace BatchKit.IntegrationTests.MassTransit;
 
-/// <summary>Makers of settings for a broker of the tests.</summary>
+/// <summary>Creates settings for a broker of the tests.</summary>
 internal static class MassTransitSome
 {
     /// <summary>Settings that lead to a broker, or to a proxy before it.</summary>

@@ -213,6 +213,25 @@ public sealed class RabbitMqBusTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task Partitions_that_share_the_bus_take_turns()
+    {
+        const int partitions = 16;
+        const int enough = 10;
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(await fixture.GetAsync(), _prefix));
+        var sent = new int[partitions];
+
+        await Task.WhenAll(Enumerable.Range(0, partitions).Select(partition => Task.Run(async () =>
+        {
+            var (group, producer) = (Some.Group(), Some.Producer(partition: partition));
+            // Each goes on until the last has enough, so that a partition that is starved shows.
+            while (Array.Exists(sent, static count => count < enough))
+                await node.Transport.SendAsync(new[] { Some.Batch(group, producer, ++sent[partition], "a") }, CancellationToken.None);
+        }))).WithinDeadline();
+
+        Assert.All(sent, count => Assert.InRange(count, enough, 10 * enough));
+    }
+
+    [Fact]
     public async Task Of_several_hosts_one_that_is_up_is_enough()
     {
         var server = await fixture.GetAsync();

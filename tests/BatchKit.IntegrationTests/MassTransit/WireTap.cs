@@ -38,7 +38,7 @@ internal sealed class WireTap : IAsyncDisposable
     public async Task DeclareAsync(int node)
     {
         await DeclareExchangesAsync(durable: true);
-        var queue = (await _channel.QueueDeclareAsync($"{_prefix}.node.{node}", durable: true, exclusive: false, autoDelete: true)).QueueName;
+        var queue = (await _channel.QueueDeclareAsync($"{_prefix}.node.{node}", durable: true, exclusive: false, autoDelete: false)).QueueName;
         await BindAsync(queue, node);
     }
 
@@ -54,6 +54,17 @@ internal sealed class WireTap : IAsyncDisposable
         _channel.BasicPublishAsync(string.Empty, queue, mandatory: true, new BasicProperties { ContentType = contentType }, body).AsTask();
 
     public Task DeleteQueueAsync(string queue) => _channel.QueueDeleteAsync(queue);
+
+    public Task DeleteExchangeAsync(string exchange) => _channel.ExchangeDeleteAsync(exchange);
+
+    public Task DeclareExchangeAsync(string exchange, string type) => _channel.ExchangeDeclareAsync(exchange, type, durable: true);
+
+    /// <summary>Consumes a queue, and acknowledges nothing.</summary>
+    public async Task HoldAsync(string queue, ushort prefetch)
+    {
+        await _channel.BasicQosAsync(0, prefetch, global: false);
+        await _channel.BasicConsumeAsync(queue, autoAck: false, new AsyncDefaultBasicConsumer(_channel));
+    }
 
     public Task<uint> CountAsync(string queue) => _channel.MessageCountAsync(queue);
 

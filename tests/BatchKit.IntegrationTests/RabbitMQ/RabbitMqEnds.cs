@@ -4,19 +4,19 @@ using BatchKit.Transports;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
-/// <summary>Both ends of the way over the broker, as these tests use them: a receiver of node 1, and lines for a connection there.</summary>
+/// <summary>Both ends of the path over the broker, as these tests use them: a receiver of node 1, and lines for a connection there.</summary>
 internal static class RabbitMqEnds
 {
     public const int Node = 1;
 
     public static async Task<RabbitMqReceiver> StartAsync(RabbitMqOptions options, IBatchTransport next, int node = Node)
     {
-        var receiver = await MakeAsync(options, next, node);
+        var receiver = await CreateAsync(options, next, node);
         Assert.Null(receiver.Fault);
         return receiver;
     }
 
-    public static async Task<RabbitMqReceiver> MakeAsync(RabbitMqOptions options, IBatchTransport next, int node = Node)
+    public static async Task<RabbitMqReceiver> CreateAsync(RabbitMqOptions options, IBatchTransport next, int node = Node)
     {
         var receiver = new RabbitMqReceiver(options, node, new BatchReceiver(next, new BatchReceiverOptions { RetryDelay = TimeSpan.FromMilliseconds(1) }));
         await receiver.StartAsync(CancellationToken.None).WithinDeadline();

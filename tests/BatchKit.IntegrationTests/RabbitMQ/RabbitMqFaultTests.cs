@@ -27,33 +27,33 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
     {
         var server = await fixture.GetAsync();
         var options = RabbitMqSome.Options(server);
-        await using var way = await RabbitMqWay.StartAsync(options, options);
-        OutputHandle[] handles = [Some.Connection(RabbitMqWay.Node), Some.Connection(RabbitMqWay.Node), Some.Group()];
+        await using var path = await RabbitMqPath.StartAsync(options, options);
+        OutputHandle[] handles = [Some.Connection(RabbitMqPath.Node), Some.Connection(RabbitMqPath.Node), Some.Group()];
         using var stop = new CancellationTokenSource();
-        var writers = Array.ConvertAll(handles, handle => way.WriteUntilAsync(handle, stop.Token));
+        var writers = Array.ConvertAll(handles, handle => path.WriteUntilAsync(handle, stop.Token));
 
         for (var kill = 0; kill < Kills; kill++)
         {
             // While the receiver stalls, what the broker confirms stays there: that must survive.
-            var stalled = way.NextHop.Stall();
+            var stalled = path.NextHop.Stall();
             await stalled.EnteredAsync();
-            await way.WaitForAcknowledgedAsync(500);
+            await path.WaitForAcknowledgedAsync(500);
             if (kill == 0)
                 await server.SyncDeclarationsAsync();
             await server.KillAsync();
             stalled.Release();
             await server.StartAsync();
-            await way.Arrived.WaitForMessagesAsync(way.Arrived.MessageCount + 500);
+            await path.Arrived.WaitForMessagesAsync(path.Arrived.MessageCount + 500);
         }
 
-        await way.Arrived.WaitForMessagesAsync(way.Arrived.MessageCount + 500);
+        await path.Arrived.WaitForMessagesAsync(path.Arrived.MessageCount + 500);
         await stop.CancelAsync();
         var written = await Task.WhenAll(writers).WithinDeadline();
-        await way.Arrived.WaitForMessagesAsync(written.Sum());
-        await way.Receiver.StopAsync(CancellationToken.None);
-        way.AssertAllAcknowledged();
+        await path.Arrived.WaitForMessagesAsync(written.Sum());
+        await path.Receiver.StopAsync(CancellationToken.None);
+        path.AssertAllAcknowledged();
         for (var index = 0; index < handles.Length; index++)
-            Assert.Equal(Some.Lines(written[index]), way.Arrived.TextsFor(handles[index]));
+            Assert.Equal(Some.Lines(written[index]), path.Arrived.TextsFor(handles[index]));
     }
 
     [Fact]
@@ -61,20 +61,20 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
     {
         var server = await fixture.GetAsync();
         var options = RabbitMqSome.Options(server, options => options.Durable = false);
-        await using var way = await RabbitMqWay.StartAsync(options, options);
-        var handle = Some.Connection(RabbitMqWay.Node);
-        await way.Receiver.StopAsync(CancellationToken.None);
-        await WriteAsync(way, handle, "held by the broker");
+        await using var path = await RabbitMqPath.StartAsync(options, options);
+        var handle = Some.Connection(RabbitMqPath.Node);
+        await path.Receiver.StopAsync(CancellationToken.None);
+        await WriteAsync(path, handle, "held by the broker");
 
         await server.KillAsync();
         await server.StartAsync();
-        await using var receiver = new RabbitMqReceiver(options, RabbitMqWay.Node, new BatchReceiver(way.Arrived));
+        await using var receiver = new RabbitMqReceiver(options, RabbitMqPath.Node, new BatchReceiver(path.Arrived));
         await receiver.StartAsync(CancellationToken.None).WithinDeadline();
-        await WriteAsync(way, handle, "after the restart");
-        await way.Arrived.WaitForMessagesAsync(1);
+        await WriteAsync(path, handle, "after the restart");
+        await path.Arrived.WaitForMessagesAsync(1);
 
-        Assert.Equal(new[] { "after the restart" }, way.Arrived.Texts);
-        way.AssertAllAcknowledged();
+        Assert.Equal(new[] { "after the restart" }, path.Arrived.Texts);
+        path.AssertAllAcknowledged();
     }
 
     [Fact]
@@ -87,13 +87,13 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
             options.ConnectTimeout = Limit;
             options.StopTimeout = Limit;
         });
-        await using var way = await RabbitMqWay.StartAsync(options, options);
+        await using var path = await RabbitMqPath.StartAsync(options, options);
         await using var connected = new RabbitMqTransport(options);
         await using var fresh = new RabbitMqTransport(options);
         await using var receiver = new RabbitMqReceiver(options, node: 2, new BatchReceiver(new CollectingTransport()));
         await receiver.StartAsync(CancellationToken.None);
-        var handle = Some.Connection(RabbitMqWay.Node);
-        await WriteAsync(way, handle, "before");
+        var handle = Some.Connection(RabbitMqPath.Node);
+        await WriteAsync(path, handle, "before");
         await SendAsync(connected);
 
         server.Freeze();
@@ -101,11 +101,11 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
         {
             var thawing = Task.Delay(FrozenTime);
             using var flushLimit = new CancellationTokenSource(Limit);
-            way.Output.Write(handle, "meanwhile"u8);
+            path.Output.Write(handle, "meanwhile"u8);
             await Task.WhenAll(
                 Assert.ThrowsAsync<IOException>(() => SendAsync(connected).WaitAsync(LimitWithSlack)),
                 Assert.ThrowsAsync<IOException>(() => SendAsync(fresh).WaitAsync(LimitWithSlack)),
-                Assert.ThrowsAnyAsync<OperationCanceledException>(() => way.Output.FlushAsync(flushLimit.Token).AsTask().WaitAsync(LimitWithSlack)),
+                Assert.ThrowsAnyAsync<OperationCanceledException>(() => path.Output.FlushAsync(flushLimit.Token).AsTask().WaitAsync(LimitWithSlack)),
                 receiver.StopAsync(CancellationToken.None).WaitAsync(LimitWithSlack));
             await thawing;
         }
@@ -114,10 +114,10 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
             server.Thaw();
         }
 
-        await WriteAsync(way, handle, "after");
-        await way.Arrived.WaitForMessagesAsync(handle, 3);
-        Assert.Equal(new[] { "before", "meanwhile", "after" }, way.Arrived.TextsFor(handle));
-        way.AssertAllAcknowledged();
+        await WriteAsync(path, handle, "after");
+        await path.Arrived.WaitForMessagesAsync(handle, 3);
+        Assert.Equal(new[] { "before", "meanwhile", "after" }, path.Arrived.TextsFor(handle));
+        path.AssertAllAcknowledged();
     }
 
     [Theory]
@@ -131,15 +131,15 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
         await using var receivingProxy = TcpProxy.Start(server.Host, server.Port);
         var sending = RabbitMqSome.Options(server, sendingProxy.Port);
         var receiving = RabbitMqSome.Options(server, receivingProxy.Port, options => options.Prefix = sending.Prefix);
-        await using var way = await RabbitMqWay.StartAsync(sending, receiving);
-        var handle = Some.Connection(RabbitMqWay.Node);
+        await using var path = await RabbitMqPath.StartAsync(sending, receiving);
+        var handle = Some.Connection(RabbitMqPath.Node);
         using var stop = new CancellationTokenSource();
-        var writer = way.WriteUntilAsync(handle, stop.Token);
+        var writer = path.WriteUntilAsync(handle, stop.Token);
         var random = new Random(20);
 
         for (var round = 0; round < 20; round++)
         {
-            await way.Arrived.WaitForMessagesAsync(way.Arrived.MessageCount + 100);
+            await path.Arrived.WaitForMessagesAsync(path.Arrived.MessageCount + 100);
             if (how == "cut in mid-frame")
                 sendingProxy.CutAfter(random.Next(1, 2000));
             else
@@ -148,13 +148,13 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
                 receivingProxy.ResetAll();
         }
 
-        await way.Arrived.WaitForMessagesAsync(way.Arrived.MessageCount + 100);
+        await path.Arrived.WaitForMessagesAsync(path.Arrived.MessageCount + 100);
         await stop.CancelAsync();
         var written = await writer.WithinDeadline();
-        await way.Arrived.WaitForMessagesAsync(written);
-        await way.Receiver.StopAsync(CancellationToken.None);
-        Assert.Equal(Some.Lines(written), way.Arrived.Texts);
-        way.AssertAllAcknowledged();
+        await path.Arrived.WaitForMessagesAsync(written);
+        await path.Receiver.StopAsync(CancellationToken.None);
+        Assert.Equal(Some.Lines(written), path.Arrived.Texts);
+        path.AssertAllAcknowledged();
         Assert.True(sendingProxy.AcceptedConnections > 10, $"Only {sendingProxy.AcceptedConnections} connections were made.");
     }
 
@@ -163,17 +163,17 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
     {
         var server = await fixture.GetAsync();
         var options = RabbitMqSome.Options(server, options => options.PublishTimeout = Limit);
-        await using var way = await RabbitMqWay.StartAsync(options, options);
+        await using var path = await RabbitMqPath.StartAsync(options, options);
         await using var transport = new RabbitMqTransport(options);
-        var handle = Some.Connection(RabbitMqWay.Node);
-        await WriteAsync(way, handle, "before");
+        var handle = Some.Connection(RabbitMqPath.Node);
+        await WriteAsync(path, handle, "before");
         await SendAsync(transport);
 
         await server.ControlAsync("set_vm_memory_high_watermark", "0.00001");
         IOException failure;
         try
         {
-            way.Output.Write(handle, "meanwhile"u8);
+            path.Output.Write(handle, "meanwhile"u8);
             failure = await Assert.ThrowsAsync<IOException>(() => SendAsync(transport).WithinDeadline());
         }
         finally
@@ -181,10 +181,10 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
             await server.ControlAsync("set_vm_memory_high_watermark", "0.4");
         }
 
-        await WriteAsync(way, handle, "after");
-        await way.Arrived.WaitForMessagesAsync(handle, 3);
+        await WriteAsync(path, handle, "after");
+        await path.Arrived.WaitForMessagesAsync(handle, 3);
         Assert.Contains("accepts no messages now", failure.Message, StringComparison.Ordinal);
-        Assert.Equal(new[] { "before", "meanwhile", "after" }, way.Arrived.TextsFor(handle));
+        Assert.Equal(new[] { "before", "meanwhile", "after" }, path.Arrived.TextsFor(handle));
     }
 
     [Fact]
@@ -192,30 +192,30 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
     {
         var server = await fixture.GetAsync();
         var options = RabbitMqSome.Options(server);
-        await using var way = await RabbitMqWay.StartAsync(options, options, output => output.DrainTimeout = Limit);
-        var handle = Some.Connection(RabbitMqWay.Node);
-        await WriteAsync(way, handle, "before");
+        await using var path = await RabbitMqPath.StartAsync(options, options, output => output.DrainTimeout = Limit);
+        var handle = Some.Connection(RabbitMqPath.Node);
+        await WriteAsync(path, handle, "before");
 
         await server.KillAsync();
         try
         {
-            way.Output.Write(handle, "left"u8);
-            await way.Output.StopAsync(CancellationToken.None).WaitAsync(LimitWithSlack);
+            path.Output.Write(handle, "left"u8);
+            await path.Output.StopAsync(CancellationToken.None).WaitAsync(LimitWithSlack);
         }
         finally
         {
             await server.StartAsync();
         }
 
-        var statistics = way.Output.GetStatistics();
-        RabbitMqWay.AssertLaw(statistics);
+        var statistics = path.Output.GetStatistics();
+        RabbitMqPath.AssertLaw(statistics);
         Assert.Equal(1, statistics.DroppedMessages);
     }
 
-    private static async Task WriteAsync(RabbitMqWay way, OutputHandle handle, string text)
+    private static async Task WriteAsync(RabbitMqPath path, OutputHandle handle, string text)
     {
-        way.Output.Write(handle, Some.Bytes(text));
-        await way.Output.FlushAsync().WithinDeadline();
+        path.Output.Write(handle, Some.Bytes(text));
+        await path.Output.FlushAsync().WithinDeadline();
     }
 
     private static Task SendAsync(RabbitMqTransport transport) =>

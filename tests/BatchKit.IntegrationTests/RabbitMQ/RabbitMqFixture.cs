@@ -4,7 +4,7 @@ using BatchKit.TestServers.RabbitMQ;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
-/// <summary>The broker that all tests share who do not break it; started by the first that asks.</summary>
+/// <summary>The broker that tests share unless they break it; started by the first test that asks.</summary>
 public sealed class RabbitMqFixture : IAsyncLifetime
 {
     private readonly Lock _gate = new();
@@ -23,5 +23,26 @@ public sealed class RabbitMqFixture : IAsyncLifetime
     {
         if (_server is { } server)
             await (await server).DisposeAsync();
+    }
+}
+
+/// <summary>A broker of one test class, to be killed and frozen; started by the first test that asks.</summary>
+public sealed class OwnRabbitMqFixture : IAsyncLifetime
+{
+    private RabbitMqServer? _server;
+
+    public ValueTask InitializeAsync() => ValueTask.CompletedTask;
+
+    /// <summary>The running broker; tests of one class run one after the other.</summary>
+    public async Task<RabbitMqServer> GetAsync()
+    {
+        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
+        return _server ??= await RabbitMqServer.StartOwnAsync();
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        if (_server is not null)
+            await _server.DisposeAsync();
     }
 }

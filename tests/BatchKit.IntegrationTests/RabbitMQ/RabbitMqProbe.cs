@@ -69,6 +69,29 @@ internal sealed class RabbitMqProbe : IAsyncDisposable
 
     public Task DeleteQueueAsync(string queue) => _channel.QueueDeleteAsync(queue);
 
+    public Task DeleteExchangeAsync(RabbitMqOptions options) => _channel.ExchangeDeleteAsync($"{options.Prefix}.direct");
+
+    public Task UnbindAsync(RabbitMqOptions options, string queue, string key) => _channel.QueueUnbindAsync(queue, $"{options.Prefix}.direct", key);
+
+    /// <summary>Declares the exchange as someone else might.</summary>
+    public Task DeclareExchangeAsync(RabbitMqOptions options, string type) => _channel.ExchangeDeclareAsync($"{options.Prefix}.direct", type, durable: true);
+
+    /// <summary>Declares a node's queue and its bindings as someone else might.</summary>
+    public async Task DeclareQueueAsync(RabbitMqOptions options, string queue, string node, Dictionary<string, object?>? arguments = null)
+    {
+        await DeclareExchangeAsync(options, ExchangeType.Direct);
+        await _channel.QueueDeclareAsync(queue, durable: true, exclusive: false, autoDelete: false, arguments);
+        foreach (var key in new[] { node, "all" })
+            await _channel.QueueBindAsync(queue, $"{options.Prefix}.direct", key);
+    }
+
+    /// <summary>Consumes a queue, and acknowledges nothing.</summary>
+    public async Task HoldAsync(string queue, ushort prefetch)
+    {
+        await _channel.BasicQosAsync(0, prefetch, global: false);
+        await _channel.BasicConsumeAsync(queue, autoAck: false, new AsyncDefaultBasicConsumer(_channel));
+    }
+
     public async ValueTask DisposeAsync()
     {
         await _channel.DisposeAsync();
@@ -78,3 +101,6 @@ internal sealed class RabbitMqProbe : IAsyncDisposable
     private static IEnumerable<string> Texts(MessageBatch batch) =>
         Enumerable.Range(0, batch.Count).Select(index => System.Text.Encoding.UTF8.GetString(batch[index].Payload.Span));
 }
+
+/// <summary>A frame as it was on the wire.</summary>
+internal sealed record CollectedFrame(string RoutingKey, bool IsPersistent, IReadOnlyList<string> Texts);

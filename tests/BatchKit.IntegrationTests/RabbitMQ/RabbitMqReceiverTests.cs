@@ -217,7 +217,7 @@ public sealed class RabbitMqReceiverTests(RabbitMqFixture fixture)
         await (await StartAsync(options, _arrived)).DisposeAsync();
         options.Durable = false;
 
-        await using var receiver = await MakeAsync(options, _arrived);
+        await using var receiver = await CreateAsync(options, _arrived);
 
         Assert.Contains("PRECONDITION_FAILED", receiver.Fault, StringComparison.Ordinal);
         Assert.Contains("durable", receiver.Fault, StringComparison.Ordinal);

@@ -4,7 +4,7 @@ using BatchKit.TestServers.RabbitMQ;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
-/// <summary>Makers of settings for a broker of the tests.</summary>
+/// <summary>Creates settings for a broker of the tests.</summary>
 internal static class RabbitMqSome
 {
     /// <summary>Settings with a topology that no other test has.</summary>
@@ -17,6 +17,14 @@ internal static class RabbitMqSome
         Configure(options, server, port, Some.Name("test"));
         configure?.Invoke(options);
         return options;
+    }
+
+    /// <summary>A frame as the next version of the package may write it: its fourth byte is the version.</summary>
+    public static byte[] FrameOfNextVersion()
+    {
+        var frame = Some.Frame(Some.Batch(Some.Connection(), Some.Producer(), 1, "from a newer sender"));
+        frame[3]++;
+        return frame;
     }
 
     public static void Configure(RabbitMqOptions options, RabbitMqServer server, int port, string prefix)

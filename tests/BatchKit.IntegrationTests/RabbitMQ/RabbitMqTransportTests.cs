@@ -172,7 +172,7 @@ public sealed class RabbitMqTransportTests(RabbitMqFixture fixture)
     }
 
     [Fact]
-    public async Task A_group_that_nobody_listens_for_is_success()
+    public async Task A_group_that_no_one_listens_for_is_success()
     {
         await using var transport = new RabbitMqTransport(RabbitMqSome.Options(await fixture.GetAsync()));
 
@@ -199,6 +199,26 @@ public sealed class RabbitMqTransportTests(RabbitMqFixture fixture)
         await using var transport = new RabbitMqTransport(options);
 
         await transport.SendAsync(new[] { Some.Batch(Some.Group(), Some.Producer(), 1, "a") }, CancellationToken.None);
+    }
+
+    [Fact]
+    public async Task Partitions_that_share_the_channel_take_turns()
+    {
+        const int partitions = 16;
+        const int enough = 20;
+        var options = RabbitMqSome.Options(await fixture.GetAsync());
+        await using var transport = new RabbitMqTransport(options);
+        var sent = new int[partitions];
+
+        await Task.WhenAll(Enumerable.Range(0, partitions).Select(partition => Task.Run(async () =>
+        {
+            var (group, producer) = (Some.Group(), Some.Producer(partition: partition));
+            // Each goes on until the last has enough, so that a partition that is starved shows.
+            while (Array.Exists(sent, static count => count < enough))
+                await transport.SendAsync(new[] { Some.Batch(group, producer, ++sent[partition], "a") }, CancellationToken.None);
+        }))).WithinDeadline();
+
+        Assert.All(sent, count => Assert.InRange(count, enough, 5 * enough));
     }
 
     [Fact]

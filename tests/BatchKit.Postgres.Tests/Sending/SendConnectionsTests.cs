@@ -77,6 +77,27 @@ public sealed class SendConnectionsTests(PostgresFixture postgres) : IAsyncDispo
         Assert.Equal(1, asked);
     }
 
+    [Fact]
+    public async Task More_sends_at_a_time_than_connections_starve_none()
+    {
+        const int senders = 6;
+        const int enough = 20;
+        await using var connections = new SendConnections(await PoolAsync(), _clock);
+        var sent = new int[senders];
+
+        await Task.WhenAll(Enumerable.Range(0, senders).Select(sender => Task.Run(async () =>
+        {
+            // Each goes on until the last has enough, so that a send that is starved shows.
+            while (Array.Exists(sent, static count => count < enough))
+            {
+                await AskAsync(connections);
+                sent[sender]++;
+            }
+        }))).WithinDeadline();
+
+        Assert.All(sent, count => Assert.InRange(count, enough, 3 * enough));
+    }
+
     public ValueTask DisposeAsync() => _pool?.DisposeAsync() ?? default;
 
     private static Task<int> AskAsync(SendConnections connections) =>

@@ -49,14 +49,16 @@ internal sealed class RabbitMqFolder
     public static string? FindScripts() =>
         Array.Find(ScriptFolders, folder => File.Exists(Path.Combine(folder, "rabbitmq-server")));
 
-    public static RabbitMqFolder Create(X509Certificate2? certificate)
+    public static RabbitMqFolder Create(RabbitMqServerOptions options)
     {
         var scripts = FindScripts() ?? throw new ServerStartException("RabbitMQ is not installed.");
         var ports = FreePort.Take(4);
         var folder = new RabbitMqFolder(scripts, Directory.CreateTempSubdirectory("batchkit-rabbitmq-").FullName, ports);
         // Unless told, it listens on all addresses.
         var lines = new List<string> { $"listeners.tcp.local = 127.0.0.1:{Text(folder.Port)}" };
-        if (certificate is not null)
+        if (options.MaxMessageBytes is { } bytes)
+            lines.Add($"max_message_size = {Text(bytes)}");
+        if (options.Certificate is { } certificate)
         {
             folder.TlsPort = ports[3];
             folder.AddTls(certificate, lines);

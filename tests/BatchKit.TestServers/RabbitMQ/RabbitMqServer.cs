@@ -62,7 +62,7 @@ public sealed class RabbitMqServer : IAsyncDisposable
     public static async Task<RabbitMqServer> StartOwnAsync(RabbitMqServerOptions? options = null)
     {
         options ??= new RabbitMqServerOptions();
-        var folder = RabbitMqFolder.Create(options.Certificate);
+        var folder = RabbitMqFolder.Create(options);
         var address = new Uri(string.Create(CultureInfo.InvariantCulture, $"amqp://guest:guest@127.0.0.1:{folder.Port}/"));
         var server = new RabbitMqServer(address, options, folder);
         try

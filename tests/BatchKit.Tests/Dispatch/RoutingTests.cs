@@ -136,9 +136,52 @@ public sealed class RoutingTests
         Assert.Contains("only", unknown.Message, StringComparison.Ordinal);
     }
 
+    [Fact]
+    public async Task A_batch_counts_as_delivered_locally_when_this_buffer_numbered_it_and_its_router_chose_the_local_route()
+    {
+        await using var buffer = Buffer();
+        await using var restarted = Buffer();
+        var group = Some.Group();
+
+        buffer.Write(group, "line");
+        await buffer.FlushAsync().WithinDeadline();
+
+        var producer = Assert.Single(_remote.Batches).Producer;
+        Assert.True(buffer.IsDeliveredLocally(producer, group));
+        Assert.False(restarted.IsDeliveredLocally(producer, group));
+        Assert.False(buffer.IsDeliveredLocally(Some.Producer(Node), group));
+        Assert.False(buffer.IsDeliveredLocally(producer, Some.Connection(Node + 1)));
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task A_group_that_the_router_keeps_from_the_local_route_is_not_delivered_locally(bool routerFails)
+    {
+        var router = new RemoteOnlyRouter();
+        await using var buffer = new OutputBuffer(
+            [new OutputRoute(LocalFirstRouter.LocalRoute, _local), new OutputRoute(LocalFirstRouter.RemoteRoute, _remote)], router);
+        var group = Some.Group();
+        buffer.Write(group, "line"u8);
+        await buffer.FlushAsync().WithinDeadline();
+
+        router.Fails = routerFails;
+
+        Assert.False(buffer.IsDeliveredLocally(Assert.Single(_remote.Batches).Producer, group));
+        Assert.Equal(routerFails, !buffer.GetHealth().Reasons.IsEmpty);
+    }
+
     private OutputBuffer Buffer() => new(
         [new OutputRoute(LocalFirstRouter.LocalRoute, _local), new OutputRoute(LocalFirstRouter.RemoteRoute, _broker)],
         new LocalFirstRouter(Node), new OutputBufferOptions { Node = Node });
+
+    private sealed class RemoteOnlyRouter : IOutputRouter
+    {
+        public bool Fails { get; set; }
+
+        public ImmutableArray<string> GetRoutes(OutputHandle handle) =>
+            Fails ? throw new InvalidOperationException("The router fails.") : [LocalFirstRouter.RemoteRoute];
+    }
 
     private sealed class BadRouter : IOutputRouter
     {

@@ -42,7 +42,7 @@ public sealed class BatchReceiverTests
     }
 
     [Fact]
-    public async Task Producers_lanes_and_epochs_are_numbered_apart()
+    public async Task Producers_partitions_and_epochs_are_numbered_apart()
     {
         var receiver = Receiver();
 
@@ -94,15 +94,15 @@ public sealed class BatchReceiverTests
     }
 
     [Fact]
-    public async Task Own_groups_are_dropped_and_own_connections_and_others_groups_are_not()
+    public async Task Only_groups_that_this_process_has_delivered_locally_are_dropped()
     {
-        var receiver = Receiver(new BatchReceiverOptions { Node = 3, DropOwnGroups = true });
         var group = Some.Group();
+        var receiver = Receiver(new BatchReceiverOptions { IsDeliveredLocally = (producer, handle) => producer == _producer && handle == group });
 
-        await ReceiveAsync(receiver, Some.Batch(group, _producer, 1, "own group"), Batch(2, "own connection"));
-        await ReceiveAsync(receiver, Some.Batch(group, Some.Producer(node: 4), 1, "another's group"));
+        await ReceiveAsync(receiver, Some.Batch(group, _producer, 1, "own group"), Batch(2, "own connection"), Some.Batch(Some.Group(), _producer, 3, "own group without a local route"));
+        await ReceiveAsync(receiver, Some.Batch(group, Some.Producer(node: 3), 1, "group of the same node number"));
 
-        Assert.Equal(["own connection", "another's group"], _collected.Texts);
+        Assert.Equal(["own connection", "own group without a local route", "group of the same node number"], _collected.Texts);
         Assert.Equal(1, receiver.GetStatistics().OwnGroupBatches);
     }
 

@@ -151,6 +151,59 @@ public sealed class FrameTransportTests : TransportSpecification
     }
 
     [Fact]
+    public async Task A_frame_of_the_next_version_is_dropped_counted_and_logged_and_those_behind_it_arrive()
+    {
+        var log = new LogCollector();
+        var receiver = new FrameReceiver(new BatchReceiver(NextHop), new Logger<FrameReceiver>(log));
+        var newer = Some.Frame(To(1, 1));
+        newer[3]++;
+
+        await receiver.ReceiveAsync(newer, CancellationToken.None).WithinDeadline();
+        await receiver.ReceiveAsync(Some.Frame(To(1, 2)), CancellationToken.None).WithinDeadline();
+
+        Assert.Equal(["2"], Collected.Texts);
+        Assert.Equal((1, 1), (receiver.GetStatistics().MalformedFrames, receiver.GetStatistics().ReceivedFrames));
+        Assert.Contains("The frame has version", log.Text, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData("type")]
+    [InlineData("property")]
+    [InlineData("kind")]
+    public async Task One_batch_among_a_hundred_that_can_t_be_encoded_is_refused_alone_and_the_others_arrive_in_order(string part)
+    {
+        const int bad = 50;
+        var receiver = new FrameReceiver(new BatchReceiver(NextHop));
+        var tooLong = new string('x', MessageHeader.MaxTextBytes + 1);
+        var header = part switch
+        {
+            "type" => new MessageHeader { Type = tooLong },
+            "property" => new MessageHeader { Properties = [new("name", tooLong)] },
+            _ => new MessageHeader { Kind = (MessageKind)9 },
+        };
+        using var transport = new FrameTransport((frame, cancellationToken) => receiver.ReceiveAsync(frame.Bytes, cancellationToken));
+        var batches = Enumerable.Range(1, 100).Select(number => number == bad ? MessageBatch.Create(Some.Connection(1), _producer, number, Some.Message("bad", header)) : To(1, number)).ToArray();
+
+        var exception = await Assert.ThrowsAsync<BatchSendException>(() => SendAsync(transport, batches));
+
+        Assert.Equal(Enumerable.Range(1, 100).Where(number => number != bad).Select(number => $"{number}"), Collected.Texts);
+        Assert.Equal(Enumerable.Range(1, 100).Select(number => number == bad ? BatchOutcome.Refused : BatchOutcome.Acknowledged), exception.Outcomes);
+        Assert.Contains("can't be encoded", exception.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_logger_that_throws_stops_no_receiver_and_is_counted()
+    {
+        var failing = new ScriptedTransport(NextHop).Fail();
+        var receiver = new BatchReceiver(failing, new BatchReceiverOptions { RetryDelay = TimeSpan.FromMilliseconds(1) }, logger: new ThrowingLogger());
+
+        await receiver.ReceiveAsync(Some.Frame(To(1, 1)), CancellationToken.None).AsTask().WithinDeadline();
+
+        Assert.Equal(["1"], Collected.Texts);
+        Assert.True(receiver.GetStatistics().ObserverFaults > 0);
+    }
+
+    [Fact]
     public async Task A_registered_pair_carries_a_buffers_output_over_the_delegate()
     {
         var application = Host.CreateEmptyApplicationBuilder(settings: null);
@@ -195,6 +248,17 @@ public sealed class FrameTransportTests : TransportSpecification
     private MessageBatch To(int node, long number) => Some.Batch(Some.Connection(node), _producer, number, $"{number}");
 
     private MessageBatch ToAll(long number) => Some.Batch(Some.Group(), _producer, number, $"{number}");
+
+    private sealed class ThrowingLogger : ILogger<BatchReceiver>
+    {
+        public IDisposable? BeginScope<TState>(TState state)
+            where TState : notnull => null;
+
+        public bool IsEnabled(LogLevel logLevel) => true;
+
+        public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) =>
+            throw new NotSupportedException("The logger fails.");
+    }
 
     /// <summary>The simplest bus: publishing is receiving, and a node without a receiver is refused.</summary>
     private sealed class BusHarness : TransportHarness

@@ -24,7 +24,7 @@ public sealed class InMemoryTransportTests : TransportSpecification
     public async Task Sends_side_by_side_reach_the_next_hop_one_at_a_time()
     {
         var stalled = NextHop.Stall();
-        var sends = Enumerable.Range(0, 10).Select(lane => SendAsync(Some.Batch(Connection(), Some.Producer(partition: lane), 1, "text"))).ToArray();
+        var sends = Enumerable.Range(0, 10).Select(partition => SendAsync(Some.Batch(Connection(), Some.Producer(partition: partition), 1, "text"))).ToArray();
         await stalled.EnteredAsync();
 
         stalled.Release();

@@ -15,11 +15,11 @@ internal static class SomeBatches
     public static Gen<MessageBatch[]> OfOneProducer { get; } =
         from node in Gen.Choose(0, OutputHandle.MaxNode)
         from epoch in Longs
-        from lane in Gen.Choose(0, 1000)
+        from partition in Gen.Choose(0, 1000)
         from count in Gen.Choose(1, 6)
         from steps in Gen.ArrayOf(Gen.OneOf(Gen.Constant(1L), Gen.Choose(1, int.MaxValue).Select(step => (long)step << 28)), count)
         from contents in Gen.ArrayOf(Contents, count)
-        select Number(new ProducerId(node, epoch, lane), steps, contents);
+        select Number(new ProducerId(node, epoch, partition), steps, contents);
 
     private static Gen<long> Longs => ArbMap.Default.GeneratorFor<long>();
 

@@ -4,12 +4,12 @@ using BatchKit.Transports;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
-/// <summary>A buffer, the broker and a receiver: the whole way of a message, with what arrived at its end.</summary>
-internal sealed class RabbitMqWay : IAsyncDisposable
+/// <summary>A buffer, the broker and a receiver: the whole path of a message, with what arrived at its end.</summary>
+internal sealed class RabbitMqPath : IAsyncDisposable
 {
     public const int Node = 1;
 
-    private RabbitMqWay(OutputBuffer output, RabbitMqTransport transport, RabbitMqReceiver receiver, ScriptedTransport nextHop, CollectingTransport arrived)
+    private RabbitMqPath(OutputBuffer output, RabbitMqTransport transport, RabbitMqReceiver receiver, ScriptedTransport nextHop, CollectingTransport arrived)
     {
         Output = output;
         Transport = transport;
@@ -29,7 +29,7 @@ internal sealed class RabbitMqWay : IAsyncDisposable
 
     public CollectingTransport Arrived { get; }
 
-    public static async Task<RabbitMqWay> StartAsync(RabbitMqOptions sending, RabbitMqOptions receiving, Action<OutputBufferOptions>? configure = null)
+    public static async Task<RabbitMqPath> StartAsync(RabbitMqOptions sending, RabbitMqOptions receiving, Action<OutputBufferOptions>? configure = null)
     {
         var arrived = new CollectingTransport();
         var nextHop = new ScriptedTransport(arrived);
@@ -43,7 +43,7 @@ internal sealed class RabbitMqWay : IAsyncDisposable
             MaxRetryDelay = TimeSpan.FromMilliseconds(200),
         };
         configure?.Invoke(options);
-        return new RabbitMqWay(new OutputBuffer(transport, options), transport, receiver, nextHop, arrived);
+        return new RabbitMqPath(new OutputBuffer(transport, options), transport, receiver, nextHop, arrived);
     }
 
     /// <summary>Writes numbered lines in scopes, each awaited until it is acknowledged, until told to stop; returns how many.</summary>

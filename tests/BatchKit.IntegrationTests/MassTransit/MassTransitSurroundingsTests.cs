@@ -1,0 +1,90 @@
+using BatchKit.IntegrationTests.RabbitMQ;
+using BatchKit.IntegrationTests.Surroundings;
+using BatchKit.MassTransit;
+using BatchKit.Testing;
+using BatchKit.TestServers.Network;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Logging;
+
+namespace BatchKit.IntegrationTests.MassTransit;
+
+/// <summary>Loggers that throw, callers with ambient state, and settings that change: a buffer on a MassTransit bus goes on, and health says what happened.</summary>
+public sealed class MassTransitSurroundingsTests(RabbitMqFixture fixture)
+{
+    private readonly string _prefix = Some.Name("mt");
+
+    [Theory]
+    [InlineData("first")]
+    [InlineData("second")]
+    [InlineData("random")]
+    [InlineData("always")]
+    public async Task A_logger_that_throws_stops_no_loop_and_health_is_degraded(string call)
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var loggers = HostileLoggers.At(call);
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, proxy.Port),
+            addServices: services => services.AddSingleton<ILoggerProvider>(loggers).AddLogging(logging => logging.SetMinimumLevel(LogLevel.Trace)));
+        var handle = Some.Connection(1);
+
+        for (var round = 0; round < 2; round++)
+        {
+            node.Output.Write(handle, Some.Bytes($"line {round}"));
+            await node.Received.WaitForMessagesAsync(round + 1);
+            var connections = proxy.AcceptedConnections;
+            proxy.ResetAll();
+            await Until.TrueAsync(() => proxy.AcceptedConnections > connections);
+        }
+
+        node.Output.Write(handle, "line 2"u8);
+        await node.Received.WaitForMessagesAsync(3);
+        await node.WaitForHealthAsync(HealthStatus.Degraded);
+        await node.StopAsync().WithinDeadline();
+        Assert.Equal(Some.Lines(3), node.Received.Texts);
+        Assert.True(loggers.Thrown > 0);
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Nothing_of_a_callers_surroundings_reaches_the_receiver(bool inMemory)
+    {
+        var server = await fixture.GetAsync();
+        AmbientProbe? probe = null;
+        MassTransitNode? started = null;
+
+        await Ambient.RunAsync(async () =>
+        {
+            started = await MassTransitNode.StartReadyAsync(1, inMemory ? static _ => { } : MassTransitSome.Settings(server, _prefix), next => probe = new AmbientProbe(next));
+            await started.Transport.SendAsync(new[] { Some.Batch(Some.Connection(1), Some.Producer(), 1, "sent by the caller") }, CancellationToken.None);
+            foreach (var line in Some.Lines(3))
+                started.Output.Write(Some.Connection(1), Some.Bytes(line));
+        });
+        await using var node = started!;
+
+        await node.Received.WaitForMessagesAsync(4);
+        Assert.Empty(probe!.Found);
+    }
+
+    [Fact]
+    public async Task Settings_that_change_after_the_start_have_no_effect()
+    {
+        var server = await fixture.GetAsync();
+        MassTransitOptions? options = null;
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, configure: given => options = given));
+
+        options!.Prefix = "changed";
+        options.Durable = false;
+        options.MaxFrameBytes = 1;
+        options.DestinationNode = 9;
+        options.PublishTimeout = TimeSpan.Zero;
+        options.RabbitMq!.Hosts = [];
+        options.RabbitMq = null;
+        node.Output.Write(Some.Connection(1), "unchanged"u8);
+        node.Output.Write(Some.Group(), "to the group"u8);
+
+        await node.Received.WaitForMessagesAsync(2);
+        Assert.Equal(["unchanged", "to the group"], node.Received.Texts);
+    }
+}

@@ -1,0 +1,147 @@
+using BatchKit.IntegrationTests.RabbitMQ;
+using BatchKit.MassTransit;
+using BatchKit.Testing;
+using BatchKit.TestServers.RabbitMQ;
+using BatchKit.Transports;
+
+namespace BatchKit.IntegrationTests.MassTransit;
+
+/// <summary>What holds on RabbitMQ when exchanges and queues are taken as given, or someone deletes or changes them while both ends run, and when one item is bad.</summary>
+public sealed class RabbitMqBusTopologyTests(RabbitMqFixture fixture)
+{
+    private const int Bad = 50;
+
+    private readonly string _prefix = Some.Name("mt");
+
+    [Fact]
+    public async Task A_given_queue_is_consumed_only_when_no_one_else_holds_its_frames()
+    {
+        var server = await fixture.GetAsync();
+        var earlier = await WireTap.ConnectAsync(server, _prefix);
+        await earlier.DeclareAsync(1);
+        var producer = Some.Producer();
+        foreach (var (line, text) in Some.Lines(40).Index())
+            await earlier.PublishAsync($"{_prefix}.node.1", Some.Frame(Some.Batch(Some.Connection(1), producer, line + 1, text)));
+        await earlier.HoldAsync($"{_prefix}.node.1", prefetch: 5);
+
+        await using var node = await MassTransitNode.StartAsync(1, MassTransitSome.Settings(server, _prefix, configure: options => options.DeclareTopology = false));
+        await Until.TrueAsync(() => node.Receiver.Fault?.Contains("other consumers", StringComparison.Ordinal) == true);
+        var arrivedMeanwhile = node.Received.MessageCount;
+        await earlier.DisposeAsync();
+
+        await node.Received.WaitForMessagesAsync(40);
+        Assert.Equal(0, arrivedMeanwhile);
+        Assert.Equal(Some.Lines(40), node.Received.Texts);
+        await Until.TrueAsync(() => node.Receiver.Fault is null);
+    }
+
+    [Theory]
+    [InlineData("direct")]
+    [InlineData("fanout")]
+    public async Task A_deleted_exchange_is_declared_again_with_its_bindings_and_no_output_is_lost(string exchange)
+    {
+        var server = await fixture.GetAsync();
+        await using var node = await MassTransitNode.StartReadyAsync(1, CheckedOften(server));
+        await using var tap = await WireTap.ConnectAsync(server, _prefix);
+        var group = Some.Group();
+        node.Output.Write(group, "before"u8);
+        await node.Output.FlushAsync().WithinDeadline();
+
+        await tap.DeleteExchangeAsync($"{_prefix}.{exchange}");
+        node.Output.Write(group, "to the group"u8);
+        await node.Output.FlushAsync().WithinDeadline();
+        node.Output.Write(Some.Connection(1), "to the node"u8);
+        await node.Output.FlushAsync().WithinDeadline();
+
+        await node.Received.WaitForMessagesAsync(3);
+        Assert.Equal(["before", "to the group", "to the node"], node.Received.Texts);
+    }
+
+    [Fact]
+    public async Task A_deleted_queue_is_declared_again()
+    {
+        var server = await fixture.GetAsync();
+        await using var node = await MassTransitNode.StartReadyAsync(1, CheckedOften(server));
+        await using var tap = await WireTap.ConnectAsync(server, _prefix);
+
+        await tap.DeleteQueueAsync(node.Receiver.Queue);
+        node.Output.Write(Some.Connection(1), "to the node"u8);
+        await node.Output.FlushAsync().WithinDeadline();
+
+        await node.Received.WaitForMessagesAsync(1);
+        Assert.Equal(["to the node"], node.Received.Texts);
+    }
+
+    [Fact]
+    public async Task An_exchange_that_someone_makes_again_with_another_type_is_a_fault_that_names_the_argument()
+    {
+        var server = await fixture.GetAsync();
+        await using var node = await MassTransitNode.StartReadyAsync(1, CheckedOften(server));
+        await using var tap = await WireTap.ConnectAsync(server, _prefix);
+
+        await tap.DeleteExchangeAsync($"{_prefix}.fanout");
+        await tap.DeclareExchangeAsync($"{_prefix}.fanout", "topic");
+
+        await Until.TrueAsync(() => node.Receiver.Fault?.Contains("'type'", StringComparison.Ordinal) == true);
+        await tap.DeleteExchangeAsync($"{_prefix}.fanout");
+        await Until.TrueAsync(() => node.Receiver.Fault is null);
+    }
+
+    [Fact]
+    public async Task A_frame_of_the_next_version_is_dropped_counted_and_those_behind_it_arrive()
+    {
+        var server = await fixture.GetAsync();
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix));
+        await using var tap = await WireTap.ConnectAsync(server, _prefix);
+
+        await tap.PublishAsync(node.Receiver.Queue, RabbitMqSome.FrameOfNextVersion(), "application/vnd.batchkit.frame");
+        node.Output.Write(Some.Connection(1), "after"u8);
+
+        await node.Received.WaitForMessagesAsync(1);
+        Assert.Equal((1, 1), (node.Receiver.GetStatistics().MalformedFrames, node.Receiver.GetStatistics().ReceivedFrames));
+        Assert.Null(node.Receiver.Fault);
+    }
+
+    [Fact]
+    public async Task A_header_that_can_t_be_encoded_is_refused_alone_and_the_99_arrive_in_order()
+    {
+        var header = new MessageHeader { Type = new string('x', MessageHeader.MaxTextBytes + 1) };
+
+        var failure = await SendHundredAsync(await fixture.GetAsync(), Some.Message("bad", header));
+
+        Assert.Contains("can't be encoded", failure.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_message_above_the_brokers_limit_is_refused_alone_and_the_99_arrive_in_order()
+    {
+        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
+        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { MaxMessageBytes = 32 * 1024 });
+
+        var failure = await SendHundredAsync(server, Some.Message(new string('x', 40_000)));
+
+        Assert.Contains("max size", failure.Message, StringComparison.Ordinal);
+    }
+
+    private Action<MassTransitOptions> CheckedOften(RabbitMqServer server) => MassTransitSome.Settings(server, _prefix, configure: options =>
+    {
+        options.TopologyCheckInterval = TimeSpan.FromMilliseconds(200);
+        options.UnroutableGrace = TimeSpan.FromSeconds(2);
+    });
+
+    private async Task<BatchSendException> SendHundredAsync(RabbitMqServer server, BatchMessage bad)
+    {
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix));
+        var producer = Some.Producer();
+        var batches = Enumerable.Range(0, 100)
+            .Select(index => MessageBatch.Create(Some.Connection(1), producer, index + 1, index == Bad ? bad : Some.Message($"line {index}")))
+            .ToArray();
+
+        var failure = await Assert.ThrowsAsync<BatchSendException>(() => node.Transport.SendAsync(batches, CancellationToken.None).AsTask().WithinDeadline());
+
+        await node.Received.WaitForMessagesAsync(99);
+        Assert.Equal(Enumerable.Range(0, 100).Where(index => index != Bad).Select(index => $"line {index}"), node.Received.Texts);
+        Assert.Equal(Enumerable.Range(0, 100).Select(index => index == Bad ? BatchOutcome.Refused : BatchOutcome.Acknowledged), failure.Outcomes);
+        return failure;
+    }
+}

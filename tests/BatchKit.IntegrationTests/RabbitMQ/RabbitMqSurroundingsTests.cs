@@ -1,0 +1,133 @@
+using BatchKit.IntegrationTests.Surroundings;
+using BatchKit.RabbitMQ;
+using BatchKit.Testing;
+using BatchKit.TestServers.Certificates;
+using BatchKit.TestServers.Network;
+using BatchKit.TestServers.RabbitMQ;
+using BatchKit.Transports;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Hosting;
+using Microsoft.Extensions.Logging;
+using static BatchKit.IntegrationTests.RabbitMQ.RabbitMqEnds;
+
+namespace BatchKit.IntegrationTests.RabbitMQ;
+
+/// <summary>Loggers and callbacks that throw, callers with ambient state, and settings that change: both ends go on, and health says what happened.</summary>
+public sealed class RabbitMqSurroundingsTests(RabbitMqFixture fixture)
+{
+    private readonly RabbitMqTestHost _hosts = new();
+    private readonly CollectingTransport _arrived = new();
+
+    [Theory]
+    [InlineData("first")]
+    [InlineData("second")]
+    [InlineData("random")]
+    [InlineData("always")]
+    public async Task A_logger_that_throws_stops_no_loop_and_health_is_degraded(string call)
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var loggers = HostileLoggers.At(call);
+        using var host = await _hosts.StartAsync(server, Some.Name("test"), configure: builder => builder.Services.AddSingleton<ILoggerProvider>(loggers),
+            rabbit: options => options.Hosts = [$"127.0.0.1:{proxy.Port}"]);
+        var output = host.Services.GetRequiredService<IOutputBuffer>();
+        var handle = Some.Connection(node: 1);
+
+        for (var round = 0; round < 3; round++)
+        {
+            output.Write(handle, Some.Bytes($"line {round}"));
+            await _hosts.Arrived.WaitForMessagesAsync(round + 1);
+            var connections = proxy.AcceptedConnections;
+            proxy.ResetAll();
+            await Until.TrueAsync(() => proxy.AcceptedConnections > connections);
+        }
+
+        output.Write(handle, "line 3"u8);
+        await _hosts.Arrived.WaitForMessagesAsync(4);
+        var health = await RabbitMqTestHost.WaitForHealthAsync(host, HealthStatus.Degraded);
+        await host.StopAsync().WithinDeadline();
+        Assert.Equal(Some.Lines(4), _hosts.Arrived.Texts);
+        Assert.True(loggers.Thrown > 0);
+        Assert.Contains("logger failed", health.Description, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData(1)]
+    [InlineData(2)]
+    public async Task A_certificate_callback_that_throws_is_a_fault_and_the_next_attempt_connects(int call)
+    {
+        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
+        using var certificate = TestAuthority.MakeSelfSigned();
+        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate });
+        var calls = 0;
+        var options = RabbitMqSome.Options(server, server.TlsPort, options =>
+        {
+            options.UseTls = true;
+            options.ValidateServerCertificate = (_, _, _, _) => Interlocked.Increment(ref calls) <= call ? throw new NotSupportedException("The callback fails.") : true;
+            options.ReconnectDelay = TimeSpan.FromMilliseconds(10);
+        });
+
+        await using var receiver = await CreateAsync(options, _arrived);
+        var fault = receiver.Fault;
+        await using var transport = new RabbitMqTransport(options);
+        await Until.TrueAsync(() => receiver.Fault is null);
+        await SendLinesAsync(transport, count: 2);
+
+        await _arrived.WaitForMessagesAsync(2);
+        Assert.Contains("The callback fails.", fault, StringComparison.Ordinal);
+        Assert.Equal(Some.Lines(2), _arrived.Texts);
+    }
+
+    [Fact]
+    public async Task Nothing_of_a_callers_surroundings_reaches_a_background_loop()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var options = RabbitMqSome.Options(server, proxy.Port);
+        // Connections that were lost are logged by their own loops, all else of the receiver by the receiver's.
+        var receiving = new AmbientProbe(_arrived) { BackgroundIds = [2100, 2102, 2110, 2111] };
+        var sending = new AmbientProbe(_arrived) { BackgroundIds = [2102] };
+        await using var receiver = new RabbitMqReceiver(options, Node, new BatchReceiver(receiving), logger: new TypedLogger<RabbitMqReceiver>(receiving));
+        await using var transport = new RabbitMqTransport(options, logger: new TypedLogger<RabbitMqTransport>(sending));
+
+        await Ambient.RunAsync(async () =>
+        {
+            await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+            await SendLinesAsync(transport, count: 3);
+        });
+        await _arrived.WaitForMessagesAsync(3);
+        proxy.ResetAll();
+
+        await Until.TrueAsync(() => receiving.LoggedIds.Contains(2102) && sending.LoggedIds.Contains(2102) && receiving.LoggedIds.Count(id => id == 2110) > 1);
+        Assert.Empty(receiving.Found);
+        Assert.Empty(sending.Found);
+    }
+
+    [Fact]
+    public async Task Settings_that_change_after_the_start_have_no_effect()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var options = RabbitMqSome.Options(server, proxy.Port);
+        await using var receiver = await StartAsync(options, _arrived);
+        await using var transport = new RabbitMqTransport(options);
+
+        options.Hosts.Clear();
+        options.Hosts = [];
+        options.Password = "changed";
+        options.Prefix = "changed";
+        options.Durable = false;
+        options.MaxFrameBytes = 1;
+        options.DestinationNode = 9;
+        options.PublishTimeout = TimeSpan.Zero;
+        var connections = proxy.AcceptedConnections;
+        proxy.ResetAll();
+        await Until.TrueAsync(() => proxy.AcceptedConnections > connections && receiver.Fault is null);
+        await SendLinesAsync(transport, count: 3);
+
+        await _arrived.WaitForMessagesAsync(3);
+        Assert.Equal(Some.Lines(3), _arrived.Texts);
+        Assert.Equal(1024 * 1024 - 1024, transport.MaxMessageBytes);
+    }
+}

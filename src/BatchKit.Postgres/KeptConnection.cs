@@ -44,18 +44,26 @@ internal sealed class KeptConnection(NpgsqlDataSource dataSource) : IAsyncDispos
         await connection.DisposeAsync().ConfigureAwait(false);
     }
 
-    /// <summary>Returns the connection to the pool without waiting: the pool resets it when it is opened next.</summary>
+    /// <summary>Returns the connection to the pool without waiting: the pool resets it when it is opened next. Throws nothing, because a timer calls it.</summary>
     public void Release()
     {
-        _connection?.Dispose();
+        var connection = _connection;
         _connection = null;
+        try
+        {
+            connection?.Dispose();
+        }
+        catch (Exception)
+        {
+            // The connection is given up; the pool opens another one.
+        }
     }
 
     public ValueTask DisposeAsync() => ReleaseAsync();
 
     private async Task<T> UseNewAsync<T>(Func<NpgsqlConnection, CancellationToken, Task<T>> use, CancellationToken cancellationToken)
     {
-        _connection = await dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
+        _connection = await Detached.OpenAsync(dataSource, cancellationToken).ConfigureAwait(false);
         try
         {
             return await use(_connection, cancellationToken).ConfigureAwait(false);

@@ -74,7 +74,7 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
     /// </remarks>
     /// <param name="handle">Their destination.</param>
     /// <param name="messages">At least one. Their bytes are copied.</param>
-    /// <param name="transaction">The caller's open transaction, on the same database; null, the default, stores them in a transaction of their own.</param>
+    /// <param name="transaction">The caller's open transaction, on the same database. Null, the default, stores them in a transaction of their own: the call takes no part in an ambient transaction (<c>TransactionScope</c>).</param>
     /// <param name="cancellationToken">Cancels the call. The caller then rolls back the transaction.</param>
     /// <exception cref="ArgumentException">The handle is <c>default</c>, there are no messages, or one is larger than <see cref="MaxMessageBytes"/>.</exception>
     /// <exception cref="InvalidOperationException">The transaction has ended, the schema is missing or of another version, or the outbox's name belongs to another kind of queue.</exception>
@@ -92,7 +92,7 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
             return;
         }
 
-        var connection = await _dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
+        var connection = await Detached.OpenAsync(_dataSource, cancellationToken).ConfigureAwait(false);
         await using (connection.ConfigureAwait(false))
             await _insert.RunAsync(connection, transaction: null, queue, frames, cancellationToken).ConfigureAwait(false);
         _store.Notify(queue);

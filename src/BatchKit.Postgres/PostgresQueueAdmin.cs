@@ -6,7 +6,7 @@ using NpgsqlTypes;
 namespace BatchKit.Postgres;
 
 /// <summary>Inspects and repairs queues: counts messages, and lists, replays, deletes and purges them. The tool <c>batchkit</c> uses it.</summary>
-/// <remarks>Thread-safe. Each call makes its changes in one statement, so all of them or none. A call has no time limit; its duration depends on the number of messages. Only the token cancels it.</remarks>
+/// <remarks>Thread-safe. Each call makes its changes in one statement, so all of them or none; it takes no part in an ambient transaction. A call has no time limit; its duration depends on the number of messages. Only the token cancels it.</remarks>
 public sealed class PostgresQueueAdmin
 {
     private readonly NpgsqlDataSource _dataSource;
@@ -32,7 +32,7 @@ public sealed class PostgresQueueAdmin
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses, as when the schema is missing.</exception>
     public async Task<IReadOnlyList<QueueCounts>> ListAsync(CancellationToken cancellationToken = default)
     {
-        var connection = await _dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
+        var connection = await Detached.OpenAsync(_dataSource, cancellationToken).ConfigureAwait(false);
         await using var _ = connection.ConfigureAwait(false);
         using var command = Command(connection, _statements.Count);
         var reader = await command.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
@@ -115,7 +115,7 @@ public sealed class PostgresQueueAdmin
         string queue, string statement, Func<NpgsqlCommand, CancellationToken, Task<TResult>> run, CancellationToken cancellationToken, NpgsqlParameter? second = null)
     {
         ArgumentNullException.ThrowIfNull(queue);
-        var connection = await _dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
+        var connection = await Detached.OpenAsync(_dataSource, cancellationToken).ConfigureAwait(false);
         await using var _ = connection.ConfigureAwait(false);
         var entry = await FindAsync(connection, queue, cancellationToken).ConfigureAwait(false);
         using var command = Command(connection, statement);

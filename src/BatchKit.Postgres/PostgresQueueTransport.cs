@@ -10,7 +10,7 @@ namespace BatchKit.Postgres;
 /// <summary>Sends batches to queues in PostgreSQL: a handle's name is a queue, and each message becomes a row.</summary>
 /// <remarks>
 /// All messages of a send are stored by one statement, in one transaction, with one notification. When it is unknown whether a send was committed, it may be retried: messages are never stored twice. The
-/// transport connects at the first send. Register it with <c>UsePostgres</c>, or create it yourself and dispose it after the buffer. The caller owns the data source.
+/// transport connects at the first send, and takes no part in an ambient transaction. Register it with <c>UsePostgres</c>, or create it yourself and dispose it after the buffer. The caller owns the data source.
 /// </remarks>
 public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
 {
@@ -137,9 +137,13 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
 
     private async Task<bool> IsReadOnlyAsync(CancellationToken stopping)
     {
-        var command = _dataSource.CreateCommand("select pg_catalog.current_setting('transaction_read_only')::boolean");
-        await using (command.ConfigureAwait(false))
-            return await command.ExecuteScalarAsync(stopping).ConfigureAwait(false) is true;
+        var connection = await Detached.OpenAsync(_dataSource, stopping).ConfigureAwait(false);
+        await using (connection.ConfigureAwait(false))
+        {
+            var command = new NpgsqlCommand("select pg_catalog.current_setting('transaction_read_only')::boolean", connection);
+            await using (command.ConfigureAwait(false))
+                return await command.ExecuteScalarAsync(stopping).ConfigureAwait(false) is true;
+        }
     }
 
     // Drops connections and what is remembered where the failure makes them useless, and returns the cause to report.

@@ -70,9 +70,9 @@ internal sealed class QueueListener(
     private async ValueTask<NpgsqlConnection> OpenAsync(CancellationToken stopping)
     {
         if (options.ListenConnectionString is not { } connectionString)
-            return await dataSource.OpenConnectionAsync(stopping).ConfigureAwait(false);
+            return await Detached.OpenAsync(dataSource, stopping).ConfigureAwait(false);
         // Not pooled, because it is used for as long as the receiver runs.
-        var connection = new NpgsqlConnection(new NpgsqlConnectionStringBuilder(connectionString) { Pooling = false }.ConnectionString);
+        var connection = new NpgsqlConnection(new NpgsqlConnectionStringBuilder(connectionString) { Pooling = false, Enlist = false }.ConnectionString);
         try
         {
             await connection.OpenAsync(stopping).ConfigureAwait(false);

@@ -40,7 +40,7 @@ internal sealed class QueueDirectory(NpgsqlDataSource dataSource, Tables tables)
 
     private async Task<QueueEntry> FindOrCreateSlowAsync(string name, int shards, CancellationToken cancellationToken)
     {
-        var connection = await dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
+        var connection = await Detached.OpenAsync(dataSource, cancellationToken).ConfigureAwait(false);
         await using var _ = connection.ConfigureAwait(false);
         // When the queue is neither found nor created, another process has just created it, and the next query finds it.
         QueueEntry? entry;
@@ -67,7 +67,10 @@ internal sealed class QueueDirectory(NpgsqlDataSource dataSource, Tables tables)
             var reader = await command.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
             await using (reader.ConfigureAwait(false))
             {
-                return await reader.ReadAsync(cancellationToken).ConfigureAwait(false) ? new QueueEntry(reader.GetInt32(0), name, reader.GetInt16(1)) : null;
+                var entry = await reader.ReadAsync(cancellationToken).ConfigureAwait(false) ? new QueueEntry(reader.GetInt32(0), name, reader.GetInt16(1)) : null;
+                // An error of the commit is reported after the row: a number that was not committed is not remembered.
+                await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+                return entry;
             }
         }
     }

@@ -19,7 +19,7 @@ internal sealed class SchemaGate(NpgsqlDataSource dataSource, string schema, boo
     // Concurrent callers all check. The lock in the database lets one create the tables; the others then find them.
     private async ValueTask PassSlowAsync(CancellationToken cancellationToken)
     {
-        var connection = await dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
+        var connection = await Detached.OpenAsync(dataSource, cancellationToken).ConfigureAwait(false);
         await using (connection.ConfigureAwait(false))
         {
             if (mayCreate)

@@ -132,7 +132,7 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
 
     private async Task SendAsync(int[] queues)
     {
-        var connection = await dataSource.OpenConnectionAsync(_stopping.Token).ConfigureAwait(false);
+        var connection = await Detached.OpenAsync(dataSource, _stopping.Token).ConfigureAwait(false);
         await using (connection.ConfigureAwait(false))
         {
             var batch = new NpgsqlBatch(connection) { Timeout = TimeoutSeconds, BatchCommands = { CommandFor(queues) } };

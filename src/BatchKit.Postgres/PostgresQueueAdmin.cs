@@ -1,5 +1,6 @@
 using BatchKit.Postgres.Schema;
 using BatchKit.Postgres.Sending;
+using BatchKit.Transports;
 using Npgsql;
 using NpgsqlTypes;
 
@@ -77,7 +78,7 @@ public sealed class PostgresQueueAdmin
         var (entry, replayed) = await RunAsync(queue, _statements.Replay, ExecuteAsync, cancellationToken, Chosen(ids)).ConfigureAwait(false);
         if (replayed > 0)
         {
-            var notifier = new QueueNotifier(_dataSource, _tables, TimeSpan.Zero, TimeProvider.System);
+            var notifier = new QueueNotifier(_dataSource, _tables, TimeSpan.Zero, TimeProvider.System, usesPreparedStatements: false);
             await using var _ = notifier.ConfigureAwait(false);
             notifier.Notify(entry);
         }
@@ -168,7 +169,18 @@ public sealed class PostgresQueueAdmin
             reader.GetFieldValue<byte[]>(7));
     }
 
-    private static string? KeyOf(NpgsqlDataReader reader) => reader.IsDBNull(6) ? null : StoredHeader.Read(reader.GetFieldValue<byte[]>(6))?.Key;
+    private static string? KeyOf(NpgsqlDataReader reader)
+    {
+        try
+        {
+            return reader.IsDBNull(6) ? null : StoredHeader.Read(reader.GetFieldValue<byte[]>(6))?.Key;
+        }
+        catch (FrameFormatException)
+        {
+            // A header of another version is no reason not to show the message and its neighbours.
+            return null;
+        }
+    }
 }
 
 /// <summary>How many messages a queue has in each state.</summary>
@@ -183,7 +195,7 @@ public sealed record QueueCounts(string Queue, int Shards, long Ready, long Dela
 
 /// <summary>A message that was given up.</summary>
 /// <param name="Id">Its number; see <see cref="QueueMessage.Id"/>.</param>
-/// <param name="Key">The key that it was enqueued with; null when it had none.</param>
+/// <param name="Key">The key that it was enqueued with; null when it had none, or this version can't read its header.</param>
 /// <param name="Attempts">How many times it was handled.</param>
 /// <param name="Error">Why its last attempt failed.</param>
 /// <param name="EnqueuedAt">When it was enqueued.</param>

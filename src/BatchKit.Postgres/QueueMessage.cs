@@ -68,8 +68,25 @@ public sealed class QueueMessage
         Mark(MessageOutcome.Dead, reason, delay: null);
     }
 
-    /// <summary>Marks it as not handled: it goes back into the queue unchanged.</summary>
-    internal void Release() => Mark(MessageOutcome.Released, reason: null, delay: null);
+    /// <summary>True for a message that the handler does not get, because its header can't be read, or it follows such a message of its key.</summary>
+    internal bool IsWithheld { get; private set; }
+
+    /// <summary>Marks it as not handled: it goes back into the queue unchanged, and is claimed again after the delay.</summary>
+    internal void Release(TimeSpan? delay = null) => Mark(MessageOutcome.Released, reason: null, delay);
+
+    /// <summary>Keeps it from the handler, for a process that can read it.</summary>
+    internal void Withhold(TimeSpan? delay)
+    {
+        IsWithheld = true;
+        Release(delay);
+    }
+
+    /// <summary>Keeps it from the handler, and gives it up.</summary>
+    internal void Withhold(string reason)
+    {
+        IsWithheld = true;
+        Bury(reason);
+    }
 
     private void Mark(MessageOutcome outcome, string? reason, TimeSpan? delay)
     {

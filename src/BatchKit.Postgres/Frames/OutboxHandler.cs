@@ -9,6 +9,7 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
     private readonly RetrySchedule _schedule = new(TimeSpan.FromMilliseconds(100), TimeSpan.FromSeconds(5));
 
     private readonly HandlerTurns _turns = new();
+    private readonly NewerFrames _newer = new(timeProvider, logger);
     private int _consecutiveFailures;
     private volatile string? _fault;
 
@@ -24,8 +25,8 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
         try
         {
             await earlier.WaitAsync(cancellationToken).ConfigureAwait(false);
-            foreach (var message in batch)
-                Read(frames, message);
+            for (var index = 0; index < batch.Count && !_newer.TryLeave(batch, index); index++)
+                Read(frames, batch[index]);
             await ForwardAsync(frames, cancellationToken).ConfigureAwait(false);
         }
         catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested || stopping.IsCancellationRequested)

@@ -76,10 +76,13 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
         return CancelAsync();
     }
 
-    public Task CancelAsync()
+    /// <summary>Cancels the handler. What its callbacks throw is the handler's own affair: neither renewal nor a stop ends with it.</summary>
+    public async Task CancelAsync()
     {
+        Task cancelled;
         lock (_lock)
-            return _isDisposed ? Task.CompletedTask : _cancellation.CancelAsync();
+            cancelled = _isDisposed ? Task.CompletedTask : _cancellation.CancelAsync();
+        await cancelled.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }
 
     /// <summary>Marks all its messages as not handled, on copies, because a handler that does not end may still mark the originals.</summary>
@@ -90,6 +93,12 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
         for (var index = 0; index < copies.Length; index++)
         {
             var message = batch[index];
+            if (message.IsWithheld)
+            {
+                copies[index] = message;
+                continue;
+            }
+
             copies[index] = new QueueMessage(message.Id, message.Attempt, message.Priority, message.EnqueuedAt, message.Key, message.Header, message.Payload);
             copies[index].Release();
         }

@@ -26,7 +26,11 @@ internal sealed class Claim(long token, int shard, QueueBatch batch)
     /// <summary>The shard, in an ordered queue; -1 otherwise.</summary>
     public int Shard { get; } = shard;
 
+    /// <summary>All messages, which are settled together.</summary>
     public QueueBatch Batch { get; } = batch;
+
+    /// <summary>The messages for the handler; null when it gets none. The others are marked already.</summary>
+    public QueueBatch? Readable { get; } = batch.WithoutWithheld();
 
     /// <summary>True when there are probably more messages, for another worker to claim.</summary>
     public bool HasMore { get; init; }

@@ -10,6 +10,7 @@ internal sealed class ReceiverCounters
     private long _buried;
     private long _released;
     private long _lost;
+    private long _unreadable;
     private int _handling;
     private int _prefetched;
     private int _consecutiveFailures;
@@ -35,6 +36,9 @@ internal sealed class ReceiverCounters
 
     public void Lost(int messages) => Interlocked.Add(ref _lost, messages);
 
+    /// <returns>True for the first ones.</returns>
+    public bool Unreadable(int messages) => Interlocked.Add(ref _unreadable, messages) == messages;
+
     public void Handling(int messages) => Interlocked.Add(ref _handling, messages);
 
     public void Prefetched(int messages) => Interlocked.Add(ref _prefetched, messages);
@@ -53,6 +57,7 @@ internal sealed class ReceiverCounters
         BuriedMessages = Interlocked.Read(ref _buried),
         ReleasedMessages = Interlocked.Read(ref _released),
         LostMessages = Interlocked.Read(ref _lost),
+        UnreadableMessages = Interlocked.Read(ref _unreadable),
         HandlingMessages = Volatile.Read(ref _handling),
         PrefetchedMessages = Volatile.Read(ref _prefetched),
         ConsecutiveFailures = Volatile.Read(ref _consecutiveFailures),

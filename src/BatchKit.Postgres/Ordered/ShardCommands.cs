@@ -16,7 +16,7 @@ internal sealed class ShardCommands(Tables tables, QueueEntry queue, PostgresQue
     private readonly string _worker = ErrorText.Of(worker);
 
     /// <summary>The first command of every batch; it has a result of its own.</summary>
-    public static NpgsqlBatchCommand Plan() => new(ClaimStatements.Plan);
+    public NpgsqlBatchCommand Plan() => QueueGuard.CommandFor(tables, queue, $"{ClaimStatements.Plan},");
 
     public NpgsqlBatchCommand Settle(Claim claim, ShardSettlement settlement)
     {
@@ -65,7 +65,7 @@ internal sealed class ShardCommands(Tables tables, QueueEntry queue, PostgresQue
     }
 }
 
-/// <summary>The outcomes of a batch of an ordered queue, as the arrays of a statement. Released messages are left out: their rows never moved.</summary>
+/// <summary>The outcomes of a batch of an ordered queue, as the arrays of a statement. Released messages without a delay are left out: their rows never moved.</summary>
 internal sealed class ShardSettlement
 {
     private readonly List<(QueueMessage Message, Verdict Verdict)> _entries;
@@ -99,7 +99,7 @@ internal sealed class ShardSettlement
                 message.Release();
             if (message.Outcome is MessageOutcome.Retry or MessageOutcome.Released)
                 (heldKeys ??= new HashSet<string>(StringComparer.Ordinal)).Add(message.Key ?? string.Empty);
-            if (message.Outcome is not MessageOutcome.Released)
+            if (message.Outcome is not MessageOutcome.Released || message.RetryDelay is not null)
                 entries.Add((message, policy.Evaluate(message)));
         }
 

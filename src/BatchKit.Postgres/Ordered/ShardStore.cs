@@ -35,11 +35,12 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
             var reader = await ExecuteAsync(batch, cancellationToken).ConfigureAwait(false);
             await using (reader.ConfigureAwait(false))
             {
-                var renewed = new HashSet<int>();
+                // By shard and epoch: this process may hold a shard again whose earlier lease it has lost.
+                var renewed = new HashSet<(int Shard, long Epoch)>();
                 while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
-                    renewed.Add(reader.GetInt16(0));
+                    renewed.Add((reader.GetInt16(0), reader.GetInt64(1)));
                 await EndAsync(reader, cancellationToken).ConfigureAwait(false);
-                return [.. held.Where(claim => !renewed.Contains(claim.Shard))];
+                return [.. held.Where(claim => !renewed.Contains((claim.Shard, claim.Token)))];
             }
         }
     }
@@ -116,17 +117,18 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
         await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
         var hasChosen = reader.GetString(0).Length > 0;
         await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
-        if (await ShardBatchReader.ReadAsync(reader, queue.Name, isWoken, cancellationToken).ConfigureAwait(false) is { } claim)
+        if (await ShardBatchReader.ReadAsync(reader, queue.Name, isWoken, OutcomePolicy.UnreadableDelay(options), cancellationToken).ConfigureAwait(false) is { } claim)
             taken.Add(claim);
         return hasChosen;
     }
 
     private NpgsqlBatch CreateBatch(NpgsqlConnection connection) =>
-        new(connection) { Timeout = WholeSeconds.Of(options.CommandTimeout), BatchCommands = { ShardCommands.Plan() } };
+        new(connection) { Timeout = WholeSeconds.Of(options.CommandTimeout), BatchCommands = { _commands.Plan() } };
 
-    private static async ValueTask<NpgsqlDataReader> ExecuteAsync(NpgsqlBatch batch, CancellationToken cancellationToken)
+    private async ValueTask<NpgsqlDataReader> ExecuteAsync(NpgsqlBatch batch, CancellationToken cancellationToken)
     {
-        await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
+        if (options.UsePreparedStatements)
+            await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
         var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
         await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
         return reader;
@@ -140,25 +142,40 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
 internal static class ShardBatchReader
 {
     /// <summary>Reads a batch; returns null when there are no rows.</summary>
-    public static async ValueTask<Claim?> ReadAsync(NpgsqlDataReader reader, string queue, bool hasMore, CancellationToken cancellationToken)
+    public static async ValueTask<Claim?> ReadAsync(NpgsqlDataReader reader, string queue, bool hasMore, TimeSpan unreadableDelay, CancellationToken cancellationToken)
     {
         var (shard, epoch) = (0, 0L);
         var messages = new List<QueueMessage>();
+        HashSet<string>? waitingKeys = null;
         while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
         {
             (shard, epoch) = (reader.GetInt16(0), reader.GetInt64(1));
-            messages.Add(ReadMessage(reader));
+            var message = ReadMessage(reader, unreadableDelay);
+            messages.Add(message);
+            // What follows a message that waits for a process that can read it must not overtake it.
+            if (message is { IsWithheld: true, Outcome: MessageOutcome.Released })
+                (waitingKeys ??= new HashSet<string>(StringComparer.Ordinal)).Add(message.Key ?? string.Empty);
+            else if (waitingKeys is not null && waitingKeys.Contains(message.Key ?? string.Empty))
+                message.Withhold(delay: null);
         }
 
         return messages.Count == 0 ? null : new Claim(epoch, shard, new QueueBatch(queue, [.. messages])) { HasMore = hasMore };
     }
 
-    private static QueueMessage ReadMessage(NpgsqlDataReader reader) => new(
-        reader.GetInt64(2),
-        reader.GetInt16(3) + 1,
-        -reader.GetInt16(4),
-        reader.GetFieldValue<DateTimeOffset>(5),
-        reader.IsDBNull(6) ? null : reader.GetString(6),
-        reader.IsDBNull(7) ? null : StoredHeader.Read(reader.GetFieldValue<byte[]>(7)),
-        reader.GetFieldValue<byte[]>(8));
+    private static QueueMessage ReadMessage(NpgsqlDataReader reader, TimeSpan unreadableDelay)
+    {
+        var stored = reader.IsDBNull(7) ? null : reader.GetFieldValue<byte[]>(7);
+        var header = StoredHeader.Read(stored, out var fault);
+        var message = new QueueMessage(
+            reader.GetInt64(2),
+            reader.GetInt16(3) + 1,
+            -reader.GetInt16(4),
+            reader.GetFieldValue<DateTimeOffset>(5),
+            reader.IsDBNull(6) ? null : reader.GetString(6),
+            header,
+            reader.GetFieldValue<byte[]>(8));
+        if (fault is not null)
+            StoredHeader.Withhold(message, stored, fault, unreadableDelay);
+        return message;
+    }
 }

@@ -8,7 +8,6 @@ namespace BatchKit.Postgres.Receiving;
 /// <summary>Finds a receiver's queue as soon as the server can be reached, and creates the schema and the queue if they do not exist.</summary>
 internal sealed class QueueFinder(NpgsqlDataSource dataSource, Tables tables, PostgresQueueReceiverOptions options, ReceiverHealth health, TimeProvider timeProvider, ILogger logger)
 {
-    private readonly SchemaGate _gate = new(dataSource, options.Schema, options.CreateSchema);
     private readonly RetrySchedule _schedule = new(options.ReconnectDelay, options.MaxReconnectDelay);
 
     /// <summary>Tries until the queue is found.</summary>
@@ -51,8 +50,8 @@ internal sealed class QueueFinder(NpgsqlDataSource dataSource, Tables tables, Po
 
     private async Task<QueueEntry> FindOnceAsync(CancellationToken stopping)
     {
-        await _gate.PassAsync(stopping).ConfigureAwait(false);
-        // A new directory, which remembers nothing: the queue may have been re-created with another number of shards.
+        // A new gate and a new directory, which remember nothing: the tables may have been dropped, and the queue may have been re-created with another number of shards.
+        await new SchemaGate(dataSource, options.Schema, options.CreateSchema).PassAsync(stopping).ConfigureAwait(false);
         return await new QueueDirectory(dataSource, tables).FindOrCreateAsync(options.Queue, options.Shards, stopping).ConfigureAwait(false);
     }
 }

@@ -18,10 +18,13 @@ internal sealed class QueueDirectory(NpgsqlDataSource dataSource, Tables tables)
 
     private readonly string _find = $"select id, shards from {tables.Queues} where name = $1";
 
+    // Epochs begin at random: after a schema was dropped and made again, no earlier holder of a shard has its epoch by chance.
     private readonly string _create =
         $"""
         with made as (insert into {tables.Queues} (name, shards) values ($1, $2) on conflict (name) do nothing returning id, shards),
-            slots as (insert into {tables.Shards} (queue, shard) select made.id, slot from made, generate_series(0, made.shards - 1) as slot)
+            slots as (
+                insert into {tables.Shards} (queue, shard, epoch)
+                select made.id, slot, (random() * 4503599627370496)::bigint from made, generate_series(0, made.shards - 1) as slot)
         select id, shards from made
         """;
 

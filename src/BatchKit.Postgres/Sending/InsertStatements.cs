@@ -17,16 +17,17 @@ internal sealed class InsertStatements
     public InsertStatements(Tables tables)
     {
         _tables = tables;
-        Plain = CreatePlain(Advance(firstParameter: 4));
-        Full = CreateFull(Advance(firstParameter: 9));
-        Unique = CreateUnique(Advance(firstParameter: 9));
+        Plain = CreatePlain(Advance(firstParameter: 4, QueueGuard.One(tables, "$2", "$9", "$10")));
+        var several = Advance(firstParameter: 9, QueueGuard.Several(tables, "$14", "$15", "$16"));
+        Full = CreateFull(several);
+        Unique = CreateUnique(several);
         FindNumber = CreateFindNumber();
     }
 
-    /// <summary>Stores rows of one queue that have only a payload. Parameters: payloads, queue, shard, then the producer.</summary>
+    /// <summary>Stores rows of one queue that have only a payload. Parameters: payloads, queue, shard, then the producer, then the queue's name and number of shards.</summary>
     public string Plain { get; }
 
-    /// <summary>Stores rows with headers but without uniqueness keys. Parameters: an array for each column, then the producer.</summary>
+    /// <summary>Stores rows with headers but without uniqueness keys. Parameters: an array for each column, then the producer, then arrays of the queues' numbers, names and numbers of shards.</summary>
     public string Full { get; }
 
     /// <summary>The same, for rows with uniqueness keys: stores only the first row of each key, and only when the key is free.</summary>
@@ -35,11 +36,11 @@ internal sealed class InsertStatements
     /// <summary>Returns the number up to which a producer's batches are stored, and adds an unknown producer with 0. No row when another transaction is adding it.</summary>
     public string FindNumber { get; }
 
-    private string Advance(int firstParameter) =>
+    private string Advance(int firstParameter, string guard) =>
         $"""
         advanced as (
             update {_tables.Producers} set number = ${firstParameter + 4}, seen_at = now()
-            where node = ${firstParameter} and epoch = ${firstParameter + 1} and lane = ${firstParameter + 2} and number < ${firstParameter + 3}
+            where node = ${firstParameter} and epoch = ${firstParameter + 1} and lane = ${firstParameter + 2} and number < ${firstParameter + 3} and {guard} = 1
             returning 1)
         """;
 

@@ -28,7 +28,12 @@ internal sealed class SendReader(PostgresOptions options, SendLimits limits, Que
                 var batch = batches.Span[index];
                 var refusal = Refuse(batch);
                 if (refusal is null && frameQueue is null)
-                    refusal = rows.TryAdd(batch, await directory.FindOrCreateAsync(batch.Handle.Name!, options.ShardsOf(batch.Handle.Name!), cancellationToken).ConfigureAwait(false));
+                {
+                    var shards = options.ShardsOf(batch.Handle.Name!);
+                    var queue = await directory.FindOrCreateAsync(batch.Handle.Name!, shards, cancellationToken).ConfigureAwait(false);
+                    refusal = RefuseUnordered(queue, shards) ?? rows.TryAdd(batch, queue);
+                }
+
                 if (refusal is not null)
                     report.Refuse(index, refusal);
                 rows.EndBatch(index);
@@ -42,6 +47,11 @@ internal sealed class SendReader(PostgresOptions options, SendLimits limits, Que
 
         return rows;
     }
+
+    // With any number of shards a queue keeps the order of each key, so only a queue without order is refused.
+    private static string? RefuseUnordered(QueueEntry queue, int shards) => shards > 0 && queue.Shards == 0
+        ? $"The queue '{queue.Name}' was created with 0 shards, so it keeps no order, but {nameof(PostgresOptions.Shards)} is {shards} here: give the queue another name, or set its shards to 0 in {nameof(PostgresOptions.QueueShards)}."
+        : null;
 
     private string? Refuse(MessageBatch batch)
     {

@@ -35,13 +35,20 @@ internal sealed class KeptConnection(NpgsqlDataSource dataSource) : IAsyncDispos
         return await UseNewAsync(use, cancellationToken).ConfigureAwait(false);
     }
 
-    /// <summary>Returns the connection to the pool; the next use opens one.</summary>
+    /// <summary>Returns the connection to the pool; the next use opens one. Throws nothing: a connection that can't be returned is given up.</summary>
     public async ValueTask ReleaseAsync()
     {
         if (_connection is not { } connection)
             return;
         _connection = null;
-        await connection.DisposeAsync().ConfigureAwait(false);
+        try
+        {
+            await connection.DisposeAsync().ConfigureAwait(false);
+        }
+        catch (Exception)
+        {
+            // The pool opens another one.
+        }
     }
 
     /// <summary>Returns the connection to the pool without waiting: the pool resets it when it is opened next. Throws nothing, because a timer calls it.</summary>

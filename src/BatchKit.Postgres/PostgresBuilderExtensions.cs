@@ -134,7 +134,8 @@ public static class PostgresBuilderExtensions
         var node = OptionsOf<OutputBufferOptions>(services, builder.Name).Node;
         // With a local route, this node's own group output has already reached its connections.
         var options = new BatchReceiverOptions { Node = node, DropOwnGroups = builder.HasRoute(LocalFirstRouter.LocalRoute) };
-        return new FrameHandler(new BatchReceiver(next(services), options, services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>()));
+        return new FrameHandler(new BatchReceiver(next(services), options, services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>()),
+            services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueReceiver>>());
     }
 
     /// <summary>Reports whether a transport or an outbox can send, or a receiver receives; the others are null.</summary>
@@ -143,7 +144,9 @@ public static class PostgresBuilderExtensions
         public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
         {
             var sending = transport is null ? outbox?.Fault : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
-            return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().ConsecutiveFailures ?? 0);
+            var health = BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().ConsecutiveFailures ?? 0);
+            var degradation = transport?.Degradation ?? outbox?.Degradation ?? receiver?.Degradation;
+            return health.Status == HealthStatus.Healthy && degradation is not null ? HealthCheckResult.Degraded(degradation) : health;
         }
     }
 }

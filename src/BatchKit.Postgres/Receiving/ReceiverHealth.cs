@@ -13,9 +13,24 @@ internal sealed class ReceiverHealth(NpgsqlDataSource dataSource, PostgresQueueR
 
     public string? Fault => _fault;
 
-    public void Started() => _fault = null;
+    public void Started()
+    {
+        lock (_lock)
+        {
+            _failing.Clear();
+            _fault = null;
+        }
+    }
 
-    public void Stopped(string why) => _fault = why;
+    public void Stopped(string why)
+    {
+        lock (_lock)
+        {
+            // A task that ended with the receiver does not count as working later.
+            _failing.Clear();
+            _fault = why;
+        }
+    }
 
     public void Failed(object task, Exception exception)
     {

@@ -17,7 +17,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     private readonly NpgsqlDataSource _dataSource;
     private readonly PostgresOptions _options;
     private readonly TimeProvider _timeProvider;
-    private readonly ILogger _logger;
+    private readonly GuardedLogger _logger;
     private readonly string _target;
     private readonly SchemaGate _gate;
     private readonly QueueDirectory _directory;
@@ -35,13 +35,18 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     /// <param name="logger">Where it logs; nowhere when null.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresQueueTransport(NpgsqlDataSource dataSource, PostgresOptions? options = null, TimeProvider? timeProvider = null, ILogger<PostgresQueueTransport>? logger = null)
+        : this(dataSource, options, timeProvider, (ILogger?)logger)
+    {
+    }
+
+    internal PostgresQueueTransport(NpgsqlDataSource dataSource, PostgresOptions? options, TimeProvider? timeProvider, ILogger? logger)
     {
         ArgumentNullException.ThrowIfNull(dataSource);
-        _options = options ?? new PostgresOptions();
+        _options = options?.Copy() ?? new PostgresOptions();
         PostgresOptionsValidator.ThrowIfInvalid(_options);
         _dataSource = dataSource;
         _timeProvider = timeProvider ?? TimeProvider.System;
-        _logger = logger ?? NullLogger<PostgresQueueTransport>.Instance;
+        _logger = GuardedLogger.Of(logger ?? NullLogger.Instance);
         var address = new NpgsqlConnectionStringBuilder(dataSource.ConnectionString);
         _target = $"PostgreSQL at {address.Host}:{address.Port}";
         var tables = new Tables(_options.Schema);
@@ -49,9 +54,9 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         _directory = new QueueDirectory(dataSource, tables);
         _limits = new SendLimits(_options);
         _reader = new SendReader(_options, _limits, _directory);
-        _notifier = new QueueNotifier(dataSource, tables, _options.NotifyInterval, _timeProvider);
+        _notifier = new QueueNotifier(dataSource, tables, _options.NotifyInterval, _timeProvider, _logger, _options.UsePreparedStatements);
         _connections = new SendConnections(dataSource, _timeProvider);
-        _insert = new QueueInsert(_connections, tables, _notifier, _options.CommandTimeout);
+        _insert = new QueueInsert(_connections, tables, _notifier, _options);
     }
 
     /// <summary>False: Npgsql encodes and writes on the caller's thread, about 1 ms for 1000 messages.</summary>
@@ -92,6 +97,9 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         await _connections.DisposeAsync().ConfigureAwait(false);
     }
 
+    /// <summary>What works worse than it should, in a sentence, although the transport sends; null when nothing does.</summary>
+    internal string? Degradation => _notifier.Fault ?? _logger.Fault;
+
     /// <summary>Returns why the transport can't send now, or null when it can. Asks the server to find out.</summary>
     internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
     {
@@ -114,6 +122,13 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
 
     /// <summary>Wakes the receivers of a queue; for an outbox, which stores messages itself when they are part of a caller's transaction.</summary>
     internal void Notify(QueueEntry queue) => _notifier.Notify(queue);
+
+    /// <summary>Forgets what is remembered of the schema and its queues, so that the next call looks again.</summary>
+    internal void ForgetQueues()
+    {
+        _gate.Close();
+        _directory.Clear();
+    }
 
     private async ValueTask<QueueEntry> FindFrameQueueSlowAsync(string name, CancellationToken cancellationToken)
     {
@@ -156,11 +171,8 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
             _dataSource.Clear();
         }
 
-        if (exception is PostgresException { SqlState: PostgresErrorCodes.UndefinedTable or PostgresErrorCodes.InvalidSchemaName })
-        {
-            _gate.Close();
-            _directory.Clear();
-        }
+        if (ServerFault.LosesQueue(exception))
+            ForgetQueues();
 
         return exception is OperationCanceledException && deadline.IsCancellationRequested
             ? new TimeoutException($"The server did not answer within {_options.CommandTimeout} ({nameof(PostgresOptions.CommandTimeout)}).", exception)

@@ -4,14 +4,14 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Sending;
 
-/// <summary>Stores rows with one prepared statement over arrays, advances the producer's number in the same transaction, and notifies the rows' queues. Thread-safe.</summary>
-internal sealed class QueueInsert(SendConnections connections, Tables tables, QueueNotifier notifier, TimeSpan commandTimeout)
+/// <summary>Stores rows with one statement over arrays, advances the producer's number in the same transaction, and notifies the rows' queues. Thread-safe.</summary>
+internal sealed class QueueInsert(SendConnections connections, Tables tables, QueueNotifier notifier, PostgresOptions options)
 {
     private const long NothingStored = 0;
 
     private readonly InsertStatements _statements = new(tables);
 
-    private readonly int _timeoutSeconds = WholeSeconds.Of(commandTimeout);
+    private readonly int _timeoutSeconds = WholeSeconds.Of(options.CommandTimeout);
 
     /// <summary>Stores the rows whose numbers are above the producer's, in order, in a transaction of their own. The others are stored already.</summary>
     /// <param name="rows">The rows.</param>
@@ -49,7 +49,8 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
             var turns = notifier.TakeTurns(queues);
             if (turns.Length > 0)
                 batch.BatchCommands.Add(notifier.CommandFor(turns));
-            await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
+            if (options.UsePreparedStatements)
+                await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
             var (hasAdvanced, failure) = await ExecuteAsync(batch, cancellationToken).ConfigureAwait(false);
             // Not after an exception: an abandoned command may still read the lists.
             columns.Return();
@@ -59,7 +60,8 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
                 NotifyOthers(queues, turns);
             else if (turns.Length == 0 || await FindNumberAsync(connection, rows.Producer, cancellationToken).ConfigureAwait(false) < rows.LastNumber)
                 throw failure;
-            // Otherwise only the notification failed: receivers find the rows by polling, and the next send notifies again.
+            else
+                NotifyOthers(queues, notified: []);
             return true;
         }
     }
@@ -102,6 +104,7 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
         AddProducer(command.Parameters, rows.Producer);
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = firstNumber });
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = rows.LastNumber });
+        columns.AddQueuesTo(command.Parameters);
         return command;
     }
 
@@ -115,11 +118,11 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
         }
     }
 
-    private static void AddProducer(NpgsqlParameterCollection parameters, ProducerId producer)
+    private void AddProducer(NpgsqlParameterCollection parameters, ProducerId producer)
     {
         parameters.Add(new NpgsqlParameter<int> { TypedValue = producer.Node });
         parameters.Add(new NpgsqlParameter<long> { TypedValue = producer.Epoch });
-        parameters.Add(new NpgsqlParameter<int> { TypedValue = producer.Partition });
+        parameters.Add(new NpgsqlParameter<int> { TypedValue = options.IsOutbox ? ~producer.Partition : producer.Partition });
     }
 
     private string StatementFor(InsertColumns columns) =>

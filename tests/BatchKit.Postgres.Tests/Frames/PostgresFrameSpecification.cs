@@ -1,24 +1,82 @@
 using BatchKit.Postgres.Frames;
 using BatchKit.Testing.Specification;
+using BatchKit.TestServers.Postgres;
 using BatchKit.Transports;
+using Npgsql;
 
 namespace BatchKit.Postgres.Tests.Frames;
 
 /// <summary>Frame mode keeps the rules of a transport, on the real server.</summary>
-public sealed class PostgresFrameSpecification(PostgresFixture fixture) : TransportSpecification
+public class PostgresFrameSpecification(PostgresFixture fixture) : TransportSpecification
 {
     private const string Queue = "frames";
+
+    protected PostgresFixture Fixture { get; } = fixture;
+
+    /// <summary>True over a pooler in transaction mode, with the settings that are documented for it.</summary>
+    protected virtual bool IsPooled => false;
 
     protected override TransportPromises Promises => TransportPromises.Ordered | TransportPromises.Once;
 
     protected override async ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop)
     {
-        var schema = await fixture.NewSchemaAsync();
+        var schema = await Fixture.NewSchemaAsync();
+        var dataSource = NpgsqlDataSource.Create(IsPooled ? (await Fixture.GetPoolerAsync()).ConnectionString : schema.DataSource.ConnectionString);
+        var receiver = await ReceiveAsync(schema, dataSource, nextHop);
+        return new PostgresHarness(schema, CreateTransport(schema, dataSource), receiver, dataSource);
+    }
+
+    protected PostgresQueueTransport CreateTransport(TestSchema schema, NpgsqlDataSource dataSource) =>
+        new(dataSource, new PostgresOptions { Schema = schema.Name, FrameQueue = Queue, UsePreparedStatements = !IsPooled });
+
+    protected async Task<PostgresQueueReceiver> ReceiveAsync(TestSchema schema, NpgsqlDataSource dataSource, IBatchTransport nextHop)
+    {
         var retries = new BatchReceiverOptions { RetryDelay = TimeSpan.FromMilliseconds(1), MaxRetryDelay = TimeSpan.FromMilliseconds(5) };
-        var options = new PostgresQueueReceiverOptions { Schema = schema.Name, Queue = Queue, Shards = 1, Concurrency = 1, Poison = PoisonPolicy.Block };
-        var receiver = new PostgresQueueReceiver(schema.DataSource, options, new FrameHandler(new BatchReceiver(nextHop, retries)));
+        var options = new PostgresQueueReceiverOptions
+        {
+            Schema = schema.Name,
+            Queue = Queue,
+            Shards = 1,
+            Concurrency = 1,
+            Poison = PoisonPolicy.Block,
+            UsePreparedStatements = !IsPooled,
+            ListenConnectionString = IsPooled ? schema.DataSource.ConnectionString : null,
+        };
+        var receiver = new PostgresQueueReceiver(dataSource, options, new FrameHandler(new BatchReceiver(nextHop, retries)));
         await receiver.StartAsync(CancellationToken.None).WithinDeadline();
         Assert.Null(receiver.Fault);
-        return new PostgresHarness(schema, new PostgresQueueTransport(schema.DataSource, new PostgresOptions { Schema = schema.Name, FrameQueue = Queue }), receiver);
+        return receiver;
     }
+}
+
+/// <summary>The same through PgBouncer in transaction mode.</summary>
+public sealed class PooledFrameSpecification(PostgresFixture fixture) : PostgresFrameSpecification(fixture)
+{
+    protected override bool IsPooled => true;
+}
+
+/// <summary>An outbox in front of frame mode keeps the same rules.</summary>
+public class PostgresOutboxSpecification(PostgresFixture fixture) : PostgresFrameSpecification(fixture)
+{
+    protected override async ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop)
+    {
+        var schema = await Fixture.NewSchemaAsync();
+        var dataSource = NpgsqlDataSource.Create(IsPooled ? (await Fixture.GetPoolerAsync()).ConnectionString : schema.DataSource.ConnectionString);
+        var receiver = await ReceiveAsync(schema, dataSource, nextHop);
+        var inner = CreateTransport(schema, dataSource);
+        var outbox = new PostgresOutbox(dataSource, inner, new PostgresOutboxOptions
+        {
+            Schema = schema.Name,
+            UsePreparedStatements = !IsPooled,
+            ListenConnectionString = IsPooled ? schema.DataSource.ConnectionString : null,
+        });
+        await outbox.StartAsync(CancellationToken.None).WithinDeadline();
+        return new PostgresHarness(schema, outbox, receiver, inner, dataSource);
+    }
+}
+
+/// <summary>The same through PgBouncer in transaction mode.</summary>
+public sealed class PooledOutboxSpecification(PostgresFixture fixture) : PostgresOutboxSpecification(fixture)
+{
+    protected override bool IsPooled => true;
 }

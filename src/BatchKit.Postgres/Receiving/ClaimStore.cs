@@ -220,3 +220,104 @@ internal sealed class ClaimFloor(TimeSpan farLook)
     /// <summary>A position in the order of claims.</summary>
     internal sealed record Position(short Rank, long Id);
 }
+
+/// <summary>The claims that one exchange settles: one statement for all claims whose messages are all completed, then one for each other claim.</summary>
+internal readonly struct ClaimSettlement
+{
+    private readonly List<Claim> _done;
+    private readonly List<Claim> _mixed;
+
+    public ClaimSettlement(IReadOnlyList<Claim> settled)
+    {
+        _done = new List<Claim>(settled.Count);
+        _mixed = [];
+        foreach (var claim in settled)
+            (IsDone(claim) ? _done : _mixed).Add(claim);
+    }
+
+    public static long[] TokensOf(IReadOnlyList<Claim> claims)
+    {
+        var tokens = new long[claims.Count];
+        for (var index = 0; index < tokens.Length; index++)
+            tokens[index] = claims[index].Token;
+        return tokens;
+    }
+
+    /// <summary>Returns the claims whose tokens are not among the rows.</summary>
+    public static async ValueTask<List<Claim>> ReadMissingAsync(NpgsqlDataReader reader, IEnumerable<Claim> claims, CancellationToken cancellationToken)
+    {
+        var missing = claims.ToList();
+        while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
+        {
+            var token = reader.GetInt64(0);
+            missing.RemoveAll(claim => claim.Token == token);
+        }
+
+        return missing;
+    }
+
+    public void AddTo(NpgsqlBatch batch, ClaimStatements statements, OutcomePolicy policy)
+    {
+        if (_done.Count > 0)
+        {
+            var command = new NpgsqlBatchCommand(statements.Done);
+            command.Parameters.Add(new NpgsqlParameter<long[]> { TypedValue = TokensOf(_done) });
+            batch.BatchCommands.Add(command);
+        }
+
+        foreach (var claim in _mixed)
+            batch.BatchCommands.Add(Mixed(claim, statements, policy));
+    }
+
+    /// <summary>Reads the results of the commands that <see cref="AddTo"/> added, in the same order.</summary>
+    /// <returns>The claims that had ended.</returns>
+    public async ValueTask<IReadOnlyList<Claim>> ReadRefusedAsync(NpgsqlDataReader reader, CancellationToken cancellationToken)
+    {
+        List<Claim>? refused = null;
+        if (_done.Count > 0)
+        {
+            await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+            refused = await ReadMissingAsync(reader, _done, cancellationToken).ConfigureAwait(false);
+        }
+
+        foreach (var claim in _mixed)
+        {
+            await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+            await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
+            if (reader.GetInt64(0) == 0)
+                (refused ??= []).Add(claim);
+        }
+
+        return refused is { Count: > 0 } ? refused : [];
+    }
+
+    private static bool IsDone(Claim claim)
+    {
+        for (var index = 0; index < claim.Batch.Count; index++)
+        {
+            if (claim.Batch[index].Outcome is not (null or MessageOutcome.Done))
+                return false;
+        }
+
+        return true;
+    }
+
+    private static NpgsqlBatchCommand Mixed(Claim claim, ClaimStatements statements, OutcomePolicy policy)
+    {
+        var count = claim.Batch.Count;
+        var (ids, outcomes, errors, delays) = (new long[count], new short[count], new string?[count], new TimeSpan[count]);
+        for (var index = 0; index < count; index++)
+        {
+            var verdict = policy.Evaluate(claim.Batch[index]);
+            (ids[index], outcomes[index], errors[index], delays[index]) = (claim.Batch[index].Id, (short)verdict.Outcome, verdict.Error, verdict.Delay);
+        }
+
+        var command = new NpgsqlBatchCommand(statements.Mixed);
+        command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = claim.Token });
+        command.Parameters.Add(new NpgsqlParameter<long[]> { TypedValue = ids });
+        command.Parameters.Add(new NpgsqlParameter<short[]> { TypedValue = outcomes });
+        command.Parameters.Add(new NpgsqlParameter<string?[]> { TypedValue = errors });
+        command.Parameters.Add(new NpgsqlParameter<TimeSpan[]> { TypedValue = delays });
+        return command;
+    }
+}

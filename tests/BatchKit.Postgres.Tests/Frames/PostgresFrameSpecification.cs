@@ -80,3 +80,20 @@ public sealed class PooledOutboxSpecification(PostgresFixture fixture) : Postgre
 {
     protected override bool IsPooled => true;
 }
+
+/// <summary>A transport and its receiver over one schema, and what else must be disposed before the schema.</summary>
+internal sealed class PostgresHarness(TestSchema schema, IBatchTransport transport, PostgresQueueReceiver receiver, params IAsyncDisposable[] others) : TransportHarness
+{
+    public override IBatchTransport Transport => transport;
+
+    public override ValueTask DisposeTransportAsync() => ((IAsyncDisposable)transport).DisposeAsync();
+
+    public override async ValueTask DisposeAsync()
+    {
+        await DisposeTransportAsync();
+        await receiver.DisposeAsync();
+        foreach (var other in others)
+            await other.DisposeAsync();
+        await schema.DisposeAsync();
+    }
+}

@@ -121,7 +121,7 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
             return;
         var stop = _receiver.StopAsync(cancellationToken);
         // Ends retries. The receiver must stop first, or it would claim again what the handler gives back.
-        await _stopping.CancelAsync().ConfigureAwait(false);
+        await _stopping.CancelAsync().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         await stop.ConfigureAwait(false);
     }
 

@@ -74,15 +74,14 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         cancellationToken.ThrowIfCancellationRequested();
         var report = new SendReport(batches.Length);
-        using var deadline = new CancellationTokenSource(_options.CommandTimeout, _timeProvider);
-        using var stopping = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken, deadline.Token);
+        using var limit = new TimeLimit(_options.CommandTimeout, _timeProvider, cancellationToken);
         try
         {
-            await StoreAsync(batches, report, deadline, stopping.Token).ConfigureAwait(false);
+            await StoreAsync(batches, report, limit).ConfigureAwait(false);
         }
         catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
         {
-            throw report.ToException(_target, Evaluate(exception, deadline));
+            throw report.ToException(_target, Evaluate(exception, limit));
         }
 
         if (report.HasRefusals)
@@ -103,16 +102,15 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     /// <summary>Returns why the transport can't send now, or null when it can. Asks the server to find out.</summary>
     internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
     {
-        using var deadline = new CancellationTokenSource(_options.CommandTimeout, _timeProvider);
-        using var stopping = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken, deadline.Token);
+        using var limit = new TimeLimit(_options.CommandTimeout, _timeProvider, cancellationToken);
         try
         {
-            await _gate.PassAsync(stopping.Token).ConfigureAwait(false);
-            return await IsReadOnlyAsync(stopping.Token).ConfigureAwait(false) ? $"{_target} is read-only: it is a standby, or was configured read-only." : null;
+            await _gate.PassAsync(limit.Token).ConfigureAwait(false);
+            return await IsReadOnlyAsync(limit.Token).ConfigureAwait(false) ? $"{_target} is read-only: it is a standby, or was configured read-only." : null;
         }
         catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
         {
-            return $"{_target} can't be used: {Evaluate(exception, deadline).Message}";
+            return $"{_target} can't be used: {Evaluate(exception, limit).Message}";
         }
     }
 
@@ -136,16 +134,16 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         return await _directory.FindOrCreateAsync(name, SendReader.FrameShards, cancellationToken).ConfigureAwait(false);
     }
 
-    private async Task StoreAsync(ReadOnlyMemory<MessageBatch> batches, SendReport report, CancellationTokenSource deadline, CancellationToken stopping)
+    private async Task StoreAsync(ReadOnlyMemory<MessageBatch> batches, SendReport report, TimeLimit limit)
     {
-        await _gate.PassAsync(stopping).ConfigureAwait(false);
-        using var rows = await _reader.ReadAsync(batches, report, stopping).ConfigureAwait(false);
+        await _gate.PassAsync(limit.Token).ConfigureAwait(false);
+        using var rows = await _reader.ReadAsync(batches, report, limit.Token).ConfigureAwait(false);
         foreach (var run in _limits.Split(batches, report))
         {
             // Each statement has the full time limit.
-            deadline.CancelAfter(_options.CommandTimeout);
+            limit.Restart(_options.CommandTimeout);
             using var part = rows.Of(run);
-            await _insert.StoreAsync(part, stopping).ConfigureAwait(false);
+            await _insert.StoreAsync(part, limit.Token).ConfigureAwait(false);
             report.Acknowledge(run);
         }
     }
@@ -162,7 +160,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     }
 
     // Drops connections and what is remembered where the failure makes them useless, and returns the cause to report.
-    private Exception Evaluate(Exception exception, CancellationTokenSource deadline)
+    private Exception Evaluate(Exception exception, TimeLimit limit)
     {
         if (ServerFault.SpoilsPool(exception))
         {
@@ -174,7 +172,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         if (ServerFault.LosesQueue(exception))
             ForgetQueues();
 
-        return exception is OperationCanceledException && deadline.IsCancellationRequested
+        return exception is OperationCanceledException && limit.IsOver
             ? new TimeoutException($"The server did not answer within {_options.CommandTimeout} ({nameof(PostgresOptions.CommandTimeout)}).", exception)
             : exception;
     }

@@ -88,6 +88,36 @@ public sealed class HostileSurroundingsTests(PostgresFixture postgres)
     }
 
     [Fact]
+    public async Task A_cancellation_callback_of_a_transport_that_throws_at_the_time_limit_ends_neither_the_outbox_nor_the_process()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        var arrived = new CollectingTransport();
+        var options = new PostgresOutboxOptions { Schema = schema.Name, PollInterval = TimeSpan.FromMilliseconds(20), SendTimeout = TimeSpan.FromMilliseconds(100) };
+        await using var outbox = new PostgresOutbox(schema.DataSource, new SlowOnceTransport(arrived), options);
+        await outbox.EnqueueAsync(Room, [Some.Message("one")], cancellationToken: TestContext.Current.CancellationToken);
+
+        await outbox.StartAsync(TestContext.Current.CancellationToken).WithinDeadline();
+
+        await arrived.WaitForMessagesAsync(1);
+    }
+
+    [Fact]
+    public void A_timer_that_fires_early_ends_no_time_limit()
+    {
+        var clock = new EarlyTimers();
+        using var limit = new TimeLimit(TimeSpan.FromSeconds(10), clock, CancellationToken.None);
+
+        clock.Fire();
+        var early = limit.IsOver;
+        clock.Now = TimeSpan.FromSeconds(10).Ticks;
+        clock.Fire();
+
+        Assert.False(early);
+        Assert.True(limit.IsOver);
+        Assert.Equal([TimeSpan.FromSeconds(10), TimeSpan.FromSeconds(10)], clock.Set);
+    }
+
+    [Fact]
     public async Task Settings_that_change_after_the_start_have_no_effect()
     {
         await using var schema = await postgres.NewSchemaAsync();
@@ -167,6 +197,60 @@ public sealed class HostileSurroundingsTests(PostgresFixture postgres)
     }
 
     private static string NotificationChannelOf(TestSchema schema) => NotificationChannel.Of(new Tables(schema.Name));
+
+    /// <summary>A transport whose first send hangs until it is cancelled, with a callback that throws.</summary>
+    private sealed class SlowOnceTransport(IBatchTransport next) : IBatchTransport
+    {
+        private int _sends;
+
+        public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+        {
+            if (Interlocked.Increment(ref _sends) > 1)
+            {
+                await next.SendAsync(batches, cancellationToken);
+                return;
+            }
+
+            using var registered = cancellationToken.Register(static () => throw new InvalidOperationException("The callback fails."));
+            await Task.Delay(Timeout.Infinite, cancellationToken);
+        }
+    }
+
+    /// <summary>A clock with one timer, which fires when the test says so.</summary>
+    private sealed class EarlyTimers : TimeProvider, ITimer
+    {
+        private TimerCallback? _callback;
+        private object? _state;
+
+        public long Now { get; set; }
+
+        public List<TimeSpan> Set { get; } = [];
+
+        public override long TimestampFrequency => TimeSpan.TicksPerSecond;
+
+        public override long GetTimestamp() => Now;
+
+        public override ITimer CreateTimer(TimerCallback callback, object? state, TimeSpan dueTime, TimeSpan period)
+        {
+            (_callback, _state) = (callback, state);
+            return this;
+        }
+
+        public void Fire() => _callback!(_state);
+
+        public bool Change(TimeSpan dueTime, TimeSpan period)
+        {
+            Set.Add(dueTime);
+            return true;
+        }
+
+        public void Dispose()
+        {
+            // It holds nothing.
+        }
+
+        public ValueTask DisposeAsync() => ValueTask.CompletedTask;
+    }
 
     /// <summary>Loggers that throw at one call, or at about half of all calls when it is 0.</summary>
     private sealed class ThrowingLoggers(int call) : ILoggerFactory, ILogger

@@ -67,11 +67,10 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
 
     private async Task<Exception?> TrySendAsync(StoredFrames frames, CancellationToken cancellationToken)
     {
-        using var late = new CancellationTokenSource(options.SendTimeout, timeProvider);
-        using var ending = CancellationTokenSource.CreateLinkedTokenSource(late.Token, cancellationToken);
+        using var limit = new TimeLimit(options.SendTimeout, timeProvider, cancellationToken);
         try
         {
-            await inner.SendAsync(frames.Pending, ending.Token).ConfigureAwait(false);
+            await inner.SendAsync(frames.Pending, limit.Token).ConfigureAwait(false);
             frames.AcknowledgeAll();
             return null;
         }
@@ -85,7 +84,7 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
         catch (Exception exception)
         {
             cancellationToken.ThrowIfCancellationRequested();
-            return late.IsCancellationRequested
+            return limit.IsOver
                 ? new TimeoutException($"It did not accept them within {options.SendTimeout} ({nameof(PostgresOutboxOptions.SendTimeout)}).", exception)
                 : exception;
         }

@@ -1,4 +1,5 @@
 using System.Collections.Immutable;
+using System.Globalization;
 using BatchKit.Postgres.Frames;
 using BatchKit.Postgres.Schema;
 using BatchKit.Testing;
@@ -11,7 +12,12 @@ namespace BatchKit.Postgres.Tests.Outbox;
 /// <summary>What one enqueue may hold: many messages, large headers, many frames.</summary>
 public sealed class OutboxEnqueueTests(PostgresFixture postgres)
 {
+    /// <summary>How many calls a loop makes: 5,000 unless this environment variable says otherwise.</summary>
+    private const string CallsVariable = "BATCHKIT_TEST_ENQUEUES";
+
     private static readonly OutputHandle Room = OutputHandle.Named("room");
+
+    private static int Calls => int.Parse(Environment.GetEnvironmentVariable(CallsVariable) ?? "5000", CultureInfo.InvariantCulture);
 
     [Fact]
     public async Task Many_small_messages_with_large_headers_are_split_and_arrive()
@@ -79,17 +85,17 @@ public sealed class OutboxEnqueueTests(PostgresFixture postgres)
     [Fact]
     public async Task Thousands_of_calls_in_a_loop_arrive_in_order()
     {
-        const int Calls = 5_000;
+        var calls = Calls;
         await using var schema = await postgres.NewSchemaAsync();
         var arrived = new CollectingTransport();
         await using var outbox = new PostgresOutbox(schema.DataSource, arrived, Options(schema));
         await outbox.StartAsync(TestContext.Current.CancellationToken).WithinDeadline();
 
-        for (var line = 0; line < Calls; line++)
+        for (var line = 0; line < calls; line++)
             await outbox.EnqueueAsync(Room, [Some.Message($"line {line}")], cancellationToken: TestContext.Current.CancellationToken);
-        await arrived.WaitForMessagesAsync(Calls);
+        await arrived.WaitForMessagesAsync(calls);
 
-        Assert.Equal(Some.Lines(Calls), arrived.Texts);
+        Assert.Equal(Some.Lines(calls), arrived.Texts);
     }
 
     [Fact]

@@ -38,6 +38,15 @@ public sealed class QueueBatch : IReadOnlyList<QueueMessage>
     /// <param name="index">From 0 to <see cref="Count"/> - 1.</param>
     public QueueMessage this[int index] => _messages[index];
 
+    /// <summary>Returns the messages for the handler; null when there are none.</summary>
+    internal QueueBatch? WithoutWithheld()
+    {
+        if (!Array.Exists(_messages, static message => message.IsWithheld))
+            return this;
+        var rest = Array.FindAll(_messages, static message => !message.IsWithheld);
+        return rest.Length == 0 ? null : new QueueBatch(Queue, rest);
+    }
+
     /// <summary>Enumerates the messages in order.</summary>
     public IEnumerator<QueueMessage> GetEnumerator() => ((IEnumerable<QueueMessage>)_messages).GetEnumerator();
 

@@ -35,27 +35,42 @@ internal sealed class KeptConnection(NpgsqlDataSource dataSource) : IAsyncDispos
         return await UseNewAsync(use, cancellationToken).ConfigureAwait(false);
     }
 
-    /// <summary>Returns the connection to the pool; the next use opens one.</summary>
+    /// <summary>Returns the connection to the pool; the next use opens one. Throws nothing: a connection that can't be returned is given up.</summary>
     public async ValueTask ReleaseAsync()
     {
         if (_connection is not { } connection)
             return;
         _connection = null;
-        await connection.DisposeAsync().ConfigureAwait(false);
+        try
+        {
+            await connection.DisposeAsync().ConfigureAwait(false);
+        }
+        catch (Exception)
+        {
+            // The pool opens another one.
+        }
     }
 
-    /// <summary>Returns the connection to the pool without waiting: the pool resets it when it is opened next.</summary>
+    /// <summary>Returns the connection to the pool without waiting: the pool resets it when it is opened next. Throws nothing, because a timer calls it.</summary>
     public void Release()
     {
-        _connection?.Dispose();
+        var connection = _connection;
         _connection = null;
+        try
+        {
+            connection?.Dispose();
+        }
+        catch (Exception)
+        {
+            // The connection is given up; the pool opens another one.
+        }
     }
 
     public ValueTask DisposeAsync() => ReleaseAsync();
 
     private async Task<T> UseNewAsync<T>(Func<NpgsqlConnection, CancellationToken, Task<T>> use, CancellationToken cancellationToken)
     {
-        _connection = await dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
+        _connection = await Detached.OpenAsync(dataSource, cancellationToken).ConfigureAwait(false);
         try
         {
             return await use(_connection, cancellationToken).ConfigureAwait(false);
@@ -71,4 +86,11 @@ internal sealed class KeptConnection(NpgsqlDataSource dataSource) : IAsyncDispos
     // A timeout is no such case: it shows that the server is in trouble now.
     private static bool HasBroken(NpgsqlConnection connection, Exception exception) =>
         connection.State != ConnectionState.Open && exception is NpgsqlException and not { InnerException: TimeoutException };
+}
+
+/// <summary>Converts a time limit to the whole seconds of an Npgsql command's timeout.</summary>
+internal static class WholeSeconds
+{
+    // Rounded up, and at least 1, because 0 would mean no limit.
+    public static int Of(TimeSpan limit) => Math.Max(1, (int)Math.Ceiling(limit.TotalSeconds));
 }

@@ -8,6 +8,12 @@ internal static partial class Log
     [LoggerMessage(2600, LogLevel.Warning, "{Target} did not accept a send: {Reason} The pool's connections were closed, so the next send connects to the server that is writable now.")]
     public static partial void ConnectionsDropped(ILogger logger, string target, string reason);
 
+    [LoggerMessage(2601, LogLevel.Warning, "Notifying the receivers of schema {Schema} failed: {Reason} It is retried; until then they poll.")]
+    public static partial void NotifyingFailed(ILogger logger, string schema, string reason);
+
+    [LoggerMessage(2602, LogLevel.Information, "Notifying the receivers of schema {Schema} works again, after {Failures} failed attempts.")]
+    public static partial void NotifyingAgain(ILogger logger, string schema, int failures);
+
     [LoggerMessage(2610, LogLevel.Warning, "Listening for notifications of queue {Queue} ended: {Reason} The receiver reconnects; until then it polls.")]
     public static partial void ListeningEnded(ILogger logger, string queue, string reason);
 
@@ -43,6 +49,21 @@ internal static partial class Log
 
     [LoggerMessage(2629, LogLevel.Warning, "The handler of queue {Queue} did not end when the stop cancelled it; its {Messages} messages were given back.")]
     public static partial void HandlerAbandoned(ILogger logger, string queue, int messages);
+
+    [LoggerMessage(2630, LogLevel.Warning, "Queue {Queue} was lost: its tables were dropped, restored or made again. Its handlers were cancelled, and it is looked up again.")]
+    public static partial void QueueLost(ILogger logger, string queue);
+
+    [LoggerMessage(2631, LogLevel.Warning, "{Messages} messages of queue {Queue} were written by a newer version of this package. They are left for a process that can read them; update this one. This is logged once.")]
+    public static partial void NewerMessages(ILogger logger, string queue, int messages);
+
+    [LoggerMessage(2632, LogLevel.Error, "The headers of {Messages} messages of queue {Queue} can't be read; the messages were moved to the dead table.")]
+    public static partial void HeadersMalformed(ILogger logger, string queue, int messages);
+
+    [LoggerMessage(2633, LogLevel.Warning, "Frame {Id} was written by a newer version of this package. It and the frames behind it are left for a process that can read it; after {Limit} it is moved to the dead table.")]
+    public static partial void NewerFrame(ILogger logger, long id, TimeSpan limit);
+
+    [LoggerMessage(2634, LogLevel.Error, "Frame {Id} was written by a newer version of this package, and no process that can read it has taken it within {Limit}; it was moved to the dead table.")]
+    public static partial void NewerFrameBuried(ILogger logger, long id, TimeSpan limit);
 
     [LoggerMessage(2645, LogLevel.Error, "{Messages} messages of queue {Queue} failed {MaxAttempts} times or more and block their keys; they are retried every {Pause}.")]
     public static partial void KeysBlocked(ILogger logger, string queue, int messages, int maxAttempts, TimeSpan pause);

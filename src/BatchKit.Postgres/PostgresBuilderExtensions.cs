@@ -131,7 +131,9 @@ public static class PostgresBuilderExtensions
 
     private static FrameHandler CreateFrameHandler(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
     {
-        return new FrameHandler(new BatchReceiver(next(services), builder.CreateReceiverOptions(services), services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>()));
+        var receiver = new BatchReceiver(
+            next(services), builder.CreateReceiverOptions(services), services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>());
+        return new FrameHandler(receiver, services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueReceiver>>());
     }
 
     /// <summary>Reports whether a transport or an outbox can send, or a receiver receives; the others are null.</summary>
@@ -140,7 +142,9 @@ public static class PostgresBuilderExtensions
         public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
         {
             var sending = transport is null ? outbox?.Fault : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
-            return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().ConsecutiveFailures ?? 0);
+            var health = BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().ConsecutiveFailures ?? 0);
+            var degradation = transport?.Degradation ?? outbox?.Degradation ?? receiver?.Degradation;
+            return health.Status == HealthStatus.Healthy && degradation is not null ? HealthCheckResult.Degraded(degradation) : health;
         }
     }
 }

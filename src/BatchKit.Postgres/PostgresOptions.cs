@@ -23,13 +23,14 @@ public sealed class PostgresOptions : IValidatableObject
 
     /// <summary>
     /// The number of shards of queues that this transport creates. 0, the default, creates queues without order. With 1 or more, messages are handled in order per
-    /// <see cref="MessageHeader.Key"/>, and at most that many workers share the queue. An existing queue keeps its number. Use <see cref="QueueShards"/> for single queues.
+    /// <see cref="MessageHeader.Key"/>, and at most that many workers share the queue. An existing queue keeps its number, which is used then; batches for an existing queue without order are refused when this
+    /// is 1 or more. Use <see cref="QueueShards"/> for single queues.
     /// </summary>
     [Range(0, QueueLimits.MaxShards)]
     public int Shards { get; set; }
 
     /// <summary>The number of shards of single queues, by name, which overrides <see cref="Shards"/>, so that one buffer can write to ordered queues and others. Empty by default.</summary>
-    public IDictionary<string, int> QueueShards { get; } = new Dictionary<string, int>(StringComparer.Ordinal);
+    public IDictionary<string, int> QueueShards { get; private set; } = new Dictionary<string, int>(StringComparer.Ordinal);
 
     /// <summary>
     /// The shortest time between two notifications of one queue; 0.5 ms by default. The first notification after a pause leaves with the messages; further ones wait for the end of the interval, in
@@ -50,6 +51,9 @@ public sealed class PostgresOptions : IValidatableObject
     [TimeSpanRange("00:00:00.100", "01:00:00")]
     public TimeSpan CommandTimeout { get; set; } = TimeSpan.FromSeconds(10);
 
+    /// <summary>True, the default, prepares statements once for each connection. Set it to false behind a pooler in transaction mode (PgBouncer), where a prepared statement may be missing on the next connection.</summary>
+    public bool UsePreparedStatements { get; set; } = true;
+
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)
     {
@@ -62,6 +66,17 @@ public sealed class PostgresOptions : IValidatableObject
             if (shards is < 0 or > QueueLimits.MaxShards)
                 yield return new ValidationResult($"{nameof(QueueShards)} of '{queue}' ({shards}) must be from 0 to {QueueLimits.MaxShards}.", [nameof(QueueShards)]);
         }
+    }
+
+    /// <summary>True for an outbox's store, which numbers apart from transports in the same schema: the outbox may forward to one of them, with the same producers and numbers.</summary>
+    internal bool IsOutbox { get; init; }
+
+    /// <summary>Returns a copy that later changes do not reach.</summary>
+    internal PostgresOptions Copy()
+    {
+        var copy = (PostgresOptions)MemberwiseClone();
+        copy.QueueShards = new Dictionary<string, int>(QueueShards, StringComparer.Ordinal);
+        return copy;
     }
 
     /// <summary>Returns the number of shards with which a queue is created.</summary>

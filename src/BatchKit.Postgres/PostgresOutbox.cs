@@ -38,15 +38,16 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
     {
         ArgumentNullException.ThrowIfNull(dataSource);
         ArgumentNullException.ThrowIfNull(inner);
-        options ??= new PostgresOutboxOptions();
+        options = options?.Copy() ?? new PostgresOutboxOptions();
         PostgresOutboxOptionsValidator.ThrowIfInvalid(options);
         timeProvider ??= TimeProvider.System;
         _dataSource = dataSource;
         _options = options;
-        _store = new PostgresQueueTransport(dataSource, StoreOptions(options), timeProvider);
+        var guarded = GuardedLogger.Of((ILogger?)logger ?? NullLogger.Instance);
+        _store = new PostgresQueueTransport(dataSource, StoreOptions(options), timeProvider, guarded);
         _insert = new OutboxInsert(new Tables(options.Schema), options.CommandTimeout);
-        _handler = new OutboxHandler(inner, options, timeProvider, logger ?? NullLogger<PostgresOutbox>.Instance, _stopping.Token);
-        _receiver = new PostgresQueueReceiver(dataSource, ReceiverOptions(options), _handler, timeProvider);
+        _handler = new OutboxHandler(inner, options, timeProvider, guarded, _stopping.Token);
+        _receiver = new PostgresQueueReceiver(dataSource, ReceiverOptions(options), _handler, timeProvider, guarded);
         MaxMessageBytes = Math.Min(inner.MaxMessageBytes, _store.MaxMessageBytes);
     }
 
@@ -55,6 +56,9 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
 
     /// <summary>Why it does not forward now, in a human-readable sentence without secrets; null while it does.</summary>
     public string? Fault => _receiver.Fault ?? _handler.Fault;
+
+    /// <summary>What works worse than it should, in a sentence, although the outbox forwards; null when nothing does.</summary>
+    internal string? Degradation => _receiver.Degradation ?? _store.Degradation;
 
     /// <summary>Stores the batches, and completes when they are committed.</summary>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>
@@ -65,7 +69,8 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
     /// <remarks>
     /// <para>
     /// Each call is a producer of its own, because transactions may commit in another order than they were numbered. The messages of one call keep their order, and so do calls of which one committed before
-    /// the other began.
+    /// the other began. Calls of transactions that overlap are forwarded in the order in which they stored their messages, not in the order of their commits; one that commits after later ones were forwarded
+    /// follows them.
     /// </para>
     /// <para>
     /// The caller's commit sends no notification, because a NOTIFY inside a transaction makes all commits of the server wait for one another. The messages are forwarded with the next send or enqueue, or
@@ -74,28 +79,34 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
     /// </remarks>
     /// <param name="handle">Their destination.</param>
     /// <param name="messages">At least one. Their bytes are copied.</param>
-    /// <param name="transaction">The caller's open transaction, on the same database; null, the default, stores them in a transaction of their own.</param>
+    /// <param name="transaction">The caller's open transaction, on the same database. Null, the default, stores them in a transaction of their own: the call takes no part in an ambient transaction (<c>TransactionScope</c>).</param>
     /// <param name="cancellationToken">Cancels the call. The caller then rolls back the transaction.</param>
-    /// <exception cref="ArgumentException">The handle is <c>default</c>, there are no messages, or one is larger than <see cref="MaxMessageBytes"/>.</exception>
+    /// <exception cref="ArgumentException">The handle is <c>default</c>, there are no messages, or one is larger, with its header, than <see cref="MaxMessageBytes"/>.</exception>
     /// <exception cref="InvalidOperationException">The transaction has ended, the schema is missing or of another version, or the outbox's name belongs to another kind of queue.</exception>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
     public async Task EnqueueAsync(OutputHandle handle, BatchMessage[] messages, NpgsqlTransaction? transaction = null, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(messages);
         ThrowIfUnfit(handle, messages);
-        var frames = EnqueuedFrames.Create(handle, messages, _options.Node, MaxMessageBytes);
+        var frames = EnqueuedFrames.Create(handle, messages, MaxMessageBytes);
         var queue = await FindQueueAsync(cancellationToken).ConfigureAwait(false);
-        if (transaction is not null)
+        try
         {
-            var own = transaction.Connection ?? throw new InvalidOperationException("The transaction has ended.");
-            await _insert.RunAsync(own, transaction, queue, frames, cancellationToken).ConfigureAwait(false);
-            return;
+            if (await StoreAsync(queue, isFresh: false, frames, transaction, cancellationToken).ConfigureAwait(false))
+                return;
+        }
+        catch (Exception exception) when (ServerFault.LosesQueue(exception))
+        {
+            _store.ForgetQueues();
+            // The server refuses all further statements of the caller's transaction.
+            if (transaction is not null)
+                throw;
         }
 
-        var connection = await _dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
-        await using (connection.ConfigureAwait(false))
-            await _insert.RunAsync(connection, transaction: null, queue, frames, cancellationToken).ConfigureAwait(false);
-        _store.Notify(queue);
+        // The queue's tables were made again since its number was read, or the caller's transaction does not see the queue yet.
+        _store.ForgetQueues();
+        queue = await FindQueueAsync(cancellationToken).ConfigureAwait(false);
+        await StoreAsync(queue, isFresh: true, frames, transaction, cancellationToken).ConfigureAwait(false);
     }
 
     /// <summary>Starts to forward what is stored. Completes after the first attempt to reach the database, even when it failed: the outbox goes on trying.</summary>
@@ -110,7 +121,7 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
             return;
         var stop = _receiver.StopAsync(cancellationToken);
         // Ends retries. The receiver must stop first, or it would claim again what the handler gives back.
-        await _stopping.CancelAsync().ConfigureAwait(false);
+        await _stopping.CancelAsync().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         await stop.ConfigureAwait(false);
     }
 
@@ -130,7 +141,9 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
         Schema = options.Schema,
         CreateSchema = options.CreateSchema,
         FrameQueue = options.Name,
+        IsOutbox = true,
         CommandTimeout = options.CommandTimeout,
+        UsePreparedStatements = options.UsePreparedStatements,
     };
 
     private static PostgresQueueReceiverOptions ReceiverOptions(PostgresOutboxOptions options) => new()
@@ -148,6 +161,7 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
         PollInterval = options.PollInterval,
         ListenConnectionString = options.ListenConnectionString,
         CommandTimeout = options.CommandTimeout,
+        UsePreparedStatements = options.UsePreparedStatements,
     };
 
     private void ThrowIfUnfit(OutputHandle handle, BatchMessage[] messages)
@@ -158,9 +172,28 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
             throw new ArgumentException("There are no messages.", nameof(messages));
         foreach (var message in messages)
         {
-            if (message.Payload.Length > MaxMessageBytes)
-                throw new ArgumentException($"A message has {message.Payload.Length} bytes, more than {nameof(MaxMessageBytes)} ({MaxMessageBytes}).", nameof(messages));
+            if (EnqueuedFrames.MeasureAtMost(message) > MaxMessageBytes && EnqueuedFrames.Measure(message) is var bytes && bytes > MaxMessageBytes)
+                throw new ArgumentException($"A message has {bytes} bytes with its header, more than {nameof(MaxMessageBytes)} ({MaxMessageBytes}).", nameof(messages));
         }
+    }
+
+    private async Task<bool> StoreAsync(QueueEntry queue, bool isFresh, byte[][] frames, NpgsqlTransaction? transaction, CancellationToken cancellationToken)
+    {
+        if (transaction is not null)
+        {
+            var own = transaction.Connection ?? throw new InvalidOperationException("The transaction has ended.");
+            return await _insert.RunAsync(own, transaction, queue, isFresh, frames, cancellationToken).ConfigureAwait(false);
+        }
+
+        var connection = await Detached.OpenAsync(_dataSource, cancellationToken).ConfigureAwait(false);
+        await using (connection.ConfigureAwait(false))
+        {
+            if (!await _insert.RunAsync(connection, transaction: null, queue, isFresh, frames, cancellationToken).ConfigureAwait(false))
+                return false;
+        }
+
+        _store.Notify(queue);
+        return true;
     }
 
     private async ValueTask<QueueEntry> FindQueueAsync(CancellationToken cancellationToken)

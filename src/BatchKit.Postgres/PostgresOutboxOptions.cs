@@ -18,10 +18,6 @@ public sealed class PostgresOutboxOptions : IValidatableObject
     [Required]
     public string Name { get; set; } = "outbox";
 
-    /// <summary>The node of the producers of what <see cref="PostgresOutbox.EnqueueAsync(OutputHandle, BatchKit.Transports.BatchMessage[], Npgsql.NpgsqlTransaction?, CancellationToken)"/> takes; 0 by default.</summary>
-    [Range(0, OutputHandle.MaxNode)]
-    public int Node { get; set; }
-
     /// <summary>The most stored flushes in one send of the inner transport; 100 by default.</summary>
     [Range(1, 10_000)]
     public int BatchSize { get; set; } = 100;
@@ -45,6 +41,9 @@ public sealed class PostgresOutboxOptions : IValidatableObject
     [TimeSpanRange("00:00:00.100", "01:00:00")]
     public TimeSpan CommandTimeout { get; set; } = TimeSpan.FromSeconds(10);
 
+    /// <inheritdoc cref="PostgresOptions.UsePreparedStatements"/>
+    public bool UsePreparedStatements { get; set; } = true;
+
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)
     {
@@ -53,6 +52,9 @@ public sealed class PostgresOutboxOptions : IValidatableObject
         if (QueueLimits.RefuseQueue(Name) is { } nameReason)
             yield return new ValidationResult($"{nameof(Name)} {nameReason}", [nameof(Name)]);
     }
+
+    /// <summary>Returns a copy that later changes do not reach.</summary>
+    internal PostgresOutboxOptions Copy() => (PostgresOutboxOptions)MemberwiseClone();
 }
 
 /// <summary>Checks the options against their attributes; the code is generated, so it is safe to trim.</summary>

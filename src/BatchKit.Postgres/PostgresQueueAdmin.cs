@@ -1,12 +1,13 @@
 using BatchKit.Postgres.Schema;
 using BatchKit.Postgres.Sending;
+using BatchKit.Transports;
 using Npgsql;
 using NpgsqlTypes;
 
 namespace BatchKit.Postgres;
 
 /// <summary>Inspects and repairs queues: counts messages, and lists, replays, deletes and purges them. The tool <c>batchkit</c> uses it.</summary>
-/// <remarks>Thread-safe. Each call makes its changes in one statement, so all of them or none. A call has no time limit; its duration depends on the number of messages. Only the token cancels it.</remarks>
+/// <remarks>Thread-safe. Each call makes its changes in one statement, so all of them or none; it takes no part in an ambient transaction. A call has no time limit; its duration depends on the number of messages. Only the token cancels it.</remarks>
 public sealed class PostgresQueueAdmin
 {
     private readonly NpgsqlDataSource _dataSource;
@@ -32,7 +33,7 @@ public sealed class PostgresQueueAdmin
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses, as when the schema is missing.</exception>
     public async Task<IReadOnlyList<QueueCounts>> ListAsync(CancellationToken cancellationToken = default)
     {
-        var connection = await _dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
+        var connection = await Detached.OpenAsync(_dataSource, cancellationToken).ConfigureAwait(false);
         await using var _ = connection.ConfigureAwait(false);
         using var command = Command(connection, _statements.Count);
         var reader = await command.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
@@ -77,7 +78,7 @@ public sealed class PostgresQueueAdmin
         var (entry, replayed) = await RunAsync(queue, _statements.Replay, ExecuteAsync, cancellationToken, Chosen(ids)).ConfigureAwait(false);
         if (replayed > 0)
         {
-            var notifier = new QueueNotifier(_dataSource, _tables, TimeSpan.Zero, TimeProvider.System);
+            var notifier = new QueueNotifier(_dataSource, _tables, TimeSpan.Zero, TimeProvider.System, usesPreparedStatements: false);
             await using var _ = notifier.ConfigureAwait(false);
             notifier.Notify(entry);
         }
@@ -115,7 +116,7 @@ public sealed class PostgresQueueAdmin
         string queue, string statement, Func<NpgsqlCommand, CancellationToken, Task<TResult>> run, CancellationToken cancellationToken, NpgsqlParameter? second = null)
     {
         ArgumentNullException.ThrowIfNull(queue);
-        var connection = await _dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
+        var connection = await Detached.OpenAsync(_dataSource, cancellationToken).ConfigureAwait(false);
         await using var _ = connection.ConfigureAwait(false);
         var entry = await FindAsync(connection, queue, cancellationToken).ConfigureAwait(false);
         using var command = Command(connection, statement);
@@ -168,7 +169,18 @@ public sealed class PostgresQueueAdmin
             reader.GetFieldValue<byte[]>(7));
     }
 
-    private static string? KeyOf(NpgsqlDataReader reader) => reader.IsDBNull(6) ? null : StoredHeader.Read(reader.GetFieldValue<byte[]>(6))?.Key;
+    private static string? KeyOf(NpgsqlDataReader reader)
+    {
+        try
+        {
+            return reader.IsDBNull(6) ? null : StoredHeader.Read(reader.GetFieldValue<byte[]>(6))?.Key;
+        }
+        catch (FrameFormatException)
+        {
+            // A header of another version is no reason not to show the message and its neighbours.
+            return null;
+        }
+    }
 }
 
 /// <summary>How many messages a queue has in each state.</summary>
@@ -183,7 +195,7 @@ public sealed record QueueCounts(string Queue, int Shards, long Ready, long Dela
 
 /// <summary>A message that was given up.</summary>
 /// <param name="Id">Its number; see <see cref="QueueMessage.Id"/>.</param>
-/// <param name="Key">The key that it was enqueued with; null when it had none.</param>
+/// <param name="Key">The key that it was enqueued with; null when it had none, or this version can't read its header.</param>
 /// <param name="Attempts">How many times it was handled.</param>
 /// <param name="Error">Why its last attempt failed.</param>
 /// <param name="EnqueuedAt">When it was enqueued.</param>

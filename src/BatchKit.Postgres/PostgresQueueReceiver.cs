@@ -1,6 +1,7 @@
 using BatchKit.Postgres.Ordered;
 using BatchKit.Postgres.Receiving;
 using BatchKit.Postgres.Schema;
+using BatchKit.Transports;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
@@ -22,7 +23,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     private readonly PostgresQueueReceiverOptions _options;
     private readonly IQueueHandler _handler;
     private readonly TimeProvider _timeProvider;
-    private readonly ILogger _logger;
+    private readonly GuardedLogger _logger;
     private readonly Tables _tables;
     private readonly ReceiverCounters _counters = new();
     private readonly ReceiverHealth _health;
@@ -30,7 +31,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     private readonly TaskCompletionSource _triedOnce = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
     private Task _running = Task.CompletedTask;
-    private ReceiverParts? _parts;
+    private volatile ReceiverParts? _parts;
     private bool _isDisposed;
 
     /// <summary>Creates a receiver; it does not connect yet.</summary>
@@ -42,22 +43,30 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresQueueReceiver(
         NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IQueueHandler handler, TimeProvider? timeProvider = null, ILogger<PostgresQueueReceiver>? logger = null)
+        : this(dataSource, options, handler, timeProvider, (ILogger?)logger)
+    {
+    }
+
+    internal PostgresQueueReceiver(NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IQueueHandler handler, TimeProvider? timeProvider, ILogger? logger)
     {
         ArgumentNullException.ThrowIfNull(dataSource);
         ArgumentNullException.ThrowIfNull(options);
         ArgumentNullException.ThrowIfNull(handler);
+        _options = options = options.Copy();
         PostgresQueueReceiverOptionsValidator.ThrowIfInvalid(options);
         _dataSource = dataSource;
-        _options = options;
         _handler = handler;
         _timeProvider = timeProvider ?? TimeProvider.System;
-        _logger = logger ?? NullLogger<PostgresQueueReceiver>.Instance;
+        _logger = GuardedLogger.Of(logger ?? NullLogger.Instance);
         _tables = new Tables(options.Schema);
         _health = new ReceiverHealth(dataSource, options, _logger);
     }
 
     /// <summary>Why it receives nothing now, in a human-readable sentence without secrets; null while it receives.</summary>
     public string? Fault => _health.Fault;
+
+    /// <summary>What works worse than it should, in a sentence, although the receiver receives; null when nothing does.</summary>
+    internal string? Degradation => _parts?.Listener.Fault ?? _logger.Fault;
 
     /// <summary>Counts what it has claimed and settled. Call it at any time, from any thread.</summary>
     public PostgresQueueReceiverStatistics GetStatistics() => _counters.Read();
@@ -66,7 +75,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
     public Task StartAsync(CancellationToken cancellationToken)
     {
-        _running = RunAsync();
+        _running = Detached.Run(RunAsync);
         return _triedOnce.Task.WaitAsync(cancellationToken);
     }
 
@@ -76,14 +85,14 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     {
         if (_isDisposed)
             return;
-        await _stop.StopAsync().ConfigureAwait(false);
+        await EnterAsync(static phases => phases.StopAsync()).ConfigureAwait(false);
         if (await EndsAsync(_options.StopTimeout, cancellationToken).ConfigureAwait(false))
             return;
-        await _stop.AbandonAsync().ConfigureAwait(false);
+        await EnterAsync(static phases => phases.AbandonAsync()).ConfigureAwait(false);
         if (_parts is { } parts)
             await parts.Held.CancelAsync().ConfigureAwait(false);
         if (!await EndsAsync(ClosingTime, CancellationToken.None).ConfigureAwait(false))
-            await _stop.CloseAsync().ConfigureAwait(false);
+            await EnterAsync(static phases => phases.CloseAsync()).ConfigureAwait(false);
         await _running.ConfigureAwait(false);
     }
 
@@ -98,11 +107,26 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
 
     private async Task RunAsync()
     {
-        // StartAsync must not wait for what runs before the first await.
-        await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
         var finder = new QueueFinder(_dataSource, _tables, _options, _health, _timeProvider, _logger);
-        if (await finder.FindAsync(() => _triedOnce.TrySetResult(), _stop.Stopping).ConfigureAwait(false) is { } queue)
-            await ReceiveAsync(queue).ConfigureAwait(false);
+        var schedule = new RetrySchedule(_options.ReconnectDelay, _options.MaxReconnectDelay);
+        var losses = 0;
+        while (await finder.FindAsync(() => _triedOnce.TrySetResult(), _stop.Stopping).ConfigureAwait(false) is { } queue)
+        {
+            var began = _timeProvider.GetTimestamp();
+            try
+            {
+                await ReceiveAsync(queue).ConfigureAwait(false);
+            }
+            catch (Exception exception)
+            {
+                _health.Failed(this, exception);
+            }
+
+            // The session ended before the receiver stops: the queue's tables were dropped, or made again, and its number may be another queue's.
+            losses = _timeProvider.GetElapsedTime(began) < _options.MaxReconnectDelay ? losses + 1 : 1;
+            await Task.Delay(schedule.DelayAfter(losses, Random.Shared), _timeProvider, _stop.Stopping).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        }
+
         _health.Stopped("The receiver has stopped.");
         _triedOnce.TrySetResult();
     }
@@ -111,14 +135,14 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     {
         var worker = $"{Environment.MachineName}:{Environment.ProcessId}";
         IClaimStore store = queue.Shards == 0 ? new ClaimStore(_tables, queue, _options, worker, _timeProvider) : new ShardStore(_tables, queue, _options, worker, _logger);
-        var parts = _parts = new ReceiverParts(_dataSource, _options, store, _counters, _health, _stop, _timeProvider, _logger);
+        var parts = _parts = new ReceiverParts(_dataSource, _options, store, _counters, _health, _stop, _timeProvider, _logger, _tables);
         await using (parts.ConfigureAwait(false))
         {
             _health.Started();
             Log.Receiving(_logger, _options.Queue, _options.Concurrency);
             WarnOfSmallPool();
             _triedOnce.TrySetResult();
-            await new ReceiverSession(parts, _handler, _tables, queue).RunAsync().ConfigureAwait(false);
+            await new ReceiverSession(parts, _handler, queue).RunAsync().ConfigureAwait(false);
         }
     }
 
@@ -128,6 +152,9 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
         if (poolSize < PoolNeeds.SizeFor(_options))
             Log.PoolTooSmall(_logger, _options.Queue, poolSize, PoolNeeds.SizeFor(_options));
     }
+
+    // The session's phases are linked, but they would follow on another thread: a handler that ends now must see the stop.
+    private Task EnterAsync(Func<StopPhases, Task> phase) => Task.WhenAll(phase(_stop), _parts is { } parts ? phase(parts.Stop) : Task.CompletedTask);
 
     private async Task<bool> EndsAsync(TimeSpan limit, CancellationToken cancellationToken)
     {
@@ -159,6 +186,9 @@ public sealed class PostgresQueueReceiverStatistics
 
     /// <summary>Messages whose outcome the server refused because their claim had ended; another worker handles them.</summary>
     public long LostMessages { get; init; }
+
+    /// <summary>Messages that were kept from the handler because their header could not be read: of a newer version, which are left for a process that can read them, or malformed, which are moved to the dead table. One that is claimed again counts again.</summary>
+    public long UnreadableMessages { get; init; }
 
     /// <summary>Messages that are being handled now.</summary>
     public int HandlingMessages { get; init; }

@@ -77,7 +77,7 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
     public TimeSpan PollInterval { get; set; } = TimeSpan.FromSeconds(1);
 
     /// <summary>
-    /// The connection string for LISTEN. Set it when the data source connects through a pooler in transaction mode (PgBouncer), which loses notifications. Null, the default, uses a connection of the data
+    /// The connection string for LISTEN. Set it when the data source connects through a pooler in transaction mode (PgBouncer), which loses notifications; see also <see cref="UsePreparedStatements"/>. Null, the default, uses a connection of the data
     /// source for as long as the receiver runs. It may contain a password, and is never logged.
     /// </summary>
     public string? ListenConnectionString { get; set; }
@@ -102,6 +102,9 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
     [TimeSpanRange("00:00:00", "01:00:00")]
     public TimeSpan StopTimeout { get; set; } = TimeSpan.FromSeconds(5);
 
+    /// <inheritdoc cref="PostgresOptions.UsePreparedStatements"/>
+    public bool UsePreparedStatements { get; set; } = true;
+
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)
     {
@@ -125,6 +128,9 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
         if (Prefetch > 0 && Prefetch < BatchSize)
             yield return new ValidationResult($"{nameof(Prefetch)} ({Prefetch}) must be 0, or at least {nameof(BatchSize)} ({BatchSize}).", [nameof(Prefetch)]);
     }
+
+    /// <summary>Returns a copy that later changes do not reach.</summary>
+    internal PostgresQueueReceiverOptions Copy() => (PostgresQueueReceiverOptions)MemberwiseClone();
 
     private static bool IsConnectionString(string text)
     {

@@ -10,14 +10,14 @@ namespace BatchKit.Postgres;
 /// <summary>Sends batches to queues in PostgreSQL: a handle's name is a queue, and each message becomes a row.</summary>
 /// <remarks>
 /// All messages of a send are stored by one statement, in one transaction, with one notification. When it is unknown whether a send was committed, it may be retried: messages are never stored twice. The
-/// transport connects at the first send. Register it with <c>UsePostgres</c>, or create it yourself and dispose it after the buffer. The caller owns the data source.
+/// transport connects at the first send, and takes no part in an ambient transaction. Register it with <c>UsePostgres</c>, or create it yourself and dispose it after the buffer. The caller owns the data source.
 /// </remarks>
 public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
 {
     private readonly NpgsqlDataSource _dataSource;
     private readonly PostgresOptions _options;
     private readonly TimeProvider _timeProvider;
-    private readonly ILogger _logger;
+    private readonly GuardedLogger _logger;
     private readonly string _target;
     private readonly SchemaGate _gate;
     private readonly QueueDirectory _directory;
@@ -35,13 +35,18 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     /// <param name="logger">Where it logs; nowhere when null.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresQueueTransport(NpgsqlDataSource dataSource, PostgresOptions? options = null, TimeProvider? timeProvider = null, ILogger<PostgresQueueTransport>? logger = null)
+        : this(dataSource, options, timeProvider, (ILogger?)logger)
+    {
+    }
+
+    internal PostgresQueueTransport(NpgsqlDataSource dataSource, PostgresOptions? options, TimeProvider? timeProvider, ILogger? logger)
     {
         ArgumentNullException.ThrowIfNull(dataSource);
-        _options = options ?? new PostgresOptions();
+        _options = options?.Copy() ?? new PostgresOptions();
         PostgresOptionsValidator.ThrowIfInvalid(_options);
         _dataSource = dataSource;
         _timeProvider = timeProvider ?? TimeProvider.System;
-        _logger = logger ?? NullLogger<PostgresQueueTransport>.Instance;
+        _logger = GuardedLogger.Of(logger ?? NullLogger.Instance);
         var address = new NpgsqlConnectionStringBuilder(dataSource.ConnectionString);
         _target = $"PostgreSQL at {address.Host}:{address.Port}";
         var tables = new Tables(_options.Schema);
@@ -49,9 +54,9 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         _directory = new QueueDirectory(dataSource, tables);
         _limits = new SendLimits(_options);
         _reader = new SendReader(_options, _limits, _directory);
-        _notifier = new QueueNotifier(dataSource, tables, _options.NotifyInterval, _timeProvider);
+        _notifier = new QueueNotifier(dataSource, tables, _options.NotifyInterval, _timeProvider, _logger, _options.UsePreparedStatements);
         _connections = new SendConnections(dataSource, _timeProvider);
-        _insert = new QueueInsert(_connections, tables, _notifier, _options.CommandTimeout);
+        _insert = new QueueInsert(_connections, tables, _notifier, _options);
     }
 
     /// <summary>False: Npgsql encodes and writes on the caller's thread, about 1 ms for 1000 messages.</summary>
@@ -69,15 +74,14 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         cancellationToken.ThrowIfCancellationRequested();
         var report = new SendReport(batches.Length);
-        using var deadline = new CancellationTokenSource(_options.CommandTimeout, _timeProvider);
-        using var stopping = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken, deadline.Token);
+        using var limit = new TimeLimit(_options.CommandTimeout, _timeProvider, cancellationToken);
         try
         {
-            await StoreAsync(batches, report, deadline, stopping.Token).ConfigureAwait(false);
+            await StoreAsync(batches, report, limit).ConfigureAwait(false);
         }
         catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
         {
-            throw report.ToException(_target, Evaluate(exception, deadline));
+            throw report.ToException(_target, Evaluate(exception, limit));
         }
 
         if (report.HasRefusals)
@@ -92,19 +96,21 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         await _connections.DisposeAsync().ConfigureAwait(false);
     }
 
+    /// <summary>What works worse than it should, in a sentence, although the transport sends; null when nothing does.</summary>
+    internal string? Degradation => _notifier.Fault ?? _logger.Fault;
+
     /// <summary>Returns why the transport can't send now, or null when it can. Asks the server to find out.</summary>
     internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
     {
-        using var deadline = new CancellationTokenSource(_options.CommandTimeout, _timeProvider);
-        using var stopping = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken, deadline.Token);
+        using var limit = new TimeLimit(_options.CommandTimeout, _timeProvider, cancellationToken);
         try
         {
-            await _gate.PassAsync(stopping.Token).ConfigureAwait(false);
-            return await IsReadOnlyAsync(stopping.Token).ConfigureAwait(false) ? $"{_target} is read-only: it is a standby, or was configured read-only." : null;
+            await _gate.PassAsync(limit.Token).ConfigureAwait(false);
+            return await IsReadOnlyAsync(limit.Token).ConfigureAwait(false) ? $"{_target} is read-only: it is a standby, or was configured read-only." : null;
         }
         catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
         {
-            return $"{_target} can't be used: {Evaluate(exception, deadline).Message}";
+            return $"{_target} can't be used: {Evaluate(exception, limit).Message}";
         }
     }
 
@@ -115,35 +121,46 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     /// <summary>Wakes the receivers of a queue; for an outbox, which stores messages itself when they are part of a caller's transaction.</summary>
     internal void Notify(QueueEntry queue) => _notifier.Notify(queue);
 
+    /// <summary>Forgets what is remembered of the schema and its queues, so that the next call looks again.</summary>
+    internal void ForgetQueues()
+    {
+        _gate.Close();
+        _directory.Clear();
+    }
+
     private async ValueTask<QueueEntry> FindFrameQueueSlowAsync(string name, CancellationToken cancellationToken)
     {
         await _gate.PassAsync(cancellationToken).ConfigureAwait(false);
         return await _directory.FindOrCreateAsync(name, SendReader.FrameShards, cancellationToken).ConfigureAwait(false);
     }
 
-    private async Task StoreAsync(ReadOnlyMemory<MessageBatch> batches, SendReport report, CancellationTokenSource deadline, CancellationToken stopping)
+    private async Task StoreAsync(ReadOnlyMemory<MessageBatch> batches, SendReport report, TimeLimit limit)
     {
-        await _gate.PassAsync(stopping).ConfigureAwait(false);
-        using var rows = await _reader.ReadAsync(batches, report, stopping).ConfigureAwait(false);
+        await _gate.PassAsync(limit.Token).ConfigureAwait(false);
+        using var rows = await _reader.ReadAsync(batches, report, limit.Token).ConfigureAwait(false);
         foreach (var run in _limits.Split(batches, report))
         {
             // Each statement has the full time limit.
-            deadline.CancelAfter(_options.CommandTimeout);
+            limit.Restart(_options.CommandTimeout);
             using var part = rows.Of(run);
-            await _insert.StoreAsync(part, stopping).ConfigureAwait(false);
+            await _insert.StoreAsync(part, limit.Token).ConfigureAwait(false);
             report.Acknowledge(run);
         }
     }
 
     private async Task<bool> IsReadOnlyAsync(CancellationToken stopping)
     {
-        var command = _dataSource.CreateCommand("select pg_catalog.current_setting('transaction_read_only')::boolean");
-        await using (command.ConfigureAwait(false))
-            return await command.ExecuteScalarAsync(stopping).ConfigureAwait(false) is true;
+        var connection = await Detached.OpenAsync(_dataSource, stopping).ConfigureAwait(false);
+        await using (connection.ConfigureAwait(false))
+        {
+            var command = new NpgsqlCommand("select pg_catalog.current_setting('transaction_read_only')::boolean", connection);
+            await using (command.ConfigureAwait(false))
+                return await command.ExecuteScalarAsync(stopping).ConfigureAwait(false) is true;
+        }
     }
 
     // Drops connections and what is remembered where the failure makes them useless, and returns the cause to report.
-    private Exception Evaluate(Exception exception, CancellationTokenSource deadline)
+    private Exception Evaluate(Exception exception, TimeLimit limit)
     {
         if (ServerFault.SpoilsPool(exception))
         {
@@ -152,13 +169,10 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
             _dataSource.Clear();
         }
 
-        if (exception is PostgresException { SqlState: PostgresErrorCodes.UndefinedTable or PostgresErrorCodes.InvalidSchemaName })
-        {
-            _gate.Close();
-            _directory.Clear();
-        }
+        if (ServerFault.LosesQueue(exception))
+            ForgetQueues();
 
-        return exception is OperationCanceledException && deadline.IsCancellationRequested
+        return exception is OperationCanceledException && limit.IsOver
             ? new TimeoutException($"The server did not answer within {_options.CommandTimeout} ({nameof(PostgresOptions.CommandTimeout)}).", exception)
             : exception;
     }

@@ -4,7 +4,7 @@ using Npgsql;
 namespace BatchKit.Postgres;
 
 /// <summary>Creates and migrates the tables of queues and outboxes.</summary>
-/// <remarks>Transports, receivers and outboxes do it themselves unless <see cref="PostgresOptions.CreateSchema"/> is false. Safe for any number of threads and processes at the same time.</remarks>
+/// <remarks>Transports, receivers and outboxes do it themselves unless <see cref="PostgresOptions.CreateSchema"/> is false. Safe for any number of threads and processes at the same time. Takes no part in an ambient transaction.</remarks>
 public static class PostgresSchema
 {
     /// <summary>The version that this package needs.</summary>

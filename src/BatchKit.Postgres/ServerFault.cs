@@ -1,3 +1,4 @@
+using BatchKit.Postgres.Schema;
 using Npgsql;
 
 namespace BatchKit.Postgres;
@@ -7,10 +8,17 @@ internal static class ServerFault
 {
     public static string Describe(Exception exception) => exception switch
     {
+        PostgresException { SqlState: QueueGuard.Lost } => "The server knows the queue by another number: its tables were dropped, restored or made again. The queue is looked up again.",
         // Message has lines with details, which may quote a row's content.
         PostgresException { MessageText: var text, SqlState: var state } => $"The server said: {text} (SQLSTATE {state}).",
         OperationCanceledException => "The server did not answer in time.",
         _ => exception.InnerException is { } inner ? $"{exception.Message}: {inner.Message}" : exception.Message,
+    };
+
+    /// <summary>True when what is remembered of the schema and its queues is no longer so, and must be looked up again.</summary>
+    public static bool LosesQueue(Exception exception) => exception is PostgresException
+    {
+        SqlState: QueueGuard.Lost or PostgresErrorCodes.UndefinedTable or PostgresErrorCodes.InvalidSchemaName,
     };
 
     /// <summary>True when the pool's other connections lead to a server that is read-only or shutting down, as after a fail-over, so that new ones are needed.</summary>

@@ -12,6 +12,7 @@ public sealed class PostgresFixture : IAsyncDisposable
 
     private readonly Lock _gate = new();
     private Task<PostgresServer>? _server;
+    private Task<PgBouncerServer>? _pooler;
 
     public Task<PostgresServer> GetAsync()
     {
@@ -20,11 +21,24 @@ public sealed class PostgresFixture : IAsyncDisposable
             return _server ??= PostgresServer.ConnectOrStartAsync(new PostgresServerOptions { MaxConnections = MaxConnections });
     }
 
+    /// <summary>PgBouncer in transaction mode in front of the server.</summary>
+    public async Task<PgBouncerServer> GetPoolerAsync()
+    {
+        RequiredServer.SkipWhen(PgBouncerServer.WhyMissing);
+        var server = await GetAsync();
+        Task<PgBouncerServer> pooler;
+        lock (_gate)
+            pooler = _pooler ??= PgBouncerServer.StartAsync(server);
+        return await pooler;
+    }
+
     /// <summary>A schema that no other test uses, not created yet.</summary>
     public async Task<TestSchema> NewSchemaAsync(string? name = null) => TestSchema.On(await GetAsync(), name);
 
     public async ValueTask DisposeAsync()
     {
+        if (_pooler is { } pooler)
+            await (await pooler).DisposeAsync();
         if (_server is { } server)
             await (await server).DisposeAsync();
     }

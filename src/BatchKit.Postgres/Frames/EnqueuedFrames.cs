@@ -1,6 +1,7 @@
 using System.Runtime.InteropServices;
 using System.Security.Cryptography;
 using BatchKit.Postgres.Schema;
+using BatchKit.Postgres.Sending;
 using BatchKit.Transports;
 using Npgsql;
 
@@ -9,32 +10,53 @@ namespace BatchKit.Postgres.Frames;
 /// <summary>Creates the frames of one enqueue, with a producer of its own: batches of a size that every transport accepts, in few frames.</summary>
 internal static class EnqueuedFrames
 {
+    // Each call draws an epoch of its own, so no receiver takes the frames for what its own buffer has delivered locally; the highest number keeps them apart from those of most nodes too.
+    private const int Node = OutputHandle.MaxNode;
+
     // The size at which a buffer seals a batch by default.
     private const int MaxBatchBytes = 64 * 1024;
 
-    // Far below the limit of frame readers.
+    // Far below the limits of frame readers.
     private const int MaxFrameBytes = 8 * 1024 * 1024;
+    private const int MaxFrameBatches = 4096;
+    private const int MaxFrameMessages = 65_536;
 
     // The most bytes of the length in front of each message.
     private const int MessageOverheadBytes = 5;
 
-    public static byte[][] Create(OutputHandle handle, ReadOnlySpan<BatchMessage> messages, int node, int maxMessageBytes)
+    private static readonly int EmptyFrameBytes = FrameWriter.Measure([Empty(header: null)]);
+
+    public static byte[][] Create(OutputHandle handle, ReadOnlySpan<BatchMessage> messages, int maxMessageBytes)
     {
-        var batches = Cut(handle, messages, new ProducerId(node, DrawEpoch(), Partition: 0), Math.Min(MaxBatchBytes, maxMessageBytes));
+        var batches = Cut(handle, messages, new ProducerId(Node, DrawEpoch(), Partition: 0), Math.Min(MaxBatchBytes, maxMessageBytes));
         var frames = new List<byte[]>();
         var first = 0;
-        var bytes = 0L;
+        var (bytes, count) = (0L, 0);
         for (var index = 0; index < batches.Count; index++)
         {
-            bytes += batches[index].Payload.Length;
-            if (index + 1 < batches.Count && bytes + batches[index + 1].Payload.Length <= MaxFrameBytes)
-                continue;
-            frames.Add(Encode(CollectionsMarshal.AsSpan(batches)[first..(index + 1)]));
-            (first, bytes) = (index + 1, 0);
+            var batchBytes = FrameWriter.Measure([batches[index]]);
+            if (index > first && (bytes + batchBytes > MaxFrameBytes || index - first == MaxFrameBatches || count + batches[index].Count > MaxFrameMessages))
+            {
+                frames.Add(Encode(CollectionsMarshal.AsSpan(batches)[first..index]));
+                (first, bytes, count) = (index, 0, 0);
+            }
+
+            bytes += batchBytes;
+            count += batches[index].Count;
         }
 
+        frames.Add(Encode(CollectionsMarshal.AsSpan(batches)[first..]));
         return [.. frames];
     }
+
+    /// <summary>Measures a message as a transport's limit does: payload and header.</summary>
+    public static long Measure(BatchMessage message) => message.Payload.Length + (message.Header is null ? 0 : Encode([Empty(message.Header)]).LongLength - Encode([Empty(header: null)]).LongLength);
+
+    /// <summary>The most bytes that a message may have; measures without encoding.</summary>
+    public static long MeasureAtMost(BatchMessage message) => message.Payload.Length + (message.Header is { } header ? (long)FrameWriter.Measure([Empty(header)]) - EmptyFrameBytes : 0);
+
+    private static MessageBatch Empty(MessageHeader? header) =>
+        MessageBatch.Create(OutputHandle.Connection(number: 1), producer: default, number: 1, new BatchMessage(ReadOnlyMemory<byte>.Empty, header));
 
     private static List<MessageBatch> Cut(OutputHandle handle, ReadOnlySpan<BatchMessage> messages, ProducerId producer, int maxBytes)
     {
@@ -43,7 +65,7 @@ internal static class EnqueuedFrames
         var bytes = 0L;
         for (var index = 0; index < messages.Length; index++)
         {
-            var messageBytes = Measure(handle, messages[index]);
+            var messageBytes = MessageOverheadBytes + MeasureAtMost(messages[index]);
             if (index > first && bytes + messageBytes > maxBytes)
             {
                 batches.Add(MessageBatch.Create(handle, producer, batches.Count + 1, messages[first..index]));
@@ -57,11 +79,6 @@ internal static class EnqueuedFrames
         return batches;
     }
 
-    // A header's size is measured as the size of a frame with nothing else.
-    private static long Measure(OutputHandle handle, BatchMessage message) => MessageOverheadBytes + (long)message.Payload.Length + (message.Header is null
-        ? 0
-        : FrameWriter.Measure([MessageBatch.Create(handle, producer: default, number: 1, new BatchMessage(ReadOnlyMemory<byte>.Empty, message.Header))]));
-
     private static byte[] Encode(ReadOnlySpan<MessageBatch> batches)
     {
         using var frame = PooledFrame.Encode(batches);
@@ -72,21 +89,78 @@ internal static class EnqueuedFrames
     private static long DrawEpoch() => MemoryMarshal.Read<long>(RandomNumberGenerator.GetBytes(sizeof(long)));
 }
 
-/// <summary>Inserts frames into an outbox's queue, in order, in the transaction of the connection. Thread-safe.</summary>
+/// <summary>Inserts frames into an outbox's queue, in order. Thread-safe.</summary>
 /// <remarks>It stores no producer number: each call has a producer of its own, and only the caller can know whether its transaction was committed.</remarks>
 internal sealed class OutboxInsert(Tables tables, TimeSpan commandTimeout)
 {
-    private readonly string _statement = $"""
+    // Far below the limit of one message to the server (1 GiB).
+    private const int MaxStatementBytes = 32 * 1024 * 1024;
+
+    private readonly string _insert = $"""
         insert into {tables.Messages} (queue, shard, payload)
-        select $1, 0, stored.frame from unnest($2) with ordinality as stored(frame, place) order by stored.place
+        select $1, 0, stored.frame from unnest($2) with ordinality as stored(frame, place)
         """;
 
-    public async Task RunAsync(NpgsqlConnection connection, NpgsqlTransaction? transaction, QueueEntry queue, byte[][] frames, CancellationToken cancellationToken)
+    private readonly string _isKnown = $"where exists (select from {tables.Queues} where id = $1 and name = $3 and shards = {SendReader.FrameShards})";
+
+    /// <summary>Stores the frames in one transaction: the caller's, or one of its own.</summary>
+    /// <param name="connection">The connection.</param>
+    /// <param name="transaction">The caller's transaction; null stores the frames in one of their own.</param>
+    /// <param name="queue">The outbox's queue.</param>
+    /// <param name="isFresh">True when the queue's number was just read, so that it needs no check: a caller's transaction may not see a queue that is younger than its snapshot.</param>
+    /// <param name="frames">The frames.</param>
+    /// <param name="cancellationToken">Cancels the statements.</param>
+    /// <returns>False when the queue no longer has this number; nothing was stored then.</returns>
+    public async Task<bool> RunAsync(NpgsqlConnection connection, NpgsqlTransaction? transaction, QueueEntry queue, bool isFresh, byte[][] frames, CancellationToken cancellationToken)
     {
-        var command = new NpgsqlCommand(_statement, connection, transaction) { CommandTimeout = WholeSeconds.Of(commandTimeout) };
-        await using var _ = command.ConfigureAwait(false);
-        command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = queue.Id });
-        command.Parameters.Add(new NpgsqlParameter<byte[][]> { TypedValue = frames });
-        await command.ExecuteNonQueryAsync(cancellationToken).ConfigureAwait(false);
+        var parts = Split(frames);
+        if (transaction is not null || parts.Count == 1)
+            return await StoreAsync(connection, transaction, queue, isFresh, parts, cancellationToken).ConfigureAwait(false);
+        var own = await connection.BeginTransactionAsync(cancellationToken).ConfigureAwait(false);
+        await using (own.ConfigureAwait(false))
+        {
+            var isStored = await StoreAsync(connection, own, queue, isFresh, parts, cancellationToken).ConfigureAwait(false);
+            await own.CommitAsync(cancellationToken).ConfigureAwait(false);
+            return isStored;
+        }
+    }
+
+    private async Task<bool> StoreAsync(
+        NpgsqlConnection connection, NpgsqlTransaction? transaction, QueueEntry queue, bool isFresh, List<byte[][]> parts, CancellationToken cancellationToken)
+    {
+        foreach (var part in parts)
+        {
+            var statement = isFresh ? $"{_insert} order by stored.place" : $"{_insert} {_isKnown} order by stored.place";
+            var command = new NpgsqlCommand(statement, connection, transaction) { CommandTimeout = WholeSeconds.Of(commandTimeout) };
+            await using var _ = command.ConfigureAwait(false);
+            command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = queue.Id });
+            command.Parameters.Add(new NpgsqlParameter<byte[][]> { TypedValue = part });
+            if (!isFresh)
+                command.Parameters.Add(new NpgsqlParameter<string> { TypedValue = queue.Name });
+            if (await command.ExecuteNonQueryAsync(cancellationToken).ConfigureAwait(false) == 0)
+                return false;
+        }
+
+        return true;
+    }
+
+    private static List<byte[][]> Split(byte[][] frames)
+    {
+        var parts = new List<byte[][]>();
+        var first = 0;
+        var bytes = 0L;
+        for (var index = 0; index < frames.Length; index++)
+        {
+            if (index > first && bytes + frames[index].Length > MaxStatementBytes)
+            {
+                parts.Add(frames[first..index]);
+                (first, bytes) = (index, 0);
+            }
+
+            bytes += frames[index].Length;
+        }
+
+        parts.Add(frames[first..]);
+        return parts;
     }
 }

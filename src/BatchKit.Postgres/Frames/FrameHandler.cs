@@ -1,12 +1,16 @@
+using BatchKit.Postgres.Schema;
 using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit.Postgres.Frames;
 
 /// <summary>Passes the frames of a queue, in order, to a <see cref="BatchReceiver"/>.</summary>
 /// <remarks>One batch at a time, because the receiver takes one frame at a time.</remarks>
-internal sealed class FrameHandler(BatchReceiver receiver) : IQueueHandler
+internal sealed class FrameHandler(BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger? logger = null) : IQueueHandler
 {
     private readonly HandlerTurns _turns = new();
+    private readonly NewerFrames _newer = new(timeProvider ?? TimeProvider.System, GuardedLogger.Of(logger ?? NullLogger.Instance));
 
     public async ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
     {
@@ -16,7 +20,11 @@ internal sealed class FrameHandler(BatchReceiver receiver) : IQueueHandler
         {
             await earlier.WaitAsync(cancellationToken).ConfigureAwait(false);
             for (; next < batch.Count; next++)
+            {
+                if (_newer.TryLeave(batch, next))
+                    return;
                 await ReceiveAsync(batch[next], cancellationToken).ConfigureAwait(false);
+            }
         }
         catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested)
         {
@@ -41,6 +49,49 @@ internal sealed class FrameHandler(BatchReceiver receiver) : IQueueHandler
         {
             message.Bury(exception.Message);
         }
+    }
+}
+
+/// <summary>Leaves frames of a newer version, with all that is behind them, for a process that can read them. After a time limit it gives such a frame up, so that what is behind it goes on.</summary>
+/// <remarks>Frames wait for one another because a receiver drops a producer's earlier frame that comes after a later one. Used by one batch at a time.</remarks>
+internal sealed class NewerFrames(TimeProvider timeProvider, ILogger logger)
+{
+    /// <summary>How long a frame waits for a process that can read it: as long as a receiver by default retries what its next hop does not take.</summary>
+    public static readonly TimeSpan Limit = TimeSpan.FromMinutes(2);
+
+    // How long the frame is out of reach, so that another process may be the next to claim it.
+    private static readonly TimeSpan Pause = TimeSpan.FromSeconds(1);
+
+    private long _id;
+    private long _since;
+    private long? _gaveUpAt;
+
+    /// <summary>True when the frame is of a newer version and was left, with all behind it, or given up; then the batch has been marked from there on.</summary>
+    public bool TryLeave(QueueBatch batch, int index)
+    {
+        var message = batch[index];
+        if (!StoredHeader.IsNewer(message.Payload.Span))
+            return false;
+        var isNew = message.Id != _id;
+        if (isNew)
+            (_id, _since) = (message.Id, timeProvider.GetTimestamp());
+        // Behind a frame that was given up, others of its version don't wait again: no process that can read them is running.
+        if (timeProvider.GetElapsedTime(_since) >= Limit || (_gaveUpAt is { } before && timeProvider.GetElapsedTime(before) < Limit))
+        {
+            _gaveUpAt = timeProvider.GetTimestamp();
+            Log.NewerFrameBuried(logger, message.Id, Limit);
+            message.Bury($"It was written by a newer version of this package, and no process that can read it has taken it within {Limit}.");
+        }
+        else
+        {
+            if (isNew)
+                Log.NewerFrame(logger, message.Id, Limit);
+            message.Release(Pause);
+        }
+
+        for (var behind = index + 1; behind < batch.Count; behind++)
+            batch[behind].Release();
+        return true;
     }
 }
 

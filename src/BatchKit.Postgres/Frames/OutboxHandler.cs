@@ -9,6 +9,7 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
     private readonly RetrySchedule _schedule = new(TimeSpan.FromMilliseconds(100), TimeSpan.FromSeconds(5));
 
     private readonly HandlerTurns _turns = new();
+    private readonly NewerFrames _newer = new(timeProvider, logger);
     private int _consecutiveFailures;
     private volatile string? _fault;
 
@@ -24,8 +25,8 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
         try
         {
             await earlier.WaitAsync(cancellationToken).ConfigureAwait(false);
-            foreach (var message in batch)
-                Read(frames, message);
+            for (var index = 0; index < batch.Count && !_newer.TryLeave(batch, index); index++)
+                Read(frames, batch[index]);
             await ForwardAsync(frames, cancellationToken).ConfigureAwait(false);
         }
         catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested || stopping.IsCancellationRequested)
@@ -66,11 +67,10 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
 
     private async Task<Exception?> TrySendAsync(StoredFrames frames, CancellationToken cancellationToken)
     {
-        using var late = new CancellationTokenSource(options.SendTimeout, timeProvider);
-        using var ending = CancellationTokenSource.CreateLinkedTokenSource(late.Token, cancellationToken);
+        using var limit = new TimeLimit(options.SendTimeout, timeProvider, cancellationToken);
         try
         {
-            await inner.SendAsync(frames.Pending, ending.Token).ConfigureAwait(false);
+            await inner.SendAsync(frames.Pending, limit.Token).ConfigureAwait(false);
             frames.AcknowledgeAll();
             return null;
         }
@@ -84,7 +84,7 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
         catch (Exception exception)
         {
             cancellationToken.ThrowIfCancellationRequested();
-            return late.IsCancellationRequested
+            return limit.IsOver
                 ? new TimeoutException($"It did not accept them within {options.SendTimeout} ({nameof(PostgresOutboxOptions.SendTimeout)}).", exception)
                 : exception;
         }

@@ -42,8 +42,10 @@ internal sealed class ShardStatements(Tables tables)
             delete from {tables.UniqueKeys} k using gone where gone.unique_key is not null and k.queue = $1 and k.key = gone.unique_key
         ), again as (
             -- Not when the attempt is counted already: a settlement is repeated when it is unknown whether it was committed.
-            update {tables.Messages} m set attempts = least(m.attempts + 1, {short.MaxValue}), due_at = now() + said.pause, error = said.reason
-            from said where m.queue = $1 and m.shard = $2 and m.id = said.id and said.outcome = {(int)MessageOutcome.Retry} and m.attempts = said.attempts
+            update {tables.Messages} m
+            set attempts = least(m.attempts + case when said.outcome = {(int)MessageOutcome.Retry} then 1 else 0 end, {short.MaxValue}), due_at = now() + said.pause, error = coalesce(said.reason, m.error)
+            from said
+            where m.queue = $1 and m.shard = $2 and m.id = said.id and said.outcome in ({(int)MessageOutcome.Retry}, {(int)MessageOutcome.Released}) and m.attempts = said.attempts
         )
         select count(*) from lease
         """;
@@ -121,7 +123,7 @@ internal sealed class ShardStatements(Tables tables)
     public string Renew { get; } = $"""
         update {tables.Shards} s set until = now() + $4 from unnest($2, $3) as held(shard, epoch)
         where s.queue = $1 and s.shard = held.shard and s.epoch = held.epoch and s.until is not null
-        returning s.shard
+        returning s.shard, s.epoch
         """;
 
     /// <summary>

@@ -35,11 +35,12 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
             var reader = await ExecuteAsync(batch, cancellationToken).ConfigureAwait(false);
             await using (reader.ConfigureAwait(false))
             {
-                var renewed = new HashSet<int>();
+                // By shard and epoch: this process may hold a shard again whose earlier lease it has lost.
+                var renewed = new HashSet<(int Shard, long Epoch)>();
                 while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
-                    renewed.Add(reader.GetInt16(0));
+                    renewed.Add((reader.GetInt16(0), reader.GetInt64(1)));
                 await EndAsync(reader, cancellationToken).ConfigureAwait(false);
-                return [.. held.Where(claim => !renewed.Contains(claim.Shard))];
+                return [.. held.Where(claim => !renewed.Contains((claim.Shard, claim.Token)))];
             }
         }
     }
@@ -116,17 +117,18 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
         await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
         var hasChosen = reader.GetString(0).Length > 0;
         await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
-        if (await ShardBatchReader.ReadAsync(reader, queue.Name, isWoken, cancellationToken).ConfigureAwait(false) is { } claim)
+        if (await ShardBatchReader.ReadAsync(reader, queue.Name, isWoken, OutcomePolicy.UnreadableDelay(options), cancellationToken).ConfigureAwait(false) is { } claim)
             taken.Add(claim);
         return hasChosen;
     }
 
     private NpgsqlBatch CreateBatch(NpgsqlConnection connection) =>
-        new(connection) { Timeout = WholeSeconds.Of(options.CommandTimeout), BatchCommands = { ShardCommands.Plan() } };
+        new(connection) { Timeout = WholeSeconds.Of(options.CommandTimeout), BatchCommands = { _commands.Plan() } };
 
-    private static async ValueTask<NpgsqlDataReader> ExecuteAsync(NpgsqlBatch batch, CancellationToken cancellationToken)
+    private async ValueTask<NpgsqlDataReader> ExecuteAsync(NpgsqlBatch batch, CancellationToken cancellationToken)
     {
-        await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
+        if (options.UsePreparedStatements)
+            await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
         var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
         await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
         return reader;
@@ -140,25 +142,143 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
 internal static class ShardBatchReader
 {
     /// <summary>Reads a batch; returns null when there are no rows.</summary>
-    public static async ValueTask<Claim?> ReadAsync(NpgsqlDataReader reader, string queue, bool hasMore, CancellationToken cancellationToken)
+    public static async ValueTask<Claim?> ReadAsync(NpgsqlDataReader reader, string queue, bool hasMore, TimeSpan unreadableDelay, CancellationToken cancellationToken)
     {
         var (shard, epoch) = (0, 0L);
         var messages = new List<QueueMessage>();
+        HashSet<string>? waitingKeys = null;
         while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
         {
             (shard, epoch) = (reader.GetInt16(0), reader.GetInt64(1));
-            messages.Add(ReadMessage(reader));
+            var message = ReadMessage(reader, unreadableDelay);
+            messages.Add(message);
+            // What follows a message that waits for a process that can read it must not overtake it.
+            if (message is { IsWithheld: true, Outcome: MessageOutcome.Released })
+                (waitingKeys ??= new HashSet<string>(StringComparer.Ordinal)).Add(message.Key ?? string.Empty);
+            else if (waitingKeys is not null && waitingKeys.Contains(message.Key ?? string.Empty))
+                message.Withhold(delay: null);
         }
 
         return messages.Count == 0 ? null : new Claim(epoch, shard, new QueueBatch(queue, [.. messages])) { HasMore = hasMore };
     }
 
-    private static QueueMessage ReadMessage(NpgsqlDataReader reader) => new(
-        reader.GetInt64(2),
-        reader.GetInt16(3) + 1,
-        -reader.GetInt16(4),
-        reader.GetFieldValue<DateTimeOffset>(5),
-        reader.IsDBNull(6) ? null : reader.GetString(6),
-        reader.IsDBNull(7) ? null : StoredHeader.Read(reader.GetFieldValue<byte[]>(7)),
-        reader.GetFieldValue<byte[]>(8));
+    private static QueueMessage ReadMessage(NpgsqlDataReader reader, TimeSpan unreadableDelay)
+    {
+        var stored = reader.IsDBNull(7) ? null : reader.GetFieldValue<byte[]>(7);
+        var header = StoredHeader.Read(stored, out var fault);
+        var message = new QueueMessage(
+            reader.GetInt64(2),
+            reader.GetInt16(3) + 1,
+            -reader.GetInt16(4),
+            reader.GetFieldValue<DateTimeOffset>(5),
+            reader.IsDBNull(6) ? null : reader.GetString(6),
+            header,
+            reader.GetFieldValue<byte[]>(8));
+        if (fault is not null)
+            StoredHeader.Withhold(message, stored, fault, unreadableDelay);
+        return message;
+    }
+}
+
+/// <summary>Creates the commands of one ordered queue: its statements with their parameters.</summary>
+internal sealed class ShardCommands(Tables tables, QueueEntry queue, PostgresQueueReceiverOptions options, string worker)
+{
+    private const short NoShard = -1;
+
+    // How long a worker stays with a shard that has work while other shards wait. A change of shards is the more expensive exchange, so it must be the exception.
+    private static readonly TimeSpan Turn = TimeSpan.FromMilliseconds(100);
+
+    private readonly ShardStatements _statements = new(tables);
+    private readonly string _worker = ErrorText.Of(worker);
+
+    /// <summary>The first command of every batch; it has a result of its own.</summary>
+    public NpgsqlBatchCommand Plan() => QueueGuard.CommandFor(tables, queue, $"{ClaimStatements.Plan},");
+
+    public NpgsqlBatchCommand Settle(Claim claim, ShardSettlement settlement)
+    {
+        var lease = new NpgsqlParameter[] { Value(queue.Id), Value((short)claim.Shard), Value(claim.Token) };
+        return settlement.IsAllDone
+            ? Create(_statements.SettleDone, [.. lease, Value(settlement.Ids)])
+            : Create(
+                _statements.SettleMixed,
+                [
+                    .. lease, Value(settlement.Ids), Value(settlement.Outcomes), Value(settlement.Attempts), Value(settlement.Pauses), Value(settlement.Reasons),
+                ]);
+    }
+
+    public NpgsqlBatchCommand Release(Claim claim) => Create(_statements.Release, Value(queue.Id), Value((short)claim.Shard), Value(claim.Token));
+
+    public NpgsqlBatchCommand Choose(Claim? held) =>
+        Create(_statements.Choose, Value(queue.Id), Value((short?)held?.Shard ?? NoShard), Value(held?.Token ?? 0), Value(Turn));
+
+    public NpgsqlBatchCommand Take() => Create(
+        _statements.Take, Value(queue.Id), Value(options.BatchSize), Value((long)options.MaxBatchBytes), Value(options.ClaimTimeLimit), Value(_worker), Value(Turn));
+
+    public NpgsqlBatchCommand Renew(IReadOnlyList<Claim> held) => Create(
+        _statements.Renew,
+        Value(queue.Id),
+        Value(held.Select(claim => (short)claim.Shard).ToArray()),
+        Value(held.Select(claim => claim.Token).ToArray()),
+        Value(options.ClaimTimeLimit));
+
+    public NpgsqlBatchCommand Upkeep() => Create(
+        _statements.Upkeep,
+        Value(queue.Id),
+        Value(options.MaxAttempts),
+        Value(options.Poison == PoisonPolicy.Block),
+        Value(options.MaxRetryDelay),
+        new NpgsqlParameter<TimeSpan?> { TypedValue = options.DeadRetention, NpgsqlDbType = NpgsqlTypes.NpgsqlDbType.Interval },
+        Value(options.ClaimTimeLimit.ToString()));
+
+    private static NpgsqlParameter<T> Value<T>(T value) => new() { TypedValue = value };
+
+    private static NpgsqlBatchCommand Create(string statement, params NpgsqlParameter[] parameters)
+    {
+        var command = new NpgsqlBatchCommand(statement);
+        foreach (var parameter in parameters)
+            command.Parameters.Add(parameter);
+        return command;
+    }
+}
+
+/// <summary>The outcomes of a batch of an ordered queue, as the arrays of a statement. Released messages without a delay are left out: their rows never moved.</summary>
+internal sealed class ShardSettlement
+{
+    private readonly List<(QueueMessage Message, Verdict Verdict)> _entries;
+
+    private ShardSettlement(List<(QueueMessage Message, Verdict Verdict)> entries) => _entries = entries;
+
+    /// <summary>True when all messages are to be deleted, so that the simpler statement is enough.</summary>
+    public bool IsAllDone => _entries.TrueForAll(entry => entry.Verdict.Outcome == MessageOutcome.Done);
+
+    public long[] Ids => [.. _entries.Select(entry => entry.Message.Id)];
+
+    public short[] Outcomes => [.. _entries.Select(entry => (short)entry.Verdict.Outcome)];
+
+    public short[] Attempts => [.. _entries.Select(entry => (short)(entry.Message.Attempt - 1))];
+
+    public TimeSpan[] Pauses => [.. _entries.Select(entry => entry.Verdict.Delay)];
+
+    public string?[] Reasons => [.. _entries.Select(entry => entry.Verdict.Error)];
+
+    /// <summary>Counts the messages that failed on their last attempt or later, and so block their keys.</summary>
+    public int CountBlocking(int maxAttempts) => _entries.Count(entry => entry.Verdict.Outcome == MessageOutcome.Retry && entry.Message.Attempt >= maxAttempts);
+
+    public static ShardSettlement Of(QueueBatch batch, OutcomePolicy policy)
+    {
+        var entries = new List<(QueueMessage Message, Verdict Verdict)>(batch.Count);
+        HashSet<string>? heldKeys = null;
+        foreach (var message in batch)
+        {
+            // Keeps the order of a key when the handler marked a message as failed and did not mark a later one of the same key.
+            if (message.Outcome is null && heldKeys is not null && heldKeys.Contains(message.Key ?? string.Empty))
+                message.Release();
+            if (message.Outcome is MessageOutcome.Retry or MessageOutcome.Released)
+                (heldKeys ??= new HashSet<string>(StringComparer.Ordinal)).Add(message.Key ?? string.Empty);
+            if (message.Outcome is not MessageOutcome.Released || message.RetryDelay is not null)
+                entries.Add((message, policy.Evaluate(message)));
+        }
+
+        return new ShardSettlement(entries);
+    }
 }

@@ -8,7 +8,8 @@ internal sealed class BatchRunner(ReceiverParts parts, IQueueHandler handler)
 
     public async ValueTask RunAsync(HeldClaim held)
     {
-        var batch = held.Claim.Batch;
+        if (held.Claim.Readable is not { } batch)
+            return;
         if (parts.Stop.Stopping.IsCancellationRequested)
         {
             MarkRest(batch, static message => message.Release());

@@ -68,7 +68,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
             return;
         }
 
-        parts.Health.Failed(this, exception);
+        parts.Failed(this, exception);
         var pause = _schedule.DelayAfter(++_failures, Random.Shared);
         // Without claims to settle, a stop need not wait.
         var until = settled.Count == 0 ? parts.Stop.Stopping : parts.Stop.Abandoning;
@@ -110,6 +110,17 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
         settled.Clear();
     }
 
+    private void ReportUnreadable(QueueBatch batch)
+    {
+        var newer = batch.Count(static message => message is { IsWithheld: true, Outcome: MessageOutcome.Released });
+        var malformed = batch.Count(static message => message is { IsWithheld: true, Outcome: MessageOutcome.Dead });
+        // Newer ones come again at each poll while only this version runs.
+        if (parts.Counters.Unreadable(newer + malformed) && newer > 0)
+            Log.NewerMessages(parts.Logger, parts.Options.Queue, newer);
+        if (malformed > 0)
+            Log.HeadersMalformed(parts.Logger, parts.Options.Queue, malformed);
+    }
+
     private HeldClaim[] Hold(IReadOnlyList<Claim> taken, long claimedAt)
     {
         if (taken.Count == 0)
@@ -118,6 +129,8 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
         for (var index = 0; index < claims.Length; index++)
         {
             parts.Counters.Claimed(taken[index].Batch.Count);
+            if (taken[index].Readable != taken[index].Batch)
+                ReportUnreadable(taken[index].Batch);
             claims[index] = parts.Held.Add(taken[index], claimedAt);
         }
 

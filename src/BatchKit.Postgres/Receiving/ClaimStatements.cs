@@ -130,7 +130,7 @@ internal sealed class ClaimStatements
             join unnest($2, $3, $4, $5) as o(id, outcome, error, delay) on o.id = m.id
         ), back as (
             insert into {_tables.Messages} (id, enqueued_at, due_at, queue, rank, attempts, unique_key, error, header, payload) overriding system value
-            select id, enqueued_at, case when outcome = {(int)MessageOutcome.Retry} then now() + delay when attempts > 0 then now() end, queue, rank,
+            select id, enqueued_at, case when outcome = {(int)MessageOutcome.Retry} or delay > interval '0' then now() + delay when attempts > 0 then now() end, queue, rank,
                 attempts + case when outcome = {(int)MessageOutcome.Retry} then 1 else 0 end, unique_key, error, header, payload
             from evaluated where outcome in ({(int)MessageOutcome.Retry}, {(int)MessageOutcome.Released})
         ), buried as (

@@ -14,6 +14,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
     private readonly ClaimStatements _statements = new(tables, options.BatchSize);
     private readonly string _upkeep = UpkeepStatement.Of(tables);
     private readonly OutcomePolicy _policy = new(options);
+    private readonly TimeSpan _unreadableDelay = OutcomePolicy.UnreadableDelay(options);
     private readonly int _timeoutSeconds = WholeSeconds.Of(options.CommandTimeout);
 
     public async Task<ClaimExchange> ExchangeAsync(NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, CancellationToken cancellationToken)
@@ -26,7 +27,8 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
             settlement.AddTo(batch, _statements, _policy);
             if (request.Claims > 0)
                 batch.BatchCommands.Add(Claim(request, from));
-            await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
+            if (options.UsePreparedStatements)
+                await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
             var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
             await using (reader.ConfigureAwait(false))
             {
@@ -35,7 +37,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
                 if (request.Claims > 0)
                 {
                     await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
-                    taken = await ClaimReading.ReadAsync(reader, queue.Name, request.Claims * options.BatchSize, cancellationToken).ConfigureAwait(false);
+                    taken = await ClaimReading.ReadAsync(reader, queue.Name, request.Claims * options.BatchSize, _unreadableDelay, cancellationToken).ConfigureAwait(false);
                 }
 
                 // An error of the commit is reported after the last row.
@@ -59,7 +61,8 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
                     new NpgsqlParameter<TimeSpan> { TypedValue = options.ClaimTimeLimit },
                 },
             });
-            await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
+            if (options.UsePreparedStatements)
+                await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
             var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
             await using (reader.ConfigureAwait(false))
             {
@@ -74,13 +77,14 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
     public async Task<UpkeepReport> UpkeepAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
         // Not prepared: the plan then fits the tables' current content, and no second statement is needed. An idle receiver runs it only once each poll interval.
-        var batch = new NpgsqlBatch(connection) { Timeout = _timeoutSeconds, BatchCommands = { Upkeep() } };
+        var batch = new NpgsqlBatch(connection) { Timeout = _timeoutSeconds, BatchCommands = { QueueGuard.CommandFor(tables, queue), Upkeep() } };
         await using (batch.ConfigureAwait(false))
         {
             var began = _timeProvider.GetTimestamp();
             var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
             await using (reader.ConfigureAwait(false))
             {
+                await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
                 await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
                 var elapsed = _timeProvider.GetElapsedTime(began);
                 TimeSpan? nextDue = await reader.IsDBNullAsync(3, cancellationToken).ConfigureAwait(false) ? null : reader.GetTimeSpan(3);
@@ -94,7 +98,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
     }
 
     private NpgsqlBatch Begin(NpgsqlConnection connection, string plan) =>
-        new(connection) { Timeout = _timeoutSeconds, BatchCommands = { new NpgsqlBatchCommand(plan) } };
+        new(connection) { Timeout = _timeoutSeconds, BatchCommands = { QueueGuard.CommandFor(tables, queue, $"{plan},") } };
 
     private NpgsqlBatchCommand Claim(ClaimRequest request, ClaimFloor.Position from)
     {
@@ -137,7 +141,7 @@ internal static class ClaimReading
     private static readonly Comparison<QueueMessage> ByTurn = static (left, right) =>
         left.Priority != right.Priority ? right.Priority.CompareTo(left.Priority) : left.Id.CompareTo(right.Id);
 
-    public static async ValueTask<List<Claim>> ReadAsync(NpgsqlDataReader reader, string queue, int wanted, CancellationToken cancellationToken)
+    public static async ValueTask<List<Claim>> ReadAsync(NpgsqlDataReader reader, string queue, int wanted, TimeSpan unreadableDelay, CancellationToken cancellationToken)
     {
         var claims = new List<Claim>(1);
         while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
@@ -151,8 +155,10 @@ internal static class ClaimReading
             var messages = new QueueMessage[ids.Length];
             for (var index = 0; index < messages.Length; index++)
             {
-                var header = headers?[index] is { } stored ? StoredHeader.Read(stored) : null;
+                var header = StoredHeader.Read(headers?[index], out var fault);
                 messages[index] = new QueueMessage(ids[index], attempt, -ranks[index], new DateTimeOffset(times[index]), key: null, header, payloads[index]);
+                if (fault is not null)
+                    StoredHeader.Withhold(messages[index], headers![index], fault, unreadableDelay);
             }
 
             if (!IsInTurn(messages))
@@ -213,4 +219,105 @@ internal sealed class ClaimFloor(TimeSpan farLook)
 
     /// <summary>A position in the order of claims.</summary>
     internal sealed record Position(short Rank, long Id);
+}
+
+/// <summary>The claims that one exchange settles: one statement for all claims whose messages are all completed, then one for each other claim.</summary>
+internal readonly struct ClaimSettlement
+{
+    private readonly List<Claim> _done;
+    private readonly List<Claim> _mixed;
+
+    public ClaimSettlement(IReadOnlyList<Claim> settled)
+    {
+        _done = new List<Claim>(settled.Count);
+        _mixed = [];
+        foreach (var claim in settled)
+            (IsDone(claim) ? _done : _mixed).Add(claim);
+    }
+
+    public static long[] TokensOf(IReadOnlyList<Claim> claims)
+    {
+        var tokens = new long[claims.Count];
+        for (var index = 0; index < tokens.Length; index++)
+            tokens[index] = claims[index].Token;
+        return tokens;
+    }
+
+    /// <summary>Returns the claims whose tokens are not among the rows.</summary>
+    public static async ValueTask<List<Claim>> ReadMissingAsync(NpgsqlDataReader reader, IEnumerable<Claim> claims, CancellationToken cancellationToken)
+    {
+        var missing = claims.ToList();
+        while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
+        {
+            var token = reader.GetInt64(0);
+            missing.RemoveAll(claim => claim.Token == token);
+        }
+
+        return missing;
+    }
+
+    public void AddTo(NpgsqlBatch batch, ClaimStatements statements, OutcomePolicy policy)
+    {
+        if (_done.Count > 0)
+        {
+            var command = new NpgsqlBatchCommand(statements.Done);
+            command.Parameters.Add(new NpgsqlParameter<long[]> { TypedValue = TokensOf(_done) });
+            batch.BatchCommands.Add(command);
+        }
+
+        foreach (var claim in _mixed)
+            batch.BatchCommands.Add(Mixed(claim, statements, policy));
+    }
+
+    /// <summary>Reads the results of the commands that <see cref="AddTo"/> added, in the same order.</summary>
+    /// <returns>The claims that had ended.</returns>
+    public async ValueTask<IReadOnlyList<Claim>> ReadRefusedAsync(NpgsqlDataReader reader, CancellationToken cancellationToken)
+    {
+        List<Claim>? refused = null;
+        if (_done.Count > 0)
+        {
+            await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+            refused = await ReadMissingAsync(reader, _done, cancellationToken).ConfigureAwait(false);
+        }
+
+        foreach (var claim in _mixed)
+        {
+            await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+            await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
+            if (reader.GetInt64(0) == 0)
+                (refused ??= []).Add(claim);
+        }
+
+        return refused is { Count: > 0 } ? refused : [];
+    }
+
+    private static bool IsDone(Claim claim)
+    {
+        for (var index = 0; index < claim.Batch.Count; index++)
+        {
+            if (claim.Batch[index].Outcome is not (null or MessageOutcome.Done))
+                return false;
+        }
+
+        return true;
+    }
+
+    private static NpgsqlBatchCommand Mixed(Claim claim, ClaimStatements statements, OutcomePolicy policy)
+    {
+        var count = claim.Batch.Count;
+        var (ids, outcomes, errors, delays) = (new long[count], new short[count], new string?[count], new TimeSpan[count]);
+        for (var index = 0; index < count; index++)
+        {
+            var verdict = policy.Evaluate(claim.Batch[index]);
+            (ids[index], outcomes[index], errors[index], delays[index]) = (claim.Batch[index].Id, (short)verdict.Outcome, verdict.Error, verdict.Delay);
+        }
+
+        var command = new NpgsqlBatchCommand(statements.Mixed);
+        command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = claim.Token });
+        command.Parameters.Add(new NpgsqlParameter<long[]> { TypedValue = ids });
+        command.Parameters.Add(new NpgsqlParameter<short[]> { TypedValue = outcomes });
+        command.Parameters.Add(new NpgsqlParameter<string?[]> { TypedValue = errors });
+        command.Parameters.Add(new NpgsqlParameter<TimeSpan[]> { TypedValue = delays });
+        return command;
+    }
 }

@@ -27,8 +27,17 @@ internal sealed class OutcomePolicy(PostgresQueueReceiverOptions options, Random
     {
         var outcome = OutcomeOf(message);
         var error = outcome is MessageOutcome.Retry or MessageOutcome.Dead ? ErrorText.Of(message.Reason) : null;
-        return new Verdict(outcome, error, outcome == MessageOutcome.Retry ? PauseOf(message) : TimeSpan.Zero);
+        var delay = outcome switch
+        {
+            MessageOutcome.Retry => PauseOf(message),
+            MessageOutcome.Released => message.RetryDelay ?? TimeSpan.Zero,
+            _ => TimeSpan.Zero,
+        };
+        return new Verdict(outcome, error, delay);
     }
+
+    /// <summary>How long a message that this process can't read waits before it is claimed again: at least a poll, so that processes that can read it are faster.</summary>
+    public static TimeSpan UnreadableDelay(PostgresQueueReceiverOptions options) => options.RetryDelay > options.PollInterval ? options.RetryDelay : options.PollInterval;
 
     private TimeSpan PauseOf(QueueMessage message) => message.RetryDelay is { } delay ? (delay < MaxDelay ? delay : MaxDelay) : PauseAfter(message.Attempt);
 

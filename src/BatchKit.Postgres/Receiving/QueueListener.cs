@@ -8,8 +8,15 @@ using Npgsql;
 namespace BatchKit.Postgres.Receiving;
 
 /// <summary>Listens for one queue's notifications on a connection of its own, which it checks and replaces. It wakes its owner after each reconnect too, because notifications in between were lost.</summary>
+/// <param name="dataSource">The database.</param>
+/// <param name="tables">The schema's tables.</param>
+/// <param name="options">The receiver's settings.</param>
+/// <param name="wake">Called for each notification, and after each reconnect.</param>
+/// <param name="timeProvider">The clock.</param>
+/// <param name="logger">Where it logs; nowhere when null.</param>
+/// <param name="ended">Called when listening has ended: a receiver without work would otherwise learn at the next poll that its server is gone.</param>
 internal sealed class QueueListener(
-    NpgsqlDataSource dataSource, Tables tables, PostgresQueueReceiverOptions options, Action wake, TimeProvider timeProvider, ILogger? logger = null)
+    NpgsqlDataSource dataSource, Tables tables, PostgresQueueReceiverOptions options, Action wake, TimeProvider timeProvider, ILogger? logger = null, Action? ended = null)
 {
     private readonly ILogger _logger = logger ?? NullLogger.Instance;
     private readonly RetrySchedule _schedule = new(options.ReconnectDelay, options.MaxReconnectDelay);
@@ -17,6 +24,10 @@ internal sealed class QueueListener(
     // LISTEN takes no parameters. The name consists of letters, digits and a colon, so nothing needs escaping.
     private readonly string _listen = $"listen \"{NotificationChannel.Of(tables)}\"";
     private int _failures;
+    private volatile string? _fault;
+
+    /// <summary>Why it does not listen now, in a sentence; null while it does. The receiver polls meanwhile.</summary>
+    public string? Fault => _fault;
 
     /// <summary>Listens until it is cancelled, whatever the server does.</summary>
     public async Task RunAsync(QueueEntry queue, CancellationToken stopping)
@@ -34,8 +45,12 @@ internal sealed class QueueListener(
             catch (Exception exception)
             {
                 // A new connection cures every failure; until then the receiver polls. Logged once an outage: the receiver itself logs more.
+                _fault = $"Listening for notifications ended, so work is found by polling. {ServerFault.Describe(exception)}";
                 if (_failures++ == 0)
+                {
                     Log.ListeningEnded(_logger, queue.Name, ServerFault.Describe(exception));
+                    ended?.Invoke();
+                }
             }
 
             await Task.Delay(_schedule.DelayAfter(Math.Max(_failures, 1), Random.Shared), timeProvider, stopping).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
@@ -56,7 +71,7 @@ internal sealed class QueueListener(
             await ExecuteAsync(connection, _listen, stopping).ConfigureAwait(false);
             if (_failures > 0)
                 Log.ListeningAgain(_logger, queue.Name, _failures);
-            _failures = 0;
+            (_failures, _fault) = (0, null);
             wake();
             while (true)
             {
@@ -70,9 +85,9 @@ internal sealed class QueueListener(
     private async ValueTask<NpgsqlConnection> OpenAsync(CancellationToken stopping)
     {
         if (options.ListenConnectionString is not { } connectionString)
-            return await dataSource.OpenConnectionAsync(stopping).ConfigureAwait(false);
+            return await Detached.OpenAsync(dataSource, stopping).ConfigureAwait(false);
         // Not pooled, because it is used for as long as the receiver runs.
-        var connection = new NpgsqlConnection(new NpgsqlConnectionStringBuilder(connectionString) { Pooling = false }.ConnectionString);
+        var connection = new NpgsqlConnection(new NpgsqlConnectionStringBuilder(connectionString) { Pooling = false, Enlist = false }.ConnectionString);
         try
         {
             await connection.OpenAsync(stopping).ConfigureAwait(false);

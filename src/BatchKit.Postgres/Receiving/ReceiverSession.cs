@@ -1,23 +1,26 @@
 using BatchKit.Postgres.Schema;
+using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using Npgsql;
 
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>Runs all tasks of a receiver that has found its queue, until the receiver stops.</summary>
-internal sealed class ReceiverSession(ReceiverParts parts, IQueueHandler handler, Tables tables, QueueEntry queue)
+/// <summary>Runs all tasks of a receiver that has found its queue, until the receiver stops or the queue is lost.</summary>
+internal sealed class ReceiverSession(ReceiverParts parts, IQueueHandler handler, QueueEntry queue)
 {
     public async Task RunAsync()
     {
         using var settled = new CancellationTokenSource();
-        var listener = new QueueListener(parts.DataSource, tables, parts.Options, parts.Signal.Wake, parts.TimeProvider, parts.Logger);
-        var others = Task.WhenAll(new Upkeep(parts).RunAsync(), listener.RunAsync(queue, parts.Stop.Stopping));
+        var others = Task.WhenAll(new Upkeep(parts).RunAsync(), parts.Listener.RunAsync(queue, parts.Stop.Stopping));
         var renewal = new Renewal(parts).RunAsync(settled.Token);
         try
         {
             // Messages that wait already send no notification.
             parts.Signal.Wake();
-            await HandleAsync().ConfigureAwait(false);
+            var handling = HandleAsync();
+            if (await Task.WhenAny(handling, parts.QueueLost).ConfigureAwait(false) == parts.QueueLost)
+                await parts.EndAsync().ConfigureAwait(false);
+            await handling.ConfigureAwait(false);
         }
         finally
         {
@@ -39,45 +42,86 @@ internal sealed class ReceiverSession(ReceiverParts parts, IQueueHandler handler
     }
 }
 
-/// <summary>The objects that the tasks of one receiver share.</summary>
-internal sealed class ReceiverParts(
-    NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IClaimStore store, ReceiverCounters counters, ReceiverHealth health, StopPhases stop, TimeProvider timeProvider, ILogger logger) : IAsyncDisposable
+/// <summary>The objects that the tasks of one receiver's session share.</summary>
+internal sealed class ReceiverParts : IAsyncDisposable
 {
-    public NpgsqlDataSource DataSource { get; } = dataSource;
+    private readonly TaskCompletionSource _queueLost = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
-    public PostgresQueueReceiverOptions Options { get; } = options;
+    public ReceiverParts(
+        NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IClaimStore store, ReceiverCounters counters, ReceiverHealth health, StopPhases stop, TimeProvider timeProvider, ILogger logger,
+        Tables tables)
+    {
+        (DataSource, Options, Store, Counters, Health, TimeProvider, Logger) = (dataSource, options, store, counters, health, timeProvider, logger);
+        Stop = new StopPhases(stop);
+        Policy = new OutcomePolicy(options);
+        Held = new HeldClaims(timeProvider, options.ClaimTimeLimit);
+        UpkeepAlarm = new Alarm(timeProvider);
+        CareConnection = new CareConnection(dataSource);
+        Listener = new QueueListener(dataSource, tables, options, Signal.Wake, timeProvider, logger, () => UpkeepAlarm.RingWithin(TimeSpan.Zero));
+    }
 
-    public IClaimStore Store { get; } = store;
+    public NpgsqlDataSource DataSource { get; }
 
-    public ReceiverCounters Counters { get; } = counters;
+    public PostgresQueueReceiverOptions Options { get; }
 
-    public ReceiverHealth Health { get; } = health;
+    public IClaimStore Store { get; }
 
-    public StopPhases Stop { get; } = stop;
+    public ReceiverCounters Counters { get; }
 
-    public TimeProvider TimeProvider { get; } = timeProvider;
+    public ReceiverHealth Health { get; }
 
-    public ILogger Logger { get; } = logger;
+    /// <summary>The session's phases, which end with the receiver's.</summary>
+    public StopPhases Stop { get; }
 
-    public OutcomePolicy Policy { get; } = new(options);
+    public TimeProvider TimeProvider { get; }
 
-    public HeldClaims Held { get; } = new(timeProvider, options.ClaimTimeLimit);
+    public ILogger Logger { get; }
+
+    public OutcomePolicy Policy { get; }
+
+    public HeldClaims Held { get; }
 
     public WorkSignal Signal { get; } = new();
 
-    public Alarm UpkeepAlarm { get; } = new(timeProvider);
+    public Alarm UpkeepAlarm { get; }
 
-    public CareConnection CareConnection { get; } = new(dataSource);
+    public CareConnection CareConnection { get; }
 
-    public ValueTask DisposeAsync() => CareConnection.DisposeAsync();
+    public QueueListener Listener { get; }
+
+    /// <summary>Completes when the server no longer knows the queue by its number: its tables were dropped, or made again.</summary>
+    public Task QueueLost => _queueLost.Task;
+
+    /// <summary>Reports a task's failure.</summary>
+    public void Failed(object task, Exception exception)
+    {
+        Health.Failed(task, exception);
+        if (ServerFault.LosesQueue(exception))
+            _queueLost.TrySetResult();
+    }
+
+    /// <summary>Ends the session: nothing is claimed any more, and handlers are cancelled, because their messages are gone.</summary>
+    public async Task EndAsync()
+    {
+        Log.QueueLost(Logger, Options.Queue);
+        await Stop.StopAsync().ConfigureAwait(false);
+        await Held.CancelAsync().ConfigureAwait(false);
+        await Stop.AbandonAsync().ConfigureAwait(false);
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        await CareConnection.DisposeAsync().ConfigureAwait(false);
+        Stop.Dispose();
+    }
 }
 
 /// <summary>The phases of a receiver's stop. Each phase includes the ones before it.</summary>
-internal sealed class StopPhases : IDisposable
+internal sealed class StopPhases(StopPhases? outer = null) : IDisposable
 {
-    private readonly CancellationTokenSource _stopping = new();
-    private readonly CancellationTokenSource _abandoning = new();
-    private readonly CancellationTokenSource _closing = new();
+    private readonly CancellationTokenSource _stopping = CancellationTokenSource.CreateLinkedTokenSource(outer?.Stopping ?? CancellationToken.None);
+    private readonly CancellationTokenSource _abandoning = CancellationTokenSource.CreateLinkedTokenSource(outer?.Abandoning ?? CancellationToken.None);
+    private readonly CancellationTokenSource _closing = CancellationTokenSource.CreateLinkedTokenSource(outer?.Closing ?? CancellationToken.None);
 
     /// <summary>Cancelled when the receiver claims no more.</summary>
     public CancellationToken Stopping => _stopping.Token;
@@ -102,7 +146,17 @@ internal sealed class StopPhases : IDisposable
     }
 
     // Npgsql's callback on the token throws when its connection is being closed at that moment (seen with 10.0.0: ObjectDisposedException). The stop goes on.
-    private static async Task CancelAsync(CancellationTokenSource phase) => await phase.CancelAsync().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+    private static async Task CancelAsync(CancellationTokenSource phase)
+    {
+        try
+        {
+            await phase.CancelAsync().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        }
+        catch (ObjectDisposedException)
+        {
+            // The session has ended meanwhile.
+        }
+    }
 }
 
 /// <summary>
@@ -131,5 +185,56 @@ internal sealed class CareConnection(NpgsqlDataSource dataSource) : IAsyncDispos
     {
         await _connection.DisposeAsync().ConfigureAwait(false);
         _turn.Dispose();
+    }
+}
+
+/// <summary>Finds a receiver's queue as soon as the server can be reached, and creates the schema and the queue if they do not exist.</summary>
+internal sealed class QueueFinder(NpgsqlDataSource dataSource, Tables tables, PostgresQueueReceiverOptions options, ReceiverHealth health, TimeProvider timeProvider, ILogger logger)
+{
+    private readonly RetrySchedule _schedule = new(options.ReconnectDelay, options.MaxReconnectDelay);
+
+    /// <summary>Tries until the queue is found.</summary>
+    /// <param name="tried">Called after each failed attempt.</param>
+    /// <param name="stopping">Ends the search; the result is null then.</param>
+    public async Task<QueueEntry?> FindAsync(Action tried, CancellationToken stopping)
+    {
+        var failures = 0;
+        var isLogged = false;
+        while (!stopping.IsCancellationRequested)
+        {
+            try
+            {
+                var queue = await FindOnceAsync(stopping).ConfigureAwait(false);
+                health.Succeeded(this);
+                if (queue.Shards == options.Shards)
+                    return queue;
+                var mismatch = $"{nameof(options.Shards)} is {options.Shards}, but queue {options.Queue} was created with {queue.Shards}: set it to {queue.Shards}, or use another queue.";
+                health.Stopped(mismatch);
+                if (!isLogged)
+                    Log.ShardsMismatched(logger, options.Queue, mismatch);
+                isLogged = true;
+            }
+            catch (OperationCanceledException) when (stopping.IsCancellationRequested)
+            {
+                break;
+            }
+            catch (Exception exception)
+            {
+                health.Failed(this, exception);
+            }
+
+            tried();
+            await Task.Delay(_schedule.DelayAfter(++failures, Random.Shared), timeProvider, stopping).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        }
+
+        health.Forget(this);
+        return null;
+    }
+
+    private async Task<QueueEntry> FindOnceAsync(CancellationToken stopping)
+    {
+        // A new gate and a new directory, which remember nothing: the tables may have been dropped, and the queue may have been re-created with another number of shards.
+        await new SchemaGate(dataSource, options.Schema, options.CreateSchema).PassAsync(stopping).ConfigureAwait(false);
+        return await new QueueDirectory(dataSource, tables).FindOrCreateAsync(options.Queue, options.Shards, stopping).ConfigureAwait(false);
     }
 }

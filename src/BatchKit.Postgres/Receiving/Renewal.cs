@@ -32,7 +32,7 @@ internal sealed class Renewal(ReceiverParts parts)
             }
             catch (Exception exception)
             {
-                parts.Health.Failed(this, exception);
+                parts.Failed(this, exception);
                 pause = Least(_schedule.DelayAfter(++failures, Random.Shared), LeastLeft(held));
             }
         }

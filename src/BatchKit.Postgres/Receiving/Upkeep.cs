@@ -29,7 +29,7 @@ internal sealed class Upkeep(ReceiverParts parts)
             }
             catch (Exception exception)
             {
-                parts.Health.Failed(this, exception);
+                parts.Failed(this, exception);
                 pause = _schedule.DelayAfter(++failures, Random.Shared);
             }
 

@@ -18,10 +18,13 @@ internal sealed class QueueDirectory(NpgsqlDataSource dataSource, Tables tables)
 
     private readonly string _find = $"select id, shards from {tables.Queues} where name = $1";
 
+    // Epochs begin at random: after a schema was dropped and made again, no earlier holder of a shard has its epoch by chance.
     private readonly string _create =
         $"""
         with made as (insert into {tables.Queues} (name, shards) values ($1, $2) on conflict (name) do nothing returning id, shards),
-            slots as (insert into {tables.Shards} (queue, shard) select made.id, slot from made, generate_series(0, made.shards - 1) as slot)
+            slots as (
+                insert into {tables.Shards} (queue, shard, epoch)
+                select made.id, slot, (random() * 4503599627370496)::bigint from made, generate_series(0, made.shards - 1) as slot)
         select id, shards from made
         """;
 
@@ -40,7 +43,7 @@ internal sealed class QueueDirectory(NpgsqlDataSource dataSource, Tables tables)
 
     private async Task<QueueEntry> FindOrCreateSlowAsync(string name, int shards, CancellationToken cancellationToken)
     {
-        var connection = await dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
+        var connection = await Detached.OpenAsync(dataSource, cancellationToken).ConfigureAwait(false);
         await using var _ = connection.ConfigureAwait(false);
         // When the queue is neither found nor created, another process has just created it, and the next query finds it.
         QueueEntry? entry;
@@ -67,8 +70,47 @@ internal sealed class QueueDirectory(NpgsqlDataSource dataSource, Tables tables)
             var reader = await command.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
             await using (reader.ConfigureAwait(false))
             {
-                return await reader.ReadAsync(cancellationToken).ConfigureAwait(false) ? new QueueEntry(reader.GetInt32(0), name, reader.GetInt16(1)) : null;
+                var entry = await reader.ReadAsync(cancellationToken).ConfigureAwait(false) ? new QueueEntry(reader.GetInt32(0), name, reader.GetInt16(1)) : null;
+                // An error of the commit is reported after the row: a number that was not committed is not remembered.
+                await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+                return entry;
             }
         }
     }
+}
+
+/// <summary>
+/// Checks where a queue's number is used that the queue still has that number. When a schema was dropped and made again, or restored, a remembered number may be another queue's.
+/// </summary>
+/// <remarks>The check is part of a statement that is sent anyway. It divides by the number of queues that it finds, so that a batch whose queue is gone fails as a whole and changes nothing.</remarks>
+internal static class QueueGuard
+{
+    /// <summary>The error of a failed check.</summary>
+    public const string Lost = PostgresErrorCodes.DivisionByZero;
+
+    /// <summary>Returns an expression that is 1, or fails.</summary>
+    /// <param name="tables">The schema's tables.</param>
+    /// <param name="id">The parameter with the number.</param>
+    /// <param name="name">The parameter with the name.</param>
+    /// <param name="shards">The parameter with the number of shards.</param>
+    public static string One(Tables tables, string id, string name, string shards) =>
+        $"1 / (select count(*) from {tables.Queues} where id = {id} and name = {name} and shards = {shards})";
+
+    /// <summary>Returns an expression that is 1, or fails; its parameters are arrays.</summary>
+    public static string Several(Tables tables, string ids, string names, string shards) =>
+        $"""
+        1 / (select case when count(q.id) = count(*) then 1 else 0 end from unnest({ids}, {names}, {shards}) as u (id, name, shards)
+             left join {tables.Queues} as q on q.id = u.id and q.name = u.name and q.shards = u.shards)
+        """;
+
+    /// <summary>Creates the first command of a batch, with a check of one queue.</summary>
+    public static NpgsqlBatchCommand CommandFor(Tables tables, QueueEntry queue, string select = "select") => new($"{select} {One(tables, "$1", "$2", "$3")}")
+    {
+        Parameters =
+        {
+            new NpgsqlParameter<int> { TypedValue = queue.Id },
+            new NpgsqlParameter<string> { TypedValue = queue.Name },
+            new NpgsqlParameter<short> { TypedValue = (short)queue.Shards },
+        },
+    };
 }

@@ -19,7 +19,7 @@ internal sealed class SchemaGate(NpgsqlDataSource dataSource, string schema, boo
     // Concurrent callers all check. The lock in the database lets one create the tables; the others then find them.
     private async ValueTask PassSlowAsync(CancellationToken cancellationToken)
     {
-        var connection = await dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
+        var connection = await Detached.OpenAsync(dataSource, cancellationToken).ConfigureAwait(false);
         await using (connection.ConfigureAwait(false))
         {
             if (mayCreate)
@@ -124,4 +124,144 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
             await command.ExecuteNonQueryAsync(cancellationToken).ConfigureAwait(false);
         }
     }
+}
+
+/// <summary>The statements that create the tables, one step for each version. A published step never changes; a change of the tables is a new step.</summary>
+internal sealed class SchemaSteps(params Func<Tables, string>[] steps)
+{
+    /// <summary>The steps of this package.</summary>
+    public static SchemaSteps Published { get; } = new(FirstVersion.Script);
+
+    /// <summary>The version after the last step.</summary>
+    public int Version => steps.Length;
+
+    /// <summary>Returns the steps after a version, and the statements that store the new version.</summary>
+    public string After(int version, Tables tables) =>
+        $"""
+        {string.Join('\n', steps[version..].Select(step => step(tables)))}
+        delete from {tables.Version};
+        insert into {tables.Version} (number) values ({Version});
+
+        """;
+}
+
+/// <summary>Version 1 of the tables.</summary>
+internal static class FirstVersion
+{
+    // Rows exist for milliseconds. With a threshold relative to the table's size, dead rows would pile up after each backlog; with a fixed threshold a claim stays an index scan over few pages. Vacuuming
+    // without pauses costs less than scanning the rows that it would leave (manual, section 20.10).
+    private const string Vacuum =
+        "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 50000, "
+        + "autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000, autovacuum_vacuum_cost_delay = 0";
+
+    private const string VacuumToast =
+        "toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 5000, toast.autovacuum_vacuum_cost_delay = 0";
+
+    // Few rows with frequent updates: half of each page stays free, so that an update changes no index (manual, section 73.7).
+    private const string Updated = "fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0";
+
+    public static string Script(Tables tables) => string.Join('\n', Names(tables), Waiting(tables), Held(tables), Dead(tables));
+
+    private static string Names(Tables tables) =>
+        $"""
+        create table {tables.Version} (number int not null);
+
+        create table {tables.Queues} (
+            id int generated always as identity primary key,
+            name text not null unique,
+            shards smallint not null default 0,
+            created_at timestamptz not null default now());
+
+        create table {tables.Producers} (
+            node int,
+            epoch bigint,
+            lane int,
+            number bigint not null,
+            seen_at timestamptz not null,
+            primary key (node, epoch, lane)) with ({Updated});
+
+        create table {tables.UniqueKeys} (
+            queue int,
+            key text,
+            primary key (queue, key)) with ({Vacuum});
+
+        """;
+
+    // Waiting messages. No primary key, which would be one more index. Rank is the negated priority, so that indexes ascend. Payloads are not compressed, which would cost more than it saves for rows that
+    // exist for milliseconds.
+    private static string Waiting(Tables tables) =>
+        $"""
+        create table {tables.Messages} (
+            id bigint generated always as identity,
+            enqueued_at timestamptz not null default now(),
+            due_at timestamptz,
+            queue int not null,
+            rank smallint not null default 0,
+            attempts smallint not null default 0,
+            shard smallint,
+            key text,
+            unique_key text,
+            error text,
+            header bytea,
+            payload bytea not null) with ({Vacuum}, {VacuumToast});
+        alter table {tables.Messages} alter column header set storage external, alter column payload set storage external;
+        create index messages_ready on {tables.Messages} (queue, rank, id) where due_at is null and shard is null;
+        create index messages_delayed on {tables.Messages} (queue, due_at) where due_at is not null and attempts = 0 and shard is null;
+        create index messages_retry on {tables.Messages} (queue, due_at) where attempts > 0 and shard is null;
+        create index messages_ordered on {tables.Messages} (queue, shard, id) where shard is not null;
+        create index messages_waiting on {tables.Messages} (queue, shard, due_at) where shard is not null and due_at is not null;
+
+        """;
+
+    // What workers hold: a row for each claim. Its arrays have an element for each message, or are null when all elements would be.
+    private static string Held(Tables tables) =>
+        $"""
+        create table {tables.Claims} (
+            token bigint primary key,
+            queue int not null,
+            until timestamptz not null,
+            worker text not null,
+            attempts smallint not null,
+            ids bigint[] not null,
+            ranks smallint[] not null,
+            enqueued_at timestamptz[] not null,
+            unique_keys text[],
+            headers bytea[],
+            payloads bytea[] not null) with ({Vacuum}, {VacuumToast});
+        alter table {tables.Claims}
+            alter column ids set storage external, alter column ranks set storage external, alter column enqueued_at set storage external,
+            alter column unique_keys set storage external, alter column headers set storage external, alter column payloads set storage external;
+        create index claims_until on {tables.Claims} (queue, until);
+
+        create table {tables.Shards} (
+            queue int,
+            shard smallint,
+            epoch bigint not null default 0,
+            until timestamptz,
+            worker text,
+            in_hand bigint[],
+            served_at timestamptz,
+            primary key (queue, shard)) with ({Updated});
+
+        """;
+
+    private static string Dead(Tables tables) =>
+        $"""
+        create table {tables.Dead} (
+            id bigint primary key,
+            queue int not null,
+            died_at timestamptz not null default now(),
+            enqueued_at timestamptz not null,
+            rank smallint not null,
+            attempts smallint not null,
+            shard smallint,
+            key text,
+            unique_key text,
+            error text not null,
+            header bytea,
+            payload bytea not null);
+        alter table {tables.Dead} alter column header set storage external, alter column payload set storage external;
+        create index dead_queue on {tables.Dead} (queue, died_at);
+
+        """;
 }

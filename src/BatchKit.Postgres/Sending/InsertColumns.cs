@@ -23,6 +23,9 @@ internal sealed class InsertColumns : IResettable
     private readonly List<string?> _uniqueKeys = [];
     private readonly List<byte[]?> _headers = [];
 
+    // The queues of the rows, each as often as the queue changes from row to row.
+    private readonly List<QueueEntry> _entries = [];
+
     /// <summary>True when all rows go to one queue and have no header.</summary>
     public bool ArePlain { get; private set; }
 
@@ -57,6 +60,21 @@ internal sealed class InsertColumns : IResettable
         Add(parameters, _headers, NpgsqlDbType.Bytea);
     }
 
+    /// <summary>Adds what the statement needs to check the queues' numbers as its last parameters.</summary>
+    public void AddQueuesTo(NpgsqlParameterCollection parameters)
+    {
+        if (ArePlain)
+        {
+            parameters.Add(new NpgsqlParameter<string> { TypedValue = _entries[0].Name });
+            parameters.Add(new NpgsqlParameter<short> { TypedValue = (short)_entries[0].Shards });
+            return;
+        }
+
+        parameters.Add(new NpgsqlParameter<int[]> { TypedValue = [.. _entries.Select(static entry => entry.Id)] });
+        parameters.Add(new NpgsqlParameter<string[]> { TypedValue = [.. _entries.Select(static entry => entry.Name)] });
+        parameters.Add(new NpgsqlParameter<short[]> { TypedValue = [.. _entries.Select(static entry => (short)entry.Shards)] });
+    }
+
     bool IResettable.TryReset()
     {
         var isKept = _payloads.Capacity <= MaxKeptRows;
@@ -68,6 +86,7 @@ internal sealed class InsertColumns : IResettable
         _keys.Clear();
         _uniqueKeys.Clear();
         _headers.Clear();
+        _entries.Clear();
         return isKept;
     }
 
@@ -78,8 +97,11 @@ internal sealed class InsertColumns : IResettable
     {
         ArePlain = true;
         HaveUniqueKeys = false;
+        QueueEntry? last = null;
         foreach (ref readonly var row in rows)
         {
+            if (!ReferenceEquals(row.Queue, last))
+                _entries.Add(last = row.Queue);
             _payloads.Add(row.Payload);
             ArePlain &= row.Header is null && row.Queue.Id == rows[0].Queue.Id;
             HaveUniqueKeys |= row.Header?.UniqueKey is not null;

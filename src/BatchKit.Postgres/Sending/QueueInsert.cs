@@ -4,14 +4,14 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Sending;
 
-/// <summary>Stores rows with one prepared statement over arrays, advances the producer's number in the same transaction, and notifies the rows' queues. Thread-safe.</summary>
-internal sealed class QueueInsert(SendConnections connections, Tables tables, QueueNotifier notifier, TimeSpan commandTimeout)
+/// <summary>Stores rows with one statement over arrays, advances the producer's number in the same transaction, and notifies the rows' queues. Thread-safe.</summary>
+internal sealed class QueueInsert(SendConnections connections, Tables tables, QueueNotifier notifier, PostgresOptions options)
 {
     private const long NothingStored = 0;
 
     private readonly InsertStatements _statements = new(tables);
 
-    private readonly int _timeoutSeconds = WholeSeconds.Of(commandTimeout);
+    private readonly int _timeoutSeconds = WholeSeconds.Of(options.CommandTimeout);
 
     /// <summary>Stores the rows whose numbers are above the producer's, in order, in a transaction of their own. The others are stored already.</summary>
     /// <param name="rows">The rows.</param>
@@ -49,7 +49,8 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
             var turns = notifier.TakeTurns(queues);
             if (turns.Length > 0)
                 batch.BatchCommands.Add(notifier.CommandFor(turns));
-            await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
+            if (options.UsePreparedStatements)
+                await batch.PrepareAsync(cancellationToken).ConfigureAwait(false);
             var (hasAdvanced, failure) = await ExecuteAsync(batch, cancellationToken).ConfigureAwait(false);
             // Not after an exception: an abandoned command may still read the lists.
             columns.Return();
@@ -59,7 +60,8 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
                 NotifyOthers(queues, turns);
             else if (turns.Length == 0 || await FindNumberAsync(connection, rows.Producer, cancellationToken).ConfigureAwait(false) < rows.LastNumber)
                 throw failure;
-            // Otherwise only the notification failed: receivers find the rows by polling, and the next send notifies again.
+            else
+                NotifyOthers(queues, notified: []);
             return true;
         }
     }
@@ -102,6 +104,7 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
         AddProducer(command.Parameters, rows.Producer);
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = firstNumber });
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = rows.LastNumber });
+        columns.AddQueuesTo(command.Parameters);
         return command;
     }
 
@@ -115,15 +118,109 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
         }
     }
 
-    private static void AddProducer(NpgsqlParameterCollection parameters, ProducerId producer)
+    private void AddProducer(NpgsqlParameterCollection parameters, ProducerId producer)
     {
         parameters.Add(new NpgsqlParameter<int> { TypedValue = producer.Node });
         parameters.Add(new NpgsqlParameter<long> { TypedValue = producer.Epoch });
-        parameters.Add(new NpgsqlParameter<int> { TypedValue = producer.Partition });
+        parameters.Add(new NpgsqlParameter<int> { TypedValue = options.IsOutbox ? ~producer.Partition : producer.Partition });
     }
 
     private string StatementFor(InsertColumns columns) =>
         columns.ArePlain ? _statements.Plain
         : columns.HaveUniqueKeys ? _statements.Unique
         : _statements.Full;
+}
+
+/// <summary>The statements that store rows. Each returns how many producers it advanced; with 0, it has stored nothing.</summary>
+/// <remarks>
+/// Under READ COMMITTED the update waits for an earlier transaction that holds the producer's row, for example a send whose commit is unknown, and then reads the number that it left (manual, section
+/// 13.2.1). So a number is checked and advanced in one step, and messages that the earlier transaction has stored are not stored again.
+/// </remarks>
+internal sealed class InsertStatements
+{
+    private const string FieldsFrom = "unnest($1, $2, $3, $4, $5, $6, $7, $8) with ordinality as u (payload, queue, rank, delay, shard, key, unique_key, header, place)";
+    private const string DueAt = "case when s.delay > 0 then now() + s.delay * interval '1 millisecond' end";
+
+    private readonly Tables _tables;
+
+    public InsertStatements(Tables tables)
+    {
+        _tables = tables;
+        Plain = CreatePlain(Advance(firstParameter: 4, QueueGuard.One(tables, "$2", "$9", "$10")));
+        var several = Advance(firstParameter: 9, QueueGuard.Several(tables, "$14", "$15", "$16"));
+        Full = CreateFull(several);
+        Unique = CreateUnique(several);
+        FindNumber = CreateFindNumber();
+    }
+
+    /// <summary>Stores rows of one queue that have only a payload. Parameters: payloads, queue, shard, then the producer, then the queue's name and number of shards.</summary>
+    public string Plain { get; }
+
+    /// <summary>Stores rows with headers but without uniqueness keys. Parameters: an array for each column, then the producer, then arrays of the queues' numbers, names and numbers of shards.</summary>
+    public string Full { get; }
+
+    /// <summary>The same, for rows with uniqueness keys: stores only the first row of each key, and only when the key is free.</summary>
+    public string Unique { get; }
+
+    /// <summary>Returns the number up to which a producer's batches are stored, and adds an unknown producer with 0. No row when another transaction is adding it.</summary>
+    public string FindNumber { get; }
+
+    private string Advance(int firstParameter, string guard) =>
+        $"""
+        advanced as (
+            update {_tables.Producers} set number = ${firstParameter + 4}, seen_at = now()
+            where node = ${firstParameter} and epoch = ${firstParameter + 1} and lane = ${firstParameter + 2} and number < ${firstParameter + 3} and {guard} = 1
+            returning 1)
+        """;
+
+    private string CreatePlain(string advanced) =>
+        $"""
+        with {advanced},
+        stored as (
+            insert into {_tables.Messages} (queue, shard, payload)
+            select $2, $3, u.payload from advanced, unnest($1) with ordinality as u (payload, place)
+            order by u.place)
+        select count(*) from advanced
+        """;
+
+    private string CreateFull(string advanced) =>
+        $"""
+        with {advanced},
+        stored as (
+            insert into {_tables.Messages} (queue, rank, due_at, shard, key, header, payload)
+            select s.queue, s.rank, {DueAt}, s.shard, s.key, s.header, s.payload from advanced, lateral (select * from {FieldsFrom}) as s
+            order by s.place)
+        select count(*) from advanced
+        """;
+
+    // The keys are inserted in one order, so that two sends with common keys can't deadlock.
+    private string CreateUnique(string advanced) =>
+        $"""
+        with {advanced},
+        sent as materialized (select u.* from advanced, {FieldsFrom}),
+        wanted as (select queue, unique_key, min(place) as place from sent where unique_key is not null group by queue, unique_key),
+        taken as (
+            insert into {_tables.UniqueKeys} (queue, key) select queue, unique_key from wanted order by queue, unique_key
+            on conflict do nothing returning queue, key),
+        chosen as (select wanted.place from wanted join taken on taken.queue = wanted.queue and taken.key = wanted.unique_key),
+        stored as (
+            insert into {_tables.Messages} (queue, rank, due_at, shard, key, unique_key, header, payload)
+            select s.queue, s.rank, {DueAt}, s.shard, s.key, s.unique_key, s.header, s.payload from sent as s left join chosen on chosen.place = s.place
+            where s.unique_key is null or chosen.place is not null
+            order by s.place)
+        select count(*) from advanced
+        """;
+
+    // Each process start adds a producer, and at the same time deletes producers that were silent for long. SKIP LOCKED keeps two concurrent starts from waiting for each other.
+    private string CreateFindNumber() =>
+        $"""
+        with silent as materialized (
+            select ctid from {_tables.Producers}
+            where seen_at < now() - interval '30 days' and (node, epoch, lane) <> ($1, $2, $3) limit 1000 for update skip locked),
+        forgotten as (delete from {_tables.Producers} where ctid in (select ctid from silent)),
+        made as (
+            insert into {_tables.Producers} (node, epoch, lane, number, seen_at) values ($1, $2, $3, 0, now())
+            on conflict (node, epoch, lane) do nothing returning number)
+        select number from made union all select number from {_tables.Producers} where node = $1 and epoch = $2 and lane = $3
+        """;
 }

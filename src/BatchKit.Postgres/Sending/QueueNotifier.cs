@@ -1,19 +1,29 @@
 using BatchKit.Postgres.Schema;
+using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
 using Npgsql;
 
 namespace BatchKit.Postgres.Sending;
 
 /// <summary>Wakes the receivers of queues by NOTIFY, in a transaction of its own after the commit, at most once for each queue and interval.</summary>
-/// <remarks>A failed notification is not logged and not retried, because receivers also poll.</remarks>
-internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, TimeSpan interval, TimeProvider timeProvider) : IAsyncDisposable
+/// <remarks>A notification that fails is retried until it succeeds or the notifier is disposed. It is logged once an outage; receivers poll meanwhile.</remarks>
+internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, TimeSpan interval, TimeProvider timeProvider, ILogger? logger = null, bool usesPreparedStatements = true) : IAsyncDisposable
 {
     private const string Statement = "select pg_catalog.pg_notify($1, queue::text) from unnest($2) as queue";
     private const int TimeoutSeconds = 5;
     private static readonly TimeSpan StopLimit = TimeSpan.FromSeconds(2);
 
     private readonly string _channel = NotificationChannel.Of(tables);
+    private readonly ILogger _logger = logger ?? NullLogger.Instance;
+    private readonly RetrySchedule _schedule = new(TimeSpan.FromMilliseconds(100), TimeSpan.FromSeconds(5));
     private readonly CancellationTokenSource _hurrying = new();
     private readonly CancellationTokenSource _stopping = new();
+
+    // Touched by the running loop only.
+    private int _failures;
+
+    private volatile string? _fault;
 
     // Guards everything below.
     private readonly Lock _gate = new();
@@ -23,15 +33,21 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
     private bool _isRunning;
     private bool _isDisposed;
 
+    /// <summary>Why notifications fail, in a sentence; null while they succeed.</summary>
+    public string? Fault => _fault;
+
     /// <summary>Notifies of a queue with new messages, now or at the end of its interval; returns at once. Thread-safe.</summary>
     public void Notify(QueueEntry queue)
     {
         lock (_gate)
         {
-            if (_isDisposed || !_pending.Add(queue.Id) || _isRunning)
+            if (_isDisposed)
+                return;
+            _pending.Add(queue.Id);
+            if (_isRunning)
                 return;
             _isRunning = true;
-            _running = Task.Run(RunAsync);
+            _running = Detached.Run(RunAsync);
         }
     }
 
@@ -52,7 +68,7 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         Parameters = { new NpgsqlParameter<string> { TypedValue = _channel }, new NpgsqlParameter<int[]> { TypedValue = queues } },
     };
 
-    /// <summary>Sends all pending notifications, and stops.</summary>
+    /// <summary>Tries once to send all pending notifications, and stops. Throws nothing.</summary>
     public async ValueTask DisposeAsync()
     {
         Task running;
@@ -64,38 +80,66 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
             running = _running;
         }
 
-        await _hurrying.CancelAsync().ConfigureAwait(false);
-        try
-        {
-            await running.WaitAsync(StopLimit, timeProvider).ConfigureAwait(false);
-        }
-        catch (TimeoutException)
-        {
-            await _stopping.CancelAsync().ConfigureAwait(false);
-            await running.ConfigureAwait(false);
-        }
-
+        // Npgsql's callback on a token may throw while its connection is being closed.
+        await _hurrying.CancelAsync().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        await running.WaitAsync(StopLimit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        await _stopping.CancelAsync().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        await running.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         _hurrying.Dispose();
         _stopping.Dispose();
     }
 
     private async Task RunAsync()
     {
-        while (TakeDue(out var due, out var wait))
+        try
         {
-            await TryAsync(() => due.Length == 0 ? Task.Delay(wait, timeProvider, _hurrying.Token) : SendAsync(due)).ConfigureAwait(false);
+            while (TakeDue(out var due, out var wait))
+            {
+                if (due.Length == 0)
+                    await Task.Delay(wait, timeProvider, _hurrying.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+                else
+                    await NotifyAsync(due).ConfigureAwait(false);
+            }
+        }
+        catch (Exception exception)
+        {
+            // Only a clock that throws leads here. The next notification starts the loop again.
+            _fault = ServerFault.Describe(exception);
+            lock (_gate)
+                _isRunning = false;
         }
     }
 
-    private static async Task TryAsync(Func<Task> send)
+    private async Task NotifyAsync(int[] due)
     {
         try
         {
-            await send().ConfigureAwait(false);
+            await SendAsync(due).ConfigureAwait(false);
+            if (_failures > 0)
+                Log.NotifyingAgain(_logger, tables.Schema, _failures);
+            (_failures, _fault) = (0, null);
         }
-        catch (Exception exception) when (exception is NpgsqlException or InvalidOperationException or OperationCanceledException or TimeoutException)
+        catch (Exception exception)
         {
-            // Receivers find the rows by polling, and the next send notifies again.
+            _fault = $"Receivers are not notified, so they find work by polling. {ServerFault.Describe(exception)}";
+            if (_failures++ == 0)
+                Log.NotifyingFailed(_logger, tables.Schema, ServerFault.Describe(exception));
+            if (TryReturn(due))
+                await Task.Delay(_schedule.DelayAfter(_failures, Random.Shared), timeProvider, _hurrying.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        }
+    }
+
+    // False when the notifier stops: what failed at the end is given up.
+    private bool TryReturn(int[] due)
+    {
+        lock (_gate)
+        {
+            if (_isDisposed)
+                return false;
+            _pending.UnionWith(due);
+            foreach (var queue in due)
+                _sentAt.Remove(queue);
+            return true;
         }
     }
 
@@ -132,13 +176,14 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
 
     private async Task SendAsync(int[] queues)
     {
-        var connection = await dataSource.OpenConnectionAsync(_stopping.Token).ConfigureAwait(false);
+        var connection = await Detached.OpenAsync(dataSource, _stopping.Token).ConfigureAwait(false);
         await using (connection.ConfigureAwait(false))
         {
             var batch = new NpgsqlBatch(connection) { Timeout = TimeoutSeconds, BatchCommands = { CommandFor(queues) } };
             await using (batch.ConfigureAwait(false))
             {
-                await batch.PrepareAsync(_stopping.Token).ConfigureAwait(false);
+                if (usesPreparedStatements)
+                    await batch.PrepareAsync(_stopping.Token).ConfigureAwait(false);
                 await batch.ExecuteNonQueryAsync(_stopping.Token).ConfigureAwait(false);
             }
         }

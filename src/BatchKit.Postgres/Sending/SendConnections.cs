@@ -22,7 +22,7 @@ internal sealed class SendConnections : IAsyncDisposable
     public SendConnections(NpgsqlDataSource dataSource, TimeProvider timeProvider)
     {
         _dataSource = dataSource;
-        _release = timeProvider.CreateTimer(static self => ((SendConnections)self!).ReleaseIdle(), this, Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
+        _release = Detached.CreateTimer(timeProvider, static self => ((SendConnections)self!).ReleaseIdle(), this);
     }
 
     /// <inheritdoc cref="KeptConnection.UseAsync"/>

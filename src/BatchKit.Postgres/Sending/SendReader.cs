@@ -1,3 +1,4 @@
+using System.Runtime.InteropServices;
 using BatchKit.Postgres.Schema;
 using BatchKit.Transports;
 
@@ -28,7 +29,12 @@ internal sealed class SendReader(PostgresOptions options, SendLimits limits, Que
                 var batch = batches.Span[index];
                 var refusal = Refuse(batch);
                 if (refusal is null && frameQueue is null)
-                    refusal = rows.TryAdd(batch, await directory.FindOrCreateAsync(batch.Handle.Name!, options.ShardsOf(batch.Handle.Name!), cancellationToken).ConfigureAwait(false));
+                {
+                    var shards = options.ShardsOf(batch.Handle.Name!);
+                    var queue = await directory.FindOrCreateAsync(batch.Handle.Name!, shards, cancellationToken).ConfigureAwait(false);
+                    refusal = RefuseUnordered(queue, shards) ?? rows.TryAdd(batch, queue);
+                }
+
                 if (refusal is not null)
                     report.Refuse(index, refusal);
                 rows.EndBatch(index);
@@ -42,6 +48,11 @@ internal sealed class SendReader(PostgresOptions options, SendLimits limits, Que
 
         return rows;
     }
+
+    // With any number of shards a queue keeps the order of each key, so only a queue without order is refused.
+    private static string? RefuseUnordered(QueueEntry queue, int shards) => shards > 0 && queue.Shards == 0
+        ? $"The queue '{queue.Name}' was created with 0 shards, so it keeps no order, but {nameof(PostgresOptions.Shards)} is {shards} here: give the queue another name, or set its shards to 0 in {nameof(PostgresOptions.QueueShards)}."
+        : null;
 
     private string? Refuse(MessageBatch batch)
     {
@@ -112,4 +123,42 @@ internal sealed class SendLimits(PostgresOptions options)
 
         return end;
     }
+}
+
+/// <summary>Collects the outcomes of the batches of a send.</summary>
+internal sealed class SendReport(int batches)
+{
+    // Not allocated for a send that succeeds as a whole.
+    private BatchOutcome[]? _outcomes;
+    private HashSet<string>? _refusals;
+    private int _acknowledged;
+
+    public bool HasRefusals => _refusals is not null;
+
+    public bool IsRefused(int batch) => HasRefusals && _outcomes![batch] == BatchOutcome.Refused;
+
+    public void Refuse(int batch, string sentence)
+    {
+        Outcomes[batch] = BatchOutcome.Refused;
+        (_refusals ??= new HashSet<string>(StringComparer.Ordinal)).Add(sentence);
+    }
+
+    public void Acknowledge(Range run)
+    {
+        var (start, length) = run.GetOffsetAndLength(batches);
+        _acknowledged += length;
+        if (length < batches)
+            Outcomes.AsSpan(start, length).Fill(BatchOutcome.Acknowledged);
+    }
+
+    /// <summary>Creates the exception that the send throws, with a cause when a statement failed.</summary>
+    public Exception ToException(string target, Exception? cause)
+    {
+        if (_acknowledged == 0 && !HasRefusals)
+            return new IOException($"{target} did not accept the send. {cause?.Message}", cause);
+        var sentences = cause is null ? _refusals! : [.. _refusals ?? [], cause.Message];
+        return new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(Outcomes), $"{target} did not accept all batches. {string.Join(' ', sentences)}", cause);
+    }
+
+    private BatchOutcome[] Outcomes => _outcomes ??= new BatchOutcome[batches];
 }

@@ -43,6 +43,16 @@ internal sealed class OrderedQueue : IAsyncDisposable
         return new OrderedQueue(schema, connection, options, entry);
     }
 
+    /// <summary>Makes the tables again in a schema that was dropped, with the same queue.</summary>
+    public static async Task<OrderedQueue> OpenAgainAsync(PostgresServer server, string name)
+    {
+        var schema = TestSchema.On(server, name);
+        await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
+        var options = new PostgresQueueReceiverOptions { Schema = schema.Name, Queue = "ordered", Shards = 1 };
+        var entry = await new QueueDirectory(schema.DataSource, new Tables(schema.Name)).FindOrCreateAsync(options.Queue, options.Shards, CancellationToken.None);
+        return new OrderedQueue(schema, await schema.DataSource.OpenConnectionAsync(), options, entry);
+    }
+
     public ShardStore MakeStore(string worker, ILogger? logger = null) => new(Tables, _entry, _options, worker, logger ?? NullLogger.Instance);
 
     /// <summary>Adds messages, as <c>key:text</c> each; one without a colon has no key.</summary>

@@ -50,6 +50,39 @@ public sealed class ShardLeaseTests(PostgresFixture fixture)
     }
 
     [Fact]
+    public async Task A_lease_that_was_lost_and_taken_again_by_the_same_process_is_renewed_by_its_new_holder_only()
+    {
+        await using var queue = await OpenAsync(await fixture.GetAsync());
+        await queue.AddAsync("a:1");
+        var zombie = (await queue.TakeAsync())!;
+        await queue.ExpireAsync();
+        await queue.UpkeepAsync();
+        var rightful = (await queue.TakeAsync())!;
+
+        var ended = await queue.RenewAsync(zombie, rightful);
+
+        Assert.Equal([zombie], ended);
+    }
+
+    [Fact]
+    public async Task A_holder_of_a_shard_can_settle_nothing_in_a_schema_that_was_made_again()
+    {
+        await using var queue = await OpenAsync(await fixture.GetAsync());
+        await queue.AddAsync("a:1");
+        var zombie = (await queue.TakeAsync())!;
+        await queue.Schema.ExecuteAsync("drop schema {s} cascade");
+        await using var again = await OpenAgainAsync(await fixture.GetAsync(), queue.Schema.Name);
+        await again.AddAsync("a:1");
+        var rightful = (await again.TakeAsync())!;
+
+        var late = await queue.ExchangeAsync([zombie], claims: 0);
+
+        Assert.Equal([zombie], late.Refused);
+        Assert.Equal(["1 0"], await again.StoredAsync());
+        Assert.Empty((await again.ExchangeAsync([rightful], claims: 0)).Refused);
+    }
+
+    [Fact]
     public async Task A_settlement_that_is_made_twice_counts_an_attempt_once()
     {
         await using var queue = await OpenAsync(await fixture.GetAsync());

@@ -12,13 +12,14 @@ public sealed class ShardPlanTests(PostgresFixture fixture)
     {
         await using var queue = await OpenAsync(await fixture.GetAsync());
         await AddBlockedAsync(queue);
+        var epoch = await queue.Schema.ScalarAsync<long>("select epoch from {s}.shards");
 
         var none = await queue.ExchangeAsync([]);
         var upkeep = await queue.UpkeepAsync();
 
         Assert.Empty(none.Taken);
         Assert.Equal((false, 0, 0), (upkeep.HasWork, upkeep.Returned, upkeep.Buried));
-        Assert.Equal(0, await queue.Schema.ScalarAsync<long>("select epoch from {s}.shards"));
+        Assert.Equal(epoch, await queue.Schema.ScalarAsync<long>("select epoch from {s}.shards"));
     }
 
     [Fact]

@@ -28,5 +28,5 @@ public sealed class StoredHeaderTests
     }
 
     [Fact]
-    public void Bytes_that_are_no_header_are_refused() => Assert.Throws<FrameFormatException>(() => StoredHeader.Read(new byte[] { 1, 2, 3 }));
+    public void Bytes_that_are_no_header_are_refused() => Assert.Throws<FrameFormatException>(() => StoredHeader.Read(new ReadOnlyMemory<byte>([1, 2, 3])));
 }

@@ -1,3 +1,4 @@
+using System.Transactions;
 using BatchKit.Postgres.Schema;
 using BatchKit.Postgres.Sending;
 using BatchKit.Testing;
@@ -132,6 +133,47 @@ public sealed class QueueNotifierTests(PostgresFixture postgres)
         await notifier.DisposeAsync().WithinDeadline();
 
         Assert.Empty(await listener.DrainAsync());
+    }
+
+    [Fact]
+    public async Task A_notification_that_fails_is_sent_when_the_server_can_be_reached_again()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        await using var listener = await ChannelListener.StartAsync(schema);
+        var failures = 3;
+        var builder = new NpgsqlDataSourceBuilder(schema.DataSource.ConnectionString);
+        builder.UsePhysicalConnectionInitializer(static _ => { }, _ => failures-- > 0 ? throw new NotSupportedException("The credential provider is confused.") : Task.CompletedTask);
+        await using var dataSource = builder.Build();
+        var log = new LogCollector();
+        await using var notifier = new QueueNotifier(dataSource, new Tables(schema.Name), Interval, TimeProvider.System, log.CreateLogger("notifier"));
+
+        notifier.Notify(First);
+
+        Assert.Equal("1", await listener.NextAsync());
+        await log.WaitForAsync(2602);
+        Assert.Equal((1, 1), (log.Count(2601), log.Count(2602)));
+        Assert.Null(notifier.Fault);
+    }
+
+    [Fact]
+    public async Task A_notifier_that_begins_in_an_ambient_transaction_goes_on_after_it_and_ends_without_an_error()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        await using var listener = await ChannelListener.StartAsync(schema);
+        var notifier = Make(schema);
+
+        using (new TransactionScope(TransactionScopeAsyncFlowOption.Enabled))
+        {
+            notifier.Notify(First);
+            Assert.Equal("1", await listener.NextAsync());
+            notifier.Notify(First);
+            await _clock.WaitForTimersAsync();
+        }
+
+        _clock.Advance(Interval);
+        Assert.Equal("1", await listener.NextAsync());
+        await notifier.DisposeAsync().WithinDeadline();
+        Assert.Null(notifier.Fault);
     }
 
     [Fact]

@@ -1,3 +1,4 @@
+using System.Text;
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;
 using BatchKit.TestServers.Postgres;
@@ -110,4 +111,10 @@ internal sealed class SendingPlace : IAsyncDisposable
         where T : struct => reader.IsDBNull(column) ? null : reader.GetFieldValue<T>(column);
 
     private static string? Text(NpgsqlDataReader reader, int column) => reader.IsDBNull(column) ? null : reader.GetString(column);
+}
+
+/// <summary>A row of the messages' table, as a test looks at it.</summary>
+internal sealed record StoredRow(string Queue, short Rank, double? DelaySeconds, short? Shard, string? Key, string? UniqueKey, byte[]? Header, byte[] Payload)
+{
+    public string Text => Encoding.UTF8.GetString(Payload);
 }

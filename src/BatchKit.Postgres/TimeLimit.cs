@@ -1,0 +1,76 @@
+namespace BatchKit.Postgres;
+
+/// <summary>Cancels a token when a time limit has passed, or the caller cancels.</summary>
+/// <remarks>
+/// The timer says only when to look: one that fires early is set again for the time that is left. It cancels on the thread pool and observes what callbacks on the token throw, because on the timer's own
+/// thread that would end the process; Npgsql's callback throws while its connection is being closed.
+/// </remarks>
+internal sealed class TimeLimit : IDisposable
+{
+    private readonly TimeProvider _timeProvider;
+    private readonly CancellationTokenSource _ending;
+    private readonly ITimer _timer;
+    private volatile bool _isOver;
+
+    // Guards the fields below.
+    private readonly Lock _gate = new();
+    private TimeSpan _limit;
+    private long _since;
+
+    public TimeLimit(TimeSpan limit, TimeProvider timeProvider, CancellationToken cancellationToken)
+    {
+        _timeProvider = timeProvider;
+        _ending = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
+        _timer = Detached.CreateTimer(timeProvider, static self => ((TimeLimit)self!).Look(), this);
+        Restart(limit);
+    }
+
+    public CancellationToken Token => _ending.Token;
+
+    /// <summary>True once the limit has passed.</summary>
+    public bool IsOver => _isOver;
+
+    /// <summary>Begins the time again, unless it is over.</summary>
+    public void Restart(TimeSpan limit)
+    {
+        lock (_gate)
+        {
+            (_limit, _since) = (limit, _timeProvider.GetTimestamp());
+            _timer.Change(limit, Timeout.InfiniteTimeSpan);
+        }
+    }
+
+    public void Dispose()
+    {
+        _timer.Dispose();
+        _ending.Dispose();
+    }
+
+    private void Look()
+    {
+        lock (_gate)
+        {
+            var left = _limit - _timeProvider.GetElapsedTime(_since);
+            if (left > TimeSpan.Zero)
+            {
+                _timer.Change(left, Timeout.InfiniteTimeSpan);
+                return;
+            }
+        }
+
+        _isOver = true;
+        _ = CancelAsync();
+    }
+
+    private async Task CancelAsync()
+    {
+        try
+        {
+            await _ending.CancelAsync().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        }
+        catch (ObjectDisposedException)
+        {
+            // What was limited has ended meanwhile.
+        }
+    }
+}

@@ -133,6 +133,24 @@ public sealed class ObserverFaultTests : IDisposable
         Assert.Equal("The receiver has stopped.", receiver.Fault);
     }
 
+    [Fact]
+    public async Task A_fault_that_no_one_expects_is_named_and_the_next_attempt_connects()
+    {
+        var options = ConnectionSome.Options(_broker);
+        options.ReconnectDelay = options.MaxReconnectDelay = TimeSpan.FromMilliseconds(10);
+        options.Subscriptions.Add(new MqttSubscription { Filter = "#" });
+        using var log = new LogCollector();
+        await using var receiver = new MqttReceiver(options, node: 1, new BatchReceiver(new CollectingTransport()), new FirstTimerThrows(), new Logger<MqttReceiver>(log));
+
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        using var broker = await _broker.WelcomeAsync();
+        await broker.ReadAsync();
+        await broker.WriteAsync(0x90, 4, 0, 1, 0, 1);
+
+        await Until.TrueAsync(() => receiver.Fault is null);
+        Assert.Contains("The clock is broken.", Assert.Single(log.Entries, static entry => entry.Id == LinkScene.ServingFailed).Text, StringComparison.Ordinal);
+    }
+
     private static Func<int, bool> Throws(string calls)
     {
         if (calls.StartsWith("random ", StringComparison.Ordinal))
@@ -182,6 +200,14 @@ public sealed class ObserverFaultTests : IDisposable
             options.ReconnectDelay = new MqttOptions().ReconnectDelay;
         configure(options);
         return new MqttTransport(options, timeProvider, log is LogCollector collector ? new Logger<MqttTransport>(collector) : null);
+    }
+
+    private sealed class FirstTimerThrows : TimeProvider
+    {
+        private int _timers;
+
+        public override ITimer CreateTimer(TimerCallback callback, object? state, TimeSpan dueTime, TimeSpan period) =>
+            Interlocked.Increment(ref _timers) == 1 ? throw new InvalidOperationException("The clock is broken.") : base.CreateTimer(callback, state, dueTime, period);
     }
 }
 

@@ -103,8 +103,10 @@ internal sealed class MqttLink : IAsyncDisposable
         }
         catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
         {
-            _fault = $"There is no connection to {Target}: connecting failed unexpectedly with {exception.GetType().Name}.";
+            var failure = new MqttConnectException($"There is no connection to {Target}: connecting failed unexpectedly with {exception.GetType().Name}.", reasonCode: null, exception);
+            _fault = failure.Message;
             Log.ServingFailed(_logger, exception, _purpose);
+            _user.ConnectFailed(failure);
         }
     }
 

@@ -103,7 +103,7 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
             if (_suspect.EndAlone(group, index))
             {
                 Refuse(group, index, packetId, new MqttPublishResult(
-                    MqttReasonCode.UnspecifiedError, $"{_target} closed {SuspectMessage.MaxEnds} consecutive connections without a reason when it got this message alone."));
+                    MqttReasonCode.UnspecifiedError, $"{_target} closed {SuspectMessage.MaxEndsAlone} consecutive connections without a reason when it got this message alone."));
             }
         }
         else if (!_window.IsIsolating && _window.Unacknowledged > 0 && _suspect.EndAmongOthers())
@@ -203,8 +203,11 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
 /// </summary>
 internal sealed class SuspectMessage
 {
-    /// <summary>After this many consecutive ends the messages are sent one by one, and after as many more a message that was sent alone is refused.</summary>
-    public const int MaxEnds = 3;
+    /// <summary>After this many consecutive ends a message that was alone in flight is refused.</summary>
+    public const int MaxEndsAlone = 3;
+
+    // With the default pauses both limits are reached in at most 7 s, so within a buffer's SendTimeout.
+    private const int MaxEndsAmongOthers = 2;
 
     private int _ends;
     private (PublishGroup? Group, int Index) _alone;
@@ -232,7 +235,7 @@ internal sealed class SuspectMessage
     /// <returns>True when the messages in flight are to be isolated.</returns>
     public bool EndAmongOthers()
     {
-        if (++_ends < MaxEnds)
+        if (++_ends < MaxEndsAmongOthers)
             return false;
         _ends = 0;
         return true;
@@ -245,7 +248,7 @@ internal sealed class SuspectMessage
             return false;
         if (_alone != (group, index))
             (_ends, _alone) = (0, (group, index));
-        return ++_ends >= MaxEnds;
+        return ++_ends >= MaxEndsAlone;
     }
 }
 

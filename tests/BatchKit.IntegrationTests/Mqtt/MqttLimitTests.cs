@@ -109,7 +109,13 @@ public sealed class MqttLimitTests
         var messages = Enumerable.Range(0, 100).Select(number => number == 50 ? Message(tooDeep, 0) : Message("way/0", number < 50 ? number : number - 1)).ToArray();
         var report = await way.Transport.PublishManyAsync(messages);
         await way.Arrived.WaitForCountAsync(99);
+        var scope = way.Output.BeginBufferingScope();
+        for (var number = 0; number < 100; number++)
+            way.Output.Write(number == 50 ? OutputHandle.Named(tooDeep) : MqttWay.Topic(1), Message("", number < 50 ? number : number - 1).Payload.Span);
+        var failure = await Assert.ThrowsAsync<OutputDeliveryException>(() => scope.DisposeAsync().WithinDeadline());
+        await way.Arrived.WaitForCountAsync(2 * 99);
 
+        Assert.Equal(1, failure.LostMessages);
         Assert.Equal([50], Enumerable.Range(0, 100).Where(index => !report[index].IsSuccess));
         Assert.Contains("connection", report[50].Reason, StringComparison.Ordinal);
         Assert.Empty(way.Arrived.Gaps);

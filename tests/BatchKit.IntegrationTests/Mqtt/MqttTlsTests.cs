@@ -59,6 +59,21 @@ public sealed class MqttTlsTests : IDisposable
     }
 
     [Fact]
+    public async Task A_check_of_the_users_own_that_throws_is_named_and_asked_again()
+    {
+        using var certificate = TestAuthority.MakeSelfSigned();
+        await using var server = await StartAsync(certificate);
+        var checks = 0;
+        await using var client = new MqttAccess("mqtts", server.TlsPort, configure: options =>
+            options.ValidateServerCertificate = (_, _, _, _) => ++checks > 2 ? true : throw new InvalidOperationException("secret"));
+
+        await client.PublishAsync();
+
+        Assert.Contains("ValidateServerCertificate failed with InvalidOperationException", client.Log.Text, StringComparison.Ordinal);
+        Assert.DoesNotContain("secret", client.Log.Text, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task An_expired_certificate_is_refused()
     {
         using var certificate = _authority.Issue("127.0.0.1", expired: true);

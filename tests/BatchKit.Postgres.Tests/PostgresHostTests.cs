@@ -140,6 +140,26 @@ public sealed class PostgresHostTests(PostgresFixture postgres)
         Assert.StartsWith("Does not receive. ", report.Entries["batchkit-postgres-queue-tasks"].Description, StringComparison.Ordinal);
     }
 
+    [Fact]
+    public async Task A_receiver_that_can_not_listen_polls_and_its_health_is_degraded()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        var handler = new KeepingHandler();
+        using var host = Build(
+            schema.DataSource,
+            builder => builder.UsePostgres(options => options.Schema = schema.Name),
+            services => services.AddPostgresQueueReceiver("tasks", _ => handler, options =>
+                (options.Schema, options.ListenConnectionString, options.PollInterval) = (schema.Name, "Host=127.0.0.1;Port=1;Username=nobody", TimeSpan.FromMilliseconds(20))));
+        await host.StartAsync(TestContext.Current.CancellationToken);
+
+        host.Services.GetRequiredService<IOutputBuffer>().Write(OutputHandle.Named("tasks"), "one"u8);
+        await handler.WaitForAsync(1);
+        var report = await WaitForHealthAsync(host, HealthStatus.Healthy, HealthStatus.Degraded);
+        await host.StopAsync(TestContext.Current.CancellationToken);
+
+        Assert.StartsWith("Listening for notifications ended, so work is found by polling. ", report.Entries["batchkit-postgres-queue-tasks"].Description, StringComparison.Ordinal);
+    }
+
     private static NpgsqlDataSource Nowhere() => NpgsqlDataSource.Create("Host=127.0.0.1;Port=1;Username=nobody");
 
     private static IHost Build(NpgsqlDataSource? dataSource, Action<BatchKitBuilder> use, Action<IServiceCollection>? add = null)

@@ -44,6 +44,21 @@ public sealed class ToolTests(PostgresFixture fixture) : IAsyncLifetime
     }
 
     [Fact]
+    public async Task A_dead_message_whose_header_a_newer_version_wrote_is_shown_like_its_neighbours()
+    {
+        var rows = await QueueRows.CreateAsync(Schema);
+        await rows.BuryAsync(17, "newer", "Why.");
+        await rows.BuryAsync(18, "other", "Why.");
+        await Schema.ExecuteAsync("update {s}.dead set key = null, header = '\\x424b4603' where id = 17");
+
+        var table = await RunAsync("dead", "--queue", "tasks");
+
+        Assert.Equal((0, ""), (table.ExitCode, table.Errors));
+        Assert.Matches(@"17 +- +5 +\d+ s ago +Why\. +newer", table.Output);
+        Assert.Matches(@"18 .*other", table.Output);
+    }
+
+    [Fact]
     public async Task Dead_messages_are_shown_with_their_error()
     {
         var rows = await QueueRows.CreateAsync(Schema);

@@ -1,4 +1,4 @@
-using BatchKit.IntegrationTests.Surroundings;
+using BatchKit.IntegrationTests.Hostile;
 using BatchKit.RabbitMQ;
 using BatchKit.Testing;
 using BatchKit.TestServers.Certificates;

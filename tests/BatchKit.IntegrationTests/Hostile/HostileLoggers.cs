@@ -1,6 +1,6 @@
 using Microsoft.Extensions.Logging;
 
-namespace BatchKit.IntegrationTests.Surroundings;
+namespace BatchKit.IntegrationTests.Hostile;
 
 /// <summary>Loggers of this project's and MassTransit's categories that throw at chosen calls, counted over all of them.</summary>
 internal sealed class HostileLoggers(Func<int, bool> throwsAt) : ILoggerProvider, ILoggerFactory, ILogger

@@ -5,7 +5,7 @@ using System.Transactions;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 
-namespace BatchKit.IntegrationTests.Surroundings;
+namespace BatchKit.IntegrationTests.Hostile;
 
 /// <summary>A caller's surroundings: an async local, an activity, a transaction, a synchronization context and a culture, and a look whether any of them is here.</summary>
 internal static class Ambient

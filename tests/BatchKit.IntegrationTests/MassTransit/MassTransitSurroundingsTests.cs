@@ -1,5 +1,5 @@
-using BatchKit.IntegrationTests.RabbitMQ;
 using BatchKit.IntegrationTests.Hostile;
+using BatchKit.IntegrationTests.RabbitMQ;
 using BatchKit.MassTransit;
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;

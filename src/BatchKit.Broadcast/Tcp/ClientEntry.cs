@@ -30,7 +30,7 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
             if (options.UseProxyProtocol)
             {
                 origin = await ReadOriginAsync(socket, peer, either.Token).ConfigureAwait(false);
-                if (!place.TryTake(origin.RemoteEndPoint?.Address))
+                if (!place.TryAssign(origin.RemoteEndPoint?.Address))
                     return TurnAway(socket);
             }
 
@@ -94,28 +94,6 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
 /// <param name="Source">Reads it.</param>
 /// <param name="Origin">Where the client comes from.</param>
 internal sealed record ClientChannel(IWire Wire, IByteSource Source, ConnectionOrigin Origin);
-
-/// <summary>One client's place in the connection limits, from the moment it is accepted.</summary>
-internal sealed class ClientPlace(ConnectionTable connections) : IDisposable
-{
-    private bool _isTaken;
-    private IPAddress? _address;
-
-    /// <summary>Gives back the place that it has, and takes one that counts for the address.</summary>
-    public bool TryTake(IPAddress? address)
-    {
-        Dispose();
-        _address = address;
-        return _isTaken = connections.TryTakePlace(address);
-    }
-
-    public void Dispose()
-    {
-        if (_isTaken)
-            connections.ReleasePlace(_address);
-        _isTaken = false;
-    }
-}
 
 /// <summary>Sets the options of a client's socket.</summary>
 internal static class ClientSocket

@@ -161,7 +161,7 @@ internal static class TelnetConnectionFactory
         var connection = new ClientConnection(handle, ClientProtocol.Telnet, origin, output, format, timeProvider)
         {
             Terminal = new TelnetTerminal { Charset = telnet.InitialCharset },
-            Prompts = telnet.RepeatsPrompt ? new TelnetPrompts() : null,
+            Prompts = telnet.RepeatsPrompt ? new TelnetPrompts(timeProvider) : null,
         };
         var negotiation = new TelnetNegotiation(connection, telnet);
         negotiation.Start();

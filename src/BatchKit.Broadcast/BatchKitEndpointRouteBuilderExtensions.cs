@@ -54,7 +54,7 @@ public static class BatchKitEndpointRouteBuilderExtensions
         ArgumentNullException.ThrowIfNull(pattern);
         ArgumentNullException.ThrowIfNull(transport);
         ArgumentNullException.ThrowIfNull(handlers);
-        var logger = endpoints.ServiceProvider.GetRequiredService<ILogger<BroadcastTransport>>();
+        var logger = transport.Guard(endpoints.ServiceProvider.GetRequiredService<ILogger<BroadcastTransport>>());
         var endpoint = new WebSocketEndpoint(transport, handlers, options ?? new WebSocketEndpointOptions(), output, logger);
         var branch = endpoints.CreateApplicationBuilder();
         branch.Use(UpgradeInterception.InvokeAsync);

@@ -49,7 +49,7 @@ internal sealed class BroadcastHostedService(
     }
 }
 
-/// <summary>Reports whether the transport can accept one more client.</summary>
+/// <summary>Reports whether the transport can accept one more client, and whether its loggers throw.</summary>
 internal sealed class BroadcastHealthCheck(BroadcastTransport transport) : IHealthCheck
 {
     public Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
@@ -57,6 +57,7 @@ internal sealed class BroadcastHealthCheck(BroadcastTransport transport) : IHeal
         var (places, limit) = (transport.Connections.Places, transport.Options.MaxConnections);
         var result = transport.Connections.IsClosed ? new HealthCheckResult(context.Registration.FailureStatus, "The transport has stopped and accepts no connections.")
             : places >= limit ? HealthCheckResult.Degraded($"The limit {nameof(BroadcastOptions.MaxConnections)} ({limit}) is reached; new clients are turned away.")
+            : transport.LoggerFaults is { Count: > 0, Last: { } last } faults ? HealthCheckResult.Degraded($"Loggers threw {faults.Count} times, last {last.GetType().Name}: {last.Message}")
             : HealthCheckResult.Healthy();
         return Task.FromResult(result);
     }

@@ -44,7 +44,7 @@ public sealed class BroadcastListener : IAsyncDisposable
         BroadcastListenerOptionsValidator.ThrowIfInvalid(options);
         _options = options;
         _timeProvider = timeProvider ?? TimeProvider.System;
-        _logger = logger ?? NullLogger<BroadcastListener>.Instance;
+        _logger = transport.Guard(logger ?? NullLogger<BroadcastListener>.Instance);
         _stoppingToken = _stopping.Token;
         _clients = new TcpClients(transport, options, handlers, output, _timeProvider, _logger);
     }

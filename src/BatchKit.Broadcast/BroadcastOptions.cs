@@ -97,6 +97,7 @@ public sealed class BroadcastOptions : IValidatableObject
 }
 
 /// <summary>What happens when a client's queue is full.</summary>
+/// <remarks>The protocol's own bytes, such as a pong or an answer of telnet, are never left out: they are queued in place of messages that the policy drops.</remarks>
 public enum SlowConsumerPolicy
 {
     /// <summary>The client is disconnected at once, because it would miss output without knowing. The default.</summary>

@@ -44,7 +44,7 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         ArgumentOutOfRangeException.ThrowIfNegative(node);
         ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
         TimeProvider = timeProvider ?? TimeProvider.System;
-        _logger = logger ?? NullLogger<BroadcastTransport>.Instance;
+        _logger = Guard(logger ?? NullLogger<BroadcastTransport>.Instance);
         _works = new DefaultObjectPool<FanoutWork>(new FanoutWorkPolicy(Limits, Counters));
         Connections = new ConnectionTable(Options, node, TimeProvider);
         _metrics = new BroadcastMetrics(this, node, meterFactory);
@@ -58,6 +58,9 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     /// <inheritdoc/>
     /// <remarks>Half of <see cref="BroadcastOptions.MaxQueuedBytes"/> less framing, because telnet may double every byte.</remarks>
     public int MaxMessageBytes => (Options.MaxQueuedBytes / 2) - MaxFramingBytes;
+
+    /// <summary>What its loggers threw.</summary>
+    internal LoggerFaults LoggerFaults { get; } = new();
 
     internal BroadcastOptions Options { get; }
 
@@ -122,6 +125,9 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         foreach (var connection in Connections.All)
             connection.Abort(DisconnectReason.Stopped);
     }
+
+    /// <summary>Guards a logger of this transport, its listeners and its endpoints against what it throws.</summary>
+    internal GuardedLogger Guard(ILogger logger) => new(logger, LoggerFaults);
 
     private async ValueTask FinishAsync(FanoutWork work, Task running, BatchOutcome[]? outcomes)
     {

@@ -4,6 +4,7 @@ using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.WebSockets;
+using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast;
 
@@ -15,6 +16,7 @@ public sealed class ClientConnection
     private volatile byte _format;
     private volatile bool _isAuthenticated;
     private volatile bool _isAborted;
+    private TaskCompletionSource? _aborting;
 
     internal ClientConnection(OutputHandle handle, ClientProtocol protocol, ConnectionOrigin origin, SendQueue output, WireFormat format, TimeProvider timeProvider)
     {
@@ -73,6 +75,19 @@ public sealed class ClientConnection
     /// <summary>Completes with the reason of its first close or abort.</summary>
     internal Task<DisconnectReason> Closing => _closing.Task;
 
+    /// <summary>Completes when it is aborted. Created on first need: only a connection that lingers after its close needs it.</summary>
+    internal Task Aborting
+    {
+        get
+        {
+            var created = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+            var aborting = Interlocked.CompareExchange(ref _aborting, created, null) ?? created;
+            if (_isAborted)
+                aborting.TrySetResult();
+            return aborting.Task;
+        }
+    }
+
     /// <summary>Marks the client as authenticated.</summary>
     public void MarkAuthenticated() => _isAuthenticated = true;
 
@@ -94,6 +109,10 @@ public sealed class ClientConnection
     internal void Abort(DisconnectReason reason)
     {
         _isAborted = true;
+
+        // The write above must be seen before the field is read: whoever creates the task then sees the abort, or the task is completed here.
+        Interlocked.MemoryBarrier();
+        _aborting?.TrySetResult();
         _closing.TrySetResult(reason);
         Output.Abort(reason switch
         {
@@ -101,6 +120,15 @@ public sealed class ClientConnection
             DisconnectReason.ConnectionLost => DeliveryOutcome.Failed,
             _ => DeliveryOutcome.DroppedClosed,
         });
+    }
+
+    /// <summary>Closes it because a call of its handler failed. A call that was cancelled at the connection's end did not fail.</summary>
+    internal void CloseAfter(Exception failure, ILogger logger, CancellationToken ending)
+    {
+        if (failure is OperationCanceledException && ending.IsCancellationRequested)
+            return;
+        Log.HandlerFailed(logger, failure, this);
+        Close(DisconnectReason.HandlerFailed);
     }
 
     /// <summary>Sends messages to its wire or its queue.</summary>

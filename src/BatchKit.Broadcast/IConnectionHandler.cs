@@ -3,7 +3,8 @@ namespace BatchKit.Broadcast;
 /// <summary>Handles what one client sends. Each connection has its own handler; its members are called one at a time.</summary>
 /// <remarks>
 /// The handler runs on the thread that read the socket: return soon, or await. While it runs, nothing more is read from this client, so a slow handler delays
-/// only its own client. An exception disconnects the client and is logged.
+/// only its own client. An exception disconnects the client and is logged: the client
+/// gets the output that was sent before it. Each call is awaited before the next, also when the connection has ended and its place is free again.
 /// </remarks>
 public interface IConnectionHandler
 {

@@ -10,78 +10,59 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
     /// <param name="connection">A connection that is not in the table yet.</param>
     /// <param name="inbound">Reads its input.</param>
     /// <param name="handlers">Creates its handler.</param>
-    public async Task RunAsync(ClientConnection connection, IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers)
+    /// <param name="place">Its place. It is given back as soon as the connection has ended, also while its handler still runs.</param>
+    public async Task RunAsync(ClientConnection connection, IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, ClientPlace place)
     {
-        using var ending = new CancellationTokenSource();
-        IConnectionHandler? handler = null;
+        using var calls = new HandlerCalls(connection, transport.Options, timeProvider, logger);
         transport.Connections.Add(connection);
 
         // A drain that began before this connection was in the table has not seen it.
         if (transport.Connections.IsClosed)
             connection.Close(DisconnectReason.Stopped);
-        try
-        {
-            handler = handlers(connection);
-            var serving = ServeAsync(connection, inbound, handler, ending.Token);
-            await Task.WhenAny(serving, connection.Closing).ConfigureAwait(false);
-            if (connection.IsAborted)
-                await ending.CancelAsync().ConfigureAwait(false);
-            else if (serving.IsCompleted)
-                await ApplyInputEndAsync(connection, handler, await serving.ConfigureAwait(false), ending.Token).ConfigureAwait(false);
-            await WriteRestAsync(connection, serving).ConfigureAwait(false);
-            await ending.CancelAsync().ConfigureAwait(false);
-            await serving.ConfigureAwait(false);
-        }
-        catch (OperationCanceledException) when (ending.IsCancellationRequested)
-        {
-            // The connection was ended while its handler waited.
-        }
-        catch (Exception exception)
-        {
-            Log.HandlerFailed(logger, exception, connection);
-            connection.Close(DisconnectReason.HandlerFailed);
-            await WriteRestAsync(connection, Task.CompletedTask).ConfigureAwait(false);
-        }
+        var reading = calls.ReadAsync(inbound, handlers, output);
+        await Task.WhenAny(reading, connection.Closing, connection.Output.Ended).ConfigureAwait(false);
+        var finishing = reading.IsCompleted && !connection.Closing.IsCompleted ? calls.FinishAsync() : Task.CompletedTask;
+        await WaitForEndAsync(connection, reading).ConfigureAwait(false);
 
+        // The handler is told first, but it is awaited last: it may take its time, and the connection is over.
+        var cancelling = calls.CancelAsync();
         transport.Groups.LeaveAll(connection);
         transport.Connections.Remove(connection);
-        transport.Connections.CountDisconnect(await connection.Closing.ConfigureAwait(false));
-        if (handler is not null)
-            await EndAsync(connection, handler).ConfigureAwait(false);
+        var reason = await connection.Closing.ConfigureAwait(false);
+        transport.Connections.CountDisconnect(reason);
+        await connection.Output.Ended.ConfigureAwait(false);
+        place.Dispose();
+        await cancelling.ConfigureAwait(false);
+        await reading.ConfigureAwait(false);
+        await finishing.ConfigureAwait(false);
+        await calls.EndAsync(reason).ConfigureAwait(false);
     }
 
-    private async Task<InboundEnd> ServeAsync(ClientConnection connection, IInbound inbound, IConnectionHandler handler, CancellationToken cancellationToken)
-    {
-        await handler.StartAsync(cancellationToken).ConfigureAwait(false);
-        return await inbound.RunAsync(new InboundDelivery(connection, handler, output, transport.Options), cancellationToken).ConfigureAwait(false);
-    }
-
-    /// <summary>Closes or aborts the connection, depending on how its input ended.</summary>
-    private async Task ApplyInputEndAsync(ClientConnection connection, IConnectionHandler handler, InboundEnd end, CancellationToken cancellationToken)
-    {
-        if (end == InboundEnd.Lost)
-        {
-            connection.Abort(DisconnectReason.ConnectionLost);
-            return;
-        }
-
-        if (end == InboundEnd.Finished)
-        {
-            var finishing = handler.FinishAsync(cancellationToken).AsTask();
-            if (await WaitAsync(connection, finishing).ConfigureAwait(false) && await finishing.ConfigureAwait(false))
-                await WaitAsync(connection, connection.Closing).ConfigureAwait(false);
-        }
-
-        connection.Close(end == InboundEnd.ProtocolError ? DisconnectReason.ProtocolError : DisconnectReason.ClientClosed);
-    }
-
-    /// <summary>Lets the client read what is queued and close its side. Closing with unread input would reset the connection, and the client might lose the last lines.</summary>
+    /// <summary>Waits for the connection's end, of its output or by a close. Lets the client read what is queued and close its side: closing with unread input would reset the connection.</summary>
     /// <remarks>At a stop the drain aborts late connections at the same moment. The outcome of unread output is the same, whichever comes first.</remarks>
-    private async Task WriteRestAsync(ClientConnection connection, Task serving)
+    private async Task WaitForEndAsync(ClientConnection connection, Task reading)
     {
-        if (!await WaitAsync(connection, Task.WhenAll(connection.Output.Ended, serving)).ConfigureAwait(false))
-            connection.Abort(IsStopping(connection) ? DisconnectReason.Stopped : DisconnectReason.SlowConsumer);
+        await Task.WhenAny(connection.Closing, connection.Output.Ended).ConfigureAwait(false);
+        if (!connection.IsAborted)
+        {
+            var isInTime = await WaitAsync(connection, WrittenAndReadAsync(connection, reading)).ConfigureAwait(false);
+
+            // Only a reader that met a protocol error ends the output before it closes the connection.
+            connection.Close(DisconnectReason.ProtocolError);
+            if (!isInTime)
+                connection.Abort(IsStopping(connection) ? DisconnectReason.Stopped : DisconnectReason.SlowConsumer);
+        }
+
         connection.Output.Abort(DeliveryOutcome.DroppedClosed);
+    }
+
+    /// <summary>Completes when all output is written and the input has ended, or when the connection breaks or is aborted.</summary>
+    private static async Task WrittenAndReadAsync(ClientConnection connection, Task reading)
+    {
+        if (await connection.Output.Ended.ConfigureAwait(false) == DeliveryOutcome.Failed)
+            connection.Abort(DisconnectReason.ConnectionLost);
+        else if (!reading.IsCompleted)
+            await Task.WhenAny(reading, connection.Aborting).ConfigureAwait(false);
     }
 
     private async Task<bool> WaitAsync(ClientConnection connection, Task task)
@@ -99,16 +80,112 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
     }
 
     private static bool IsStopping(ClientConnection connection) => connection.Closing is { IsCompletedSuccessfully: true, Result: DisconnectReason.Stopped };
+}
 
-    private async Task EndAsync(ClientConnection connection, IConnectionHandler handler)
+/// <summary>Owns one connection's handler: its calls are made one after another, each is awaited, and their token is cancelled when the connection ends.</summary>
+internal sealed class HandlerCalls(ClientConnection connection, BroadcastOptions options, TimeProvider timeProvider, ILogger logger) : IDisposable
+{
+    private readonly CancellationTokenSource _ending = new();
+    private IConnectionHandler? _handler;
+
+    /// <summary>Starts the handler and reads until the input ends, and closes or aborts the connection, depending on how it ended. Never throws.</summary>
+    /// <remarks>Only after an end in order (<see cref="InboundEnd.Finished"/>) is the connection still open.</remarks>
+    public async Task ReadAsync(IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, IOutputBuffer? output)
+    {
+        var end = InboundEnd.Lost;
+        try
+        {
+            _handler = handlers(connection);
+            await _handler.StartAsync(_ending.Token).ConfigureAwait(false);
+            end = await inbound.RunAsync(Delivery(_handler, output), _ending.Token).ConfigureAwait(false);
+        }
+        catch (Exception failure)
+        {
+            connection.CloseAfter(failure, logger, _ending.Token);
+            end = await DiscardAsync(inbound).ConfigureAwait(false);
+        }
+
+        // When the connection is being closed, a client that is gone fails the output by itself.
+        if (end == InboundEnd.Lost && !connection.Closing.IsCompleted)
+            connection.Abort(DisconnectReason.ConnectionLost);
+        else if (end is InboundEnd.ProtocolError or InboundEnd.Closed)
+            connection.Close(end == InboundEnd.ProtocolError ? DisconnectReason.ProtocolError : DisconnectReason.ClientClosed);
+    }
+
+    /// <summary>Tells the handler that the client has ended its sending side, and closes the connection when the handler, the application or the time limit says so. Never throws.</summary>
+    public async Task FinishAsync()
+    {
+        var limit = options.CloseTimeout;
+        using var timer = timeProvider.CreateTimer(
+            static state => ((ClientConnection)state!).Close(DisconnectReason.ClientClosed), connection, limit, Timeout.InfiniteTimeSpan);
+        try
+        {
+            if (await _handler!.FinishAsync(_ending.Token).ConfigureAwait(false))
+            {
+                timer.Change(limit, Timeout.InfiniteTimeSpan);
+                await connection.Closing.ConfigureAwait(false);
+            }
+        }
+        catch (Exception failure)
+        {
+            connection.CloseAfter(failure, logger, _ending.Token);
+        }
+
+        connection.Close(DisconnectReason.ClientClosed);
+    }
+
+    /// <summary>Cancels the token of the call that runs. What the handler registered for that may throw; it ends nothing else.</summary>
+    public async Task CancelAsync()
     {
         try
         {
-            await handler.EndAsync(await connection.Closing.ConfigureAwait(false)).ConfigureAwait(false);
+            await _ending.CancelAsync().ConfigureAwait(false);
         }
-        catch (Exception exception)
+        catch (AggregateException failure)
         {
-            Log.HandlerFailed(logger, exception, connection);
+            Log.HandlerFailed(logger, failure, connection);
         }
+    }
+
+    /// <summary>Makes the last call, after all others have ended. Never throws.</summary>
+    public async Task EndAsync(DisconnectReason reason)
+    {
+        try
+        {
+            if (_handler is not null)
+                await _handler.EndAsync(reason).ConfigureAwait(false);
+        }
+        catch (Exception failure)
+        {
+            Log.HandlerFailed(logger, failure, connection);
+        }
+    }
+
+    public void Dispose() => _ending.Dispose();
+
+    private InboundDelivery Delivery(IConnectionHandler handler, IOutputBuffer? output) => new(connection, handler, output, options, logger);
+
+    /// <summary>Reads on after a failure, and discards what comes: the connection is closed, so that nothing is delivered.</summary>
+    private async Task<InboundEnd> DiscardAsync(IInbound inbound)
+    {
+        try
+        {
+            if (!connection.IsAborted)
+                return await inbound.RunAsync(Delivery(ClosedHandler.Shared, output: null), _ending.Token).ConfigureAwait(false);
+        }
+        catch (Exception)
+        {
+            // The first failure is logged, and this one ends the same connection.
+        }
+
+        return InboundEnd.Finished;
+    }
+
+    /// <summary>The handler of a connection that has none.</summary>
+    private sealed class ClosedHandler : IConnectionHandler
+    {
+        public static ClosedHandler Shared { get; } = new();
+
+        public ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken) => default;
     }
 }

@@ -64,6 +64,10 @@ internal sealed class ConnectionSweep : IAsyncDisposable
         if (!(connection.Activity.Silence >= _options.KeepAliveInterval))
             return;
         connection.Activity.NoteKeepAlive();
+
+        // A client that does not read its output needs no keep-alive: the time limit for slow consumers watches it.
+        if (connection.Output.HeldBytes > 0)
+            return;
         if (connection.Protocol == ClientProtocol.Telnet)
             connection.SendControl(TelnetCode.KeepAlive);
         else if (connection.Protocol == ClientProtocol.WebSocket)

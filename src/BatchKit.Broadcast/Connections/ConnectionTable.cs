@@ -2,6 +2,7 @@ using System.Collections.Concurrent;
 using System.Diagnostics.CodeAnalysis;
 using System.Net;
 using System.Net.Sockets;
+using System.Runtime.InteropServices;
 
 namespace BatchKit.Broadcast.Connections;
 
@@ -9,8 +10,12 @@ namespace BatchKit.Broadcast.Connections;
 internal sealed class ConnectionTable(BroadcastOptions options, int node, TimeProvider timeProvider)
 {
     private readonly ConcurrentDictionary<OutputHandle, ClientConnection> _connections = new();
-    private readonly ConcurrentDictionary<IPAddress, int> _perAddress = new();
+
+    // Guards the next two fields: a place is free in total and for its address at the same moment, so that no refusal turns away another client too.
+    private readonly Lock _placesLock = new();
+    private readonly Dictionary<IPAddress, int> _perAddress = [];
     private int _places;
+
     private readonly long[] _disconnects = new long[Enum.GetValues<DisconnectReason>().Length];
     private long _unknownControls;
     private volatile bool _isClosed;
@@ -27,7 +32,14 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node, TimePr
     /// <summary>True once no more connections are accepted.</summary>
     public bool IsClosed => _isClosed;
 
-    public int Addresses => _perAddress.Count;
+    public int Addresses
+    {
+        get
+        {
+            lock (_placesLock)
+                return _perAddress.Count;
+        }
+    }
 
     public long UnknownControls => Interlocked.Read(ref _unknownControls);
 
@@ -50,37 +62,50 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node, TimePr
     public void CountUnknownControl() => Interlocked.Increment(ref _unknownControls);
 
     /// <summary>Takes a place for one more connection; <see cref="ReleasePlace"/> gives it back.</summary>
-    /// <param name="address">The client's own address; null when it has none.</param>
+    /// <param name="address">The client's own address; null when it has none, or when it is not known yet.</param>
     /// <returns>False when a limit is reached, in total or for the address.</returns>
     public bool TryTakePlace(IPAddress? address)
     {
-        // Compared before it is taken: a place above the limit, even for a moment, could turn away another client.
-        int places;
-        do
+        lock (_placesLock)
         {
-            places = Volatile.Read(ref _places);
-            if (places >= options.MaxConnections || _isClosed)
+            if (_places >= options.MaxConnections || _isClosed || !TryCountAddress(address))
                 return false;
+            _places++;
+            return true;
         }
-        while (Interlocked.CompareExchange(ref _places, places + 1, places) != places);
+    }
 
-        if (options.MaxConnectionsPerAddress is not { } limit || address is null)
-            return true;
-        var network = NetworkOf(address);
-        if (_perAddress.AddOrUpdate(network, 1, (_, count) => count + 1) <= limit)
-            return true;
-        ReleasePlace(address);
-        return false;
+    /// <summary>Counts a place that was taken without an address for the client's own address.</summary>
+    /// <returns>False when the address has no place left; the place itself is kept.</returns>
+    public bool TryAssignPlace(IPAddress? address)
+    {
+        lock (_placesLock)
+            return !_isClosed && TryCountAddress(address);
     }
 
     public void ReleasePlace(IPAddress? address)
     {
-        Interlocked.Decrement(ref _places);
-        if (options.MaxConnectionsPerAddress is null || address is null)
-            return;
+        lock (_placesLock)
+        {
+            _places--;
+            if (options.MaxConnectionsPerAddress is null || address is null)
+                return;
+            var network = NetworkOf(address);
+            if (--CollectionsMarshal.GetValueRefOrNullRef(_perAddress, network) == 0)
+                _perAddress.Remove(network);
+        }
+    }
+
+    private bool TryCountAddress(IPAddress? address)
+    {
+        if (options.MaxConnectionsPerAddress is not { } limit || address is null)
+            return true;
         var network = NetworkOf(address);
-        if (_perAddress.AddOrUpdate(network, 0, (_, count) => count - 1) <= 0)
-            _perAddress.TryRemove(KeyValuePair.Create(network, 0));
+        var count = _perAddress.GetValueOrDefault(network);
+        if (count >= limit)
+            return false;
+        _perAddress[network] = count + 1;
+        return true;
     }
 
     // One subscriber has a whole /64 of IPv6 addresses (RFC 6177), so its addresses count as one.
@@ -94,5 +119,36 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node, TimePr
         var bytes = address.GetAddressBytes();
         bytes.AsSpan(networkBytes).Clear();
         return new IPAddress(bytes);
+    }
+}
+
+/// <summary>One client's place in the connection limits, from the moment it is accepted.</summary>
+internal sealed class ClientPlace(ConnectionTable connections) : IDisposable
+{
+    private bool _isTaken;
+    private IPAddress? _address;
+
+    /// <summary>Takes a place.</summary>
+    /// <param name="address">The client's own address; null when it is not known yet.</param>
+    public bool TryTake(IPAddress? address)
+    {
+        _address = address;
+        return _isTaken = connections.TryTakePlace(address);
+    }
+
+    /// <summary>Counts the place, which was taken without an address, for the client's own.</summary>
+    public bool TryAssign(IPAddress? address)
+    {
+        if (!connections.TryAssignPlace(address))
+            return false;
+        _address = address;
+        return true;
+    }
+
+    public void Dispose()
+    {
+        if (_isTaken)
+            connections.ReleasePlace(_address);
+        _isTaken = false;
     }
 }

@@ -32,7 +32,7 @@ internal sealed class SegmentQueue
         _isFirstStarted |= isStarted;
     }
 
-    /// <summary>Decides whether a run fits, after dropping older output if the policy says so.</summary>
+    /// <summary>Decides whether a run fits, after dropping other output if the policy says so.</summary>
     /// <param name="run">The run to add.</param>
     /// <param name="limits">The limits and the policy.</param>
     /// <param name="tally">Counts what is dropped.</param>
@@ -41,16 +41,10 @@ internal sealed class SegmentQueue
     public bool TryAdmit(in OutputRun run, SendQueueLimits limits, ref DeliveryTally tally, out DisconnectReason? refusal)
     {
         refusal = null;
-        if (Fits(run, limits))
+        if (Fits(run, limits, freed: default) || TryDrop(run, limits, ref tally))
             return true;
-        if (limits.Policy == SlowConsumerPolicy.DropOldest)
-        {
-            tally.Settle(DeliveryOutcome.DroppedOldest, DropOldest(run, limits));
-            if (Fits(run, limits))
-                return true;
-        }
 
-        // A protocol's own bytes can't be left out, so a client that makes them pile up is disconnected.
+        // A protocol's own bytes can't be left out, so a client whose whole queue consists of them is disconnected.
         var isDisconnected = limits.Policy == SlowConsumerPolicy.Disconnect || run.Messages == 0;
         tally.Settle(isDisconnected ? DeliveryOutcome.DroppedSlowConsumer : DeliveryOutcome.DroppedNewest, run.Amount);
         refusal = isDisconnected ? DisconnectReason.SlowConsumer : null;
@@ -94,29 +88,42 @@ internal sealed class SegmentQueue
         return dropped;
     }
 
-    private bool Fits(in OutputRun run, SendQueueLimits limits) =>
-        HeldBytes + run.Bytes.Length <= limits.MessageCapacityBytes && Waiting.Messages + run.Messages <= limits.MaxMessages;
+    private bool Fits(in OutputRun run, SendQueueLimits limits, Amount freed) =>
+        HeldBytes - freed.Bytes + run.Bytes.Length <= limits.MessageCapacityBytes && Waiting.Messages - freed.Messages + run.Messages <= limits.MaxMessages;
 
-    /// <summary>Drops messages, oldest first, until the run fits or nothing is left that may be dropped.</summary>
-    private Amount DropOldest(in OutputRun run, SendQueueLimits limits)
+    /// <summary>Drops the messages that the policy says, but no more than the run needs, and none when it can't fit. For a protocol's own bytes the newest messages are dropped where new messages would be.</summary>
+    /// <returns>True when the run fits now.</returns>
+    private bool TryDrop(in OutputRun run, SendQueueLimits limits, ref DeliveryTally tally)
     {
-        var dropped = default(Amount);
-        var node = _isFirstStarted ? _segments.First?.Next : _segments.First;
-        while (node is not null && !Fits(run, limits))
+        if (limits.Policy == SlowConsumerPolicy.Disconnect || (limits.Policy == SlowConsumerPolicy.DropNewest && run.Messages > 0))
+            return false;
+        var isOldest = limits.Policy == SlowConsumerPolicy.DropOldest;
+        var first = isOldest ? _segments.First : _segments.Last;
+        var (end, freed) = (first, default(Amount));
+        while (end is not null && !Fits(run, limits, freed))
         {
-            var next = node.Next;
-            if (node.Value.Amount.Messages > 0)
-            {
-                _segments.Remove(node);
-                dropped += node.Value.Amount;
-                Forget(node.Value);
-            }
-
-            node = next;
+            freed += IsDroppable(end) ? end.Value.Amount : default;
+            end = isOldest ? end.Next : end.Previous;
         }
 
-        return dropped;
+        if (!Fits(run, limits, freed))
+            return false;
+        for (var node = first; node != end;)
+        {
+            var dropped = node!;
+            node = isOldest ? dropped.Next : dropped.Previous;
+            if (!IsDroppable(dropped))
+                continue;
+            _segments.Remove(dropped);
+            Forget(dropped.Value);
+        }
+
+        tally.Settle(isOldest ? DeliveryOutcome.DroppedOldest : DeliveryOutcome.DroppedNewest, freed);
+        return true;
     }
+
+    // Neither a protocol's own bytes nor the rest of a run that was written in part.
+    private bool IsDroppable(LinkedListNode<QueuedSegment> node) => node.Value.Amount.Messages > 0 && !(_isFirstStarted && node == _segments.First);
 
     private bool IsNextWithin(SendQueueLimits limits, int length, Amount amount) =>
         _segments.First is { Value: var next } && length + next.Bytes.Length <= limits.MaxRunBytes && amount.Messages + next.Amount.Messages <= limits.MaxRunMessages;

@@ -7,7 +7,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
 {
     // Guards all fields but the last. Held during IWire.TryWrite, which does not wait, so that the bytes of two writers never mix.
     private readonly Lock _lock = new();
-    private readonly TaskCompletionSource _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private readonly TaskCompletionSource<DeliveryOutcome> _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private IWire _wire = firstWire;
     private SegmentQueue? _segments;
     private SendQueueState _state;
@@ -15,8 +15,8 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
     private bool _isDraining;
     private long _lastProgressAt;
 
-    /// <summary>Completes when the last byte is written, or nothing more will be written.</summary>
-    public Task Ended => _ended.Task;
+    /// <summary>Completes when the last byte is written, or nothing more will be written: with the outcome of later output, which is a failure when the wire broke.</summary>
+    public Task<DeliveryOutcome> Ended => _ended.Task;
 
     /// <summary>The messages that wait to be written.</summary>
     public Amount Waiting
@@ -198,7 +198,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
 
             _isDraining = finishes;
             if (_state == SendQueueState.Ended)
-                _ended.TrySetResult();
+                _ended.TrySetResult(_endOutcome);
             return false;
         }
     }
@@ -258,7 +258,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
 
         counters.Add(tally);
         if (!_isDraining)
-            _ended.TrySetResult();
+            _ended.TrySetResult(_endOutcome);
     }
 
     private static void AbortWire(IWire wire)

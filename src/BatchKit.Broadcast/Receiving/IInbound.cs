@@ -1,3 +1,5 @@
+using Microsoft.Extensions.Logging;
+
 namespace BatchKit.Broadcast.Receiving;
 
 /// <summary>Reads what one client sends, until its input ends.</summary>
@@ -27,7 +29,8 @@ internal enum InboundEnd
 }
 
 /// <summary>Delivers the records of each read to the connection's handler, within a buffering scope and the limits for unauthenticated clients.</summary>
-internal sealed class InboundDelivery(ClientConnection connection, IConnectionHandler handler, IOutputBuffer? output, BroadcastOptions options)
+/// <remarks>A handler that fails closes the connection. Reading goes on, because closing with unread input would reset the connection.</remarks>
+internal sealed class InboundDelivery(ClientConnection connection, IConnectionHandler handler, IOutputBuffer? output, BroadcastOptions options, ILogger logger)
 {
     /// <summary>Notes the bytes of one read.</summary>
     /// <returns>False when the client sent more than allowed and is being disconnected.</returns>
@@ -40,25 +43,22 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
         return false;
     }
 
-    /// <summary>Delivers records to the handler; their memory may be reused when the task has ended.</summary>
+    /// <summary>Delivers records to the handler; their memory may be reused when the task has ended. Never throws.</summary>
     public ValueTask DeliverAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
     {
         // Input after a close is read only so that the connection ends in order.
         if (connection.Closing.IsCompleted)
             return default;
         connection.Activity.NoteRecord();
-        if (output is null)
-            return handler.ReceiveAsync(records, cancellationToken);
-        var scope = output.BeginBufferingScope(connection.Handle);
+        var scope = output?.BeginBufferingScope(connection.Handle) ?? default;
         ValueTask handling;
         try
         {
             handling = handler.ReceiveAsync(records, cancellationToken);
         }
-        catch
+        catch (Exception failure)
         {
-            scope.Dispose();
-            throw;
+            handling = ValueTask.FromException(failure);
         }
 
         if (!handling.IsCompletedSuccessfully)
@@ -67,35 +67,42 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
         return sending.IsCompletedSuccessfully ? sending : AwaitSentAsync(sending, cancellationToken);
     }
 
-    private static async ValueTask FinishAsync(ValueTask handling, BufferingScope scope, CancellationToken cancellationToken)
+    private async ValueTask FinishAsync(ValueTask handling, BufferingScope scope, CancellationToken cancellationToken)
     {
+        Exception? failure = null;
         try
         {
             await handling.ConfigureAwait(false);
         }
-        catch
+        catch (Exception exception)
         {
-            scope.Dispose();
-            throw;
+            failure = exception;
         }
 
+        // A failed handler's replies are sent too, before the close.
         await AwaitSentAsync(scope.DisposeAsync(), cancellationToken).ConfigureAwait(false);
+        if (failure is not null)
+            connection.CloseAfter(failure, logger, cancellationToken);
     }
 
     // Reading goes on when the replies are on the client's wire or in its queue, so that the replies to a client that sends faster than it is served do not pile up.
-    private static async ValueTask AwaitSentAsync(ValueTask sending, CancellationToken cancellationToken)
+    private async ValueTask AwaitSentAsync(ValueTask sending, CancellationToken cancellationToken)
     {
         try
         {
             await sending.AsTask().WaitAsync(cancellationToken).ConfigureAwait(false);
         }
-        catch (OperationCanceledException)
+        catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested)
         {
             // The connection ends. A next hop that hangs must not hold it open.
         }
         catch (OutputDeliveryException)
         {
             // The buffer has counted it. Reading notices when the client is gone.
+        }
+        catch (Exception failure)
+        {
+            connection.CloseAfter(failure, logger, cancellationToken);
         }
     }
 }

@@ -16,7 +16,7 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
     /// <returns>Null when the client was turned away or failed.</returns>
     public async Task<ClientChannel?> EnterAsync(Socket socket, ClientPlace place, CancellationToken stopping)
     {
-        ClientSocket.Configure(socket, transport.Options.KeepAliveInterval);
+        ClientSocket.Configure(socket, transport.Options.KeepAliveInterval, isTelnet: options.Protocol == ClientProtocol.Telnet);
         var peer = Plain((IPEndPoint)socket.RemoteEndPoint!);
         if (!place.TryTake(options.UseProxyProtocol ? null : peer.Address))
             return TurnAway(socket);
@@ -30,7 +30,7 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
             if (options.UseProxyProtocol)
             {
                 origin = await ReadOriginAsync(socket, peer, either.Token).ConfigureAwait(false);
-                if (!place.TryTake(origin.RemoteEndPoint?.Address))
+                if (!place.TryAssign(origin.RemoteEndPoint?.Address))
                     return TurnAway(socket);
             }
 
@@ -95,28 +95,6 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
 /// <param name="Origin">Where the client comes from.</param>
 internal sealed record ClientChannel(IWire Wire, IByteSource Source, ConnectionOrigin Origin);
 
-/// <summary>One client's place in the connection limits, from the moment it is accepted.</summary>
-internal sealed class ClientPlace(ConnectionTable connections) : IDisposable
-{
-    private bool _isTaken;
-    private IPAddress? _address;
-
-    /// <summary>Gives back the place that it has, and takes one that counts for the address.</summary>
-    public bool TryTake(IPAddress? address)
-    {
-        Dispose();
-        _address = address;
-        return _isTaken = connections.TryTakePlace(address);
-    }
-
-    public void Dispose()
-    {
-        if (_isTaken)
-            connections.ReleasePlace(_address);
-        _isTaken = false;
-    }
-}
-
 /// <summary>Sets the options of a client's socket.</summary>
 internal static class ClientSocket
 {
@@ -128,10 +106,13 @@ internal static class ClientSocket
 
     /// <param name="socket">A socket that was just accepted.</param>
     /// <param name="keepAliveInterval">How long a connection may be silent before the system probes the client's machine (RFC 9293, section 3.8.4); null for never.</param>
-    public static void Configure(Socket socket, TimeSpan? keepAliveInterval)
+    /// <param name="isTelnet">True for a telnet client. The data mark of its Synch comes as urgent data (RFC 854), and belongs to the stream: without it the command before it would take the next byte of text.</param>
+    public static void Configure(Socket socket, TimeSpan? keepAliveInterval, bool isTelnet)
     {
         // Each write is already a batch.
         socket.NoDelay = true;
+        if (isTelnet)
+            socket.SetSocketOption(SocketOptionLevel.Socket, SocketOptionName.OutOfBandInline, optionValue: true);
         if (keepAliveInterval is not { } interval)
             return;
         socket.SetSocketOption(SocketOptionLevel.Socket, SocketOptionName.KeepAlive, optionValue: true);

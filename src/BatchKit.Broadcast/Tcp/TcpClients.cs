@@ -72,7 +72,7 @@ internal sealed class TcpClients(
         try
         {
             var channel = await _entry.EnterAsync(socket, place, stopping).ConfigureAwait(false);
-            return channel is null ? Task.CompletedTask : RunConnectionAsync(channel);
+            return channel is null ? Task.CompletedTask : RunConnectionAsync(channel, place);
         }
         finally
         {
@@ -80,12 +80,13 @@ internal sealed class TcpClients(
         }
     }
 
-    private async Task RunConnectionAsync(ClientChannel channel)
+    private async Task RunConnectionAsync(ClientChannel channel, ClientPlace place)
     {
         var queue = new SendQueue(channel.Wire, transport.Limits, transport.Counters, timeProvider);
         var (connection, reader) = Create(channel.Origin, queue);
         _connections[connection] = true;
-        await _lifetime.RunAsync(connection, new ByteInbound(connection, channel.Source, reader, transport.Options, logger), handlers).ConfigureAwait(false);
+        var inbound = new ByteInbound(connection, channel.Source, reader, transport.Options, logger);
+        await _lifetime.RunAsync(connection, inbound, handlers, place).ConfigureAwait(false);
         _connections.TryRemove(connection, out _);
         await queue.Ended.ConfigureAwait(false);
         if (channel.Source is IAsyncDisposable source)
@@ -160,7 +161,7 @@ internal static class TelnetConnectionFactory
         var connection = new ClientConnection(handle, ClientProtocol.Telnet, origin, output, format, timeProvider)
         {
             Terminal = new TelnetTerminal { Charset = telnet.InitialCharset },
-            Prompts = telnet.RepeatsPrompt ? new TelnetPrompts() : null,
+            Prompts = telnet.RepeatsPrompt ? new TelnetPrompts(timeProvider) : null,
         };
         var negotiation = new TelnetNegotiation(connection, telnet);
         negotiation.Start();

@@ -4,15 +4,19 @@ using BatchKit.Transports;
 namespace BatchKit.Broadcast.Telnet;
 
 /// <summary>Keeps a telnet client's prompt last: a line that is sent while it shows starts below it, and the prompt is sent again.</summary>
-internal sealed class TelnetPrompts
+internal sealed class TelnetPrompts(TimeProvider timeProvider)
 {
     private static readonly byte[] NewLine = "\r\n"u8.ToArray();
+
+    // One prompt may answer several lines, and some lines get none. After this time without a line or a prompt no answer is expected.
+    private static readonly TimeSpan AnswerLimit = TimeSpan.FromSeconds(2);
 
     // Guards all fields: the reader notes lines while sends add output.
     private readonly Lock _lock = new();
     private byte[] _prompt = [];
     private bool _isShown;
     private int _unansweredLines;
+    private long _answerExpectedAt;
 
     /// <summary>Notes that the user ended a line: the cursor is below the prompt, and an answer will follow.</summary>
     public void NoteLine()
@@ -21,6 +25,7 @@ internal sealed class TelnetPrompts
         {
             _isShown = false;
             _unansweredLines++;
+            _answerExpectedAt = timeProvider.GetTimestamp();
         }
     }
 
@@ -37,11 +42,13 @@ internal sealed class TelnetPrompts
         composer.Add(connection, run, ref tally, isBelow ? NewLine : []);
     }
 
-    /// <summary>Ends what the client gets in one send: repeats the prompt, unless an answer that ends with one will follow.</summary>
+    /// <summary>Ends what the client gets in one send: repeats the prompt, unless an answer that ends with one is expected.</summary>
     public void End(OutputComposer composer)
     {
         lock (_lock)
         {
+            if (_unansweredLines > 0 && timeProvider.GetElapsedTime(_answerExpectedAt) >= AnswerLimit)
+                _unansweredLines = 0;
             if (!_isShown && _unansweredLines == 0 && _prompt.Length > 0)
                 _isShown = composer.TryAppend(_prompt);
         }
@@ -56,7 +63,8 @@ internal sealed class TelnetPrompts
             _isShown = isPrompt;
             if (!isPrompt)
                 return wasShown;
-            _unansweredLines = Math.Max(0, _unansweredLines - 1);
+            if (_unansweredLines > 0 && --_unansweredLines > 0)
+                _answerExpectedAt = timeProvider.GetTimestamp();
             if (!run.Bytes.SequenceEqual(_prompt))
                 _prompt = run.Bytes.ToArray();
             return wasShown;

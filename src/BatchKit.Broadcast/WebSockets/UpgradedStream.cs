@@ -33,6 +33,9 @@ internal sealed class UpgradedStream(Stream server) : Stream
     /// <summary>The server's own stream.</summary>
     public Stream Server => server;
 
+    /// <summary>True when the client's bytes pass through this stream, which notes them. On a server in memory only its messages are seen.</summary>
+    public bool SeesInput => server is not MessageStream;
+
     /// <summary>True once the framework has ended the WebSocket because the client broke the protocol.</summary>
     public bool HasClosed { get; private set; }
 
@@ -154,6 +157,10 @@ internal sealed class UpgradeInterception(IHttpUpgradeFeature? upgrade, IHttpExt
 /// <summary>Takes frames and sends their messages, for a server that offers WebSockets but no bytes, such as a test server in memory.</summary>
 internal sealed class MessageStream(WebSocket socket) : Stream
 {
+    // The rest of a message whose frame came in part: the queue writes a large one in several parts.
+    private int _restBytes;
+    private WebSocketMessageType _restType;
+
     public override bool CanRead => true;
 
     public override bool CanWrite => true;
@@ -168,17 +175,30 @@ internal sealed class MessageStream(WebSocket socket) : Stream
         set => throw new NotSupportedException();
     }
 
-    /// <summary>Takes whole frames as the server side writes them: final and unmasked.</summary>
+    /// <summary>Takes frames as the server side writes them: final and unmasked, each with its whole header.</summary>
     public override async ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
     {
         while (!buffer.IsEmpty)
         {
-            var frame = WebSocketEncoder.ReadFrame(buffer, out var opcode, out var payload);
+            if (_restBytes > 0)
+            {
+                buffer = buffer[await SendRestAsync(buffer, cancellationToken).ConfigureAwait(false)..];
+                continue;
+            }
+
+            var header = WebSocketEncoder.ReadHeader(buffer.Span, out var opcode, out var length);
+            buffer = buffer[header..];
+            if (opcode is WebSocketEncoder.TextOpcode or WebSocketEncoder.BinaryOpcode && length > 0)
+            {
+                (_restBytes, _restType) = (length, TypeOf(opcode));
+                continue;
+            }
+
             if (opcode == WebSocketEncoder.CloseOpcode)
-                await socket.CloseOutputAsync(WebSocketClosings.StatusOf(payload.Span), statusDescription: null, cancellationToken).ConfigureAwait(false);
+                await socket.CloseOutputAsync(WebSocketClosings.StatusOf(buffer.Span[..length]), statusDescription: null, cancellationToken).ConfigureAwait(false);
             else if (opcode is WebSocketEncoder.TextOpcode or WebSocketEncoder.BinaryOpcode)
-                await socket.SendAsync(payload, TypeOf(opcode), endOfMessage: true, cancellationToken).ConfigureAwait(false);
-            buffer = buffer[frame..];
+                await socket.SendAsync(ReadOnlyMemory<byte>.Empty, TypeOf(opcode), endOfMessage: true, cancellationToken).ConfigureAwait(false);
+            buffer = buffer[length..];
         }
     }
 
@@ -196,6 +216,15 @@ internal sealed class MessageStream(WebSocket socket) : Stream
     public override long Seek(long offset, SeekOrigin origin) => throw new NotSupportedException();
 
     public override void SetLength(long value) => throw new NotSupportedException();
+
+    /// <returns>How many bytes belonged to the message.</returns>
+    private async ValueTask<int> SendRestAsync(ReadOnlyMemory<byte> bytes, CancellationToken cancellationToken)
+    {
+        var part = Math.Min(bytes.Length, _restBytes);
+        _restBytes -= part;
+        await socket.SendAsync(bytes[..part], _restType, endOfMessage: _restBytes == 0, cancellationToken).ConfigureAwait(false);
+        return part;
+    }
 
     private static WebSocketMessageType TypeOf(byte opcode) => opcode == WebSocketEncoder.TextOpcode ? WebSocketMessageType.Text : WebSocketMessageType.Binary;
 }

@@ -35,20 +35,18 @@ internal static class WebSocketEncoder
         return length;
     }
 
-    /// <summary>Reads the first of several frames that this encoder wrote.</summary>
-    /// <returns>The frame's length in bytes.</returns>
-    public static int ReadFrame(ReadOnlyMemory<byte> frames, out byte opcode, out ReadOnlyMemory<byte> payload)
+    /// <summary>Reads the header of a frame that this encoder wrote.</summary>
+    /// <returns>The header's length in bytes; the payload follows.</returns>
+    public static int ReadHeader(ReadOnlySpan<byte> frame, out byte opcode, out int payloadBytes)
     {
-        var bytes = frames.Span;
-        opcode = (byte)(bytes[0] & OpcodeBits);
-        var (header, length) = bytes[1] switch
+        opcode = (byte)(frame[0] & OpcodeBits);
+        (var header, payloadBytes) = frame[1] switch
         {
-            126 => (4, BinaryPrimitives.ReadUInt16BigEndian(bytes[2..])),
-            127 => (MaxHeaderBytes, (int)BinaryPrimitives.ReadUInt64BigEndian(bytes[2..])),
+            126 => (4, BinaryPrimitives.ReadUInt16BigEndian(frame[2..])),
+            127 => (MaxHeaderBytes, (int)BinaryPrimitives.ReadUInt64BigEndian(frame[2..])),
             var small => (2, small),
         };
-        payload = frames.Slice(header, length);
-        return header + length;
+        return header;
     }
 
     private static int EncodeFrame(byte firstByte, ReadOnlySpan<byte> payload, Span<byte> destination)

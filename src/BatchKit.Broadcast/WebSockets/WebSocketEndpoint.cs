@@ -22,24 +22,18 @@ internal sealed class WebSocketEndpoint(
             return;
         var origin = _forwarded.Read(context);
         var address = origin.RemoteEndPoint?.Address;
-        if (!transport.Connections.TryTakePlace(address))
+        using var place = new ClientPlace(transport.Connections);
+        if (!place.TryTake(address))
         {
             Log.TurnedAway(logger, $"the connection limit is reached, in total or for {address}");
             await WebSocketAdmission.RefuseAsync(context, StatusCodes.Status503ServiceUnavailable, "There are too many connections. Try again later.").ConfigureAwait(false);
             return;
         }
 
-        try
-        {
-            await ServeAsync(context, origin).ConfigureAwait(false);
-        }
-        finally
-        {
-            transport.Connections.ReleasePlace(address);
-        }
+        await ServeAsync(context, origin, place).ConfigureAwait(false);
     }
 
-    private async Task ServeAsync(HttpContext context, ConnectionOrigin origin)
+    private async Task ServeAsync(HttpContext context, ConnectionOrigin origin, ClientPlace place)
     {
         var handle = transport.Connections.NextHandle();
         var path = new OutputPath(handle, logger);
@@ -64,7 +58,7 @@ internal sealed class WebSocketEndpoint(
             static state => ((OutputPath)state!).ChooseStream("the client sent no pong in time"), path, _startLimit, Timeout.InfiniteTimeSpan);
         var connection = Connect(handle, origin, wire);
         var inbound = new WebSocketInbound(connection, socket, stream, wire, path, ending, transport.Options, logger);
-        await new ConnectionLifetime(transport, output, transport.TimeProvider, logger).RunAsync(connection, inbound, handlers).ConfigureAwait(false);
+        await new ConnectionLifetime(transport, output, transport.TimeProvider, logger).RunAsync(connection, inbound, handlers, place).ConfigureAwait(false);
         await connection.Output.Ended.ConfigureAwait(false);
         ending.NoteEnd();
         if (!path.IsDirect && HttpProtocol.IsHttp11(context.Request.Protocol) && context.Features.Get<IConnectionLifetimeFeature>() is { } lingering)

@@ -57,6 +57,8 @@ internal sealed class WebSocketInbound(
                 return EndAfter(failure);
             }
 
+            if (!stream.SeesInput)
+                delivery.TryNote(received.Count);
             if (received.MessageType == WebSocketMessageType.Close)
             {
                 await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);

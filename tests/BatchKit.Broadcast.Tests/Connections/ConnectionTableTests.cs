@@ -81,5 +81,48 @@ public sealed class ConnectionTableTests
         Assert.False(table.TryTakePlace(Address));
     }
 
+    [Fact]
+    public async Task A_refusal_by_address_turns_away_no_client_of_another_address()
+    {
+        var table = Table(new BroadcastOptions { MaxConnections = 2, MaxConnectionsPerAddress = 1 });
+        table.TryTakePlace(Address);
+        using var stop = new CancellationTokenSource();
+        var refused = Task.Run(() =>
+        {
+            while (!stop.IsCancellationRequested)
+                Assert.False(table.TryTakePlace(Address));
+        });
+
+        var other = IPAddress.Parse("192.0.2.2");
+        var taken = 0;
+        for (var turn = 0; turn < 200_000; turn++)
+        {
+            if (!table.TryTakePlace(other))
+                continue;
+            taken++;
+            table.ReleasePlace(other);
+        }
+
+        await stop.CancelAsync();
+        await refused.WithinDeadline();
+        Assert.Equal(200_000, taken);
+    }
+
+    [Fact]
+    public void A_place_is_kept_while_its_address_becomes_known()
+    {
+        var table = Table(new BroadcastOptions { MaxConnections = 2, MaxConnectionsPerAddress = 1 });
+        using (var first = new ClientPlace(table))
+        using (var second = new ClientPlace(table))
+        {
+            bool[] taken = [first.TryTake(null), second.TryTake(null), first.TryAssign(Address), second.TryAssign(Address)];
+
+            Assert.Equal([true, true, true, false], taken);
+            Assert.Equal((2, 1), (table.Places, table.Addresses));
+        }
+
+        Assert.Equal((0, 0), (table.Places, table.Addresses));
+    }
+
     private static ConnectionTable Table(BroadcastOptions options, TimeProvider? clock = null) => new(options, node: 7, clock ?? TimeProvider.System);
 }

@@ -89,6 +89,40 @@ public sealed class SegmentQueueTests
     }
 
     [Fact]
+    public void Nothing_is_dropped_for_a_run_that_can_not_fit()
+    {
+        Add(new string('a', 70));
+        Take();
+        Add(new string('b', 20));
+        var tally = default(DeliveryTally);
+
+        var isRoom = _segments.TryAdmit(new OutputRun(new byte[40], messages: 1), Limits, ref tally, out var refusal);
+
+        Assert.False(isRoom);
+        Assert.Null(refusal);
+        Assert.Equal((default, new Amount(1, 40)), (tally[DeliveryOutcome.DroppedOldest], tally[DeliveryOutcome.DroppedNewest]));
+        Assert.Equal(new Amount(2, 90), _segments.Waiting);
+    }
+
+    [Theory]
+    [InlineData(SlowConsumerPolicy.DropOldest, "newer")]
+    [InlineData(SlowConsumerPolicy.DropNewest, "older")]
+    public void A_protocols_own_bytes_are_admitted_for_the_messages_that_the_policy_drops(SlowConsumerPolicy policy, string kept)
+    {
+        Add("older" + new string('a', 45));
+        Add("newer" + new string('b', 45));
+        var tally = default(DeliveryTally);
+
+        var isRoom = _segments.TryAdmit(new OutputRun(new byte[2], messages: 0), Limits with { Policy = policy }, ref tally, out var refusal);
+
+        Assert.True(isRoom);
+        Assert.Null(refusal);
+        var outcome = policy == SlowConsumerPolicy.DropOldest ? DeliveryOutcome.DroppedOldest : DeliveryOutcome.DroppedNewest;
+        Assert.Equal(new Amount(1, 50), tally[outcome]);
+        Assert.StartsWith(kept, Take(), StringComparison.Ordinal);
+    }
+
+    [Fact]
     public void A_client_that_makes_a_protocols_own_bytes_pile_up_is_disconnected()
     {
         Add(new string('a', 99), messages: 0);

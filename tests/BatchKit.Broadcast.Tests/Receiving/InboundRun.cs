@@ -21,6 +21,8 @@ internal sealed class InboundRun(BroadcastOptions options, IRecordCutter cutter)
 
     public ByteInbound? Inbound { get; private set; }
 
+    public Task<DisconnectReason> Closing => _connection!.Closing;
+
     public InboundEnd Run(IConnectionHandler? handler = null) => Start(Source, handler ?? Collector).GetAwaiter().GetResult();
 
     public Task<InboundEnd> Start(IByteSource source, IConnectionHandler handler)
@@ -35,6 +37,6 @@ internal sealed class InboundRun(BroadcastOptions options, IRecordCutter cutter)
 
         var reader = new CutRecordReader(cutter, options.MaxRecordBytes);
         Inbound = new ByteInbound(_connection, source, reader, options, NullLogger.Instance);
-        return Inbound.RunAsync(new InboundDelivery(_connection, handler, output: null, options), CancellationToken.None);
+        return Inbound.RunAsync(new InboundDelivery(_connection, handler, output: null, options, NullLogger.Instance), CancellationToken.None);
     }
 }

@@ -14,7 +14,7 @@ public sealed class ClientSocketTests
     {
         using var socket = await AcceptAsync();
 
-        ClientSocket.Configure(socket, TimeSpan.FromMilliseconds(milliseconds));
+        ClientSocket.Configure(socket, TimeSpan.FromMilliseconds(milliseconds), isTelnet: false);
 
         Assert.True(socket.NoDelay);
         Assert.NotEqual(0, socket.GetSocketOption(SocketOptionLevel.Socket, SocketOptionName.KeepAlive));
@@ -27,7 +27,7 @@ public sealed class ClientSocketTests
     {
         using var socket = await AcceptAsync();
 
-        ClientSocket.Configure(socket, keepAliveInterval: null);
+        ClientSocket.Configure(socket, keepAliveInterval: null, isTelnet: false);
 
         Assert.True(socket.NoDelay);
         Assert.Equal(0, socket.GetSocketOption(SocketOptionLevel.Socket, SocketOptionName.KeepAlive));

@@ -74,6 +74,20 @@ public sealed class ListenerTests
     }
 
     [Fact]
+    public async Task A_telnet_clients_Synch_takes_no_character_of_its_text()
+    {
+        await using var server = await TcpServer.StartAsync(configure: listener => listener.Protocol = ClientProtocol.Telnet);
+        using var client = await LineClient.ConnectAsync(server.EndPoint);
+        var handler = await server.NextHandlerAsync();
+
+        // IAC, and the data mark as urgent data (RFC 854, the TELNET "Synch" signal).
+        client.Socket.Send([255, 242], SocketFlags.OutOfBand);
+        await client.SendAsync("look\r\n");
+
+        Assert.Equal("look", await handler.Records.ReadAsync().WithinDeadline());
+    }
+
+    [Fact]
     public async Task A_port_in_use_is_named_with_its_setting()
     {
         await using var first = await TcpServer.StartAsync();

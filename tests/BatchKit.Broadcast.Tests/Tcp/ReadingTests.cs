@@ -140,6 +140,28 @@ public sealed class ReadingTests
     }
 
     [Fact]
+    public async Task Output_before_a_handlers_failure_arrives_whole_although_input_is_unread()
+    {
+        await using var server = await TcpServer.StartAsync();
+        server.OnRecord = async (handler, _, cancellationToken) =>
+        {
+            handler.Write(new string('x', 400_000) + "\n");
+            await server.Output.FlushAsync(handler.Connection.Handle, cancellationToken);
+            throw new InvalidOperationException("as told");
+        };
+        using var client = await LineClient.ConnectAsync(server.EndPoint, isSmall: true);
+        var handler = await server.NextHandlerAsync();
+
+        await client.SendAsync("throw\n" + new string('y', 100_000));
+        await handler.Connection.Closing.WithinDeadline();
+
+        Assert.Equal(400_001, (await client.ReadToEndAsync()).Length);
+        client.Dispose();
+        Assert.Equal(DisconnectReason.HandlerFailed, await handler.Ended.WithinDeadline());
+        await server.WhenEmptyAsync();
+    }
+
+    [Fact]
     public async Task While_a_handler_is_busy_nothing_more_is_read_from_its_client()
     {
         await using var server = await TcpServer.StartAsync();

@@ -66,6 +66,31 @@ public sealed class PromptTests : IAsyncDisposable
     }
 
     [Fact]
+    public async Task After_one_prompt_for_two_lines_the_prompt_is_repeated_again()
+    {
+        _scene.Read("'look' 0D 0A 'who' 0D 0A");
+        await SendAsync(Line("A hall."), Line("Ann."), Prompt("> "));
+        _scene.Time.Advance(TimeSpan.FromSeconds(2));
+
+        await SendAsync(Line("Ann waves."));
+
+        Assert.Equal("A hall.\r\nAnn.\r\n> \r\nAnn waves.\r\n> ", Shown);
+    }
+
+    [Fact]
+    public async Task After_a_line_that_no_prompt_answers_the_prompt_is_repeated_again()
+    {
+        await SendAsync(Prompt("> "));
+        _scene.Read("'say hello' 0D 0A");
+        await SendAsync(Line("You say hello."));
+        _scene.Time.Advance(TimeSpan.FromSeconds(2));
+
+        await SendAsync(Line("Ann waves."));
+
+        Assert.Equal("> You say hello.\r\nAnn waves.\r\n> ", Shown);
+    }
+
+    [Fact]
     public async Task A_prompt_behind_a_prompt_starts_on_a_new_line_and_is_the_one_that_is_repeated()
     {
         await SendAsync(Prompt("Name: "), Prompt("Password: "));

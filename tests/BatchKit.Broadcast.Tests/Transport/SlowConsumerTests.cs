@@ -44,6 +44,39 @@ public sealed class SlowConsumerTests
     }
 
     [Theory]
+    [InlineData(SlowConsumerPolicy.DropOldest)]
+    [InlineData(SlowConsumerPolicy.DropNewest)]
+    public async Task A_pong_for_a_client_with_a_full_queue_keeps_it_connected(SlowConsumerPolicy policy)
+    {
+        await using var transport = new BroadcastTransport(new BroadcastOptions { MaxQueuedBytes = CapBytes, SlowConsumer = policy });
+        var slow = new FakeClient(transport, ClientProtocol.WebSocket, WireFormat.WebSocketBinary);
+        slow.Wire.Limit(0);
+        for (var index = 0; index < CapBytes; index++)
+            await transport.SendAsync(Deliveries.To(slow.Handle, "x"));
+
+        slow.Connection.SendControl([0x8A, 0]);
+
+        Assert.False(slow.Connection.Closing.IsCompleted);
+        Assert.InRange(slow.Connection.Output.HeldBytes, CapBytes / 2, CapBytes);
+        transport.GetStatistics().AssertAddsUp();
+    }
+
+    [Fact]
+    public async Task A_client_with_output_that_waits_gets_no_keep_alive()
+    {
+        var clock = new ManualTimeProvider();
+        await using var transport = new BroadcastTransport(new BroadcastOptions { KeepAliveInterval = TimeSpan.FromSeconds(10) }, timeProvider: clock);
+        var slow = new FakeClient(transport, ClientProtocol.WebSocket, WireFormat.WebSocketBinary, clock);
+        slow.Wire.Limit(0);
+        await transport.SendAsync(Deliveries.To(slow.Handle, "waits"));
+        var held = slow.Connection.Output.HeldBytes;
+
+        clock.Advance(TimeSpan.FromSeconds(20));
+
+        Assert.Equal(held, slow.Connection.Output.HeldBytes);
+    }
+
+    [Theory]
     [InlineData(false)]
     [InlineData(true)]
     public async Task The_closing_bytes_keep_within_the_cap(bool isWebSocket)

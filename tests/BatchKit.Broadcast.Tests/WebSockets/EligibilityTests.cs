@@ -121,6 +121,37 @@ public sealed class EligibilityTests
         Assert.Equal(WebSocketCloseStatus.NormalClosure, client.CloseStatus);
     }
 
+    [Theory]
+    [InlineData(64 * 1024)]
+    [InlineData(200_000)]
+    public async Task On_a_test_server_in_memory_a_large_message_arrives_whole_and_the_next_one_too(int length)
+    {
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Server = server => server.UseTestServer() });
+        using var client = await host.TestServer.CreateWebSocketClient().ConnectAsync(new Uri("ws://localhost/ws"), default).WithinDeadline();
+        var handler = await host.HandlerAsync();
+
+        host.Output.Write(handler.Connection.Handle, new string('x', length));
+        host.Output.Write(handler.Connection.Handle, "");
+        host.Output.Write(handler.Connection.Handle, "small");
+
+        Assert.Equal(new string('x', length), await ReadTextAsync(client, length));
+        Assert.Equal("", await ReadTextAsync(client, length));
+        Assert.Equal("small", await ReadTextAsync(client, length));
+    }
+
+    [Fact]
+    public async Task On_a_test_server_in_memory_an_unauthenticated_client_may_send_no_more_than_the_limit()
+    {
+        await using var host = await WebSocketHost.StartAsync(
+            new WebSocketHostSetup { Server = server => server.UseTestServer(), Options = new BroadcastOptions { MaxUnauthenticatedBytes = 10 } });
+        using var client = await host.TestServer.CreateWebSocketClient().ConnectAsync(new Uri("ws://localhost/ws"), default).WithinDeadline();
+
+        await client.SendAsync(new byte[100], WebSocketMessageType.Binary, endOfMessage: true, default).WithinDeadline();
+        var received = await client.ReceiveAsync(new byte[200].AsMemory(), default).WithinDeadline();
+
+        Assert.Equal((WebSocketMessageType.Close, WebSocketCloseStatus.PolicyViolation), (received.MessageType, client.CloseStatus));
+    }
+
     [Fact]
     public async Task The_applications_own_WebSocket_middleware_is_no_hindrance()
     {
@@ -150,16 +181,22 @@ public sealed class EligibilityTests
         foreach (var text in new[] { "hello", new string('x', 5000) })
         {
             await client.SendAsync(Encoding.UTF8.GetBytes(text), WebSocketMessageType.Text, endOfMessage: true, default).WithinDeadline();
-            var buffer = new byte[5000];
-            var (length, isEnd) = (0, false);
-            while (!isEnd)
-            {
-                var received = await client.ReceiveAsync(buffer.AsMemory(length), default).WithinDeadline();
-                (length, isEnd) = (length + received.Count, received.EndOfMessage);
-            }
 
-            Assert.Equal(text, Encoding.UTF8.GetString(buffer, 0, length));
+            Assert.Equal(text, await ReadTextAsync(client, maxBytes: 5000));
         }
+    }
+
+    private static async Task<string> ReadTextAsync(WebSocket client, int maxBytes)
+    {
+        var buffer = new byte[maxBytes];
+        var (length, isEnd) = (0, false);
+        while (!isEnd)
+        {
+            var received = await client.ReceiveAsync(buffer.AsMemory(length), default).WithinDeadline();
+            (length, isEnd) = (length + received.Count, received.EndOfMessage);
+        }
+
+        return Encoding.UTF8.GetString(buffer, 0, length);
     }
 
     private static async Task<Stream> EncryptAsync(Stream plain, X509Certificate2 expected)

@@ -83,7 +83,7 @@ public sealed class MutatedInputTests
         var socket = WebSocket.CreateFromStream(stream, new WebSocketCreationOptions { IsServer = true, KeepAliveInterval = Timeout.InfiniteTimeSpan });
         var inbound = new WebSocketInbound(connection, socket, stream, wire, path, ending, Options, NullLogger.Instance);
 
-        var running = inbound.RunAsync(new InboundDelivery(connection, handler, output: null, Options), CancellationToken.None);
+        var running = inbound.RunAsync(new InboundDelivery(connection, handler, output: null, Options, NullLogger.Instance), CancellationToken.None);
 
         Assert.True(running.IsCompletedSuccessfully);
     }

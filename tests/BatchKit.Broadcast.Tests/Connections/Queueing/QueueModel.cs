@@ -186,19 +186,32 @@ internal sealed class QueueModel(SendQueueLimits limits)
 
     private bool TryAdmit(int bytes, int messages)
     {
-        for (var index = 0; !Fits(bytes, messages) && limits.Policy == SlowConsumerPolicy.DropOldest && index < _waiting.Count;)
-        {
-            if (_waiting[index].IsStarted || _waiting[index].Amount.Messages == 0)
-            {
-                index++;
-                continue;
-            }
+        if (Fits(bytes, messages))
+            return true;
+        if (limits.Policy == SlowConsumerPolicy.Disconnect || (limits.Policy == SlowConsumerPolicy.DropNewest && messages > 0))
+            return false;
+        var isOldest = limits.Policy == SlowConsumerPolicy.DropOldest;
+        var droppable = _waiting.Where(segment => !segment.IsStarted && segment.Amount.Messages > 0).ToList();
+        if (!isOldest)
+            droppable.Reverse();
 
-            Settle(DeliveryOutcome.DroppedOldest, _waiting[index].Amount);
-            _waiting.RemoveAt(index);
+        // All or nothing: output is dropped only when that helps.
+        var (kept, dropped) = (_waiting.ToArray(), new List<ModelSegment>());
+        foreach (var segment in droppable.TakeWhile(_ => !Fits(bytes, messages)))
+        {
+            dropped.Add(segment);
+            _waiting.RemoveAt(_waiting.FindIndex(waiting => ReferenceEquals(waiting, segment)));
         }
 
-        return Fits(bytes, messages);
+        if (!Fits(bytes, messages))
+        {
+            _waiting.Clear();
+            _waiting.AddRange(kept);
+            return false;
+        }
+
+        dropped.ForEach(segment => Settle(isOldest ? DeliveryOutcome.DroppedOldest : DeliveryOutcome.DroppedNewest, segment.Amount));
+        return true;
     }
 
     private bool Fits(int bytes, int messages) => HeldBytes + bytes <= limits.MessageCapacityBytes && Waiting.Messages + messages <= limits.MaxMessages;

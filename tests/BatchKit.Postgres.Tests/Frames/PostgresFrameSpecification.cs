@@ -48,6 +48,7 @@ public class PostgresFrameSpecification(PostgresFixture fixture) : TransportSpec
             Shards = 1,
             Concurrency = 1,
             Poison = PoisonPolicy.Block,
+            ClaimTimeLimit = TimeSpan.FromSeconds(5),
             UsePreparedStatements = !IsPooled,
             ListenConnectionString = IsPooled ? schema.DataSource.ConnectionString : null,
         };

@@ -19,6 +19,7 @@ public sealed class OutboxGroupTests(PostgresFixture postgres)
     [InlineData(1, false)]
     [InlineData(1, true)]
     [InlineData(OutputHandle.MaxNode, false)]
+    [InlineData(OutputHandle.MaxNode, true)]
     public async Task What_is_enqueued_for_a_group_reaches_the_node_once(int node, bool usesLocal)
     {
         await using var schema = await postgres.NewSchemaAsync();

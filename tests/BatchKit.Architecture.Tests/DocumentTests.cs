@@ -32,14 +32,11 @@ public sealed partial class DocumentTests
     }
 
     [Fact]
-    public void Links_between_documents_lead_somewhere()
+    public void Links_to_files_of_the_repository_lead_somewhere()
     {
         var broken = from path in Documents
-                     from match in Link.Matches(File.ReadAllText(path))
-                     let target = match.Groups["target"].Value
-                     where !target.Contains("://", StringComparison.Ordinal) && !target.StartsWith("mailto:", StringComparison.Ordinal)
-                     let full = Path.Combine(Path.GetDirectoryName(path)!, target)
-                     where !File.Exists(full) && !Directory.Exists(full)
+                     from target in LinksIntoRepository(path)
+                     where !File.Exists(target) && !Directory.Exists(target)
                      select $"{Path.GetRelativePath(Repository.Root, path)}: {target}";
 
         Assert.Empty(broken);
@@ -89,6 +86,9 @@ public sealed partial class DocumentTests
     [GeneratedRegex(@"\]\((?<target>[^)#\s]+)(#[^)]*)?\)", RegexOptions.ExplicitCapture, 10_000)]
     private static partial Regex Link { get; }
 
+    [GeneratedRegex(@"https://github\.com/batchkit/batchkit/(blob|tree)/main/(?<target>[^)#\s]+)", RegexOptions.ExplicitCapture, 10_000)]
+    private static partial Regex RepositoryLink { get; }
+
     [GeneratedRegex(@"--project (?<project>[\w./-]+)", RegexOptions.ExplicitCapture, 10_000)]
     private static partial Regex ProjectArgument { get; }
 
@@ -97,6 +97,19 @@ public sealed partial class DocumentTests
 
     [GeneratedRegex("(Count|Gauge|Create\\w+)\\(\\s*\"(?<name>[a-z.]+)\"", RegexOptions.ExplicitCapture, 10_000)]
     private static partial Regex InstrumentName { get; }
+
+    /// <summary>The links of a document that only work beside the other files of the repository.</summary>
+    internal static IEnumerable<string> RelativeLinks(string document) =>
+        Link.Matches(document).Select(match => match.Groups["target"].Value)
+            .Where(target => !target.Contains("://", StringComparison.Ordinal) && !target.StartsWith("mailto:", StringComparison.Ordinal));
+
+    // A package's readme names the repository's files by their full address, because it is shown elsewhere too.
+    private static IEnumerable<string> LinksIntoRepository(string path)
+    {
+        var document = File.ReadAllText(path);
+        return RelativeLinks(document).Select(target => Path.Combine(Path.GetDirectoryName(path)!, target))
+            .Concat(RepositoryLink.Matches(document).Select(match => Repository.In(match.Groups["target"].Value)));
+    }
 
     private static string[] Lines(string text) =>
         [.. text.ReplaceLineEndings("\n").Split('\n').Select(line => line.Trim()).Where(line => line.Length > 0)];

@@ -1,12 +1,8 @@
-using System.Diagnostics;
-
 namespace BatchKit.Architecture.Tests;
 
 public sealed class TrimTests
 {
     private const int RestoreTries = 3;
-
-    private static readonly TimeSpan PublishLimit = TimeSpan.FromMinutes(10);
 
     [Fact]
     public async Task The_core_works_trimmed_and_self_contained_and_publishes_without_a_warning()
@@ -16,13 +12,13 @@ public sealed class TrimTests
         {
             // Its own artifacts folder: nothing that the build at large made or uses is touched.
             await RestoreAsync(folder.FullName);
-            var published = await RunAsync("dotnet", "publish", Repository.In("tests", "BatchKit.TrimSmoke"), "--no-restore", "--configuration", "Release",
+            var published = await DotnetCommand.RunAsync("dotnet", "publish", Repository.In("tests", "BatchKit.TrimSmoke"), "--no-restore", "--configuration", "Release",
                 "--use-current-runtime", "--self-contained", "--artifacts-path", folder.FullName, "--output", Path.Combine(folder.FullName, "app"),
                 "-nodeReuse:false", "-p:UseSharedCompilation=false");
             Assert.True(published.ExitCode == 0, published.Text);
             Assert.DoesNotContain("warning", published.Text, StringComparison.OrdinalIgnoreCase);
 
-            var ran = await RunAsync(Path.Combine(folder.FullName, "app", OperatingSystem.IsWindows() ? "BatchKit.TrimSmoke.exe" : "BatchKit.TrimSmoke"));
+            var ran = await DotnetCommand.RunAsync(Path.Combine(folder.FullName, "app", OperatingSystem.IsWindows() ? "BatchKit.TrimSmoke.exe" : "BatchKit.TrimSmoke"));
 
             Assert.True(ran.ExitCode == 0, ran.Text);
             Assert.Contains("The trimmed core works.", ran.Text, StringComparison.Ordinal);
@@ -38,30 +34,11 @@ public sealed class TrimTests
     {
         for (var tries = 1; ; tries++)
         {
-            var restored = await RunAsync("dotnet", "restore", Repository.In("tests", "BatchKit.TrimSmoke"), "--use-current-runtime", "--artifacts-path", folder,
+            var restored = await DotnetCommand.RunAsync("dotnet", "restore", Repository.In("tests", "BatchKit.TrimSmoke"), "--use-current-runtime", "--artifacts-path", folder,
                 "-p:SelfContained=true", "-p:Configuration=Release", "-p:NuGetAudit=false", "-nodeReuse:false");
             if (restored.ExitCode == 0)
                 return;
             Assert.True(tries < RestoreTries, restored.Text);
-        }
-    }
-
-    private static async Task<(int ExitCode, string Text)> RunAsync(string program, params string[] arguments)
-    {
-        var start = new ProcessStartInfo(program, arguments) { UseShellExecute = false, RedirectStandardOutput = true, RedirectStandardError = true };
-        using var process = Process.Start(start)!;
-        using var limit = new CancellationTokenSource(PublishLimit);
-        try
-        {
-            var output = process.StandardOutput.ReadToEndAsync(limit.Token);
-            var errors = process.StandardError.ReadToEndAsync(limit.Token);
-            await process.WaitForExitAsync(limit.Token);
-            return (process.ExitCode, await output + await errors);
-        }
-        catch (OperationCanceledException)
-        {
-            process.Kill(entireProcessTree: true);
-            throw;
         }
     }
 }

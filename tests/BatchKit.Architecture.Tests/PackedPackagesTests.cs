@@ -1,0 +1,130 @@
+using System.IO.Compression;
+using System.Reflection;
+using System.Xml.Linq;
+
+namespace BatchKit.Architecture.Tests;
+
+/// <summary>What a gallery and a project that restores the packages see of them.</summary>
+public sealed class PackedPackagesTests(PackedPackagesTests.PackedPackages packed) : IClassFixture<PackedPackagesTests.PackedPackages>
+{
+    // An application that has not updated for months. The packages must not force a newer version on it.
+    private const string OlderExtensions = "10.0.9";
+
+    [Fact]
+    public void A_package_shows_where_it_comes_from_and_what_is_new()
+    {
+        Assert.All(packed.Manifests, manifest =>
+        {
+            Assert.Equal("icon.png", manifest.Value("icon"));
+            Assert.Equal("README.md", manifest.Value("readme"));
+            Assert.Equal("MIT", manifest.Value("license"));
+            Assert.StartsWith("https://", manifest.Value("projectUrl"), StringComparison.Ordinal);
+            Assert.StartsWith("## [", manifest.Value("releaseNotes"), StringComparison.Ordinal);
+            Assert.StartsWith("https://", (string?)manifest.Element("repository").Attribute("url"), StringComparison.Ordinal);
+            Assert.Matches("^[0-9a-f]{40}$", (string?)manifest.Element("repository").Attribute("commit"));
+        });
+        Assert.Distinct(packed.Manifests.Select(manifest => manifest.Value("tags")));
+    }
+
+    [Fact]
+    public void A_package_depends_on_what_its_project_names_and_on_nothing_else() => Assert.All(packed.Libraries, manifest =>
+    {
+        var project = XDocument.Load(Repository.In("src", manifest.Name, $"{manifest.Name}.csproj"));
+        var named = from reference in project.Descendants()
+                    where reference.Name.LocalName is "PackageReference" or "ProjectReference"
+                    select Path.GetFileName((string)reference.Attribute("Include")!).Replace(".csproj", "", StringComparison.Ordinal);
+
+        Assert.Equal(named.Order(StringComparer.Ordinal), manifest.Dependencies.Select(dependency => dependency.Name).Order(StringComparer.Ordinal));
+    });
+
+    [Fact]
+    public void A_package_asks_for_the_first_release_of_the_platforms_extensions()
+    {
+        var extensions = packed.Libraries.SelectMany(manifest => manifest.Dependencies).Where(dependency => dependency.Name.StartsWith("Microsoft.Extensions.", StringComparison.Ordinal));
+
+        Assert.NotEmpty(extensions);
+        Assert.All(extensions, dependency => Assert.Equal("10.0.0", dependency.Version));
+    }
+
+    [Fact]
+    public void A_package_readme_has_no_link_that_is_dead_on_a_gallery() => Assert.All(packed.Manifests, manifest => Assert.Empty(DocumentTests.RelativeLinks(manifest.Readme)));
+
+    [Fact]
+    public async Task An_application_with_older_extensions_restores_with_warnings_as_errors()
+    {
+        var folder = Directory.CreateDirectory(Path.Combine(packed.Folder, "older-application"));
+        var references = packed.Libraries.Select(manifest => $"""<PackageReference Include="{manifest.Name}" Version="[{manifest.Value("version")}]" />""");
+        await File.WriteAllTextAsync(Path.Combine(folder.FullName, "nuget.config"), $"""
+            <configuration><packageSources><add key="packed" value="{packed.Folder}" /></packageSources></configuration>
+            """, TestContext.Current.CancellationToken);
+        await File.WriteAllTextAsync(Path.Combine(folder.FullName, "Application.csproj"), $"""
+            <Project Sdk="Microsoft.NET.Sdk">
+              <PropertyGroup>
+                <TargetFramework>net10.0</TargetFramework>
+                <TreatWarningsAsErrors>true</TreatWarningsAsErrors>
+                <RestorePackagesPath>{Path.Combine(packed.Folder, "restored")}</RestorePackagesPath>
+              </PropertyGroup>
+              <ItemGroup>
+                <PackageReference Include="Microsoft.Extensions.Hosting.Abstractions" Version="{OlderExtensions}" />
+                <PackageReference Include="Microsoft.Extensions.Options" Version="{OlderExtensions}" />
+                {string.Join('\n', references)}
+              </ItemGroup>
+            </Project>
+            """, TestContext.Current.CancellationToken);
+
+        var restored = await DotnetCommand.RunAsync("dotnet", "restore", folder.FullName, "-p:NuGetAudit=false", "-nodeReuse:false");
+
+        // A feed need not serve each version: only our packages may not be the reason.
+        Assert.SkipWhen(restored.Text.Contains("NU1603", StringComparison.Ordinal) && restored.Text.Contains($"{OlderExtensions} was not found", StringComparison.Ordinal), $"The feed does not serve Microsoft.Extensions {OlderExtensions}.");
+        Assert.True(restored.ExitCode == 0, restored.Text);
+    }
+
+    /// <summary>All packages, packed once from this build.</summary>
+    public sealed class PackedPackages : IAsyncLifetime
+    {
+        private readonly DirectoryInfo _folder = Directory.CreateTempSubdirectory("batchkit-packed-");
+
+        public string Folder => _folder.FullName;
+
+        internal IReadOnlyList<Manifest> Manifests { get; private set; } = [];
+
+        /// <summary>All but the tool, which has its dependencies inside.</summary>
+        internal IEnumerable<Manifest> Libraries => Manifests.Where(manifest => Repository.Packages.Contains(manifest.Name, StringComparer.Ordinal));
+
+        public async ValueTask InitializeAsync()
+        {
+            var configuration = typeof(PackedPackagesTests).Assembly.GetCustomAttribute<AssemblyConfigurationAttribute>()!.Configuration;
+            var result = await DotnetCommand.RunAsync("dotnet", "pack", Repository.In("BatchKit.sln"), "--no-build", "--configuration", configuration, "--output", Folder, "-nodeReuse:false");
+            Assert.True(result.ExitCode == 0, result.Text);
+            Manifests = [.. Directory.GetFiles(Folder, "*.nupkg").Select(Manifest.Read)];
+            Assert.Equal(Repository.BuiltPackages.Count + 1, Manifests.Count);
+        }
+
+        public ValueTask DisposeAsync()
+        {
+            _folder.Delete(recursive: true);
+            return ValueTask.CompletedTask;
+        }
+    }
+
+    /// <summary>A package's nuspec and readme.</summary>
+    internal sealed record Manifest(XElement Metadata, string Readme)
+    {
+        public string Name => Value("id");
+
+        public IEnumerable<(string Name, string Version)> Dependencies =>
+            Metadata.Descendants().Where(element => element.Name.LocalName == "dependency").Select(element => ((string)element.Attribute("id")!, (string)element.Attribute("version")!));
+
+        public static Manifest Read(string path)
+        {
+            using var package = ZipFile.OpenRead(path);
+            using var nuspec = package.Entries.Single(entry => entry.FullName.EndsWith(".nuspec", StringComparison.Ordinal)).Open();
+            using var readme = new StreamReader(package.GetEntry("README.md")!.Open());
+            return new Manifest(XDocument.Load(nuspec).Root!.Elements().Single(), readme.ReadToEnd());
+        }
+
+        public XElement Element(string name) => Metadata.Elements().Single(element => element.Name.LocalName == name);
+
+        public string Value(string name) => Element(name).Value;
+    }
+}

@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using MassTransit;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
@@ -50,7 +51,7 @@ internal sealed class BusOwner : IAsyncDisposable
     public string Target { get; }
 
     /// <summary>What the loggers have thrown, in a sentence; null when they have thrown nothing.</summary>
-    public string? LoggerFault => _logger.Fault;
+    public string? LoggerFault => _logger.Faults.Description;
 
     /// <summary>Begins to connect; the broker may be down. Does nothing with the application's bus.</summary>
     public void Start()

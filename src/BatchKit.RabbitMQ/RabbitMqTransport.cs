@@ -1,7 +1,7 @@
 using System.Runtime.InteropServices;
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
-using Microsoft.Extensions.Logging.Abstractions;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Exceptions;
 
@@ -48,7 +48,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         _timeProvider = timeProvider ?? TimeProvider.System;
         _topology = new RabbitMqTopology(options);
         _unroutedGroups = new UnroutedGroups(options.UnroutableGrace, _timeProvider);
-        _logger = new GuardedLogger(logger ?? NullLogger<RabbitMqTransport>.Instance);
+        _logger = GuardedLogger.Of(logger);
         _connection = new RabbitMqConnection(options, "sender", ChannelOptions, PrepareAsync, _timeProvider, _logger);
     }
 
@@ -86,7 +86,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     public ValueTask DisposeAsync() => _connection.DisposeAsync();
 
     /// <summary>What the logger has thrown, in a sentence; null when it has thrown nothing.</summary>
-    internal string? LoggerFault => _logger.Fault;
+    internal string? LoggerFault => _logger.Faults.Description;
 
     /// <summary>Returns why the transport can't send now, or null when it can. Connects to find out.</summary>
     internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)

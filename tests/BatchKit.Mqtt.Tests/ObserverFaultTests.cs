@@ -105,7 +105,7 @@ public sealed class ObserverFaultTests : IDisposable
         await broker.WriteAsync(0x40, 2, 0, 1);
 
         await publishing.WithinDeadline();
-        Assert.Contains("InvalidOperationException", transport.ObserverFaults.Description, StringComparison.Ordinal);
+        Assert.Contains("InvalidOperationException", MqttHealthCheck.Describe(transport.ObserverFaults), StringComparison.Ordinal);
     }
 
     [Fact]

@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 
 namespace BatchKit.Mqtt.Connections;

@@ -1,4 +1,5 @@
 using BatchKit.Diagnostics;
+using BatchKit.Transports;
 using MassTransit;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
@@ -59,7 +60,7 @@ internal sealed class BusOwner : IAsyncDisposable
         lock (_gate)
         {
             if (_bus is not null && _stopped is null)
-                _running ??= CleanContext.RunAsync(() => RunAsync(_bus));
+                _running ??= CallerContext.RunWithout(() => RunAsync(_bus));
         }
     }
 
@@ -167,16 +168,4 @@ internal sealed class ReceiverHostedService(MassTransitReceiver receiver, BusOwn
 
     public Task StopAsync(CancellationToken cancellationToken) =>
         owner.Connection.IsLostAtStop ? Task.CompletedTask : receiver.StopAsync(cancellationToken);
-}
-
-/// <summary>Runs work on the thread pool without the caller's execution context: no activity, ambient transaction, culture or other async local reaches it.</summary>
-internal static class CleanContext
-{
-    public static Task RunAsync(Func<Task> work)
-    {
-        if (ExecutionContext.IsFlowSuppressed())
-            return Task.Run(work);
-        using (ExecutionContext.SuppressFlow())
-            return Task.Run(work);
-    }
 }

@@ -70,7 +70,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
 
     /// <summary>Connects to the bus and returns, even while the broker is down. <see cref="WaitUntilReadyAsync"/> completes when it receives.</summary>
-    public Task StartAsync(CancellationToken cancellationToken) => CleanContext.RunAsync(() =>
+    public Task StartAsync(CancellationToken cancellationToken) => CallerContext.RunWithout(() =>
     {
         lock (_gate)
         {

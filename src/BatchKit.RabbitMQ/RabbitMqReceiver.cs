@@ -78,7 +78,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
     public Task StartAsync(CancellationToken cancellationToken)
     {
-        _running = CleanContext.RunAsync(RunAsync);
+        _running = CallerContext.RunWithout(RunAsync);
         return _triedOnce.Task.WaitAsync(cancellationToken);
     }
 

@@ -15,8 +15,7 @@ internal sealed class MqttHealthCheck(MqttTransport? transport, MqttReceiver? re
     public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
     {
         var sending = transport is null ? null : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
-        var health = BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().ConsecutiveFailures ?? 0);
-        var faults = Describe(transport?.ObserverFaults) ?? Describe(receiver?.ObserverFaults);
-        return health.Status == HealthStatus.Healthy && faults is not null ? HealthCheckResult.Degraded(faults) : health;
+        var observers = Describe(transport?.ObserverFaults) ?? Describe(receiver?.ObserverFaults);
+        return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().ConsecutiveFailures ?? 0, observers);
     }
 }

@@ -1,6 +1,7 @@
 using System.Net;
 using System.Net.Sockets;
 using BatchKit.Broadcast.Tcp;
+using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
 
@@ -69,8 +70,7 @@ public sealed class BroadcastListener : IAsyncDisposable
         var loop = new AcceptLoop(socket.AcceptAsync, client => _clients.Take(client, _stoppingToken), _endPoint, _timeProvider, _logger);
 
         // Clients outlive the caller, so they must not inherit its activity or its buffering scope.
-        using (ExecutionContext.SuppressFlow())
-            _accepting = loop.RunAsync(_stoppingToken);
+        _accepting = CallerContext.Without(() => loop.RunAsync(_stoppingToken));
         Log.Listening(_logger, _options.Protocol, _endPoint);
         return Task.CompletedTask;
     }

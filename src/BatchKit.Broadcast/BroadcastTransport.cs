@@ -3,6 +3,7 @@ using System.Diagnostics.CodeAnalysis;
 using System.Diagnostics.Metrics;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
@@ -60,7 +61,7 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     public int MaxMessageBytes => (Options.MaxQueuedBytes / 2) - MaxFramingBytes;
 
     /// <summary>What its loggers threw.</summary>
-    internal LoggerFaults LoggerFaults { get; } = new();
+    internal ObserverFaults LoggerFaults { get; } = new();
 
     internal BroadcastOptions Options { get; }
 

@@ -3,6 +3,7 @@ using System.Net;
 using System.Net.Security;
 using System.Net.Sockets;
 using System.Security.Cryptography.X509Certificates;
+using BatchKit.Transports;
 using MQTTnet.Adapter;
 using MQTTnet.Channel;
 using MQTTnet.Diagnostics.Logger;
@@ -112,7 +113,7 @@ internal sealed class BatchedWriteListener : IDisposable
         // If the system chose the port, the other address uses the same one, as in MQTTnet's own listener.
         endPoint.Port = ((IPEndPoint)_socket.LocalEndPoint!).Port;
         var stopping = _stopping.Token;
-        Accepting = WithoutContext(() => AcceptAllAsync(stopping));
+        Accepting = CallerContext.RunWithout(() => AcceptAllAsync(stopping));
     }
 
     /// <summary>Completes after the listener is disposed.</summary>
@@ -123,15 +124,6 @@ internal sealed class BatchedWriteListener : IDisposable
         _stopping.Cancel();
         _socket.Dispose();
         _stopping.Dispose();
-    }
-
-    // The execution context of who starts the server would live as long as the server.
-    private static Task WithoutContext(Func<Task> run)
-    {
-        if (ExecutionContext.IsFlowSuppressed())
-            return Task.Run(run);
-        using (ExecutionContext.SuppressFlow())
-            return Task.Run(run);
     }
 
     private static Socket Open(MqttServerTcpEndpointBaseOptions endPoint, IPAddress address)

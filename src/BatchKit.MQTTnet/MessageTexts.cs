@@ -1,6 +1,6 @@
-using System.Buffers;
 using System.Globalization;
 using System.Text;
+using BatchKit.Mqtt.Packets;
 using BatchKit.Transports;
 
 namespace BatchKit.MQTTnet;
@@ -10,7 +10,6 @@ namespace BatchKit.MQTTnet;
 internal static class MessageTexts
 {
     private const int MaxShownCharacters = 100;
-    private const int MaxTextBytes = ushort.MaxValue;
 
     /// <summary>What is wrong with a handle as a topic; null when it is valid for a publish.</summary>
     public static string? FindFault(OutputHandle handle, bool allowSystemTopics)
@@ -21,7 +20,7 @@ internal static class MessageTexts
             return $"The topic {Show(topic)} holds a wildcard (+ or #), which is allowed in subscriptions only.";
         if (!allowSystemTopics && topic.StartsWith("$SYS", StringComparison.Ordinal) && (topic.Length == 4 || topic[4] == '/'))
             return $"The topic {Show(topic)} is reserved for the broker; set AllowSystemTopics to publish to it.";
-        return FindFaultInText(topic) is { } fault ? $"The topic {Show(topic)} {fault}." : null;
+        return PacketText.FindFault(topic) is { } fault ? $"The topic {Show(topic)} {fault}." : null;
     }
 
     /// <summary>What is wrong with the content type or a property of a message; null when they may be sent.</summary>
@@ -29,42 +28,16 @@ internal static class MessageTexts
     {
         if (header is null)
             return null;
-        if (header.ContentType is { } contentType && FindFaultInText(contentType) is { } contentTypeFault)
+        if (header.ContentType is { } contentType && PacketText.FindFault(contentType) is { } contentTypeFault)
             return $"The content type {Show(contentType)} {contentTypeFault}.";
         if (header.Properties.IsDefaultOrEmpty)
             return null;
         foreach (var (name, value) in header.Properties)
         {
-            if (FindFaultInText(name) is { } nameFault)
+            if (PacketText.FindFault(name) is { } nameFault)
                 return $"The property's name {Show(name)} {nameFault}.";
-            if (FindFaultInText(value) is { } valueFault)
+            if (PacketText.FindFault(value) is { } valueFault)
                 return $"The value of the property {Show(name)} {valueFault}.";
-        }
-
-        return null;
-    }
-
-    // What is wrong with a text, as the end of a sentence; null when it is valid.
-    private static string? FindFaultInText(string? text)
-    {
-        if (text is null)
-            return "is missing";
-        if (text.AsSpan().ContainsAnyExceptInRange(' ', '~') && FindFaultBeyondAscii(text) is { } fault)
-            return fault;
-        return text.Length > MaxTextBytes / 3 && Encoding.UTF8.GetByteCount(text) > MaxTextBytes ? $"has more than {MaxTextBytes} bytes in UTF-8" : null;
-    }
-
-    private static string? FindFaultBeyondAscii(ReadOnlySpan<char> text)
-    {
-        while (!text.IsEmpty)
-        {
-            if (Rune.DecodeFromUtf16(text, out var rune, out var characters) != OperationStatus.Done)
-                return "holds half a surrogate pair";
-            if (Rune.IsControl(rune))
-                return "holds a control character";
-            if ((rune.Value & 0xFFFE) == 0xFFFE || rune.Value is >= 0xFDD0 and <= 0xFDEF)
-                return "holds a code point that is no character";
-            text = text[characters..];
         }
 
         return null;

@@ -1,8 +1,8 @@
 using System.Collections.Immutable;
 using System.Runtime.InteropServices;
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
-using Microsoft.Extensions.Logging.Abstractions;
 using MQTTnet.Packets;
 using MQTTnet.Server;
 
@@ -44,7 +44,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         _server = server;
         _settings = new PublishSettings(_options.QualityOfService, _options.Retain, _options.Expiry);
         _drops = new DropCounter(server);
-        _subscribers = new SubscriberCapacity(server, _options, _drops, timeProvider ?? TimeProvider.System, new GuardedLogger(logger ?? NullLogger<MqttServerTransport>.Instance));
+        _subscribers = new SubscriberCapacity(server, _options, _drops, timeProvider ?? TimeProvider.System, GuardedLogger.Of(logger));
     }
 
     /// <summary>The counts so far.</summary>

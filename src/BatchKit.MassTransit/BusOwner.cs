@@ -1,3 +1,5 @@
+using BatchKit.Diagnostics;
+using BatchKit.Transports;
 using MassTransit;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
@@ -50,7 +52,7 @@ internal sealed class BusOwner : IAsyncDisposable
     public string Target { get; }
 
     /// <summary>What the loggers have thrown, in a sentence; null when they have thrown nothing.</summary>
-    public string? LoggerFault => _logger.Fault;
+    public string? LoggerFault => _logger.Faults.Description;
 
     /// <summary>Begins to connect; the broker may be down. Does nothing with the application's bus.</summary>
     public void Start()
@@ -58,7 +60,7 @@ internal sealed class BusOwner : IAsyncDisposable
         lock (_gate)
         {
             if (_bus is not null && _stopped is null)
-                _running ??= CleanContext.RunAsync(() => RunAsync(_bus));
+                _running ??= CallerContext.RunWithout(() => RunAsync(_bus));
         }
     }
 
@@ -166,16 +168,4 @@ internal sealed class ReceiverHostedService(MassTransitReceiver receiver, BusOwn
 
     public Task StopAsync(CancellationToken cancellationToken) =>
         owner.Connection.IsLostAtStop ? Task.CompletedTask : receiver.StopAsync(cancellationToken);
-}
-
-/// <summary>Runs work on the thread pool without the caller's execution context: no activity, ambient transaction, culture or other async local reaches it.</summary>
-internal static class CleanContext
-{
-    public static Task RunAsync(Func<Task> work)
-    {
-        if (ExecutionContext.IsFlowSuppressed())
-            return Task.Run(work);
-        using (ExecutionContext.SuppressFlow())
-            return Task.Run(work);
-    }
 }

@@ -1,8 +1,8 @@
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using MassTransit;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
-using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit.MassTransit;
 
@@ -50,7 +50,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         _connection = connection;
         _node = node;
         _timeProvider = timeProvider ?? TimeProvider.System;
-        _logger = new GuardedLogger(logger ?? NullLogger<MassTransitReceiver>.Instance);
+        _logger = GuardedLogger.Of(logger);
         Queue = connection.Topology.GetQueueName(node);
         _receiver = receiver;
         _watch = new EndpointWatch(Queue, connection.Age, _timeProvider, _logger);
@@ -64,13 +64,13 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     public string? Fault => _watch.Fault;
 
     /// <summary>What the logger has thrown, in a sentence; null when it has thrown nothing.</summary>
-    internal string? LoggerFault => _logger.Fault;
+    internal string? LoggerFault => _logger.Faults.Description;
 
     /// <summary>Counts what it has received, delivered and dropped since it was created. Call it at any time, from any thread.</summary>
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
 
     /// <summary>Connects to the bus and returns, even while the broker is down. <see cref="WaitUntilReadyAsync"/> completes when it receives.</summary>
-    public Task StartAsync(CancellationToken cancellationToken) => CleanContext.RunAsync(() =>
+    public Task StartAsync(CancellationToken cancellationToken) => CallerContext.RunWithout(() =>
     {
         lock (_gate)
         {

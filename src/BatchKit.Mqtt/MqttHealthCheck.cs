@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 
@@ -6,11 +7,15 @@ namespace BatchKit.Mqtt;
 /// <summary>Reports whether a buffer's transport can send and its receiver receives; a buffer may have one of them or both.</summary>
 internal sealed class MqttHealthCheck(MqttTransport? transport, MqttReceiver? receiver) : IHealthCheck
 {
+    /// <summary>What loggers and cancellation callbacks of the application threw, in a sentence; null when they threw nothing.</summary>
+    public static string? Describe(ObserverFaults? faults) => faults is { Count: > 0 and var count, Last: { } last }
+        ? $"Loggers or cancellation callbacks threw {count} times, most recently {last.GetBaseException().GetType().Name}."
+        : null;
+
     public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
     {
         var sending = transport is null ? null : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
-        var health = BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().ConsecutiveFailures ?? 0);
-        var faults = transport?.ObserverFaults.Description ?? receiver?.ObserverFaults.Description;
-        return health.Status == HealthStatus.Healthy && faults is not null ? HealthCheckResult.Degraded(faults) : health;
+        var observers = Describe(transport?.ObserverFaults) ?? Describe(receiver?.ObserverFaults);
+        return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().ConsecutiveFailures ?? 0, observers);
     }
 }

@@ -1,9 +1,9 @@
+using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Receiving;
 using BatchKit.Transports;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
-using Microsoft.Extensions.Logging.Abstractions;
 using Microsoft.Extensions.Options;
 
 namespace BatchKit.Mqtt;
@@ -55,7 +55,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         _options = options = options.Copy();
         _receiver = receiver;
         _timeProvider = timeProvider ?? TimeProvider.System;
-        _logger = new GuardedLogger(logger ?? NullLogger<MqttReceiver>.Instance);
+        _logger = GuardedLogger.Of(logger);
         IArrivals arrivals = options.EnvelopePrefix is null ? new TopicArrivals(node, _logger) : new FrameArrivals(_logger);
         _session = new ReceivingSession(options, FindSubscriptions(options, node), arrivals, receiver, _timeProvider, _logger, _abandoning.Token);
         var clientId = $"{options.ClientId ?? $"batchkit-{Guid.NewGuid():N}"}-receiver";

@@ -1,8 +1,8 @@
+using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Publishing;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
-using Microsoft.Extensions.Logging.Abstractions;
 using Microsoft.Extensions.Options;
 
 namespace BatchKit.Mqtt;
@@ -36,7 +36,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
         MqttOptionsValidator.ThrowIfInvalid(options);
         _options = options = options.Copy();
         timeProvider ??= TimeProvider.System;
-        _logger = new GuardedLogger(logger ?? NullLogger<MqttTransport>.Instance);
+        _logger = GuardedLogger.Of(logger);
         _queue = new PublishQueue(options, timeProvider);
         // The session of a random client id could never be resumed, and MQTT 3.1.1 would keep it for ever.
         var sessionExpiry = options.ClientId is null && options.Version == MqttVersion.V311 ? TimeSpan.Zero : options.SessionExpiry;

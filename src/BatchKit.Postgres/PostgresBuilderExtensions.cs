@@ -142,9 +142,8 @@ public static class PostgresBuilderExtensions
         public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
         {
             var sending = transport is null ? outbox?.Fault : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
-            var health = BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().ConsecutiveFailures ?? 0);
             var degradation = transport?.Degradation ?? outbox?.Degradation ?? receiver?.Degradation;
-            return health.Status == HealthStatus.Healthy && degradation is not null ? HealthCheckResult.Degraded(degradation) : health;
+            return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().ConsecutiveFailures ?? 0, degradation);
         }
     }
 }

@@ -1,10 +1,10 @@
+using BatchKit.Diagnostics;
 using BatchKit.Postgres.Frames;
 using BatchKit.Postgres.Schema;
 using BatchKit.Postgres.Sending;
 using BatchKit.Transports;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
-using Microsoft.Extensions.Logging.Abstractions;
 using Npgsql;
 
 namespace BatchKit.Postgres;
@@ -43,7 +43,7 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
         timeProvider ??= TimeProvider.System;
         _dataSource = dataSource;
         _options = options;
-        var guarded = GuardedLogger.Of((ILogger?)logger ?? NullLogger.Instance);
+        var guarded = GuardedLogger.Of(logger);
         _store = new PostgresQueueTransport(dataSource, StoreOptions(options), timeProvider, guarded);
         _insert = new OutboxInsert(new Tables(options.Schema), options.CommandTimeout);
         _handler = new OutboxHandler(inner, options, timeProvider, guarded, _stopping.Token);

@@ -1,10 +1,10 @@
+using BatchKit.Diagnostics;
 using BatchKit.Postgres.Ordered;
 using BatchKit.Postgres.Receiving;
 using BatchKit.Postgres.Schema;
 using BatchKit.Transports;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
-using Microsoft.Extensions.Logging.Abstractions;
 using Npgsql;
 
 namespace BatchKit.Postgres;
@@ -57,7 +57,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
         _dataSource = dataSource;
         _handler = handler;
         _timeProvider = timeProvider ?? TimeProvider.System;
-        _logger = GuardedLogger.Of(logger ?? NullLogger.Instance);
+        _logger = GuardedLogger.Of(logger);
         _tables = new Tables(options.Schema);
         _health = new ReceiverHealth(dataSource, options, _logger);
     }
@@ -66,7 +66,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     public string? Fault => _health.Fault;
 
     /// <summary>What works worse than it should, in a sentence, although the receiver receives; null when nothing does.</summary>
-    internal string? Degradation => _parts?.Listener.Fault ?? _logger.Fault;
+    internal string? Degradation => _parts?.Listener.Fault ?? _logger.Faults.Description;
 
     /// <summary>Counts what it has claimed and settled. Call it at any time, from any thread.</summary>
     public PostgresQueueReceiverStatistics GetStatistics() => _counters.Read();
@@ -75,7 +75,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
     public Task StartAsync(CancellationToken cancellationToken)
     {
-        _running = Detached.Run(RunAsync);
+        _running = CallerContext.RunWithout(RunAsync);
         return _triedOnce.Task.WaitAsync(cancellationToken);
     }
 

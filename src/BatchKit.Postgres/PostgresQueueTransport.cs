@@ -1,8 +1,8 @@
+using BatchKit.Diagnostics;
 using BatchKit.Postgres.Schema;
 using BatchKit.Postgres.Sending;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
-using Microsoft.Extensions.Logging.Abstractions;
 using Npgsql;
 
 namespace BatchKit.Postgres;
@@ -46,7 +46,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         PostgresOptionsValidator.ThrowIfInvalid(_options);
         _dataSource = dataSource;
         _timeProvider = timeProvider ?? TimeProvider.System;
-        _logger = GuardedLogger.Of(logger ?? NullLogger.Instance);
+        _logger = GuardedLogger.Of(logger);
         var address = new NpgsqlConnectionStringBuilder(dataSource.ConnectionString);
         _target = $"PostgreSQL at {address.Host}:{address.Port}";
         var tables = new Tables(_options.Schema);
@@ -97,7 +97,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     }
 
     /// <summary>What works worse than it should, in a sentence, although the transport sends; null when nothing does.</summary>
-    internal string? Degradation => _notifier.Fault ?? _logger.Fault;
+    internal string? Degradation => _notifier.Fault ?? _logger.Faults.Description;
 
     /// <summary>Returns why the transport can't send now, or null when it can. Asks the server to find out.</summary>
     internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)

@@ -1,3 +1,5 @@
+using BatchKit.Transports;
+
 namespace BatchKit.Postgres;
 
 /// <summary>Cancels a token when a time limit has passed, or the caller cancels.</summary>
@@ -21,7 +23,7 @@ internal sealed class TimeLimit : IDisposable
     {
         _timeProvider = timeProvider;
         _ending = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
-        _timer = Detached.CreateTimer(timeProvider, static self => ((TimeLimit)self!).Look(), this);
+        _timer = CallerContext.CreateTimer(timeProvider, static self => ((TimeLimit)self!).Look(), this);
         Restart(limit);
     }
 

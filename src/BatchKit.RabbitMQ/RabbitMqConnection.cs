@@ -1,3 +1,4 @@
+using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Events;
@@ -101,7 +102,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         using var limit = new CancellationTokenSource(_options.ConnectTimeout, _timeProvider);
         using var either = CancellationTokenSource.CreateLinkedTokenSource(limit.Token, cancellationToken);
         // The client's loops last as long as the connection, and must not keep what belongs to the caller who happens to connect.
-        var attempt = CleanContext.RunAsync(() => OpenChannelAsync(either.Token));
+        var attempt = CallerContext.RunWithout(() => OpenChannelAsync(either.Token));
         try
         {
             // Some of the client's waits ignore the token; the time limit must hold all the same.
@@ -176,26 +177,6 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
 
 /// <summary>An open channel, the connection that carries only this channel, and the time stamp of its opening.</summary>
 internal sealed record OpenChannel(IConnection Connection, IChannel Channel, long OpenedTimestamp);
-
-/// <summary>Runs work on the thread pool without the caller's execution context: no activity, ambient transaction, culture or other async local reaches it.</summary>
-internal static class CleanContext
-{
-    public static Task RunAsync(Func<Task> work)
-    {
-        if (ExecutionContext.IsFlowSuppressed())
-            return Task.Run(work);
-        using (ExecutionContext.SuppressFlow())
-            return Task.Run(work);
-    }
-
-    public static Task<T> RunAsync<T>(Func<Task<T>> work)
-    {
-        if (ExecutionContext.IsFlowSuppressed())
-            return Task.Run(work);
-        using (ExecutionContext.SuppressFlow())
-            return Task.Run(work);
-    }
-}
 
 /// <summary>Closes connections that were given up, while their successors work already, and waits for all of them at the end.</summary>
 internal sealed class RabbitMqClosings(TimeProvider timeProvider)

@@ -1,7 +1,7 @@
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
-using Microsoft.Extensions.Logging.Abstractions;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Events;
 using RabbitMQ.Client.Exceptions;
@@ -54,7 +54,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         _node = node;
         _receiver = receiver;
         _timeProvider = timeProvider ?? TimeProvider.System;
-        _logger = new GuardedLogger(logger ?? NullLogger<RabbitMqReceiver>.Instance);
+        _logger = GuardedLogger.Of(logger);
         _topology = new RabbitMqTopology(options);
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
         Queue = _topology.Queue(node);
@@ -69,7 +69,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     public string? Fault => _fault;
 
     /// <summary>What the logger has thrown, in a sentence; null when it has thrown nothing.</summary>
-    internal string? LoggerFault => _logger.Fault;
+    internal string? LoggerFault => _logger.Faults.Description;
 
     /// <summary>Counts what it has received, delivered and dropped. Call it at any time, from any thread.</summary>
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
@@ -78,7 +78,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
     public Task StartAsync(CancellationToken cancellationToken)
     {
-        _running = CleanContext.RunAsync(RunAsync);
+        _running = CallerContext.RunWithout(RunAsync);
         return _triedOnce.Task.WaitAsync(cancellationToken);
     }
 

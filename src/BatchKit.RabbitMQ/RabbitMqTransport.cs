@@ -1,7 +1,7 @@
 using System.Runtime.InteropServices;
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
-using Microsoft.Extensions.Logging.Abstractions;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Exceptions;
 
@@ -48,7 +48,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         _timeProvider = timeProvider ?? TimeProvider.System;
         _topology = new RabbitMqTopology(options);
         _unroutedGroups = new UnroutedGroups(options.UnroutableGrace, _timeProvider);
-        _logger = new GuardedLogger(logger ?? NullLogger<RabbitMqTransport>.Instance);
+        _logger = GuardedLogger.Of(logger);
         _connection = new RabbitMqConnection(options, "sender", ChannelOptions, PrepareAsync, _timeProvider, _logger);
     }
 
@@ -86,7 +86,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     public ValueTask DisposeAsync() => _connection.DisposeAsync();
 
     /// <summary>What the logger has thrown, in a sentence; null when it has thrown nothing.</summary>
-    internal string? LoggerFault => _logger.Fault;
+    internal string? LoggerFault => _logger.Faults.Description;
 
     /// <summary>Returns why the transport can't send now, or null when it can. Connects to find out.</summary>
     internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
@@ -249,44 +249,5 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             ? $"The broker accepts no messages now: {reason}."
             : $"The broker did not confirm within {_options.PublishTimeout} ({nameof(RabbitMqOptions.PublishTimeout)}).");
         return new FrameResult(FrameOutcome.Unknown, late.Message, late);
-    }
-}
-
-/// <summary>
-/// Decides about frames to all nodes that reach no queue. That is no error where no one receives. After frames did reach a queue, though, someone deleted an exchange or
-/// a binding, or all receivers are gone: for a while such a frame counts as not taken, so that receivers can bind their queues again.
-/// </summary>
-internal sealed class UnroutedGroups(TimeSpan grace, TimeProvider timeProvider)
-{
-    private volatile bool _hasReached;
-    private volatile bool _isUnrouted;
-    private long _since;
-
-    /// <summary>A frame to all nodes has reached a queue.</summary>
-    public void Reach()
-    {
-        if (!_hasReached)
-            _hasReached = true;
-        if (_isUnrouted)
-            _isUnrouted = false;
-    }
-
-    /// <summary>A frame to all nodes has reached none.</summary>
-    /// <returns>True when it is to be sent again.</returns>
-    public bool ShouldRetry()
-    {
-        if (!_hasReached)
-            return false;
-        if (!_isUnrouted)
-        {
-            Volatile.Write(ref _since, timeProvider.GetTimestamp());
-            _isUnrouted = true;
-        }
-
-        if (timeProvider.GetElapsedTime(Volatile.Read(ref _since)) < grace)
-            return true;
-        _hasReached = false;
-        _isUnrouted = false;
-        return false;
     }
 }

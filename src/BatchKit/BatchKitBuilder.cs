@@ -125,10 +125,7 @@ internal sealed class OwnOutput
 {
     private volatile OutputBuffer? _buffer;
 
-    public OutputBuffer Buffer
-    {
-        set => _buffer = value;
-    }
+    public void Attach(OutputBuffer buffer) => _buffer = buffer;
 
     public bool IsDeliveredLocally(ProducerId producer, OutputHandle handle) => _buffer is { } buffer && buffer.IsDeliveredLocally(producer, handle);
 }
@@ -152,8 +149,10 @@ internal sealed class OutputBufferFactory(BatchKitBuilder registration)
         try
         {
             var options = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(registration.Name);
-            return services.GetRequiredKeyedService<OwnOutput>(registration.Name).Buffer = new OutputBuffer(CreateRoutes(services), CreateRouter(services, options), options, registration.Name,
+            var buffer = new OutputBuffer(CreateRoutes(services), CreateRouter(services, options), options, registration.Name,
                 services.GetService<TimeProvider>(), services.GetService<ILogger<OutputBuffer>>(), services.GetService<IMeterFactory>());
+            services.GetRequiredKeyedService<OwnOutput>(registration.Name).Attach(buffer);
+            return buffer;
         }
         finally
         {

@@ -7,7 +7,6 @@ using BatchKit.Dispatch;
 using BatchKit.Transports;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Logging;
-using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit;
 
@@ -77,7 +76,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         OutputBufferOptionsValidator.ThrowIfInvalid(options, name);
         Name = name;
         _epoch = epoch;
-        var guarded = new GuardedLogger(logger ?? NullLogger<OutputBuffer>.Instance, new ObserverFaults());
+        var guarded = GuardedLogger.Of(logger);
         _settings = new BufferSettings(options, name, new BufferClock(timeProvider), scheduler, new BatchKitMetrics(name, meterFactory), guarded);
         _holds = new HoldQueue(_settings.Clock);
         _dispatcher = new Dispatcher(routes, router, _settings, _holds, epoch);

@@ -107,7 +107,7 @@ public sealed class MosquittoTests : IAsyncLifetime
     public async Task A_logger_that_throws_fails_neither_the_connect_nor_a_send()
     {
         var client = MakeClient(isBatched: true);
-        using var transport = new MqttClientTransport(client, options: null, new ThrowingLogger());
+        using var transport = new MqttClientTransport(client, options: null, new Logger<MqttClientTransport>(new ThrowingLoggerFactory(polite: 0)));
 
         await ConnectAsync(client, "tcp");
         await SendAsync(transport, Some.Batch(Some.Group(), _producer, 1, "x"));
@@ -155,16 +155,5 @@ public sealed class MosquittoTests : IAsyncLifetime
             _ => options.WithTcpServer(_server.Host, _server.Port),
         };
         return client.ConnectAsync(options.Build()).WithinDeadline();
-    }
-
-    private sealed class ThrowingLogger : ILogger<MqttClientTransport>
-    {
-        public IDisposable? BeginScope<TState>(TState state)
-            where TState : notnull => null;
-
-        public bool IsEnabled(LogLevel logLevel) => throw new InvalidOperationException("The logger is broken.");
-
-        public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) =>
-            throw new InvalidOperationException("The logger is broken.");
     }
 }

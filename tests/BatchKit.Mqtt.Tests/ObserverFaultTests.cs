@@ -12,7 +12,7 @@ public sealed class ObserverFaultTests : IDisposable
 {
     private readonly FakeBroker _broker = new();
 
-    public static TheoryData<string> Calls => ["first", "second", "every", $"random {Random.Shared.Next()}"];
+    public static TheoryData<string> Calls => ["first", "second", "always", $"random {Random.Shared.Next()}"];
 
     public void Dispose() => _broker.Dispose();
 
@@ -105,7 +105,7 @@ public sealed class ObserverFaultTests : IDisposable
         await broker.WriteAsync(0x40, 2, 0, 1);
 
         await publishing.WithinDeadline();
-        Assert.Contains("InvalidOperationException", transport.ObserverFaults.Description, StringComparison.Ordinal);
+        Assert.Contains("InvalidOperationException", MqttHealthCheck.Describe(transport.ObserverFaults), StringComparison.Ordinal);
     }
 
     [Fact]
@@ -151,23 +151,6 @@ public sealed class ObserverFaultTests : IDisposable
         Assert.Contains("The clock is broken.", Assert.Single(log.Entries, static entry => entry.Id == LinkScene.ServingFailed).Text, StringComparison.Ordinal);
     }
 
-    private static Func<int, bool> Throws(string calls)
-    {
-        if (calls.StartsWith("random ", StringComparison.Ordinal))
-        {
-            // The first one throws in any case, so that there is something to report.
-            var random = new Random(int.Parse(calls.AsSpan("random ".Length), provider: null));
-            return call => call == 1 || random.Next(3) == 0;
-        }
-
-        return calls switch
-        {
-            "first" => static call => call == 1,
-            "second" => static call => call == 2,
-            _ => static _ => true,
-        };
-    }
-
     private static async Task AssertDegradedAsync(IServiceProvider provider)
     {
         var report = await provider.GetRequiredService<HealthCheckService>().CheckHealthAsync(static check => check.Name == "batchkit-mqtt").WithinDeadline();
@@ -180,8 +163,8 @@ public sealed class ObserverFaultTests : IDisposable
     {
         var services = new ServiceCollection();
         services.AddLogging();
-        services.AddSingleton<ILogger<MqttTransport>>(new ThrowingLogger<MqttTransport>(Throws(calls)));
-        services.AddSingleton<ILogger<MqttReceiver>>(new ThrowingLogger<MqttReceiver>(Throws(calls)));
+        services.AddSingleton<ILogger<MqttTransport>>(new Logger<MqttTransport>(ThrowingLoggers.At(calls)));
+        services.AddSingleton<ILogger<MqttReceiver>>(new Logger<MqttReceiver>(ThrowingLoggers.At(calls)));
         services.Configure<MqttOptions>(options =>
         {
             options.Server = _broker.Address;
@@ -208,23 +191,5 @@ public sealed class ObserverFaultTests : IDisposable
 
         public override ITimer CreateTimer(TimerCallback callback, object? state, TimeSpan dueTime, TimeSpan period) =>
             Interlocked.Increment(ref _timers) == 1 ? throw new InvalidOperationException("The clock is broken.") : base.CreateTimer(callback, state, dueTime, period);
-    }
-}
-
-/// <summary>A logger that throws at one of its calls, or at random ones.</summary>
-/// <param name="throws">Says for the number of a call, from 1, whether it throws.</param>
-internal sealed class ThrowingLogger<T>(Func<int, bool> throws) : ILogger<T>
-{
-    private int _calls;
-
-    public IDisposable? BeginScope<TState>(TState state)
-        where TState : notnull => null;
-
-    public bool IsEnabled(LogLevel logLevel) => true;
-
-    public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter)
-    {
-        if (throws(Interlocked.Increment(ref _calls)))
-            throw new InvalidOperationException("The logger is broken.");
     }
 }

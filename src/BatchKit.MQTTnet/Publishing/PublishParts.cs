@@ -1,4 +1,5 @@
 using System.Text;
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.ObjectPool;
@@ -123,7 +124,7 @@ internal sealed class ClientWatch : IDisposable
     {
         _client = client;
         _window = window;
-        _logger = new GuardedLogger(logger);
+        _logger = GuardedLogger.Of(logger);
         _setting = window.Size;
         client.ConnectingAsync += OnConnectingAsync;
         client.ConnectedAsync += OnConnectedAsync;

@@ -6,6 +6,7 @@ using System.Net.WebSockets;
 using System.Security.Authentication;
 using System.Security.Cryptography.X509Certificates;
 using System.Text;
+using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt.Connections;

@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt.Connections;

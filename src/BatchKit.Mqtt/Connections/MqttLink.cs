@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 
 namespace BatchKit.Mqtt.Connections;
@@ -63,7 +64,7 @@ internal sealed class MqttLink : IAsyncDisposable
     public Task StartAsync()
     {
         lock (_lock)
-            _running ??= CallerContext.Without(() => Task.Run(RunAsync));
+            _running ??= CallerContext.RunWithout(RunAsync);
         return _firstAttempt.Task;
     }
 
@@ -175,18 +176,6 @@ internal sealed class MqttLink : IAsyncDisposable
             Log.ServingFailed(_logger, exception, _purpose);
             return "Using it failed.";
         }
-    }
-}
-
-/// <summary>Creates what outlives a call without the caller's execution context, which would keep the caller's transaction, activity and culture alive.</summary>
-internal static class CallerContext
-{
-    public static T Without<T>(Func<T> create)
-    {
-        if (ExecutionContext.IsFlowSuppressed())
-            return create();
-        using (ExecutionContext.SuppressFlow())
-            return create();
     }
 }
 

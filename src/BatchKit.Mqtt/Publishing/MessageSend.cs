@@ -1,6 +1,7 @@
 using System.Threading.Tasks.Sources;
 using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Packets;
+using BatchKit.Transports;
 
 namespace BatchKit.Mqtt.Publishing;
 
@@ -23,7 +24,7 @@ internal sealed class MessageSend : PublishSend, IValueTaskSource<MqttPublishRep
         _policy = policy;
         _timeProvider = timeProvider;
         _group = new MessagePublishes(policy);
-        _timer = CallerContext.Without(() => timeProvider.CreateTimer(timeOut, this, Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan));
+        _timer = CallerContext.CreateTimer(timeProvider, timeOut, this);
     }
 
     public override PublishGroup? NextGroup => _group.HasUnsent ? _group : null;

@@ -1,7 +1,7 @@
+using BatchKit.Diagnostics;
 using BatchKit.Postgres.Schema;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
-using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit.Postgres.Frames;
 
@@ -10,7 +10,7 @@ namespace BatchKit.Postgres.Frames;
 internal sealed class FrameHandler(BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger? logger = null) : IQueueHandler
 {
     private readonly HandlerTurns _turns = new();
-    private readonly NewerFrames _newer = new(timeProvider ?? TimeProvider.System, GuardedLogger.Of(logger ?? NullLogger.Instance));
+    private readonly NewerFrames _newer = new(timeProvider ?? TimeProvider.System, GuardedLogger.Of(logger));
 
     public async ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
     {

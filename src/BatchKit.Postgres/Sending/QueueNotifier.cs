@@ -47,7 +47,7 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
             if (_isRunning)
                 return;
             _isRunning = true;
-            _running = Detached.Run(RunAsync);
+            _running = CallerContext.RunWithout(RunAsync);
         }
     }
 

@@ -1,4 +1,5 @@
 using System.Collections.Concurrent;
+using BatchKit.Transports;
 using Npgsql;
 
 namespace BatchKit.Postgres.Sending;
@@ -22,7 +23,7 @@ internal sealed class SendConnections : IAsyncDisposable
     public SendConnections(NpgsqlDataSource dataSource, TimeProvider timeProvider)
     {
         _dataSource = dataSource;
-        _release = Detached.CreateTimer(timeProvider, static self => ((SendConnections)self!).ReleaseIdle(), this);
+        _release = CallerContext.CreateTimer(timeProvider, static self => ((SendConnections)self!).ReleaseIdle(), this);
     }
 
     /// <inheritdoc cref="KeptConnection.UseAsync"/>

@@ -1,3 +1,5 @@
+using BatchKit.Transports;
+
 namespace BatchKit.Batches;
 
 /// <summary>A buffer's time. The coarse stamp is the time of the watch's last tick: it is free to read, where the exact clock takes 24 ns.</summary>
@@ -23,12 +25,6 @@ internal sealed class BufferClock(TimeProvider timeProvider)
 
     public TimeSpan Until(long stamp) => timeProvider.GetElapsedTime(Now, stamp);
 
-    /// <summary>Makes a timer that is not armed. Its callback runs in no one's context: the maker's would live as long as the timer.</summary>
-    public ITimer CreateTimer(TimerCallback callback, object state)
-    {
-        if (ExecutionContext.IsFlowSuppressed())
-            return timeProvider.CreateTimer(callback, state, Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
-        using (ExecutionContext.SuppressFlow())
-            return timeProvider.CreateTimer(callback, state, Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
-    }
+    /// <summary>Creates a timer that is not set, without the caller's context, which would live as long as the timer.</summary>
+    public ITimer CreateTimer(TimerCallback callback, object state) => CallerContext.CreateTimer(timeProvider, callback, state);
 }

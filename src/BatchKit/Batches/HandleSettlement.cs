@@ -1,5 +1,3 @@
-using System.Runtime.CompilerServices;
-
 namespace BatchKit.Batches;
 
 /// <summary>How a batch ended, from best to worst: with several routes the worst counts.</summary>
@@ -62,7 +60,7 @@ internal sealed class HandleSettlement
             _gate.Enter(ref isTaken);
             Volatile.Write(ref _settled, _settled + 1);
             if (lostMessages > 0)
-                AddLoss(sequence, lostMessages, cause);
+                AddLoss(new Loss(sequence, lostMessages, cause, ++_moment, ReportedAt: 0));
             if (_waiters is { Count: > 0 })
                 Notify(_waiters, sequence);
         }
@@ -147,15 +145,13 @@ internal sealed class HandleSettlement
         return error is null ? default : ValueTask.FromException(error);
     }
 
-    // Never inlined: its large value would widen the frame of every send.
-    [MethodImpl(MethodImplOptions.NoInlining)]
-    private void AddLoss(long sequence, long messages, Exception? cause)
+    private void AddLoss(Loss loss)
     {
         _losses ??= [];
         if (_losses.Count == MaxLosses)
             MergeTwo(_losses);
-        _losses.Add(new Loss(sequence, messages, cause, ++_moment, ReportedAt: 0));
-        _lastLoss = Math.Max(_lastLoss, sequence);
+        _losses.Add(loss);
+        _lastLoss = Math.Max(_lastLoss, loss.Sequence);
         Volatile.Write(ref _unreportedLosses, _unreportedLosses + 1);
     }
 

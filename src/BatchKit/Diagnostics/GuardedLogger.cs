@@ -1,65 +1,127 @@
 using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit.Diagnostics;
 
-/// <summary>What loggers, meter listeners, activity listeners and handlers of cancellation threw. They only watch: what they throw stops no partition, and the buffer's health tells of it.</summary>
-internal sealed class ObserverFaults
+/// <summary>Counts what observers throw: loggers, meter and activity listeners, and callbacks of cancellation tokens.</summary>
+/// <remarks>Observers only watch, so what they throw ends no loop and no connection. A health check reports it as degraded. Thread-safe.</remarks>
+public sealed class ObserverFaults
 {
     private long _count;
     private volatile Exception? _last;
 
+    /// <summary>How often an observer has thrown.</summary>
     public long Count => Interlocked.Read(ref _count);
 
+    /// <summary>The exception that was thrown last; null while nothing was thrown. What callbacks of a cancellation threw is an <see cref="AggregateException"/>.</summary>
     public Exception? Last => _last;
 
+    /// <summary>A human-readable sentence on what loggers threw, with the exception's type but without its message; null while nothing was thrown.</summary>
+    public string? Description => this is { Count: > 0 and var count, Last: { } last } ? $"The logger failed {count} times; the last time it threw {last.GetType().Name}." : null;
+
+    /// <summary>Counts an exception.</summary>
+    /// <param name="fault">What an observer threw.</param>
     public void Add(Exception fault)
     {
+        ArgumentNullException.ThrowIfNull(fault);
         _last = fault;
         Interlocked.Increment(ref _count);
+    }
+
+    /// <summary>Cancels, and runs the callbacks before it returns; what they throw is counted.</summary>
+    /// <param name="source">What to cancel; what its <see cref="CancellationTokenSource.Cancel()"/> throws is counted too, for instance after its disposal.</param>
+    public void Cancel(CancellationTokenSource source)
+    {
+        ArgumentNullException.ThrowIfNull(source);
+        try
+        {
+            source.Cancel();
+        }
+        catch (Exception fault)
+        {
+            Add(fault);
+        }
+    }
+
+    /// <summary>Cancels, and completes when the callbacks have run on the thread pool; what they throw is counted.</summary>
+    /// <inheritdoc cref="Cancel" path="/param"/>
+    public async Task CancelAsync(CancellationTokenSource source)
+    {
+        ArgumentNullException.ThrowIfNull(source);
+        try
+        {
+            await source.CancelAsync().ConfigureAwait(false);
+        }
+        catch (Exception fault)
+        {
+            Add(fault);
+        }
     }
 }
 
 /// <summary>A logger that throws nothing: what the logger inside it throws is counted.</summary>
-internal sealed class GuardedLogger(ILogger inner, ObserverFaults faults) : ILogger
+/// <remarks>After a fault, a scope is null, a level is not enabled and a line is lost. Thread-safe when the logger inside it is.</remarks>
+public sealed class GuardedLogger : ILogger
 {
-    public ObserverFaults Faults => faults;
+    private readonly ILogger _inner;
 
+    /// <summary>Guards a logger.</summary>
+    /// <param name="inner">The application's logger.</param>
+    /// <param name="faults">Counts what the logger throws, and may be shared; null, the default, for a count of its own.</param>
+    public GuardedLogger(ILogger inner, ObserverFaults? faults = null)
+    {
+        ArgumentNullException.ThrowIfNull(inner);
+        _inner = inner;
+        Faults = faults ?? new ObserverFaults();
+    }
+
+    /// <summary>What the logger has thrown, and what other loggers that share the count have.</summary>
+    public ObserverFaults Faults { get; }
+
+    /// <summary>Guards a logger once, however often it is handed on.</summary>
+    /// <param name="logger">The application's logger; null logs nothing.</param>
+    /// <returns>The logger itself when it is guarded already, with its count; else a new guard with a count of its own.</returns>
+    public static GuardedLogger Of(ILogger? logger) => logger as GuardedLogger ?? new GuardedLogger(logger ?? NullLogger.Instance);
+
+    /// <inheritdoc/>
     public IDisposable? BeginScope<TState>(TState state)
         where TState : notnull
     {
         try
         {
-            return inner.BeginScope(state);
+            return _inner.BeginScope(state);
         }
         catch (Exception fault)
         {
-            faults.Add(fault);
+            Faults.Add(fault);
             return null;
         }
     }
 
+    /// <inheritdoc/>
     public bool IsEnabled(LogLevel logLevel)
     {
         try
         {
-            return inner.IsEnabled(logLevel);
+            return _inner.IsEnabled(logLevel);
         }
         catch (Exception fault)
         {
-            faults.Add(fault);
+            Faults.Add(fault);
             return false;
         }
     }
 
+    /// <inheritdoc/>
     public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter)
     {
         try
         {
-            inner.Log(logLevel, eventId, state, exception, formatter);
+            _inner.Log(logLevel, eventId, state, exception, formatter);
         }
         catch (Exception fault)
         {
-            faults.Add(fault);
+            Faults.Add(fault);
         }
     }
 }

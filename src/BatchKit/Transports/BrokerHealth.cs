@@ -9,8 +9,8 @@ public static class BrokerHealth
     /// <param name="failureStatus">What to report when it does not: the registration's.</param>
     /// <param name="sending">Why the transport can't send, as a sentence without secrets; null when it can, or there is none.</param>
     /// <param name="receiving">Why the receiver does not receive; null when it does, or there is none.</param>
-    /// <param name="consecutiveFailures">How often the next transport behind the receiver has failed in a row; see <see cref="BatchReceiverStatistics.ConsecutiveFailures"/>.</param>
-    /// <param name="observers">What loggers and other observers of the adapter have thrown, as a sentence; null, the default, when they have thrown nothing.</param>
+    /// <param name="consecutiveFailures">How often the next transport behind the receiver has failed consecutively; see <see cref="BatchReceiverStatistics.ConsecutiveFailures"/>.</param>
+    /// <param name="observers">What works worse than it should although output goes out and comes in, as a sentence: what loggers and other observers of the adapter have thrown, for instance; null, the default, for nothing.</param>
     /// <returns>Healthy; degraded when only what is behind the receiver, or an observer, fails; else the failure status.</returns>
     public static HealthCheckResult Evaluate(HealthStatus failureStatus, string? sending, string? receiving, int consecutiveFailures, string? observers = null)
     {

@@ -185,7 +185,7 @@ public sealed class FrameReceiver
     {
         ArgumentNullException.ThrowIfNull(receiver);
         _receiver = receiver;
-        _logger = new GuardedLogger(logger ?? NullLogger<FrameReceiver>.Instance, new ObserverFaults());
+        _logger = GuardedLogger.Of(logger);
     }
 
     /// <summary>Receives one frame. Completing means: acknowledge it to the broker.</summary>

@@ -56,7 +56,7 @@ public sealed class FailingClientTests : IAsyncDisposable
     public async Task A_logger_that_throws_at_a_clients_end_stops_no_other_client()
     {
         var neighbours = Enumerable.Range(0, 10).Select(_ => new FakeClient(_transport).Join("hall")).ToArray();
-        var webSocket = AddWebSocket(new ThrowingLogger());
+        var webSocket = AddWebSocket(new ThrowingLoggers());
         _transport.Groups.Join(webSocket, "hall");
 
         var large = new string('x', _transport.MaxMessageBytes);
@@ -99,16 +99,5 @@ public sealed class FailingClientTests : IAsyncDisposable
             new SendQueue(wire, _transport.Limits, _transport.Counters, TimeProvider.System), WireFormat.WebSocketText, TimeProvider.System);
         _transport.Connections.Add(connection);
         return connection;
-    }
-
-    private sealed class ThrowingLogger : ILogger
-    {
-        public IDisposable? BeginScope<TState>(TState state)
-            where TState : notnull => null;
-
-        public bool IsEnabled(LogLevel logLevel) => true;
-
-        public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) =>
-            throw new InvalidOperationException("A logger that throws.");
     }
 }

@@ -7,6 +7,7 @@ using BatchKit.Broadcast.Tests.Support;
 using BatchKit.Broadcast.Tests.Tcp;
 using BatchKit.Testing;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Tests.Transport;
 
@@ -20,7 +21,7 @@ public sealed class ThrowingLoggerTests
     {
         await using var transport = Transport();
         var options = new BroadcastListenerOptions { EndPoint = new IPEndPoint(IPAddress.Loopback, 0) };
-        await using var listener = new BroadcastListener(transport, options, _ => new ThrowingHandler(), timeProvider: _clock, logger: new ThrowingLogger<BroadcastListener>());
+        await using var listener = new BroadcastListener(transport, options, _ => new ThrowingHandler(), timeProvider: _clock, logger: new Logger<BroadcastListener>(new ThrowingLoggers()));
         await listener.StartAsync(CancellationToken.None);
         using var client = await LineClient.ConnectAsync(listener.EndPoint);
 
@@ -54,7 +55,7 @@ public sealed class ThrowingLoggerTests
         var taken = Channel.CreateUnbounded<Socket>();
         async ValueTask<Socket> AcceptAsync(CancellationToken token) =>
             await outcomes.Reader.ReadAsync(token) ?? throw new SocketException((int)SocketError.ConnectionReset);
-        var logger = transport.Guard(new ThrowingLogger<BroadcastListener>());
+        var logger = transport.Guard(new ThrowingLoggers());
         var running = new AcceptLoop(AcceptAsync, socket => taken.Writer.TryWrite(socket), new IPEndPoint(IPAddress.Loopback, 4000), _clock, logger).RunAsync(stopping.Token);
 
         outcomes.Writer.TryWrite(null);
@@ -74,5 +75,5 @@ public sealed class ThrowingLoggerTests
     }
 
     private BroadcastTransport Transport() =>
-        new(new BroadcastOptions { IdleTimeout = TimeSpan.FromMinutes(1) }, timeProvider: _clock, logger: new ThrowingLogger<BroadcastTransport>());
+        new(new BroadcastOptions { IdleTimeout = TimeSpan.FromMinutes(1) }, timeProvider: _clock, logger: new Logger<BroadcastTransport>(new ThrowingLoggers()));
 }

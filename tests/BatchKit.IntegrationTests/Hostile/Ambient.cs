@@ -45,7 +45,7 @@ internal static class Ambient
 }
 
 /// <summary>Notes which of a caller's surroundings reach the transport behind a receiver, and what a background loop logs.</summary>
-internal sealed class AmbientProbe(IBatchTransport next) : IBatchTransport, ILogger
+internal sealed class AmbientProbe(IBatchTransport next) : IBatchTransport, ILoggerFactory, ILogger
 {
     private readonly ConcurrentQueue<string> _found = new();
 
@@ -63,6 +63,10 @@ internal sealed class AmbientProbe(IBatchTransport next) : IBatchTransport, ILog
         return next.SendAsync(batches, cancellationToken);
     }
 
+    public ILogger CreateLogger(string categoryName) => this;
+
+    public void AddProvider(ILoggerProvider provider) => throw new NotSupportedException("It is the only one.");
+
     public IDisposable? BeginScope<TState>(TState state)
         where TState : notnull => null;
 
@@ -75,21 +79,14 @@ internal sealed class AmbientProbe(IBatchTransport next) : IBatchTransport, ILog
             Look($"log {eventId.Id}");
     }
 
+    public void Dispose()
+    {
+        // It holds nothing.
+    }
+
     private void Look(string place)
     {
         foreach (var found in Ambient.Find())
             _found.Enqueue($"{found} in {place}");
     }
-}
-
-/// <summary>A typed logger over an untyped one.</summary>
-internal sealed class TypedLogger<T>(ILogger inner) : ILogger<T>
-{
-    public IDisposable? BeginScope<TState>(TState state)
-        where TState : notnull => inner.BeginScope(state);
-
-    public bool IsEnabled(LogLevel logLevel) => inner.IsEnabled(logLevel);
-
-    public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) =>
-        inner.Log(logLevel, eventId, state, exception, formatter);
 }

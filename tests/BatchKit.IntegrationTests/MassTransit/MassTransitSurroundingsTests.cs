@@ -23,7 +23,7 @@ public sealed class MassTransitSurroundingsTests(RabbitMqFixture fixture)
     {
         var server = await fixture.GetAsync();
         await using var proxy = TcpProxy.Start(server.Host, server.Port);
-        var loggers = HostileLoggers.At(call);
+        var loggers = ThrowingLoggers.At(call);
         await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, proxy.Port),
             addServices: services => services.AddSingleton<ILoggerProvider>(loggers).AddLogging(logging => logging.SetMinimumLevel(LogLevel.Trace)));
         var handle = Some.Connection(1);

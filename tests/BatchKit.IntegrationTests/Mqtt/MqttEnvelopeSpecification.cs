@@ -18,26 +18,10 @@ public abstract class MqttEnvelopeSpecification(MosquittoFixture fixture, MqttVe
         var receiver = new MqttReceiver(options, ReceiverNode, batches, clock, Surroundings.CreateLogger<MqttReceiver>());
         await receiver.StartAsync(CancellationToken.None).WithinDeadline();
         Assert.Null(receiver.Fault);
-        return new MqttHarness(new MqttTransport(options, clock, Surroundings.CreateLogger<MqttTransport>()), receiver, options, receiving);
+        return new BrokerHarness<MqttTransport>(new MqttTransport(options, clock, Surroundings.CreateLogger<MqttTransport>()), receiver, options, receiving);
     }
 }
 
 public sealed class Mqtt5EnvelopeSpecification(MosquittoFixture fixture) : MqttEnvelopeSpecification(fixture, MqttVersion.V5);
 
 public sealed class Mqtt311EnvelopeSpecification(MosquittoFixture fixture) : MqttEnvelopeSpecification(fixture, MqttVersion.V311);
-
-/// <summary>A transport and its receiver over one broker.</summary>
-internal sealed class MqttHarness(MqttTransport transport, MqttReceiver receiver, params object[] options) : TransportHarness
-{
-    public override IBatchTransport Transport => transport;
-
-    public override IReadOnlyList<object> Options => options;
-
-    public override ValueTask DisposeTransportAsync() => transport.DisposeAsync();
-
-    public override async ValueTask DisposeAsync()
-    {
-        await transport.DisposeAsync();
-        await receiver.DisposeAsync();
-    }
-}

@@ -31,6 +31,21 @@ internal static class RabbitMqEnds
             await transport.SendAsync(new[] { Some.Batch(handle, producer, line + 1, $"line {line}") }, CancellationToken.None);
     }
 
+    /// <summary>Sends lines to a receiver, stops it, and sends lines again: a second receiver, which waits until then, gets those.</summary>
+    public static async Task AssertTakeOverAsync(RabbitMqOptions options, RabbitMqReceiver first, CollectingTransport firstLines, CollectingTransport secondLines)
+    {
+        await using var transport = new RabbitMqTransport(options);
+
+        await SendLinesAsync(transport, count: 20);
+        await firstLines.WaitForMessagesAsync(20);
+        await first.StopAsync(CancellationToken.None);
+        await SendLinesAsync(transport, count: 20);
+        await secondLines.WaitForMessagesAsync(20);
+
+        Assert.Equal(Some.Lines(20), firstLines.Texts);
+        Assert.Equal(Some.Lines(20), secondLines.Texts);
+    }
+
     // Until the receiver has declared its queue again, the transport's grace lets it fail without a refusal.
     public static async Task SendUntilRoutedAsync(RabbitMqTransport transport)
     {

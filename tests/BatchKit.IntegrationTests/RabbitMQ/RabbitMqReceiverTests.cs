@@ -145,16 +145,8 @@ public sealed class RabbitMqReceiverTests(RabbitMqFixture fixture)
         var second = new CollectingTransport();
         await using var receiver = await StartAsync(options, _arrived);
         await using var waiting = await StartAsync(options, second);
-        await using var transport = new RabbitMqTransport(options);
 
-        await SendLinesAsync(transport, count: 20);
-        await _arrived.WaitForMessagesAsync(20);
-        await receiver.StopAsync(CancellationToken.None);
-        await SendLinesAsync(transport, count: 20);
-        await second.WaitForMessagesAsync(20);
-
-        Assert.Equal(Some.Lines(20), _arrived.Texts);
-        Assert.Equal(Some.Lines(20), second.Texts);
+        await AssertTakeOverAsync(options, receiver, _arrived, second);
     }
 
     [Fact]

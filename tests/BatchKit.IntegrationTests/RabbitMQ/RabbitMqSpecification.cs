@@ -16,6 +16,6 @@ public sealed class RabbitMqSpecification(RabbitMqFixture fixture) : TransportSp
         var (clock, batches) = (Surroundings.TimeProvider, new BatchReceiver(nextHop, receiving, Surroundings.TimeProvider, Surroundings.CreateLogger<BatchReceiver>()));
         var receiver = new RabbitMqReceiver(options, ReceiverNode, batches, clock, Surroundings.CreateLogger<RabbitMqReceiver>());
         await receiver.StartAsync(CancellationToken.None);
-        return new RabbitMqHarness(new RabbitMqTransport(options, clock, Surroundings.CreateLogger<RabbitMqTransport>()), receiver, options, receiving);
+        return new BrokerHarness<RabbitMqTransport>(new RabbitMqTransport(options, clock, Surroundings.CreateLogger<RabbitMqTransport>()), receiver, options, receiving);
     }
 }

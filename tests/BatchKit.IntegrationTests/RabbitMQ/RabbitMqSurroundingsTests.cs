@@ -28,7 +28,7 @@ public sealed class RabbitMqSurroundingsTests(RabbitMqFixture fixture)
     {
         var server = await fixture.GetAsync();
         await using var proxy = TcpProxy.Start(server.Host, server.Port);
-        var loggers = HostileLoggers.At(call);
+        var loggers = ThrowingLoggers.At(call);
         using var host = await _hosts.StartAsync(server, Some.Name("test"), configure: builder => builder.Services.AddSingleton<ILoggerProvider>(loggers),
             rabbit: options => options.Hosts = [$"127.0.0.1:{proxy.Port}"]);
         var output = host.Services.GetRequiredService<IOutputBuffer>();
@@ -88,8 +88,8 @@ public sealed class RabbitMqSurroundingsTests(RabbitMqFixture fixture)
         // Connections that were lost are logged by their own loops, all else of the receiver by the receiver's.
         var receiving = new AmbientProbe(_arrived) { BackgroundIds = [2100, 2102, 2110, 2111] };
         var sending = new AmbientProbe(_arrived) { BackgroundIds = [2102] };
-        await using var receiver = new RabbitMqReceiver(options, Node, new BatchReceiver(receiving), logger: new TypedLogger<RabbitMqReceiver>(receiving));
-        await using var transport = new RabbitMqTransport(options, logger: new TypedLogger<RabbitMqTransport>(sending));
+        await using var receiver = new RabbitMqReceiver(options, Node, new BatchReceiver(receiving), logger: new Logger<RabbitMqReceiver>(receiving));
+        await using var transport = new RabbitMqTransport(options, logger: new Logger<RabbitMqTransport>(sending));
 
         await Ambient.RunAsync(async () =>
         {

@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Packets;
 

@@ -1,4 +1,5 @@
 using System.Threading.Channels;
+using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Connections;
 using BatchKit.Testing;
 

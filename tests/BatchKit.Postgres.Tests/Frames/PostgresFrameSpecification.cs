@@ -28,7 +28,7 @@ public class PostgresFrameSpecification(PostgresFixture fixture) : TransportSpec
         var schema = await Fixture.NewSchemaAsync();
         var dataSource = NpgsqlDataSource.Create(IsPooled ? (await Fixture.GetPoolerAsync()).ConnectionString : schema.DataSource.ConnectionString);
         var receiver = await ReceiveAsync(schema, dataSource, nextHop);
-        return new PostgresHarness(schema, CreateTransport(schema, dataSource), receiver, dataSource) { Used = Options };
+        return new PostgresHarness(schema, CreateTransport(schema, dataSource), receiver, Options, dataSource);
     }
 
     protected PostgresQueueTransport CreateTransport(TestSchema schema, NpgsqlDataSource dataSource)
@@ -85,7 +85,7 @@ public class PostgresOutboxSpecification(PostgresFixture fixture) : PostgresFram
         };
         var outbox = new PostgresOutbox(dataSource, inner, options, Surroundings.TimeProvider, Surroundings.CreateLogger<PostgresOutbox>());
         await outbox.StartAsync(CancellationToken.None).WithinDeadline();
-        return new PostgresHarness(schema, outbox, receiver, inner, dataSource) { Used = [.. Options, options] };
+        return new PostgresHarness(schema, outbox, receiver, [.. Options, options], inner, dataSource);
     }
 }
 
@@ -96,13 +96,12 @@ public sealed class PooledOutboxSpecification(PostgresFixture fixture) : Postgre
 }
 
 /// <summary>A transport and its receiver over one schema, and what else must be disposed before the schema.</summary>
-internal sealed class PostgresHarness(TestSchema schema, IBatchTransport transport, PostgresQueueReceiver receiver, params IAsyncDisposable[] others) : TransportHarness
+internal sealed class PostgresHarness(TestSchema schema, IBatchTransport transport, PostgresQueueReceiver receiver, IReadOnlyList<object> options, params IAsyncDisposable[] others)
+    : TransportHarness
 {
     public override IBatchTransport Transport => transport;
 
-    public override IReadOnlyList<object> Options => Used;
-
-    public IReadOnlyList<object> Used { get; init; } = [];
+    public override IReadOnlyList<object> Options => options;
 
     public override ValueTask DisposeTransportAsync() => ((IAsyncDisposable)transport).DisposeAsync();
 

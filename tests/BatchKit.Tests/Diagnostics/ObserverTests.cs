@@ -65,7 +65,7 @@ public sealed class ObserverTests
     {
         using var listener = Throwing(observer);
         OutputRoute[] routes = [new("even", new ScriptedTransport(_arrived, true).Fail(), partitions: 4), new("odd", new ScriptedTransport(_arrived, true).Fail(), partitions: 4)];
-        await using var buffer = new OutputBuffer(routes, new EvenAndOdd(), name: _name, timeProvider: _clock, logger: new ThrowingLogger(isOn: observer == Observer.Logger));
+        await using var buffer = new OutputBuffer(routes, new EvenAndOdd(), name: _name, timeProvider: _clock, logger: ThrowingLogger(observer));
 
         using (buffer.BeginBufferingScope())
         {
@@ -102,7 +102,10 @@ public sealed class ObserverTests
     }
 
     private OutputBuffer Buffer(ScriptedTransport transport, Observer observer) =>
-        new([new OutputRoute(_name, transport)], name: _name, timeProvider: _clock, logger: new ThrowingLogger(isOn: observer == Observer.Logger));
+        new([new OutputRoute(_name, transport)], name: _name, timeProvider: _clock, logger: ThrowingLogger(observer));
+
+    private static Logger<OutputBuffer>? ThrowingLogger(Observer observer) =>
+        observer == Observer.Logger ? new Logger<OutputBuffer>(new ThrowingLoggers { Fault = new NotSupportedException("A logger throws.") }) : null;
 
     private IDisposable? Throwing(Observer observer) => observer switch
     {
@@ -167,17 +170,6 @@ public sealed class ObserverTests
     private sealed class EvenAndOdd : IOutputRouter
     {
         public ImmutableArray<string> GetRoutes(OutputHandle handle) => [handle.Number % 2 == 0 ? "even" : "odd"];
-    }
-
-    private sealed class ThrowingLogger(bool isOn) : ILogger<OutputBuffer>
-    {
-        public IDisposable? BeginScope<TState>(TState state)
-            where TState : notnull => null;
-
-        public bool IsEnabled(LogLevel logLevel) => isOn;
-
-        public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) =>
-            throw new NotSupportedException("A logger throws.");
     }
 
     private sealed class CallingLogger(Action<int> call) : ILogger<OutputBuffer>

@@ -195,7 +195,7 @@ public sealed class FrameTransportTests : TransportSpecification
     public async Task A_logger_that_throws_stops_no_receiver_and_is_counted()
     {
         var failing = new ScriptedTransport(NextHop).Fail();
-        var receiver = new BatchReceiver(failing, new BatchReceiverOptions { RetryDelay = TimeSpan.FromMilliseconds(1) }, logger: new ThrowingLogger());
+        var receiver = new BatchReceiver(failing, new BatchReceiverOptions { RetryDelay = TimeSpan.FromMilliseconds(1) }, logger: new Logger<BatchReceiver>(new ThrowingLoggers()));
 
         await receiver.ReceiveAsync(Some.Frame(To(1, 1)), CancellationToken.None).AsTask().WithinDeadline();
 
@@ -248,17 +248,6 @@ public sealed class FrameTransportTests : TransportSpecification
     private MessageBatch To(int node, long number) => Some.Batch(Some.Connection(node), _producer, number, $"{number}");
 
     private MessageBatch ToAll(long number) => Some.Batch(Some.Group(), _producer, number, $"{number}");
-
-    private sealed class ThrowingLogger : ILogger<BatchReceiver>
-    {
-        public IDisposable? BeginScope<TState>(TState state)
-            where TState : notnull => null;
-
-        public bool IsEnabled(LogLevel logLevel) => true;
-
-        public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) =>
-            throw new NotSupportedException("The logger fails.");
-    }
 
     /// <summary>The simplest bus: publishing is receiving, and a node without a receiver is refused.</summary>
     private sealed class BusHarness : TransportHarness

@@ -74,11 +74,10 @@ internal static class AgeText
     /// <summary>In its two largest units.</summary>
     public static string Of(TimeSpan age) => age switch
     {
-        { Ticks: < 0 } => "0 s",
-        { TotalSeconds: < 60 } => $"{age.Seconds} s",
-        { TotalMinutes: < 60 } => $"{age.Minutes} min {age.Seconds} s",
-        { TotalHours: < 24 } => $"{age.Hours} h {age.Minutes} min",
-        _ => $"{age.Days} d {age.Hours} h",
+        { TotalSeconds: < 60 } => Roughly(age),
+        { TotalMinutes: < 60 } => $"{Roughly(age)} {age.Seconds} s",
+        { TotalHours: < 24 } => $"{Roughly(age)} {age.Minutes} min",
+        _ => $"{Roughly(age)} {age.Hours} h",
     };
 
     /// <summary>In its largest unit.</summary>

@@ -1,11 +1,11 @@
-using BatchKit.RabbitMQ;
 using BatchKit.Testing.Specification;
 using BatchKit.Transports;
 
-namespace BatchKit.IntegrationTests.RabbitMQ;
+namespace BatchKit.IntegrationTests;
 
 /// <summary>A transport and its receiver over one broker.</summary>
-internal sealed class RabbitMqHarness(RabbitMqTransport transport, RabbitMqReceiver receiver, params object[] options) : TransportHarness
+internal sealed class BrokerHarness<TTransport>(TTransport transport, IAsyncDisposable receiver, params object[] options) : TransportHarness
+    where TTransport : IBatchTransport, IAsyncDisposable
 {
     public override IBatchTransport Transport => transport;
 

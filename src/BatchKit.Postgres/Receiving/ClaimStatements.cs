@@ -151,7 +151,7 @@ internal static class UpkeepStatement
     private const int MaxClaims = 10;
     private const int MaxRows = 10_000;
 
-    /// <summary>Parameters: queue, most attempts, retention (null keeps all), claim's time limit in human-readable form.</summary>
+    /// <summary>Parameters: queue, most attempts, retention (null keeps all), claim's time limit in human-readable form, queue's name and number of shards.</summary>
     public static string Of(Tables tables) => $"""
         with ended as (
             delete from {tables.Claims} where token in (
@@ -191,5 +191,6 @@ internal static class UpkeepStatement
             ready.rank, ready.id
         from counted left join (
             select rank, id from {tables.Messages} where queue = $1 and due_at is null and shard is null order by rank, id limit 1) as ready on true
+        where {QueueGuard.One(tables, "$1", "$5", "$6")} = 1
         """;
 }

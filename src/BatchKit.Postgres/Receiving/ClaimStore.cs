@@ -76,15 +76,14 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
 
     public async Task<UpkeepReport> UpkeepAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
-        // Not prepared: the plan then fits the tables' current content, and no second statement is needed. An idle receiver runs it only once each poll interval.
-        var batch = new NpgsqlBatch(connection) { Timeout = _timeoutSeconds, BatchCommands = { QueueGuard.CommandFor(tables, queue), Upkeep() } };
-        await using (batch.ConfigureAwait(false))
+        // Not prepared: the plan then fits the tables' current content. The queue's check is inside, so that an idle receiver costs one statement each poll interval.
+        var command = Upkeep(connection);
+        await using (command.ConfigureAwait(false))
         {
             var began = _timeProvider.GetTimestamp();
-            var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
+            var reader = await command.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
             await using (reader.ConfigureAwait(false))
             {
-                await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
                 await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
                 var elapsed = _timeProvider.GetElapsedTime(began);
                 TimeSpan? nextDue = await reader.IsDBNullAsync(3, cancellationToken).ConfigureAwait(false) ? null : reader.GetTimeSpan(3);
@@ -122,14 +121,17 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
         return command;
     }
 
-    private NpgsqlBatchCommand Upkeep() => new(_upkeep)
+    private NpgsqlCommand Upkeep(NpgsqlConnection connection) => new(_upkeep, connection)
     {
+        CommandTimeout = _timeoutSeconds,
         Parameters =
         {
             new NpgsqlParameter<int> { TypedValue = queue.Id },
             new NpgsqlParameter<int> { TypedValue = options.MaxAttempts },
             new NpgsqlParameter { NpgsqlDbType = NpgsqlTypes.NpgsqlDbType.Interval, Value = (object?)options.DeadRetention ?? DBNull.Value },
             new NpgsqlParameter<string> { TypedValue = options.ClaimTimeLimit.ToString("c") },
+            new NpgsqlParameter<string> { TypedValue = queue.Name },
+            new NpgsqlParameter<short> { TypedValue = (short)queue.Shards },
         },
     };
 }

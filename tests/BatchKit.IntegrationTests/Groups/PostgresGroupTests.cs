@@ -176,18 +176,31 @@ public sealed class MqttOutboxGroupTests(PostgresFixture postgres, MosquittoFixt
     }
 }
 
-/// <summary>Groups over outboxes in front of frames in PostgreSQL, with a queue for each node.</summary>
+/// <summary>Groups over outboxes in front of frames in PostgreSQL, with a schema for each node: one schema remembers each producer's last number, whatever the queue.</summary>
 public sealed class PostgresOutboxGroupTests(PostgresFixture postgres) : OutboxGroupSpecification(postgres)
 {
-    protected override async Task<IGroupPath> ConnectAsync(int nodes) => new BrokerPath(await Fixture.NewSchemaAsync(), nodes);
-
-    private sealed class BrokerPath(TestSchema schema, int nodes) : OutboxPath(schema)
+    protected override async Task<IGroupPath> ConnectAsync(int nodes)
     {
+        var schemas = new TestSchema[nodes];
+        for (var node = 0; node < nodes; node++)
+            schemas[node] = await Fixture.NewSchemaAsync();
+        return new BrokerPath(await Fixture.NewSchemaAsync(), schemas);
+    }
+
+    private sealed class BrokerPath(TestSchema schema, TestSchema[] nodes) : OutboxPath(schema)
+    {
+        public override async ValueTask DisposeAsync()
+        {
+            await base.DisposeAsync();
+            foreach (var node in nodes)
+                await node.DisposeAsync();
+        }
+
         protected override void AddBroker(BatchKitBuilder sender, BatchKitBuilder receiver, int node, IBatchTransport nextHop)
         {
-            sender.Services.AddKeyedSingleton(Sender, (_, _) => new AllQueues([.. Enumerable.Range(0, nodes).Select(other => PostgresQueues.CreateTransport(Schema, other))]));
+            sender.Services.AddKeyedSingleton(Sender, (_, _) => new AllQueues([.. nodes.Select(PostgresQueues.CreateTransport)]));
             sender.AddRoute("queues", Inner);
-            PostgresQueues.Receive(receiver, Schema, node, nextHop);
+            PostgresQueues.Receive(receiver, nodes[node], node, nextHop);
         }
 
         protected override IBatchTransport Inner(IServiceProvider services) => services.GetRequiredKeyedService<AllQueues>(Sender);
@@ -236,7 +249,7 @@ internal abstract class OutboxPath(TestSchema schema) : IGroupPath
     public async Task<(IBatchTransport Remote, Func<BatchReceiverStatistics> Statistics)> StartedAsync(IServiceProvider services, int node) =>
         (services.GetRequiredKeyedService<PostgresOutbox>(string.Empty), await ReadyAsync(services, node));
 
-    public ValueTask DisposeAsync() => schema.DisposeAsync();
+    public virtual ValueTask DisposeAsync() => schema.DisposeAsync();
 
     protected abstract void AddBroker(BatchKitBuilder sender, BatchKitBuilder receiver, int node, IBatchTransport nextHop);
 

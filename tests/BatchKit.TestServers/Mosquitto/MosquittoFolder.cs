@@ -71,6 +71,8 @@ internal sealed class MosquittoFolder
         yield return $"allow_anonymous {(options.UserName is null ? "true" : "false")}";
         if (options.UserName is { } userName)
             yield return $"password_file {WritePassword(userName, options.Password)}";
+        if (options.Access is { } access)
+            yield return $"acl_file {WriteAccess(access)}";
         if (options.NoDelay)
             yield return "set_tcp_nodelay true";
         if (options.MaxInflight is { } maxInflight)
@@ -112,8 +114,10 @@ internal sealed class MosquittoFolder
         return key.ExportPkcs8PrivateKeyPem();
     }
 
+    public string WriteAccess(IReadOnlyList<string> lines) => Write("access", string.Join('\n', [.. lines, ""]));
+
     /// <summary>Writes what <c>mosquitto_passwd</c> would: PBKDF2 with SHA-512, marked 7.</summary>
-    private string WritePassword(string userName, string password)
+    public string WritePassword(string userName, string password)
     {
         const int Rounds = 101;
         var salt = RandomNumberGenerator.GetBytes(12);

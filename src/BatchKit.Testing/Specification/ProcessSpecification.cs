@@ -10,6 +10,14 @@ public abstract class ProcessSpecification : SurroundingsSpecification
 {
     private const int Messages = 20;
 
+    /// <summary>Whether listeners throw for a meter or an activity source: for all but the runtime's own, which other work of the process needs. Leave out a library that loses messages itself then.</summary>
+    /// <param name="source">The name of the meter or source.</param>
+    protected virtual bool ThrowsFor(string source)
+    {
+        ArgumentNullException.ThrowIfNull(source);
+        return !source.Contains("System.", StringComparison.Ordinal) && !source.StartsWith("Microsoft.", StringComparison.Ordinal);
+    }
+
     /// <summary>Runs an explicit rule of this class in a new process, whose thread pool has one worker thread.</summary>
     /// <param name="rule">The rule's name.</param>
     [Theory]
@@ -23,8 +31,8 @@ public abstract class ProcessSpecification : SurroundingsSpecification
     [Fact(Explicit = true)]
     public async Task Listeners_that_throw_stop_nothing()
     {
-        foreach (var polite in (int[])[0, 1, 2, 3, 5, 8, 13, Random.Shared.Next(14, 60)])
-            await SendObservedAsync(() => new ThrowingListeners(polite, faults: 1));
+        foreach (var polite in (int[])[0, 1, Random.Shared.Next(2, 60)])
+            await SendObservedAsync(() => new ThrowingListeners(polite, faults: 1, ThrowsFor));
 
         var health = await SendObservedAsync(static () => new ThrowingListeners(polite: 0, faults: int.MaxValue, static name => name.StartsWith("BatchKit", StringComparison.Ordinal)));
         Assert.Equal(HealthStatus.Degraded, health);

@@ -4,7 +4,6 @@ using System.Diagnostics.Metrics;
 namespace BatchKit.Testing.Specification;
 
 /// <summary>Listens to the meters and activities of the whole process and throws at chosen calls, as an exporter does whose disk is full. Disposing it ends that.</summary>
-/// <remarks>It spares the runtime's own meters and activities, which other work of the process needs.</remarks>
 internal sealed class ThrowingListeners : IDisposable
 {
     private readonly Func<string, bool> _listensTo;
@@ -18,11 +17,10 @@ internal sealed class ThrowingListeners : IDisposable
     /// <summary>Begins to listen.</summary>
     /// <param name="polite">How many calls pass before the listeners begin to throw; zero for none.</param>
     /// <param name="faults">How many calls throw then.</param>
-    /// <param name="listensTo">The names of meters and activity sources that they listen to; all but the runtime's own when null.</param>
-    public ThrowingListeners(int polite, int faults, Func<string, bool>? listensTo = null)
+    /// <param name="listensTo">True for the names of meters and activity sources that they listen to.</param>
+    public ThrowingListeners(int polite, int faults, Func<string, bool> listensTo)
     {
-        _listensTo = listensTo ?? (static name => !name.Contains("System.", StringComparison.Ordinal) && !name.StartsWith("Microsoft.", StringComparison.Ordinal));
-        (_polite, _faults) = (polite, faults);
+        (_listensTo, _polite, _faults) = (listensTo, polite, faults);
         _meters.InstrumentPublished = (instrument, listener) =>
         {
             if (_listensTo(instrument.Meter.Name))

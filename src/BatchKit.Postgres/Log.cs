@@ -50,7 +50,7 @@ internal static partial class Log
     [LoggerMessage(2629, LogLevel.Warning, "The handler of queue {Queue} did not end when the stop cancelled it; its {Messages} messages were given back.")]
     public static partial void HandlerAbandoned(ILogger logger, string queue, int messages);
 
-    [LoggerMessage(2630, LogLevel.Warning, "Queue {Queue} was lost: its tables were dropped, restored or made again. Its handlers were cancelled, and it is looked up again.")]
+    [LoggerMessage(2630, LogLevel.Warning, "Queue {Queue} was lost: its tables were dropped, restored, migrated or made again. Its handlers were cancelled, and it is looked up again.")]
     public static partial void QueueLost(ILogger logger, string queue);
 
     [LoggerMessage(2631, LogLevel.Warning, "{Messages} messages of queue {Queue} were written by a newer version of this package. They are left for a process that can read them; update this one. This is logged once.")]

@@ -15,10 +15,14 @@ internal static class ServerFault
         _ => exception.InnerException is { } inner ? $"{exception.Message}: {inner.Message}" : exception.Message,
     };
 
-    /// <summary>True when what is remembered of the schema and its queues is no longer so, and must be looked up again.</summary>
+    /// <summary>
+    /// True when what is remembered of the schema and its queues is no longer so, and must be looked up again: the tables are gone, or a migration has changed them so that this version's statements don't
+    /// fit any more.
+    /// </summary>
     public static bool LosesQueue(Exception exception) => exception is PostgresException
     {
-        SqlState: QueueGuard.Lost or PostgresErrorCodes.UndefinedTable or PostgresErrorCodes.InvalidSchemaName,
+        SqlState: QueueGuard.Lost or PostgresErrorCodes.UndefinedTable or PostgresErrorCodes.InvalidSchemaName
+            or PostgresErrorCodes.UndefinedColumn or PostgresErrorCodes.UndefinedFunction or PostgresErrorCodes.DatatypeMismatch or PostgresErrorCodes.NotNullViolation,
     };
 
     /// <summary>True when the pool's other connections lead to a server that is read-only or shutting down, as after a fail-over, so that new ones are needed.</summary>

@@ -243,6 +243,7 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
         _logger = logger;
         _abandon = abandon;
         channel.ChannelShutdownAsync += OnShutdownAsync;
+        channel.CallbackExceptionAsync += OnClientFailedAsync;
     }
 
     /// <summary>Completes with the reason when no more frames will come.</summary>
@@ -318,6 +319,15 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
             _isClosed = true;
             return _current;
         }
+    }
+
+    // When an activity listener throws at a delivery, the client drops the frame unacknowledged and goes on with the next one. Behind a newer number it would count as a repeat, so the broker must
+    // deliver everything from that frame on again, over a new channel.
+    private Task OnClientFailedAsync(object sender, CallbackExceptionEventArgs failure)
+    {
+        _ = Close();
+        _ended.TrySetResult($"The client could not deliver a frame: {failure.Exception.Message}");
+        return Task.CompletedTask;
     }
 
     private Task OnShutdownAsync(object sender, ShutdownEventArgs reason)

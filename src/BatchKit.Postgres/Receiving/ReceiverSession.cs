@@ -89,7 +89,7 @@ internal sealed class ReceiverParts : IAsyncDisposable
 
     public QueueListener Listener { get; }
 
-    /// <summary>Completes when the server no longer knows the queue by its number: its tables were dropped, or made again.</summary>
+    /// <summary>Completes when the server no longer knows the queue as this receiver does: its tables were dropped, migrated or made again.</summary>
     public Task QueueLost => _queueLost.Task;
 
     /// <summary>Reports a task's failure.</summary>

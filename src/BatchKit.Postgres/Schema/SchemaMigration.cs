@@ -35,6 +35,9 @@ internal sealed class SchemaGate(NpgsqlDataSource dataSource, string schema, boo
 /// <summary>Reads the version of a schema, and migrates it to this package's version, in one transaction under the schema's advisory lock.</summary>
 internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
 {
+    // Workers of the version before go on meanwhile. They lock the tables in another order than a step does, so the server may choose the migration as the one that ends a deadlock.
+    private const int MaxAttempts = 10;
+
     /// <summary>Creates or migrates the tables.</summary>
     /// <exception cref="InvalidOperationException">The schema has a later version, or the user lacks a right.</exception>
     public async Task RunAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
@@ -42,16 +45,10 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
         try
         {
             // First without the lock: an up-to-date schema needs no right to create, and the server may be read-only.
-            if (await ReadVersionAsync(connection, cancellationToken).ConfigureAwait(false) == steps.Version)
-                return;
-            var transaction = await connection.BeginTransactionAsync(cancellationToken).ConfigureAwait(false);
-            await using (transaction.ConfigureAwait(false))
+            for (var attempt = 1; await ReadVersionAsync(connection, cancellationToken).ConfigureAwait(false) != steps.Version; attempt++)
             {
-                await LockAsync(connection, cancellationToken).ConfigureAwait(false);
-                var version = await ReadVersionAsync(connection, cancellationToken).ConfigureAwait(false);
-                if (version < steps.Version)
-                    await MigrateAsync(connection, version, cancellationToken).ConfigureAwait(false);
-                await transaction.CommitAsync(cancellationToken).ConfigureAwait(false);
+                if (await TryMigrateAsync(connection, isLast: attempt == MaxAttempts, cancellationToken).ConfigureAwait(false))
+                    return;
             }
         }
         catch (PostgresException exception) when (exception.SqlState == PostgresErrorCodes.InsufficientPrivilege)
@@ -72,6 +69,29 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
         var found = version == 0 ? "does not have this package's tables" : $"has version {version} of the tables, and this package needs version {steps.Version}";
         throw new InvalidOperationException(
             $"The schema {tables.Quoted} {found}. Run what {nameof(PostgresSchema)}.{nameof(PostgresSchema.GetScript)} gives, or set {nameof(PostgresOptions.CreateSchema)} to true.");
+    }
+
+    /// <returns>False when the server rolled the migration back to end a deadlock.</returns>
+    private async Task<bool> TryMigrateAsync(NpgsqlConnection connection, bool isLast, CancellationToken cancellationToken)
+    {
+        try
+        {
+            var transaction = await connection.BeginTransactionAsync(cancellationToken).ConfigureAwait(false);
+            await using (transaction.ConfigureAwait(false))
+            {
+                await LockAsync(connection, cancellationToken).ConfigureAwait(false);
+                var version = await ReadVersionAsync(connection, cancellationToken).ConfigureAwait(false);
+                if (version < steps.Version)
+                    await MigrateAsync(connection, version, cancellationToken).ConfigureAwait(false);
+                await transaction.CommitAsync(cancellationToken).ConfigureAwait(false);
+            }
+
+            return true;
+        }
+        catch (PostgresException exception) when (exception.SqlState == PostgresErrorCodes.DeadlockDetected && !isLast)
+        {
+            return false;
+        }
     }
 
     private async Task<int> ReadVersionAsync(NpgsqlConnection connection, CancellationToken cancellationToken)

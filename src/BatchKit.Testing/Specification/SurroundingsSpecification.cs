@@ -33,11 +33,10 @@ public abstract class SurroundingsSpecification : TransportTest
         NextHop.Fail(sends: 3);
 
         await SettleAsync(Some.Batch(refused, producer, 1, "refused"));
-        for (var number = 2; number <= 20; number++)
-            await SettleAsync(Some.Batch(handle, producer, number, $"{number}"));
+        await SettleNumbersAsync(handle, producer, 2, 20);
         await Collected.WaitForMessagesAsync(19);
 
-        Assert.Equal([.. Enumerable.Range(2, 19).Select(number => $"{number}")], Collected.Texts);
+        Assert.Equal(Numbers(2, 20), Collected.Texts);
     }
 
     /// <summary>Whatever a next hop throws, the receiver tries the batch again, in order.</summary>
@@ -58,7 +57,7 @@ public abstract class SurroundingsSpecification : TransportTest
         }
 
         await Collected.WaitForMessagesAsync(failures.Length);
-        Assert.Equal([.. Enumerable.Range(1, failures.Length).Select(number => $"{number}")], Collected.Texts);
+        Assert.Equal(Numbers(1, failures.Length), Collected.Texts);
     }
 
     /// <summary>A callback of a send's token that throws when the send is cancelled harms no later send.</summary>
@@ -99,8 +98,7 @@ public abstract class SurroundingsSpecification : TransportTest
             });
         }
 
-        for (var number = 1; number <= 3; number++)
-            await SettleAsync(Some.Batch(handle, producer, number, $"{number}"));
+        await SettleNumbersAsync(handle, producer, 1, 3);
         await Collected.WaitForMessagesAsync(3);
 
         Assert.Empty(seen);
@@ -140,11 +138,10 @@ public abstract class SurroundingsSpecification : TransportTest
         var (handle, producer) = (Connection(), Some.Producer());
         NextHop.Fail(sends: 4);
 
-        for (var number = 1; number <= 20; number++)
-            await SettleAsync(Some.Batch(handle, producer, number, $"{number}"));
+        await SettleNumbersAsync(handle, producer, 1, 20);
         await Collected.WaitForMessagesAsync(20);
 
-        AssertArrived([.. Enumerable.Range(1, 20).Select(number => $"{number}")]);
+        AssertArrived(Numbers(1, 20));
     }
 
     /// <summary>A next hop that is slow once, on a machine that stands still for longer than every time limit and whose wall clock jumps, loses nothing.</summary>
@@ -167,11 +164,10 @@ public abstract class SurroundingsSpecification : TransportTest
 
         stalled.Release();
         await slow;
-        for (var number = 2; number <= 10; number++)
-            await SettleAsync(Some.Batch(handle, producer, number, $"{number}"));
+        await SettleNumbersAsync(handle, producer, 2, 10);
         await Collected.WaitForMessagesAsync(10);
 
-        AssertArrived([.. Enumerable.Range(1, 10).Select(number => $"{number}")]);
+        AssertArrived(Numbers(1, 10));
     }
 
     /// <summary>Options that are changed after the transport and its receiver were connected have no effect. Needs <see cref="TransportHarness.Options"/>.</summary>
@@ -186,11 +182,10 @@ public abstract class SurroundingsSpecification : TransportTest
         foreach (var options in Harness.Options)
             OptionSpoiler.Spoil(options);
         NextHop.Fail(sends: 2);
-        for (var number = 2; number <= 10; number++)
-            await SettleAsync(Some.Batch(handle, producer, number, $"{number}"));
+        await SettleNumbersAsync(handle, producer, 2, 10);
         await Collected.WaitForMessagesAsync(10);
 
-        AssertArrived([.. Enumerable.Range(1, 10).Select(number => $"{number}")]);
+        AssertArrived(Numbers(1, 10));
     }
 
     /// <summary>One message among a hundred that is larger than the transport's limit is refused alone; the others arrive, in order.</summary>
@@ -211,7 +206,7 @@ public abstract class SurroundingsSpecification : TransportTest
         await Collected.WaitForMessagesAsync(99);
 
         Assert.Equal([50L], refused.Select(static batch => batch.Number));
-        AssertArrived([.. Enumerable.Range(1, 100).Where(static number => number != 50).Select(number => $"{number}")]);
+        AssertArrived([.. Numbers(1, 49), .. Numbers(51, 100)]);
     }
 
     /// <summary>Messages with unusual names and headers among a hundred arrive or are refused alone; the others arrive, in order.</summary>
@@ -263,11 +258,14 @@ public abstract class SurroundingsSpecification : TransportTest
         return refused;
     }
 
-    private void AssertArrived(string[] texts)
+    /// <summary>Sends numbered batches, each settled before the next.</summary>
+    private async Task SettleNumbersAsync(OutputHandle handle, ProducerId producer, int first, int last)
     {
-        var arrived = Promises.HasFlag(TransportPromises.Once) ? Collected.Texts : [.. Collected.Texts.Distinct(StringComparer.Ordinal)];
-        Assert.Equal(texts, arrived);
+        for (var number = first; number <= last; number++)
+            await SettleAsync(Some.Batch(handle, producer, number, $"{number}"));
     }
+
+    private void AssertArrived(string[] texts) => AssertArrived(texts, Collected.Texts);
 
     private async Task ConnectInContextAsync()
     {

@@ -6,7 +6,7 @@ namespace BatchKit.Testing.Specification;
 
 /// <summary>The rules that every transport obeys together with its receiver. Inherit it in a test class and declare what your transport promises.</summary>
 /// <remarks>Each rule is a test of xunit v3. Add tests of your own to the same class: they have the same harness.</remarks>
-public abstract class TransportSpecification : SurroundingsSpecification
+public abstract class TransportSpecification : ProcessSpecification
 {
     /// <summary>The receiver hands on each message with its handle, its bytes, and the producer and number of its batch.</summary>
     [Fact]
@@ -49,7 +49,7 @@ public abstract class TransportSpecification : SurroundingsSpecification
             await SendAsync(Some.Batch(handles[number % 4], producer, number, $"{number}"), Some.Batch(handles[(number + 1) % 4], producer, number + 1, $"{number + 1}"));
         await Collected.WaitForMessagesAsync(100);
 
-        Assert.Equal([.. Enumerable.Range(1, 100).Select(number => $"{number}")], Collected.Texts);
+        Assert.Equal(Numbers(1, 100), Collected.Texts);
     }
 
     /// <summary>
@@ -216,7 +216,7 @@ public abstract class TransportSpecification : SurroundingsSpecification
             await SendAsync(Some.Batch(handle, producer, number, $"{number}"));
         await Collected.WaitForMessagesAsync(20);
 
-        Assert.Equal([.. Enumerable.Range(1, 20).Select(number => $"{number}")], Collected.Texts);
+        Assert.Equal(Numbers(1, 20), Collected.Texts);
     }
 
     /// <summary>The receiver retries only the batches that its next hop did not acknowledge.</summary>

@@ -72,6 +72,13 @@ public abstract class TransportTest : IAsyncLifetime
     /// <summary>Skips the test when the transport does not promise this.</summary>
     /// <param name="promise">What the test needs.</param>
     protected void Require(TransportPromises promise) => Assert.SkipUnless(Promises.HasFlag(promise), $"This transport does not promise {promise}.");
+
+    /// <summary>The texts of numbered messages.</summary>
+    private protected static string[] Numbers(int first, int last) => [.. Enumerable.Range(first, last - first + 1).Select(number => $"{number}")];
+
+    /// <summary>Asserts that these texts arrived, in order; repeated only where the transport may repeat.</summary>
+    private protected void AssertArrived(string[] texts, IReadOnlyList<string> arrived) =>
+        Assert.Equal(texts, Promises.HasFlag(TransportPromises.Once) ? arrived : [.. arrived.Distinct(StringComparer.Ordinal)]);
 }
 
 /// <summary>A transport and its receiver, connected and receiving. One test owns it.</summary>

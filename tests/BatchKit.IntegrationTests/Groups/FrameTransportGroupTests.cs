@@ -16,7 +16,7 @@ public sealed class FrameTransportGroupTests : GroupSpecification
         private readonly Channel<byte[]>[] _queues = [.. Enumerable.Range(0, nodes).Select(_ => Channel.CreateUnbounded<byte[]>())];
         private readonly List<Task> _loops = [];
 
-        public void Add(BatchKitBuilder builder, IBatchTransport nextHop) => builder
+        public void Add(BatchKitBuilder builder, int node, IBatchTransport nextHop) => builder
             .UseFrameTransport(_ => (frame, _) =>
             {
                 for (var node = 0; node < nodes; node++)

@@ -41,8 +41,8 @@ public abstract class GroupSpecification
     /// <summary>Creates what the nodes of one test share.</summary>
     protected abstract Task<IGroupPath> ConnectAsync(int nodes);
 
-    /// <summary>Writes to a group from each node, and checks that the member on each node gets each output once.</summary>
-    internal static async Task AssertOnceAsync(IGroupPath path, int nodes, bool usesLocal)
+    /// <summary>Writes to a group from each node, by its buffer unless said otherwise, and checks that the member on each node gets each output once.</summary>
+    internal static async Task AssertOnceAsync(IGroupPath path, int nodes, bool usesLocal, Func<GroupNode, OutputHandle, string, Task>? write = null)
     {
         var group = Some.Group();
         var started = new List<GroupNode>();
@@ -52,10 +52,7 @@ public abstract class GroupSpecification
                 started.Add(await StartAsync(path, node, usesLocal));
 
             foreach (var writer in started)
-            {
-                writer.Output.Write(group, Some.Bytes($"from {writer.Node}"));
-                await writer.Output.FlushAsync().WithinDeadline();
-            }
+                await (write ?? WriteAsync)(writer, group, $"from {writer.Node}");
 
             // Every node receives every frame, so a double or a loss shows when all are counted.
             foreach (var member in started)
@@ -70,6 +67,12 @@ public abstract class GroupSpecification
         }
     }
 
+    private static async Task WriteAsync(GroupNode writer, OutputHandle group, string text)
+    {
+        writer.Output.Write(group, Some.Bytes(text));
+        await writer.Output.FlushAsync().WithinDeadline();
+    }
+
     private static async Task<GroupNode> StartAsync(IGroupPath path, int node, bool usesLocal)
     {
         var arrived = new CollectingTransport();
@@ -78,7 +81,7 @@ public abstract class GroupSpecification
         var buffer = builder.Services.AddBatchKit(options => options.Node = node);
         if (usesLocal)
             buffer.UseLocal(_ => arrived);
-        path.Add(buffer, arrived);
+        path.Add(buffer, node, arrived);
         var host = builder.Build();
         await host.StartAsync().WithinDeadline();
         var started = await path.StartedAsync(host.Services, node);
@@ -89,7 +92,7 @@ public abstract class GroupSpecification
 /// <summary>What connects the nodes of a test: adds a node's way out and in, and finds them when its host has started.</summary>
 public interface IGroupPath : IAsyncDisposable
 {
-    void Add(BatchKitBuilder builder, IBatchTransport nextHop);
+    void Add(BatchKitBuilder builder, int node, IBatchTransport nextHop);
 
     Task<(IBatchTransport Remote, Func<BatchReceiverStatistics> Statistics)> StartedAsync(IServiceProvider services, int node);
 }

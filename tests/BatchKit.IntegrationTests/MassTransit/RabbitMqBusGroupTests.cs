@@ -42,7 +42,7 @@ public sealed class OwnBusGroupTests
 /// <summary>Nodes on MassTransit buses.</summary>
 internal sealed class BusPath(Action<MassTransitOptions> configure, IBusControl? shared = null) : IGroupPath
 {
-    public void Add(BatchKitBuilder builder, IBatchTransport nextHop) => builder.UseMassTransit(configure).ReceiveFromMassTransit(_ => nextHop);
+    public void Add(BatchKitBuilder builder, int node, IBatchTransport nextHop) => builder.UseMassTransit(configure).ReceiveFromMassTransit(_ => nextHop);
 
     public async Task<(IBatchTransport Remote, Func<BatchReceiverStatistics> Statistics)> StartedAsync(IServiceProvider services, int node)
     {

@@ -16,7 +16,7 @@ public sealed class MqttGroupTests(MosquittoFixture fixture) : GroupSpecificatio
     {
         private readonly string _prefix = Some.Name("groups");
 
-        public void Add(BatchKitBuilder builder, IBatchTransport nextHop) => builder
+        public void Add(BatchKitBuilder builder, int node, IBatchTransport nextHop) => builder
             .UseMqtt(options =>
             {
                 MqttSome.Configure(options, server.Address);

@@ -158,8 +158,10 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
         Assert.True(sendingProxy.AcceptedConnections > 10, $"Only {sendingProxy.AcceptedConnections} connections were made.");
     }
 
-    [Fact]
-    public async Task A_broker_in_alarm_is_named_as_such_and_takes_what_waited_when_that_is_over()
+    [Theory]
+    [InlineData("set_vm_memory_high_watermark", "0.00001", "0.4", "memory")]
+    [InlineData("set_disk_free_limit", "1000000GB", "1MB", "disk")]
+    public async Task A_broker_in_alarm_is_named_as_such_and_takes_what_waited_when_that_is_over(string setting, string alarm, string calm, string reason)
     {
         var server = await fixture.GetAsync();
         var options = RabbitMqSome.Options(server, options => options.PublishTimeout = Limit);
@@ -169,7 +171,7 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
         await WriteAsync(path, handle, "before");
         await SendAsync(transport);
 
-        await server.ControlAsync("set_vm_memory_high_watermark", "0.00001");
+        await server.ControlAsync(setting, alarm);
         IOException failure;
         try
         {
@@ -178,12 +180,12 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
         }
         finally
         {
-            await server.ControlAsync("set_vm_memory_high_watermark", "0.4");
+            await server.ControlAsync(setting, calm);
         }
 
         await WriteAsync(path, handle, "after");
         await path.Arrived.WaitForMessagesAsync(handle, 3);
-        Assert.Contains("accepts no messages now", failure.Message, StringComparison.Ordinal);
+        Assert.Contains($"accepts no messages now: low on {reason}", failure.Message, StringComparison.Ordinal);
         Assert.Equal(new[] { "before", "meanwhile", "after" }, path.Arrived.TextsFor(handle));
     }
 

@@ -16,7 +16,7 @@ public sealed class RabbitMqGroupTests(RabbitMqFixture fixture) : GroupSpecifica
     {
         private readonly string _prefix = Some.Name("groups");
 
-        public void Add(BatchKitBuilder builder, IBatchTransport nextHop) => builder
+        public void Add(BatchKitBuilder builder, int node, IBatchTransport nextHop) => builder
             .UseRabbitMq(options => RabbitMqSome.Configure(options, server, server.Port, _prefix))
             .ReceiveFromRabbitMq(_ => nextHop);
 

@@ -1,3 +1,4 @@
+using System.Diagnostics;
 using BatchKit.IntegrationTests.Hostile;
 using BatchKit.RabbitMQ;
 using BatchKit.Testing;
@@ -77,6 +78,73 @@ public sealed class RabbitMqSurroundingsTests(RabbitMqFixture fixture)
         await _arrived.WaitForMessagesAsync(2);
         Assert.Contains("The callback fails.", fault, StringComparison.Ordinal);
         Assert.Equal(Some.Lines(2), _arrived.Texts);
+    }
+
+    [Fact]
+    public async Task A_certificate_callback_that_throws_at_a_later_call_ends_nothing()
+    {
+        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
+        using var certificate = TestAuthority.MakeSelfSigned();
+        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate });
+        await using var proxy = TcpProxy.Start(server.Host, server.TlsPort);
+        var (calls, failing) = (0, Random.Shared.Next(3, 9));
+        var options = RabbitMqSome.Options(server, proxy.Port, options =>
+        {
+            options.UseTls = true;
+            options.ValidateServerCertificate = (_, _, _, _) => Interlocked.Increment(ref calls) == failing ? throw new NotSupportedException("The callback fails.") : true;
+            options.ReconnectDelay = TimeSpan.FromMilliseconds(10);
+        });
+        await using var path = await RabbitMqPath.StartAsync(options, options);
+        var handle = Some.Connection(RabbitMqPath.Node);
+
+        var lines = 0;
+        for (; Volatile.Read(ref calls) <= failing; lines++)
+        {
+            path.Output.Write(handle, Some.Bytes($"line {lines}"));
+            await path.Output.FlushAsync().WithinDeadline();
+            await path.Arrived.WaitForMessagesAsync(lines + 1);
+            var connections = proxy.AcceptedConnections;
+            proxy.ResetAll();
+            await Until.TrueAsync(() => proxy.AcceptedConnections > connections);
+        }
+
+        path.Output.Write(handle, Some.Bytes($"line {lines}"));
+        await path.Output.FlushAsync().WithinDeadline();
+        await path.Arrived.WaitForMessagesAsync(lines + 1);
+        Assert.Equal(Some.Lines(lines + 1), path.Arrived.Texts);
+        path.AssertAllAcknowledged();
+    }
+
+    [Fact]
+    public async Task An_activity_listener_that_throws_at_deliveries_loses_nothing_and_reorders_nothing()
+    {
+        var server = await fixture.GetAsync();
+        var node = Random.Shared.Next(1000, OutputHandle.MaxNode);
+        var (key, deliveries) = ($"{node}", 0);
+        using var listener = new ActivityListener
+        {
+            ShouldListenTo = static source => source.Name == "RabbitMQ.Client.Subscriber",
+            Sample = static (ref ActivityCreationOptions<ActivityContext> _) => ActivitySamplingResult.AllDataAndRecorded,
+            ActivityStarted = activity =>
+            {
+                // Other tests' deliveries begin beside this one's.
+                if (activity.OperationName.Split(' ').Contains(key, StringComparer.Ordinal) && Interlocked.Increment(ref deliveries) is 1 or 4 or 5)
+                    throw new NotSupportedException("The listener fails.");
+            },
+        };
+        ActivitySource.AddActivityListener(listener);
+        var options = RabbitMqSome.Options(server, options => options.ReconnectDelay = TimeSpan.FromMilliseconds(10));
+        await using var receiver = await StartAsync(options, _arrived, node);
+        await using var transport = new RabbitMqTransport(options);
+        var (handle, producer) = (Some.Connection(node), Some.Producer());
+
+        for (var line = 0; line < 20; line++)
+            await transport.SendAsync(new[] { Some.Batch(handle, producer, line + 1, $"line {line}") }, CancellationToken.None);
+
+        await _arrived.WaitForMessagesAsync(20);
+        Assert.Equal(Some.Lines(20), _arrived.Texts);
+        Assert.True(deliveries > 20);
+        await Until.TrueAsync(() => receiver.Fault is null);
     }
 
     [Fact]

@@ -115,6 +115,29 @@ public sealed class NewerVersionTests(PostgresFixture fixture)
     }
 
     [Fact]
+    public async Task A_queue_of_frames_leaves_a_newer_one_for_a_process_that_can_read_it_and_nothing_overtakes()
+    {
+        await using var schema = await fixture.NewSchemaAsync();
+        var (arrived, log, producer) = (new CollectingTransport(), new LogCollector(), Some.Producer());
+        await using var transport = new PostgresQueueTransport(schema.DataSource, new PostgresOptions { Schema = schema.Name, FrameQueue = "frames" });
+        for (var number = 1; number <= 3; number++)
+            await transport.SendAsync(new[] { Some.Batch(OutputHandle.Named("room"), producer, number, $"line {number - 1}") }, TestContext.Current.CancellationToken);
+        await schema.ExecuteAsync("update {s}.messages set payload = set_byte(payload, 3, 3) where id = 2");
+        var options = new PostgresQueueReceiverOptions { Schema = schema.Name, Queue = "frames", Shards = 1, Concurrency = 1, Poison = PoisonPolicy.Block, PollInterval = TimeSpan.FromMilliseconds(50) };
+        await using var receiver = new PostgresQueueReceiver(schema.DataSource, options, new FrameHandler(new BatchReceiver(arrived), timeProvider: null, log));
+
+        await receiver.StartAsync(TestContext.Current.CancellationToken);
+        await log.WaitForAsync(2633);
+        await arrived.WaitForMessagesAsync(1);
+        var attempts = await schema.ScalarAsync<int>("select max(attempts)::int from {s}.messages");
+        await schema.ExecuteAsync("update {s}.messages set payload = set_byte(payload, 3, 2), due_at = now() where id = 2");
+        await arrived.WaitForMessagesAsync(3);
+
+        Assert.Equal(0, attempts);
+        Assert.Equal(Some.Lines(3), arrived.Texts);
+    }
+
+    [Fact]
     public async Task An_outbox_leaves_a_newer_frame_for_a_process_that_can_read_it_and_nothing_overtakes()
     {
         await using var schema = await fixture.NewSchemaAsync();

@@ -58,6 +58,17 @@ internal sealed class MosquittoFolder
             Directory.Delete(_path, recursive: true);
     }
 
+    public string WriteAccess(IReadOnlyList<string> lines) => Write("access", string.Join('\n', [.. lines, ""]));
+
+    /// <summary>Writes what <c>mosquitto_passwd</c> would: PBKDF2 with SHA-512, marked 7.</summary>
+    public string WritePassword(string userName, string password)
+    {
+        const int Rounds = 101;
+        var salt = RandomNumberGenerator.GetBytes(12);
+        var hash = Rfc2898DeriveBytes.Pbkdf2(Encoding.UTF8.GetBytes(password), salt, Rounds, HashAlgorithmName.SHA512, outputLength: 64);
+        return Write("passwords", $"{userName}:$7${Text(Rounds)}${Convert.ToBase64String(salt)}${Convert.ToBase64String(hash)}\n");
+    }
+
     private static string Text(int number) => number.ToString(CultureInfo.InvariantCulture);
 
     private IEnumerable<string> GeneralLines(MosquittoServerOptions options)
@@ -71,6 +82,8 @@ internal sealed class MosquittoFolder
         yield return $"allow_anonymous {(options.UserName is null ? "true" : "false")}";
         if (options.UserName is { } userName)
             yield return $"password_file {WritePassword(userName, options.Password)}";
+        if (options.Access is { } access)
+            yield return $"acl_file {WriteAccess(access)}";
         if (options.NoDelay)
             yield return "set_tcp_nodelay true";
         if (options.MaxInflight is { } maxInflight)
@@ -110,15 +123,6 @@ internal sealed class MosquittoFolder
     {
         using var key = certificate.GetRSAPrivateKey() ?? throw new ArgumentException("The certificate has no RSA private key.", nameof(certificate));
         return key.ExportPkcs8PrivateKeyPem();
-    }
-
-    /// <summary>Writes what <c>mosquitto_passwd</c> would: PBKDF2 with SHA-512, marked 7.</summary>
-    private string WritePassword(string userName, string password)
-    {
-        const int Rounds = 101;
-        var salt = RandomNumberGenerator.GetBytes(12);
-        var hash = Rfc2898DeriveBytes.Pbkdf2(Encoding.UTF8.GetBytes(password), salt, Rounds, HashAlgorithmName.SHA512, outputLength: 64);
-        return Write("passwords", $"{userName}:$7${Text(Rounds)}${Convert.ToBase64String(salt)}${Convert.ToBase64String(hash)}\n");
     }
 
     private string Write(string name, string text)

@@ -107,6 +107,20 @@ public sealed class MosquittoServer : IAsyncDisposable
     /// <summary>Kills it at once (SIGKILL).</summary>
     public Task KillAsync() => EndAsync(Signal.Kill);
 
+    /// <summary>Replaces the one user's password, and has it read its files again (SIGHUP), which ends connections that are no longer allowed.</summary>
+    public void ChangePassword(string password)
+    {
+        Owned().WritePassword(_options.UserName ?? throw new InvalidOperationException("It has no user."), password);
+        Signal.Send(Running().Id, Signal.HangUp);
+    }
+
+    /// <summary>Replaces the lines of its <c>acl_file</c>, and has it read its files again (SIGHUP).</summary>
+    public void ChangeAccess(params string[] lines)
+    {
+        Owned().WriteAccess(lines);
+        Signal.Send(Running().Id, Signal.HangUp);
+    }
+
     /// <summary>Freezes it (SIGSTOP): connections stay open, nothing answers.</summary>
     public void Freeze() => FrozenProcess.Freeze(Running().Id);
 

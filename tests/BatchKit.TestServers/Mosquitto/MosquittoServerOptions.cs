@@ -20,6 +20,9 @@ public sealed class MosquittoServerOptions
     /// <summary>The password of <see cref="UserName"/>.</summary>
     public string Password { get; init; } = "";
 
+    /// <summary>The lines of <c>acl_file</c>, which <see cref="MosquittoServer.ChangeAccess"/> replaces; without them everyone may do everything.</summary>
+    public IReadOnlyList<string>? Access { get; init; }
+
     /// <summary>Sets <c>set_tcp_nodelay</c>; false by default.</summary>
     public bool NoDelay { get; init; }
 

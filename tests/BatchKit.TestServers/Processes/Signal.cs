@@ -6,6 +6,7 @@ namespace BatchKit.TestServers.Processes;
 /// <summary>Sends POSIX signals, which <see cref="System.Diagnostics.Process"/> cannot.</summary>
 internal static partial class Signal
 {
+    public const int HangUp = 1;
     public const int Interrupt = 2;
     public const int Kill = 9;
     public const int Terminate = 15;

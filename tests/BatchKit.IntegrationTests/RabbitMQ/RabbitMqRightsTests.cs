@@ -1,0 +1,59 @@
+using BatchKit.RabbitMQ;
+using BatchKit.Testing;
+using BatchKit.TestServers.RabbitMQ;
+
+namespace BatchKit.IntegrationTests.RabbitMQ;
+
+/// <summary>Rights that are taken away from both ends while they run: the fault says so until the rights are back, and then everything that was accepted arrives.</summary>
+public sealed class RabbitMqRightsTests(OwnRabbitMqFixture fixture) : IClassFixture<OwnRabbitMqFixture>
+{
+    private const string Password = "secret-of-this-test";
+
+    private readonly string _user = Some.Name("user");
+
+    [Theory]
+    [InlineData("write")]
+    [InlineData("all of them")]
+    [InlineData("the virtual host")]
+    [InlineData("the password")]
+    public async Task Rights_that_are_taken_away_are_a_fault_that_says_so_until_they_are_back(string taken)
+    {
+        var server = await fixture.GetAsync();
+        await server.ControlAsync("add_user", _user, Password);
+        await GrantAsync(server, ".*", ".*", ".*");
+        var options = RabbitMqSome.Options(server, options => (options.UserName, options.Password, options.ReconnectDelay) = (_user, Password, TimeSpan.FromMilliseconds(20)));
+        await using var path = await RabbitMqPath.StartAsync(options, options);
+        var handle = Some.Connection(RabbitMqPath.Node);
+        path.Output.Write(handle, "line 0"u8);
+        await path.Arrived.WaitForMessagesAsync(1);
+
+        await TakeAsync(server, taken);
+        path.Output.Write(handle, "line 1"u8);
+        await Until.TrueAsync(() => path.Receiver.Fault?.Contains("refused", StringComparison.OrdinalIgnoreCase) == true);
+        await Until.TrueAsync(() => path.Output.GetHealth().Reasons.Any(static reason => reason.Contains("refused", StringComparison.OrdinalIgnoreCase)));
+        path.Output.Write(handle, "line 2"u8);
+
+        await server.ControlAsync("change_password", _user, Password);
+        await GrantAsync(server, ".*", ".*", ".*");
+        await path.Arrived.WaitForMessagesAsync(3);
+        await Until.TrueAsync(() => path.Receiver.Fault is null);
+        Assert.Equal(Some.Lines(3), path.Arrived.Texts);
+        await path.Output.FlushAsync().WithinDeadline();
+        path.AssertAllAcknowledged();
+    }
+
+    // The broker may remember rights as long as a connection lives.
+    private async Task TakeAsync(RabbitMqServer server, string taken)
+    {
+        await (taken switch
+        {
+            "write" => GrantAsync(server, ".*", "^$", ".*"),
+            "all of them" => GrantAsync(server, "^$", "^$", "^$"),
+            "the virtual host" => server.ControlAsync("clear_permissions", _user),
+            _ => server.ControlAsync("change_password", _user, "changed"),
+        });
+        await server.ControlAsync("close_all_user_connections", _user, "The rights were changed.");
+    }
+
+    private Task<string> GrantAsync(RabbitMqServer server, string configure, string write, string read) => server.ControlAsync("set_permissions", _user, configure, write, read);
+}

@@ -10,9 +10,6 @@ public abstract class ProcessSpecification : SurroundingsSpecification
 {
     private const int Messages = 20;
 
-    /// <summary>Why the rule about a blocked worker thread is skipped; null, the default, when it is not.</summary>
-    protected virtual string? WhyNotBlocked => null;
-
     /// <summary>Whether listeners throw for a meter or an activity source: for all but the runtime's own, which other work of the process needs. Leave out a library that loses messages itself then.</summary>
     /// <param name="source">The name of the meter or source.</param>
     protected virtual bool ThrowsFor(string source)
@@ -26,11 +23,7 @@ public abstract class ProcessSpecification : SurroundingsSpecification
     [Theory]
     [InlineData(nameof(Listeners_that_throw_stop_nothing))]
     [InlineData(nameof(Callers_that_block_the_only_worker_thread_lose_nothing))]
-    public Task Holds_in_a_process_with_one_worker_thread(string rule)
-    {
-        Assert.SkipWhen(rule == nameof(Callers_that_block_the_only_worker_thread_lose_nothing) && WhyNotBlocked is not null, WhyNotBlocked ?? string.Empty);
-        return OwnProcess.RunAsync(GetType(), rule);
-    }
+    public Task Holds_in_a_process_with_one_worker_thread(string rule) => OwnProcess.RunAsync(GetType(), rule);
 
     /// <summary>
     /// Meter and activity listeners that throw at the first, second or any call, of whichever library, stop nothing. Those of BatchKit's own meters and activities may throw always.

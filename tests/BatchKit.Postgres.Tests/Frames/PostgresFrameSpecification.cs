@@ -71,8 +71,6 @@ public sealed class PooledFrameSpecification(PostgresFixture fixture) : Postgres
 /// <summary>An outbox in front of frame mode keeps the same rules.</summary>
 public class PostgresOutboxSpecification(PostgresFixture fixture) : PostgresFrameSpecification(fixture)
 {
-    protected override string? WhyNotBlocked => "Not shown yet: over an outbox, the rule takes longer than its process may.";
-
     protected override async ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop)
     {
         var schema = await Fixture.NewSchemaAsync();

@@ -6,7 +6,7 @@ using BatchKit.Dispatch;
 namespace BatchKit.Buffering;
 
 /// <summary>An async flow's scope on every handle it writes to. Never pooled: a task that outlives it would join the next one.</summary>
-internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int openerLine, TimeSpan maxHold) : IScopeToken, ITimedHold
+internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int openerLine, AmbientLimit? limit) : IScopeToken
 {
     public const long OutermostVersion = 0;
 
@@ -16,16 +16,12 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
     private BufferingScope _firstScope;
     private AmbientGathering? _more;
     private bool _outermostIsClosed;
-    private bool _isTimed;
     private volatile bool _isClosed;
 
     // Written under _gate. A look outside it is a hint that is right for the flow's own writes.
     private HandleBuffer? _lastWritten;
 
     public bool IsOpen => !_isClosed;
-
-    /// <inheritdoc/>
-    public int HoldPlace { get; set; }
 
     /// <summary>Takes a scope on a handle at the flow's first write to it.</summary>
     /// <returns>True when the message needs a batch behind what the flow wrote to other handles since.</returns>
@@ -40,10 +36,10 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
             if (_isClosed || !TryTake(handle, ref startsRun, ref starts))
                 return false;
             Volatile.Write(ref _lastWritten, handle);
-            if (maxHold != TimeSpan.Zero && !_isTimed)
+            if (limit is { IsTimed: false })
             {
-                _isTimed = true;
-                owner.Hold(this, maxHold);
+                limit.IsTimed = true;
+                owner.Hold(limit);
             }
         }
 
@@ -88,7 +84,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         HandleBuffer[] handles;
         lock (_gate)
         {
-            _isTimed = false;
+            limit!.IsTimed = false;
             _lastWritten = null;
             if (_isClosed)
                 return;
@@ -114,7 +110,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
 
         if (_more?.TryWriteAgain(handle, out startsRun) == true)
             return true;
-        if (handle.OpenScope(new ScopeOpening(openerFile, openerLine, maxHold, isAmbient: true), ref starts) is not { } scope)
+        if (handle.OpenScope(new ScopeOpening(openerFile, openerLine, limit?.MaxHold ?? TimeSpan.Zero, isAmbient: true), ref starts) is not { } scope)
             return false;
         startsRun = true;
         if (_firstScope.Handle is not { } first)
@@ -135,8 +131,8 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
             if (!_outermostIsClosed || _more?.HasNested == true)
                 return AmbientEnd.OfOne;
             _isClosed = true;
-            if (_isTimed)
-                owner.EndHold(this);
+            if (limit is { IsTimed: true })
+                owner.EndHold(limit);
         }
 
         owner.OnClosed(this);
@@ -201,6 +197,22 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
 
         starts.StartAll();
     }
+}
+
+/// <summary>An ambient scope's limit. Apart, because most ambient scopes have none, and each is allocated.</summary>
+internal sealed class AmbientLimit(TimeSpan maxHold) : ITimedHold
+{
+    public TimeSpan MaxHold => maxHold;
+
+    public AmbientScope? Scope { get; set; }
+
+    /// <summary>True while the hold queue has it. Guarded by the scope's lock.</summary>
+    public bool IsTimed { get; set; }
+
+    /// <inheritdoc/>
+    public int HoldPlace { get; set; }
+
+    public void OnDue() => Scope!.OnDue();
 }
 
 /// <summary>What the end of one of a flow's nested ambient scopes ends.</summary>
@@ -306,14 +318,17 @@ internal sealed class AmbientScopes(BufferSettings settings, HoldQueue holds)
         if (Current?.TryNest() is { } nested)
             return nested;
         Interlocked.Increment(ref _open);
-        var scope = new AmbientScope(this, openerFile, openerLine, maxHold);
+        var limit = maxHold == TimeSpan.Zero ? null : new AmbientLimit(maxHold);
+        var scope = new AmbientScope(this, openerFile, openerLine, limit);
+        if (limit is not null)
+            limit.Scope = scope;
         _current.Value = scope;
         return new BufferingScope(scope, AmbientScope.OutermostVersion);
     }
 
-    public void Hold(AmbientScope scope, TimeSpan time) => holds.Add(scope, holds.Clock.After(time));
+    public void Hold(AmbientLimit limit) => holds.Add(limit, holds.Clock.After(limit.MaxHold));
 
-    public void EndHold(AmbientScope scope) => holds.Remove(scope);
+    public void EndHold(AmbientLimit limit) => holds.Remove(limit);
 
     public void OnClosed(AmbientScope scope)
     {

@@ -32,8 +32,11 @@ public readonly struct BufferingScope : IDisposable, IAsyncDisposable, IEquatabl
 
     /// <summary>Closes the scope and completes when what that flushed is acknowledged.</summary>
     /// <remarks>
-    /// Whoever awaits this learns of every message written in the scope that was lost, also when it left before the scope closed. A nested scope flushes nothing, so
-    /// it completes at once and reports what is known to be lost by then; the outermost scope reports all. From inside a transport's send it completes when queued.
+    /// Whoever awaits this learns of every message written in the scope that was lost, also when it left before the scope closed. While another scope holds the
+    /// same output, the call completes at once and reports what is known to be lost by then; the last of these scopes to close reports the rest. A nested ambient
+    /// scope counts what was lost since it opened, on all handles of its flow. When <see cref="OutputBufferOptions.MaxScopeAge"/> or
+    /// <see cref="IOutputBuffer.EndBufferingScope(OutputHandle)"/> has ended the scope before, the call completes when all that is queued for the handle is settled,
+    /// and reports what was lost since the scope opened. From inside a transport's send it completes when queued.
     /// </remarks>
     /// <exception cref="OutputDeliveryException">Messages that were written in the scope were refused, given up or dropped.</exception>
     public ValueTask DisposeAsync() => _token?.CloseAsync(_version) ?? default;
@@ -59,6 +62,9 @@ public readonly struct BufferingScope : IDisposable, IAsyncDisposable, IEquatabl
     /// <summary>Closes a handle's scope under the lock of the handle, for the end of an ambient scope.</summary>
     internal FlushWaiter? CloseInto(HandleBuffer handle, OutputRun run, bool waits) =>
         handle.CloseInto((HandleScopeToken)_token!, _version, run, waits);
+
+    /// <summary>Begins a report of what was lost on the handle since the scope opened; it stays open.</summary>
+    internal FlushWaiter? BeginReport(HandleBuffer handle) => handle.BeginReport((HandleScopeToken)_token!, _version);
 
     private sealed class CallbackToken(Action closed) : IScopeToken
     {

@@ -81,7 +81,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         _holds = new HoldQueue(_settings.Clock);
         _dispatcher = new Dispatcher(routes, router, _settings, _holds, epoch);
         _handles = new HandleTable(_dispatcher, _settings, _holds);
-        _ambientScopes = new AmbientScopes(_settings.Clock, _holds);
+        _ambientScopes = new AmbientScopes(_settings, _holds);
         var maxMessageBytes = Math.Min(_settings.MaxMessageBytes, routes.Min(static route => route.Transport.MaxMessageBytes));
         _writer = new OutputWriter(_handles, _ambientScopes, _dispatcher, _settings, maxMessageBytes);
         _watch = new BufferWatch(_handles, _settings);

@@ -21,7 +21,9 @@ internal sealed class BufferClock(TimeProvider timeProvider)
     public TimeSpan ElapsedSince(long stamp) => timeProvider.GetElapsedTime(stamp);
 
     /// <summary>The stamp of a moment that lies ahead.</summary>
-    public long After(TimeSpan time) => Now + (long)(time.TotalSeconds * timeProvider.TimestampFrequency);
+    public long After(TimeSpan time) => After(Now, time);
+
+    public long After(long stamp, TimeSpan time) => stamp + (long)(time.TotalSeconds * timeProvider.TimestampFrequency);
 
     public TimeSpan Until(long stamp) => timeProvider.GetElapsedTime(Now, stamp);
 

@@ -7,6 +7,7 @@ namespace BatchKit.Batches;
 internal sealed class BufferSettings
 {
     private long _order;
+    private long _losses;
 
     public BufferSettings(OutputBufferOptions options, string name, BufferClock clock, IDispatchScheduler scheduler, BatchKitMetrics metrics, GuardedLogger logger)
     {
@@ -92,4 +93,10 @@ internal sealed class BufferSettings
 
     /// <summary>The next place in the order of batches over all handles.</summary>
     public long NextOrder() => Interlocked.Increment(ref _order);
+
+    /// <summary>The moment of the last loss, counted over all handles.</summary>
+    public long LastLoss => Volatile.Read(ref _losses);
+
+    /// <summary>The moment of a loss that happens now.</summary>
+    public long NextLoss() => Interlocked.Increment(ref _losses);
 }

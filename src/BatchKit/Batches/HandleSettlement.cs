@@ -15,7 +15,7 @@ internal enum SettlementOutcome
 }
 
 /// <summary>How much of a handle's output is settled, what of it was lost, and the flushes that wait.</summary>
-internal sealed class HandleSettlement
+internal sealed class HandleSettlement(BufferSettings settings)
 {
     // Older losses are added up past this, so that a handle whose losses are never asked for stays small.
     private const int MaxLosses = 32;
@@ -37,7 +37,7 @@ internal sealed class HandleSettlement
     private FlushWaiter? _spare;
 
     // Both moments are counted, not clocked: a wait reports what was not reported before it began.
-    private readonly record struct Loss(long Sequence, long Messages, Exception? Cause, long At, long ReportedAt);
+    private readonly record struct Loss(long Sequence, long Messages, Exception? Cause, long At, long ReportedAt, long Moment);
 
     /// <summary>The place of the last batch that was queued. Exact only under the handle's lock.</summary>
     public long Queued => _queued;
@@ -60,7 +60,7 @@ internal sealed class HandleSettlement
             _gate.Enter(ref isTaken);
             Volatile.Write(ref _settled, _settled + 1);
             if (lostMessages > 0)
-                AddLoss(new Loss(sequence, lostMessages, cause, ++_moment, ReportedAt: 0));
+                AddLoss(new Loss(sequence, lostMessages, cause, ++_moment, ReportedAt: 0, settings.NextLoss()));
             if (_waiters is { Count: > 0 })
                 Notify(_waiters, sequence);
         }
@@ -77,8 +77,9 @@ internal sealed class HandleSettlement
     /// </summary>
     /// <param name="reports">Which losses the wait reports.</param>
     /// <param name="since">For the end of a scope: what was lost behind this place was written in it.</param>
+    /// <param name="heldSince">For the last scope to close: what was lost behind this place, and no one was told of, was written in a scope that closed before.</param>
     /// <returns>Null when there is nothing to wait for and nothing to report; else give it to <see cref="EndWait"/>.</returns>
-    public FlushWaiter? BeginWait(ReportedLosses reports, long since = 0)
+    public FlushWaiter? BeginWait(ReportedLosses reports, long since = 0, long heldSince = 0)
     {
         var isTaken = false;
         try
@@ -88,7 +89,7 @@ internal sealed class HandleSettlement
                 return null;
             var waiter = _spare ?? new FlushWaiter();
             _spare = null;
-            waiter.Begin(reports, since, _queued, _queued - _settled, ++_moment);
+            waiter.Begin(reports, since, heldSince, _queued, _queued - _settled, ++_moment);
             if (!waiter.IsDone)
                 (_waiters ??= []).Add(waiter);
             return waiter;
@@ -100,14 +101,25 @@ internal sealed class HandleSettlement
         }
     }
 
-    /// <summary>Begins a report of what is known to be lost behind a place, which waits for nothing.</summary>
+    /// <summary>Begins a report of what is known to be lost behind a place, which waits for nothing. Call it under the handle's lock.</summary>
     /// <returns>Null when nothing was lost; else give it to <see cref="EndWait"/>.</returns>
     public FlushWaiter? BeginReport(long since)
     {
         if (Volatile.Read(ref _lastLoss) <= since)
             return null;
         var waiter = new FlushWaiter();
-        waiter.Begin(ReportedLosses.OfScope, since, through: long.MaxValue, remaining: 0, began: long.MaxValue);
+        waiter.Begin(ReportedLosses.OfScope, since, since, through: _queued, remaining: 0, began: long.MaxValue);
+        return waiter;
+    }
+
+    /// <summary>Begins a report of what was lost after a moment of the buffer, which waits for nothing.</summary>
+    /// <returns>Null when nothing was lost; else give it to <see cref="EndWait"/>.</returns>
+    public FlushWaiter? BeginReportAfter(long moment)
+    {
+        if (Volatile.Read(ref _lastLoss) == 0)
+            return null;
+        var waiter = new FlushWaiter();
+        waiter.Begin(ReportedLosses.AfterMoment, moment, moment, through: long.MaxValue, remaining: 0, began: long.MaxValue);
         return waiter;
     }
 
@@ -162,7 +174,12 @@ internal sealed class HandleSettlement
         if (!IsAlike(losses[first], losses[second]))
             (first, second) = IsAlike(losses[1], losses[2]) ? (1, 2) : (0, 2);
         var (older, newer) = (losses[first], losses[second]);
-        losses[second] = newer with { Sequence = Math.Max(older.Sequence, newer.Sequence), Messages = older.Messages + newer.Messages };
+        losses[second] = newer with
+        {
+            Sequence = Math.Max(older.Sequence, newer.Sequence),
+            Messages = older.Messages + newer.Messages,
+            Moment = Math.Max(older.Moment, newer.Moment),
+        };
         losses.RemoveAt(first);
         if (newer.ReportedAt == 0)
             Volatile.Write(ref _unreportedLosses, _unreportedLosses - 1);
@@ -190,7 +207,7 @@ internal sealed class HandleSettlement
         for (var index = 0; index < _losses.Count; index++)
         {
             var loss = _losses[index];
-            if (loss.Sequence > waiter.Through || !waiter.Reports(loss.Sequence, loss.At, loss.ReportedAt))
+            if (loss.Sequence > waiter.Through || !waiter.Reports(loss.Sequence, loss.At, loss.ReportedAt, loss.Moment))
                 continue;
             lost += loss.Messages;
             cause ??= loss.Cause;
@@ -218,6 +235,9 @@ internal enum ReportedLosses
 
     /// <summary>Those that happen while it waits.</summary>
     OfWait,
+
+    /// <summary>Those that happened after a moment of the buffer: what a nested ambient scope knows.</summary>
+    AfterMoment,
 }
 
 /// <summary>A flush, or the end of a scope, that counts down the batches queued before it. Used again by its handle; guarded by the settlement's lock.</summary>
@@ -225,6 +245,7 @@ internal sealed class FlushWaiter
 {
     private ReportedLosses _reports;
     private long _since;
+    private long _heldSince;
     private long _began;
     private long _remaining;
     private TaskCompletionSource? _completion;
@@ -236,20 +257,22 @@ internal sealed class FlushWaiter
     /// <summary>The last place that it waits for.</summary>
     public long Through { get; private set; }
 
-    public void Begin(ReportedLosses reports, long since, long through, long remaining, long began)
+    public void Begin(ReportedLosses reports, long since, long heldSince, long through, long remaining, long began)
     {
         _reports = reports;
         _since = since;
+        _heldSince = heldSince;
         _began = began;
         _remaining = remaining;
         _completion = null;
         Through = through;
     }
 
-    public bool Reports(long sequence, long lostAt, long reportedAt) => _reports switch
+    public bool Reports(long sequence, long lostAt, long reportedAt, long moment) => _reports switch
     {
-        ReportedLosses.OfScope => sequence > _since,
+        ReportedLosses.OfScope => sequence > _since || (sequence > _heldSince && (reportedAt == 0 || reportedAt > _began)),
         ReportedLosses.Unreported => reportedAt == 0 || reportedAt > _began,
+        ReportedLosses.AfterMoment => moment > _since,
         _ => lostAt > _began,
     };
 

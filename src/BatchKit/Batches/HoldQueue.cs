@@ -3,6 +3,9 @@ namespace BatchKit.Batches;
 /// <summary>What holds output back for a limited time: a scope with a limit, or a partition that lingers.</summary>
 internal interface ITimedHold
 {
+    /// <summary>Its place in the hold queue, counted from one; zero while it is not in it. Guarded by the queue's lock.</summary>
+    int HoldPlace { get; set; }
+
     /// <summary>Queues what is due. Called on a timer's thread, under no lock.</summary>
     void OnDue();
 }
@@ -10,37 +13,73 @@ internal interface ITimedHold
 /// <summary>The holds that end at a time, the earliest first, with one timer for all.</summary>
 internal sealed class HoldQueue : IAsyncDisposable
 {
-    private readonly Lock _gate = new();
-    private readonly BufferClock _clock;
+    private const int MinHolds = 16;
+    private const int ShrinkFactor = 4;
+    private const long Never = long.MaxValue;
+
     private readonly ITimer _timer;
 
-    // Guarded by _gate, which may be taken inside a handle's lock. Holds that end at the same time end in the order in which they were added: an ambient scope's before those of its handles.
-    private readonly PriorityQueue<ITimedHold, (long Due, long Number)> _holds = new();
+    // Guarded by _gate, which may be taken inside a handle's lock. A binary heap whose holds know their places, so that a hold can leave before it is due.
+    private readonly Lock _gate = new();
+    private Entry[] _heap = new Entry[MinHolds];
+    private int _count;
     private long _lastNumber;
+    private long _armedFor = Never;
+    private bool _isDisposed;
 
     public HoldQueue(BufferClock clock)
     {
-        _clock = clock;
+        Clock = clock;
         _timer = clock.CreateTimer(static state => ((HoldQueue)state!).OnTimer(), this);
     }
 
+    // Holds that end at the same time end in the order in which they were added: an ambient scope's before those of its handles.
+    private readonly record struct Entry(ITimedHold Hold, long Due, long Number)
+    {
+        public bool IsBefore(in Entry other) => Due != other.Due ? Due < other.Due : Number < other.Number;
+    }
+
+    public BufferClock Clock { get; }
+
+    /// <summary>Adds a hold. One that is in the queue already ends at the earlier of both times.</summary>
     /// <param name="hold">What ends.</param>
     /// <param name="due">When, as a stamp of the clock.</param>
     public void Add(ITimedHold hold, long due)
     {
         lock (_gate)
         {
-            var isEarliest = !_holds.TryPeek(out _, out var earliest) || due < earliest.Due;
-            _holds.Enqueue(hold, (due, ++_lastNumber));
-            if (isEarliest)
-                Arm(_clock.Until(due));
+            if (_isDisposed)
+                return;
+            var place = hold.HoldPlace;
+            if (place == 0)
+                place = AddLast(hold, due);
+            else if (_heap[place].Due <= due)
+                return;
+            MoveUp(place, new Entry(hold, due, _heap[place].Number));
+            if (due < _armedFor)
+                Arm(due);
+        }
+    }
+
+    /// <summary>Removes a hold, if it is in the queue. The timer stays armed: setting it at every removal would cost more than one early look.</summary>
+    public void Remove(ITimedHold hold)
+    {
+        lock (_gate)
+        {
+            if (hold.HoldPlace != 0)
+                RemoveAt(hold.HoldPlace);
         }
     }
 
     public ValueTask DisposeAsync()
     {
         lock (_gate)
-            _holds.Clear();
+        {
+            _isDisposed = true;
+            while (_count > 0)
+                RemoveAt(_count);
+        }
+
         return _timer.DisposeAsync();
     }
 
@@ -55,15 +94,74 @@ internal sealed class HoldQueue : IAsyncDisposable
     {
         lock (_gate)
         {
-            if (!_holds.TryPeek(out _, out var next))
+            _armedFor = Never;
+            if (_count == 0)
                 return null;
-            var left = _clock.Until(next.Due);
-            if (left <= TimeSpan.Zero)
-                return _holds.Dequeue();
-            Arm(left);
+            var next = _heap[1];
+            if (Clock.Until(next.Due) <= TimeSpan.Zero)
+            {
+                RemoveAt(1);
+                return next.Hold;
+            }
+
+            Arm(next.Due);
             return null;
         }
     }
 
-    private void Arm(TimeSpan time) => _timer.Change(time > TimeSpan.Zero ? time : TimeSpan.Zero, Timeout.InfiniteTimeSpan);
+    private void Arm(long due)
+    {
+        _armedFor = due;
+        var time = Clock.Until(due);
+        _timer.Change(time > TimeSpan.Zero ? time : TimeSpan.Zero, Timeout.InfiniteTimeSpan);
+    }
+
+    private int AddLast(ITimedHold hold, long due)
+    {
+        if (++_count == _heap.Length)
+            Array.Resize(ref _heap, _count * 2);
+        _heap[_count] = new Entry(hold, due, ++_lastNumber);
+        return _count;
+    }
+
+    private void RemoveAt(int place)
+    {
+        _heap[place].Hold.HoldPlace = 0;
+        var last = _heap[_count];
+        _heap[_count--] = default;
+        if (place <= _count && place > 1 && last.IsBefore(_heap[place / 2]))
+            MoveUp(place, last);
+        else if (place <= _count)
+            MoveDown(place, last);
+        if (_count < _heap.Length / ShrinkFactor && _heap.Length > MinHolds)
+            Array.Resize(ref _heap, _heap.Length / 2);
+    }
+
+    private void MoveUp(int place, Entry entry)
+    {
+        for (; place > 1 && entry.IsBefore(_heap[place / 2]); place /= 2)
+            Put(place, _heap[place / 2]);
+        Put(place, entry);
+    }
+
+    private void MoveDown(int place, Entry entry)
+    {
+        for (var child = place * 2; child <= _count; child = place * 2)
+        {
+            if (child < _count && _heap[child + 1].IsBefore(_heap[child]))
+                child++;
+            if (!_heap[child].IsBefore(entry))
+                break;
+            Put(place, _heap[child]);
+            place = child;
+        }
+
+        Put(place, entry);
+    }
+
+    private void Put(int place, Entry entry)
+    {
+        _heap[place] = entry;
+        entry.Hold.HoldPlace = place;
+    }
 }

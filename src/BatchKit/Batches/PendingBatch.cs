@@ -170,7 +170,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
             return SettleOneOfSeveral(outcome, failure, refused);
         Outcome = outcome;
 
-        // A reset has cleared both, and storing a null that the compiler can't see costs the collector's barrier.
+        // Reset set both fields to null. Each store of a reference costs a write barrier, so a null is not stored again.
         if (failure is not null)
             Failure = failure;
         if (refused is not null)

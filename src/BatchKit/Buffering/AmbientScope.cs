@@ -6,7 +6,7 @@ using BatchKit.Dispatch;
 namespace BatchKit.Buffering;
 
 /// <summary>An async flow's scope on every handle it writes to. Never pooled: a task that outlives it would join the next one.</summary>
-internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int openerLine, TimeSpan maxHold) : IScopeToken, ITimedHold
+internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int openerLine, AmbientLimit? limit) : IScopeToken
 {
     public const long OutermostVersion = 0;
 
@@ -16,7 +16,6 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
     private BufferingScope _firstScope;
     private AmbientGathering? _more;
     private bool _outermostIsClosed;
-    private bool _isTimed;
     private volatile bool _isClosed;
 
     // Written under _gate. A look outside it is a hint that is right for the flow's own writes.
@@ -37,10 +36,10 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
             if (_isClosed || !TryTake(handle, ref startsRun, ref starts))
                 return false;
             Volatile.Write(ref _lastWritten, handle);
-            if (maxHold != TimeSpan.Zero && !_isTimed)
+            if (limit is { IsTimed: false })
             {
-                _isTimed = true;
-                owner.Hold(this, maxHold);
+                limit.IsTimed = true;
+                owner.Hold(limit);
             }
         }
 
@@ -55,13 +54,13 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         {
             if (_isClosed)
                 return null;
-            return new BufferingScope(this, (_more ??= new AmbientGathering()).OpenNested());
+            return new BufferingScope(this, (_more ??= new AmbientGathering()).OpenNested(owner.LastLoss));
         }
     }
 
     public void Close(long version)
     {
-        if (!TryEnd(version))
+        if (End(version, out _) != AmbientEnd.OfAll)
             return;
         if (_more is not { HasScopes: true })
             _firstScope.Dispose();
@@ -71,8 +70,11 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
 
     public ValueTask CloseAsync(long version)
     {
-        if (!TryEnd(version))
+        var end = End(version, out var openedAt);
+        if (end == AmbientEnd.OfNone)
             return default;
+        if (end == AmbientEnd.OfOne)
+            return ReportKnown(version, openedAt);
         return _more is not { HasScopes: true } ? _firstScope.DisposeAsync() : WaitForAll(CloseAll(waits: true));
     }
 
@@ -82,7 +84,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         HandleBuffer[] handles;
         lock (_gate)
         {
-            _isTimed = false;
+            limit!.IsTimed = false;
             _lastWritten = null;
             if (_isClosed)
                 return;
@@ -108,7 +110,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
 
         if (_more?.TryWriteAgain(handle, out startsRun) == true)
             return true;
-        if (handle.OpenScope(new ScopeOpening(openerFile, openerLine, maxHold, isAmbient: true), ref starts) is not { } scope)
+        if (handle.OpenScope(new ScopeOpening(openerFile, openerLine, limit?.MaxHold ?? TimeSpan.Zero, isAmbient: true), ref starts) is not { } scope)
             return false;
         startsRun = true;
         if (_firstScope.Handle is not { } first)
@@ -118,20 +120,43 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         return true;
     }
 
-    private bool TryEnd(long version)
+    private AmbientEnd End(long version, out long openedAt)
     {
+        openedAt = 0;
         lock (_gate)
         {
-            if (version == OutermostVersion ? _outermostIsClosed : _more?.CloseNested(version) != true)
-                return false;
+            if (version == OutermostVersion ? _outermostIsClosed : _more?.CloseNested(version, out openedAt) != true)
+                return AmbientEnd.OfNone;
             _outermostIsClosed |= version == OutermostVersion;
             if (!_outermostIsClosed || _more?.HasNested == true)
-                return false;
+                return AmbientEnd.OfOne;
             _isClosed = true;
+            if (limit is { IsTimed: true })
+                owner.EndHold(limit);
         }
 
         owner.OnClosed(this);
-        return true;
+        return AmbientEnd.OfAll;
+    }
+
+    // What the others hold back waits for them. So this one reports what is known to be lost, and the last one all.
+    private ValueTask ReportKnown(long version, long openedAt)
+    {
+        // Mostly nothing was lost, and there may be many handles.
+        if (owner.LastLoss == openedAt)
+            return default;
+        var waiters = new List<(HandleBuffer, FlushWaiter)>();
+        lock (_gate)
+        {
+            foreach (var handle in Handles())
+            {
+                var waiter = version == OutermostVersion ? ScopeOn(handle).BeginReport(handle) : handle.BeginReportAfter(openedAt);
+                if (waiter is not null)
+                    waiters.Add((handle, waiter));
+            }
+        }
+
+        return WaitForAll(waiters);
     }
 
     // From here on the scope is closed, so its fields no longer change.
@@ -141,12 +166,13 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         var run = new OutputRun();
         UnderAllGates(Handles(), run, handle =>
         {
-            var scope = ReferenceEquals(handle, _firstScope.Handle) ? _firstScope : _more!.ScopeOn(handle);
-            if (scope.CloseInto(handle, run, waits) is { } waiter)
+            if (ScopeOn(handle).CloseInto(handle, run, waits) is { } waiter)
                 waiters.Add((handle, waiter));
         });
         return waiters;
     }
+
+    private BufferingScope ScopeOn(HandleBuffer handle) => ReferenceEquals(handle, _firstScope.Handle) ? _firstScope : _more!.ScopeOn(handle);
 
     private HandleBuffer[] Handles() => _firstScope.Handle is not { } first ? [] : [first, .. _more?.Handles ?? []];
 
@@ -173,11 +199,42 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
     }
 }
 
+/// <summary>An ambient scope's limit. Apart, because most ambient scopes have none, and each is allocated.</summary>
+internal sealed class AmbientLimit(TimeSpan maxHold) : ITimedHold
+{
+    public TimeSpan MaxHold => maxHold;
+
+    public AmbientScope? Scope { get; set; }
+
+    /// <summary>True while the hold queue has it. Guarded by the scope's lock.</summary>
+    public bool IsTimed { get; set; }
+
+    /// <inheritdoc/>
+    public int HoldPlace { get; set; }
+
+    public void OnDue() => Scope!.OnDue();
+}
+
+/// <summary>What the end of one of a flow's nested ambient scopes ends.</summary>
+internal enum AmbientEnd
+{
+    /// <summary>Nothing: it was closed before.</summary>
+    OfNone,
+
+    /// <summary>Itself: others are open.</summary>
+    OfOne,
+
+    /// <summary>All: it was the last.</summary>
+    OfAll,
+}
+
 /// <summary>What an ambient scope needs beyond its first handle: its other handles, in which order they were written to, and the scopes nested in it.</summary>
 internal sealed class AmbientGathering
 {
     private readonly Dictionary<HandleBuffer, (BufferingScope Scope, long LastTurn)> _scopes = [];
-    private HashSet<long>? _nested;
+
+    // When each opened, as the moment of the last loss before it.
+    private Dictionary<long, long>? _nested;
     private long _lastNested = AmbientScope.OutermostVersion;
     private long _firstsTurn;
 
@@ -218,13 +275,17 @@ internal sealed class AmbientGathering
         return true;
     }
 
-    public long OpenNested()
+    public long OpenNested(long lastLoss)
     {
-        (_nested ??= []).Add(++_lastNested);
+        (_nested ??= []).Add(++_lastNested, lastLoss);
         return _lastNested;
     }
 
-    public bool CloseNested(long version) => _nested?.Remove(version) == true;
+    public bool CloseNested(long version, out long openedAt)
+    {
+        openedAt = 0;
+        return _nested?.Remove(version, out openedAt) == true;
+    }
 
     // As in a partition's queue: a name's output goes behind all that was written since, a connection's behind what was written to names.
     private bool StartsRun(HandleBuffer handle, long lastTurn) => (handle.Handle.IsConnection ? _namedTurn : _turn) > lastTurn;
@@ -239,12 +300,15 @@ internal sealed class AmbientGathering
 }
 
 /// <summary>The ambient scopes of one buffer: at most one outermost scope an async flow.</summary>
-internal sealed class AmbientScopes(BufferClock clock, HoldQueue holds)
+internal sealed class AmbientScopes(BufferSettings settings, HoldQueue holds)
 {
     private readonly AsyncLocal<AmbientScope?> _current = new();
 
     // Lets a write skip the look at its flow while no ambient scope is open anywhere.
     private int _open;
+
+    /// <inheritdoc cref="BufferSettings.LastLoss"/>
+    public long LastLoss => settings.LastLoss;
 
     /// <summary>The calling flow's scope, while it is open.</summary>
     public AmbientScope? Current => Volatile.Read(ref _open) != 0 && _current.Value is { IsOpen: true } scope ? scope : null;
@@ -254,12 +318,17 @@ internal sealed class AmbientScopes(BufferClock clock, HoldQueue holds)
         if (Current?.TryNest() is { } nested)
             return nested;
         Interlocked.Increment(ref _open);
-        var scope = new AmbientScope(this, openerFile, openerLine, maxHold);
+        var limit = maxHold == TimeSpan.Zero ? null : new AmbientLimit(maxHold);
+        var scope = new AmbientScope(this, openerFile, openerLine, limit);
+        if (limit is not null)
+            limit.Scope = scope;
         _current.Value = scope;
         return new BufferingScope(scope, AmbientScope.OutermostVersion);
     }
 
-    public void Hold(AmbientScope scope, TimeSpan time) => holds.Add(scope, clock.After(time));
+    public void Hold(AmbientLimit limit) => holds.Add(limit, holds.Clock.After(limit.MaxHold));
+
+    public void EndHold(AmbientLimit limit) => holds.Remove(limit);
 
     public void OnClosed(AmbientScope scope)
     {

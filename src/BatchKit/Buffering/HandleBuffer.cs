@@ -18,11 +18,9 @@ internal sealed class HandleBuffer : ITimedHold
     private readonly Lock _gate = new();
     private readonly BufferSettings _settings;
     private readonly HeldHandles _heldHandles;
-    private readonly HoldQueue _holds;
     private HandleOutput _output;
     private HandleScopes _scopes = new();
-    private bool _isTimed;
-    private long _holdEnds;
+    private HandleHold _hold;
     private bool _isRetired;
     private long _usedAt;
     private long _acceptedMessages;
@@ -34,7 +32,7 @@ internal sealed class HandleBuffer : ITimedHold
         _settings = settings;
         _output = new HandleOutput(handle, _gate, partitions, settings);
         _heldHandles = heldHandles;
-        _holds = holds;
+        _hold = new HandleHold(holds);
         _usedAt = settings.Clock.Coarse;
     }
 
@@ -45,6 +43,9 @@ internal sealed class HandleBuffer : ITimedHold
 
     /// <summary>Its place in the order in which several handles' locks are taken.</summary>
     public long Id { get; } = Interlocked.Increment(ref _lastId);
+
+    /// <inheritdoc/>
+    public int HoldPlace { get; set; }
 
     /// <summary>Its place in the list of held handles; that list's alone.</summary>
     public LinkedListNode<HandleBuffer>? HeldNode { get; set; }
@@ -107,6 +108,13 @@ internal sealed class HandleBuffer : ITimedHold
                 _output.PlaceHeld();
             _usedAt = _settings.Clock.Coarse;
             var token = _scopes.Open(this, opening, _usedAt, _output.Settlement.Queued);
+            // A handle's own limit holds in place of an ambient scope's, and may be shorter.
+            if (opening.HasLimit)
+            {
+                QueueWhenOver(countsFromNow: false, ref starts);
+                token.Since = _output.Settlement.Queued;
+            }
+
             return new BufferingScope(token, token.Version);
         }
     }
@@ -131,7 +139,10 @@ internal sealed class HandleBuffer : ITimedHold
         lock (_gate)
         {
             if (token.Version == version)
-                waiter = CloseAndWait(token, ref starts);
+            {
+                Close(token, ref starts);
+                waiter = _scopes.BeginWaitForEndOf(token, _output.Settlement);
+            }
         }
 
         starts.StartAll();
@@ -147,7 +158,8 @@ internal sealed class HandleBuffer : ITimedHold
         {
             if (_scopes.FindYoungest() is not { } youngest)
                 return false;
-            Close(youngest, ref starts);
+            _scopes.End(youngest, this);
+            QueueAfter(youngest, ref starts);
         }
 
         starts.StartAll();
@@ -184,13 +196,8 @@ internal sealed class HandleBuffer : ITimedHold
         var starts = default(SenderStarts);
         lock (_gate)
         {
-            _isTimed = false;
-            if (!_output.HasHeld || !_scopes.AllHaveLimits)
-                return;
-            if (_settings.Clock.Until(_holdEnds) > TimeSpan.Zero)
-                WaitForLimit();
-            else
-                _output.QueueAll(FlushReason.HoldLimit, ref starts);
+            _hold.OnDue();
+            QueueWhenOver(countsFromNow: false, ref starts);
         }
 
         starts.StartAll();
@@ -218,11 +225,13 @@ internal sealed class HandleBuffer : ITimedHold
         bool retires;
         lock (_gate)
         {
-            expired = _scopes.CloseExpired(_settings.Clock, _settings.MaxScopeAge);
+            expired = _scopes.EndExpired(this, _settings.Clock, _settings.MaxScopeAge);
             if (expired is not null && _scopes.Count == 0)
                 _output.QueueAll(FlushReason.ScopeExpired, ref starts);
-            else if (expired is not null && _output.HasHeld && _scopes.AllHaveLimits)
-                BeginHold();
+            else if (expired is not null)
+                QueueWhenOver(countsFromNow: true, ref starts);
+            if (!_output.HasHeld)
+                _hold.End(this);
             var idle = _settings.Clock.AgeOf(_usedAt);
             retires = _scopes.Count == 0 && !_output.HasOpen && _output.Settlement.IsIdle && !_isRetired && idle >= idleTimeout
                 && (!_output.Settlement.HasUnreportedLoss || idle >= _settings.HandleIdleTimeout);
@@ -254,23 +263,21 @@ internal sealed class HandleBuffer : ITimedHold
             (_output.HasHeld ? null : _heldHandles)?.Remove(this);
     }
 
-    /// <summary>Closes a scope under the lock that the caller holds.</summary>
-    /// <param name="token">The scope.</param>
-    /// <param name="version">Its version.</param>
-    /// <param name="run">Gets what the handle held, when that was its last scope.</param>
-    /// <param name="waits">True when the caller waits for its settlement.</param>
+    /// <summary>Closes a scope under the lock that the caller holds. The run gets what the handle no longer holds back.</summary>
     public FlushWaiter? CloseInto(HandleScopeToken token, long version, OutputRun run, bool waits)
     {
         if (token.Version != version)
             return null;
-        var since = token.Since;
-        _scopes.Close(token);
-        _usedAt = _settings.Clock.Coarse;
-        if (_scopes.Count == 0)
-            _output.MoveInto(run, FlushReason.ScopeClosed);
-        else if (_output.HasHeld && _scopes.AllHaveLimits)
-            BeginHold();
-        return !waits ? null : _scopes.Count == 0 ? _output.Settlement.BeginWait(ReportedLosses.OfScope, since) : _output.Settlement.BeginReport(since);
+        if (_scopes.TryClose(token))
+        {
+            _usedAt = _settings.Clock.Coarse;
+            if (_scopes.Count == 0)
+                _output.MoveInto(run, FlushReason.ScopeClosed);
+            else if (_hold.IsOver(this, _output.HasHeld, _scopes, countsFromNow: !token.Opening.HasLimit))
+                _output.MoveInto(run, FlushReason.HoldLimit);
+        }
+
+        return waits ? _scopes.BeginWaitForEndOf(token, _output.Settlement) : null;
     }
 
     /// <summary>Takes what is held under the lock that the caller holds, unless a scope without a limit is open.</summary>
@@ -280,18 +287,18 @@ internal sealed class HandleBuffer : ITimedHold
             _output.MoveInto(run, reason);
     }
 
+    /// <summary>Begins a report of what is known to be lost of what was written in a scope, which stays open.</summary>
+    public FlushWaiter? BeginReport(HandleScopeToken token, long version)
+    {
+        lock (_gate)
+            return token.Version == version ? _output.Settlement.BeginReport(token.Since) : null;
+    }
+
+    /// <summary>Begins a report of what was lost after a moment of the buffer.</summary>
+    public FlushWaiter? BeginReportAfter(long moment) => _output.Settlement.BeginReportAfter(moment);
+
     public ValueTask EndWait(FlushWaiter? waiter, CancellationToken cancellationToken) =>
         waiter is null ? default : _output.Settlement.EndWait(waiter, _settings.SendContext.IsInside, cancellationToken);
-
-    private FlushWaiter? CloseAndWait(HandleScopeToken token, ref SenderStarts starts)
-    {
-        var since = token.Since;
-        var isLast = _scopes.Count == 1;
-        Close(token, ref starts);
-
-        // A nested scope flushes nothing: it waits for nothing, and reports what it knows to be lost.
-        return isLast ? _output.Settlement.BeginWait(ReportedLosses.OfScope, since) : _output.Settlement.BeginReport(since);
-    }
 
     private void QueueAll(FlushReason reason, ref SenderStarts starts)
     {
@@ -301,12 +308,17 @@ internal sealed class HandleBuffer : ITimedHold
 
     private void Close(HandleScopeToken token, ref SenderStarts starts)
     {
-        _scopes.Close(token);
+        if (_scopes.TryClose(token) || _scopes.Count == 0)
+            QueueAfter(token, ref starts);
+    }
+
+    private void QueueAfter(HandleScopeToken closed, ref SenderStarts starts)
+    {
         _usedAt = _settings.Clock.Coarse;
         if (_scopes.Count == 0)
             QueueAll(FlushReason.ScopeClosed, ref starts);
-        else if (_output.HasHeld && _scopes.AllHaveLimits)
-            BeginHold();
+        else
+            QueueWhenOver(countsFromNow: !closed.Opening.HasLimit, ref starts);
     }
 
     private void QueueUnlessHeld(ref SenderStarts starts)
@@ -321,7 +333,7 @@ internal sealed class HandleBuffer : ITimedHold
             if (HeldNode is null)
                 _heldHandles.Add(this);
             if (_scopes.AllHaveLimits && _output.HeldMessages == 1)
-                BeginHold();
+                _hold.IsOver(this, hasHeld: true, _scopes, countsFromNow: true);
         }
         else
         {
@@ -330,21 +342,9 @@ internal sealed class HandleBuffer : ITimedHold
         }
     }
 
-    // The limit counts from the first message that is held, or from the end of the last scope that had none.
-    private void BeginHold()
+    private void QueueWhenOver(bool countsFromNow, ref SenderStarts starts)
     {
-        if (_scopes.LongestHold() is not { } limit)
-            return;
-        _holdEnds = _settings.Clock.After(limit);
-        WaitForLimit();
-    }
-
-    // What an earlier run left in the queue comes too early, and waits again.
-    private void WaitForLimit()
-    {
-        if (_isTimed)
-            return;
-        _isTimed = true;
-        _holds.Add(this, _holdEnds);
+        if (_hold.IsOver(this, _output.HasHeld, _scopes, countsFromNow))
+            _output.QueueAll(FlushReason.HoldLimit, ref starts);
     }
 }

@@ -14,7 +14,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     private PendingBatch? _lastHeld;
     private int _sealedMessages;
 
-    public HandleSettlement Settlement { get; } = new();
+    public HandleSettlement Settlement { get; } = new(settings);
 
     /// <summary>False once the sender has sealed it: the batch may be settled and in another version by then.</summary>
     public readonly bool HasOpen => _open is not null && _open.IsOpen(_openVersion);

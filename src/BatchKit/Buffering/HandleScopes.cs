@@ -13,6 +13,9 @@ internal struct HandleScopes()
 
     public int Count { get; private set; }
 
+    /// <summary>The place of the last batch that was queued while no scope was open. The last scope to close reports the losses behind it.</summary>
+    public long HeldSince { get; private set; }
+
     /// <summary>True while an ambient scope holds output back: its batches need their place among those of its other handles.</summary>
     public readonly bool HasAmbient => _ambient > 0;
 
@@ -32,6 +35,8 @@ internal struct HandleScopes()
     {
         if (Count == _tokens.Length)
             Grow(owner);
+        if (Count == 0)
+            HeldSince = since;
         var token = _tokens[Count++];
         token.Version = ++_opened;
         token.Opening = opening;
@@ -42,13 +47,38 @@ internal struct HandleScopes()
         return token;
     }
 
-    public void Close(HandleScopeToken token)
+    /// <returns>False when the scope was ended before.</returns>
+    public bool TryClose(HandleScopeToken token)
     {
         token.Version = HandleScopeToken.Closed;
+        if (token.Index == HandleScopeToken.Ended)
+            return false;
         if (token.Opening.IsSpecial)
             CountSpecial(token.Opening, -1);
         if (token.Index != --Count)
             Swap(token, _tokens[Count]);
+        return true;
+    }
+
+    /// <summary>Ends a scope that no one has closed. Its token is not used again: whoever closes the scope later learns by it what was lost.</summary>
+    public void End(HandleScopeToken token, HandleBuffer owner)
+    {
+        var version = token.Version;
+        TryClose(token);
+        _tokens[token.Index] = new HandleScopeToken(owner) { Index = token.Index };
+        (token.Version, token.Index) = (version, HandleScopeToken.Ended);
+    }
+
+    /// <summary>Begins the wait of whoever closed a scope.</summary>
+    /// <remarks>
+    /// While another scope holds the output, a wait could last until that scope closes. So this one reports what is known to be lost
+    /// by now, and the last one to close reports the rest. A scope that was ended before waits for all that is queued.
+    /// </remarks>
+    public readonly FlushWaiter? BeginWaitForEndOf(HandleScopeToken token, HandleSettlement settlement)
+    {
+        if (token.Index == HandleScopeToken.Ended)
+            return settlement.BeginWait(ReportedLosses.OfScope, token.Since, token.Since);
+        return Count == 0 ? settlement.BeginWait(ReportedLosses.OfScope, token.Since, HeldSince) : settlement.BeginReport(token.Since);
     }
 
     /// <summary>The longest that the handle's own scopes may hold output back; without any, the longest that an ambient one may; null when no scope is open.</summary>
@@ -67,9 +97,9 @@ internal struct HandleScopes()
         return longest ?? longestAmbient;
     }
 
-    /// <summary>Closes the scopes that are too old. One with a limit never is: it holds nothing back for longer than its limit.</summary>
+    /// <summary>Ends the scopes that are too old. One with a limit never is: it holds nothing back for longer than its limit.</summary>
     /// <returns>How each of them was opened; null when none was too old.</returns>
-    public List<ScopeOpening>? CloseExpired(BufferClock clock, TimeSpan maxAge)
+    public List<ScopeOpening>? EndExpired(HandleBuffer owner, BufferClock clock, TimeSpan maxAge)
     {
         List<ScopeOpening>? expired = null;
         for (var index = Count - 1; index >= 0; index--)
@@ -78,7 +108,7 @@ internal struct HandleScopes()
             if (scope.Opening.HasLimit || clock.AgeOf(scope.OpenedAt) <= maxAge)
                 continue;
             (expired ??= []).Add(scope.Opening);
-            Close(scope);
+            End(scope, owner);
         }
 
         return expired;
@@ -134,6 +164,9 @@ internal readonly record struct ScopeOpening(string File, int Line)
 internal sealed class HandleScopeToken(HandleBuffer owner) : IScopeToken
 {
     public const long Closed = 0;
+
+    /// <summary>The index of a scope that was ended before its owner closed it.</summary>
+    public const int Ended = -1;
 
     public HandleBuffer Owner => owner;
 

@@ -53,7 +53,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         var cost = PendingBatch.CostOf(bytes.Length, header);
         var reservation = settings.Budget.ReserveAsync(cost, cancellationToken);
 
-        // After the reservation has been asked for, every further write is queued at once, so what is held or lingers now is all there is.
+        // The request for capacity stands, so later writes are queued at once. Only output that scopes hold or that lingers now has to be queued here.
         handles.Held.FlushAll(FlushReason.CapacityNeeded);
         dispatcher.EndLinger();
         await reservation.ConfigureAwait(false);

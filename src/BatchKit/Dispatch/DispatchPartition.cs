@@ -49,6 +49,9 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
             _queue.Release(long.MaxValue);
     }
 
+    /// <inheritdoc/>
+    public int HoldPlace { get; set; }
+
     public string RouteName => _sender.RouteName;
 
     public long Sends => _sender.Counters.Sends;
@@ -86,7 +89,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
         {
             var startsInline = !_isSending && StartsInlineFor(isUnscoped);
 
-            // An inline sender is this caller, and comes at once: what it would take out again it gets here, without a place in the queue.
+            // The caller sends inline, at once. The sender gets the batch here, because queueing it would only mean taking it out again.
             if (startsInline && _queue.First is null && ReferenceEquals(first, last))
             {
                 (_startsInline, _isUnscoped) = (true, isUnscoped);

@@ -155,7 +155,7 @@ internal sealed class SendDeadline : IAsyncDisposable
     {
         if (_timedSend != _send)
         {
-            // It began at some time since the last look, so that is what it gets beyond the limit at most.
+            // The send began after the timer last fired. Its limit counts from now, so it gets one interval of the timer more at most.
             Time(_send);
             Arm(_look);
             return null;

@@ -17,7 +17,7 @@ public static class BrokerHealth
         if (sending is not null || receiving is not null)
             return new HealthCheckResult(failureStatus, Describe(sending, receiving));
         if (consecutiveFailures > 0)
-            return HealthCheckResult.Degraded($"Receives, but the transport behind the receiver failed {consecutiveFailures} times in a row; the broker keeps what waits.");
+            return HealthCheckResult.Degraded($"Receives, but the transport behind the receiver failed {consecutiveFailures} consecutive times; the broker keeps what waits.");
         return observers is null ? HealthCheckResult.Healthy() : HealthCheckResult.Degraded(observers);
     }
 

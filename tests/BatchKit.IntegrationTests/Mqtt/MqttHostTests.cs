@@ -158,6 +158,6 @@ public sealed class MqttHostTests(MosquittoFixture fixture)
         host.Services.GetRequiredService<IOutputBuffer>().Write(Some.Connection(node: 1), "held"u8);
 
         var health = await MqttTestHost.WaitForHealthAsync(host, HealthStatus.Degraded);
-        Assert.Contains("times in a row", health.Description, StringComparison.Ordinal);
+        Assert.Contains("consecutive times", health.Description, StringComparison.Ordinal);
     }
 }

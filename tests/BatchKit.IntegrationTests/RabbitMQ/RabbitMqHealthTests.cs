@@ -25,7 +25,7 @@ public sealed class RabbitMqHealthTests(RabbitMqFixture fixture)
         output.Write(Some.Connection(node: 1), "a"u8);
         var health = await RabbitMqTestHost.WaitForHealthAsync(host, HealthStatus.Degraded);
 
-        Assert.Contains("in a row", health.Description, StringComparison.Ordinal);
+        Assert.Contains("consecutive times", health.Description, StringComparison.Ordinal);
     }
 
     [Fact]

@@ -38,7 +38,7 @@ public sealed class AllocationTests : IAsyncDisposable
     }
 
     [Fact]
-    public void An_asynchronous_write_with_room_allocates_nothing()
+    public void An_asynchronous_write_that_finds_capacity_allocates_nothing()
     {
         ReadOnlyMemory<byte> payload = Payload;
 

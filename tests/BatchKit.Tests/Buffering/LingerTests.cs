@@ -16,7 +16,7 @@ public sealed class LingerTests : IAsyncDisposable
     public ValueTask DisposeAsync() => _buffer.DisposeAsync();
 
     [Fact]
-    public void Unscoped_output_waits_for_company_as_long_as_the_first_message_may()
+    public void Unscoped_output_waits_for_other_messages_as_long_as_the_first_one_may()
     {
         _buffer.Write(_handle, "line 0");
         _clock.Advance(Linger / 2);

@@ -60,6 +60,36 @@ public sealed class MemoryTests
     }
 
     [Fact]
+    public async Task Closed_ambient_scopes_with_a_long_limit_leave_nothing_in_memory()
+    {
+        await using var buffer = new OutputBuffer(new CountingTransport(), timeProvider: new ManualTimeProvider());
+        CloseAmbientScopes(buffer, scopes: 1000);
+        var before = GC.GetTotalMemory(forceFullCollection: true);
+
+        CloseAmbientScopes(buffer, scopes: 100_000);
+
+        var grown = GC.GetTotalMemory(forceFullCollection: true) - before;
+        Assert.True(grown < 1_500_000, $"The heap grew by {grown} bytes.");
+    }
+
+    [Fact]
+    public async Task Handles_that_were_given_up_leave_nothing_in_memory_though_their_scopes_had_a_long_limit()
+    {
+        var clock = new ManualTimeProvider();
+        await using var buffer = new OutputBuffer(new CountingTransport(), new OutputBufferOptions { MaxIdleHandles = int.MaxValue }, timeProvider: clock);
+        Use(buffer, handles: 1000, TimeSpan.FromHours(1));
+        clock.Advance(TimeSpan.FromMinutes(3));
+        var before = GC.GetTotalMemory(forceFullCollection: true);
+
+        Use(buffer, handles: 50_000, TimeSpan.FromHours(1));
+        clock.Advance(TimeSpan.FromMinutes(3));
+
+        var grown = GC.GetTotalMemory(forceFullCollection: true) - before;
+        Assert.Equal(0, buffer.GetStatistics().LiveHandles);
+        Assert.True(grown < 1_500_000, $"The heap grew by {grown} bytes.");
+    }
+
+    [Fact]
     public async Task A_disposed_buffer_leaves_no_batches_with_the_threads_that_wrote_to_it()
     {
         var before = GC.GetTotalMemory(forceFullCollection: true);
@@ -105,11 +135,21 @@ public sealed class MemoryTests
         }
     }
 
-    private static void Use(OutputBuffer buffer, int handles)
+    private static void CloseAmbientScopes(OutputBuffer buffer, int scopes)
+    {
+        for (var count = 0; count < scopes; count++)
+        {
+            using (buffer.BeginBufferingScope(TimeSpan.FromHours(1)))
+                buffer.Write(OutputHandle.Connection(node: 1, sequence: 1), "line"u8);
+        }
+    }
+
+    private static void Use(OutputBuffer buffer, int handles, TimeSpan? limit = null)
     {
         for (var number = 1; number <= handles; number++)
         {
-            using (buffer.BeginBufferingScope(OutputHandle.Connection(node: 1, number)))
+            var handle = OutputHandle.Connection(node: 1, number);
+            using (limit is { } maxHold ? buffer.BeginBufferingScope(handle, maxHold) : buffer.BeginBufferingScope(handle))
                 buffer.Write(OutputHandle.Connection(node: 1, number), "line"u8);
         }
     }

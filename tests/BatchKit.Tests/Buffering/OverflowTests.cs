@@ -42,7 +42,7 @@ public sealed class OverflowTests : IAsyncDisposable
     [InlineData(OverflowPolicy.DropOldest, "TryWrite", "true", 0, 1)]
     [InlineData(OverflowPolicy.DropOldest, "Write", "returns", 0, 1)]
     [InlineData(OverflowPolicy.DropOldest, "WriteAsync", "returns", 0, 1)]
-    public async Task A_write_that_finds_no_room_does_what_the_policy_says(OverflowPolicy policy, string method, string expected, long refused, long dropped)
+    public async Task A_write_to_a_full_buffer_does_what_the_policy_says(OverflowPolicy policy, string method, string expected, long refused, long dropped)
     {
         var buffer = await FillAsync(policy);
         var acceptedBefore = buffer.GetStatistics().AcceptedMessages;

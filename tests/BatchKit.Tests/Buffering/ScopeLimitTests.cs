@@ -116,6 +116,75 @@ public sealed class ScopeLimitTests : IAsyncDisposable
     }
 
     [Fact]
+    public void A_limit_holds_though_a_scope_with_a_longer_one_closed_before()
+    {
+        using (_buffer.BeginBufferingScope(_handle, Limit * 100))
+            _buffer.Write(_handle, "line 0");
+        using var scope = _buffer.BeginBufferingScope(_handle, Limit);
+        _buffer.Write(_handle, "line 1");
+
+        _clock.Advance(Limit);
+
+        Assert.Equal(Some.Lines(2), _arrived.Texts);
+    }
+
+    [Fact]
+    public void When_the_longer_of_two_limits_ends_the_shorter_one_counts_from_the_first_message()
+    {
+        var longer = _buffer.BeginBufferingScope(_handle, Limit * 100);
+        using var shorter = _buffer.BeginBufferingScope(_handle, Limit);
+        _buffer.Write(_handle, "line 0");
+        _clock.Advance(Limit / 2);
+        longer.Dispose();
+        _clock.Advance((Limit / 2) - TimeSpan.FromTicks(1));
+        var before = _arrived.MessageCount;
+
+        _clock.Advance(TimeSpan.FromTicks(1));
+
+        Assert.Equal((0, 1), (before, _arrived.MessageCount));
+    }
+
+    [Fact]
+    public void When_the_longer_of_two_limits_ends_after_the_shorter_one_has_passed_all_leaves_at_once()
+    {
+        var longer = _buffer.BeginBufferingScope(_handle, Limit * 100);
+        using var shorter = _buffer.BeginBufferingScope(_handle, Limit);
+        _buffer.Write(_handle, "line 0");
+        _clock.Advance(Limit * 2);
+        var before = _arrived.MessageCount;
+
+        longer.Dispose();
+
+        Assert.Equal((0, 1), (before, _arrived.MessageCount));
+    }
+
+    [Fact]
+    public void A_longer_limit_that_is_opened_later_holds_what_is_held_already()
+    {
+        using var shorter = _buffer.BeginBufferingScope(_handle, Limit);
+        _buffer.Write(_handle, "line 0");
+        using var longer = _buffer.BeginBufferingScope(_handle, Limit * 3);
+        _clock.Advance(Limit * 2);
+        var before = _arrived.MessageCount;
+
+        _clock.Advance(Limit);
+
+        Assert.Equal((0, 1), (before, _arrived.MessageCount));
+    }
+
+    [Fact]
+    public void A_handles_own_limit_holds_though_an_ambient_one_is_longer()
+    {
+        using var ambient = _buffer.BeginBufferingScope(Limit * 100);
+        _buffer.Write(_handle, "line 0");
+        using var own = _buffer.BeginBufferingScope(_handle, Limit);
+
+        _clock.Advance(Limit);
+
+        Assert.Equal(Some.Lines(1), _arrived.Texts);
+    }
+
+    [Fact]
     public void A_scope_with_a_limit_is_never_too_old()
     {
         using var scope = _buffer.BeginBufferingScope(_handle, Limit);

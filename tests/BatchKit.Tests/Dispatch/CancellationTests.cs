@@ -10,7 +10,7 @@ public sealed class CancellationTests
     private readonly OutputHandle _handle = Some.Connection();
 
     [Fact]
-    public async Task A_write_whose_token_is_cancelled_already_is_wholly_out()
+    public async Task A_write_whose_token_is_cancelled_already_is_not_accepted()
     {
         await using var buffer = new OutputBuffer(_arrived);
 
@@ -20,7 +20,7 @@ public sealed class CancellationTests
     }
 
     [Fact]
-    public async Task A_write_cancelled_while_it_waits_for_room_is_wholly_out_and_takes_no_room()
+    public async Task A_write_cancelled_while_it_waits_for_capacity_is_not_accepted_and_takes_no_capacity()
     {
         var transport = new ScriptedTransport(_arrived);
         var stalled = transport.Stall();
@@ -60,7 +60,7 @@ public sealed class CancellationTests
     }
 
     [Fact]
-    public async Task A_write_cancelled_at_the_moment_that_room_comes_is_wholly_in_or_wholly_out()
+    public async Task A_write_cancelled_at_the_moment_that_capacity_is_freed_is_accepted_whole_or_not_at_all()
     {
         var outcomes = new Dictionary<bool, int> { [true] = 0, [false] = 0 };
         for (var round = 0; round < 500; round++)

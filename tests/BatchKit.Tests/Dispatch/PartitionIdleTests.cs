@@ -30,7 +30,7 @@ public sealed class PartitionIdleTests
 
     private static RoutedBatch Batch(BufferSettings settings)
     {
-        var settlement = new HandleSettlement();
+        var settlement = new HandleSettlement(settings);
         var content = settings.Batches.Rent();
         content.Open(new Lock(), Some.Connection(), settlement, routes: 1);
         var payload = new CopiedPayload("line"u8);

@@ -121,7 +121,7 @@ public sealed class ReentrancyTests
     [Theory]
     [InlineData(true)]
     [InlineData(false)]
-    public async Task A_write_inside_a_send_that_finds_no_room_throws_instead_of_waiting_for_its_own_send(bool inline)
+    public async Task A_write_inside_a_send_to_a_full_buffer_throws_instead_of_waiting_for_its_own_send(bool inline)
     {
         var transport = new ScriptedTransport(_arrived, inline);
         await using var buffer = new OutputBuffer(transport, new OutputBufferOptions { MaxBufferedBytes = 1024, MaxMessageBytes = 1000 });

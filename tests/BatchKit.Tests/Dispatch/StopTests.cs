@@ -124,7 +124,7 @@ public sealed class StopTests
     }
 
     [Fact]
-    public async Task A_writer_that_waits_for_room_is_told_of_the_stop()
+    public async Task A_writer_that_waits_for_capacity_is_told_of_the_stop()
     {
         var transport = new ScriptedTransport(_arrived);
         var stalled = transport.Stall();

@@ -29,14 +29,21 @@ internal sealed class LossRules(World world)
         flushOfAll.Possible.AddRange(messages.Skip(flushOfAll.Possible.Count));
 
     /// <param name="scope">The scope that ends.</param>
-    /// <param name="isLast">True when it is certain that it was open and that it is the last.</param>
-    public LossWait BeginEnd(OpenedScope scope, bool isLast)
+    /// <param name="end">What its closing does.</param>
+    public LossWait BeginEnd(OpenedScope scope, ScopeEnd end)
     {
-        var isExact = isLast && scope.IsOutermost;
+        var isExact = end == ScopeEnd.Last && scope.IsOutermost;
+
+        // A nested scope reports what is known to be lost. From outside that is certain only while nothing is pending.
+        var reportsAll = isExact || (end != ScopeEnd.Closed && world.Buffer.GetStatistics().PendingMessages == 0);
+
+        // What an ended ambient scope waits for may linger, and takes more messages until it is sent.
+        var mayTakeMore = scope.Gathering is not null && scope.MayBeEndedAt != long.MaxValue && world.Schedule.Options.Linger > TimeSpan.Zero;
         return Begin(
-            new LossWait($"end of a scope on {scope}", world.IsInsideSend, isFlush: false),
+            new LossWait($"end of a scope on {scope}", world.IsInsideSend, isFlush: false) { MayTakeMore = mayTakeMore },
             message => scope.Covers(message.Handle) && (!isExact || message.DecidedAt > scope.OpenedAt),
-            message => isExact && message.IsAccepted is not null && message.Start > scope.OpenedAt && (scope.Gathering is null || scope.Gathering == message.Gathering));
+            message => reportsAll && message.IsAccepted is not null && message.Start > scope.OpenedAt && message.DecidedAt < scope.MayBeEndedAt
+                && (scope.Gathering is null || scope.Gathering == message.Gathering));
     }
 
     public void End(LossWait wait, Exception? failure)
@@ -67,7 +74,7 @@ internal sealed class LossRules(World world)
         var lost = wait.Certain.Where(world.Ledger.IsLost).ToList();
         var least = lost.Count(message => !wait.IsFlush || (!wait.IsOverlapped && message.IsReported == false));
         var most = lost.Count(message => !wait.IsFlush || wait.IsOverlapped || message.IsReported != true) + wait.Possible.Count(world.Ledger.IsLost);
-        if (reported < least || reported > most)
+        if (reported < least || (reported > most && !wait.MayTakeMore))
             world.Journal.Broken($"the {wait} reported {reported} lost messages; there are {least} to {most}: {string.Join(' ', lost.Select(message => message.Id))}");
     }
 
@@ -91,6 +98,9 @@ internal sealed class LossWait(string name, bool isInsideSend, bool isFlush)
     public bool IsInsideSend => isInsideSend;
 
     public bool IsOverlapped { get; set; }
+
+    /// <summary>True when it may also report messages that were written after it began.</summary>
+    public bool MayTakeMore { get; init; }
 
     /// <summary>What it must report when it is lost.</summary>
     public List<LedgerMessage> Certain { get; } = [];

@@ -90,9 +90,9 @@ internal sealed class RandomActor(World world, string name)
         Journal($"closes scope {index} on {scope}");
         if (scope.Handle is { } handle)
             world.Losses.Use(handle);
-        var isLast = world.Book.Close(scope);
+        var end = world.Book.Close(scope);
         if (_schedule.Chance(40))
-            Wait($"end of scope {index}", _ => false, world.Losses.BeginEnd(scope, isLast), scope.Scope.DisposeAsync);
+            Wait($"end of scope {index}", _ => false, world.Losses.BeginEnd(scope, end), scope.Scope.DisposeAsync);
         else
             scope.Scope.Dispose();
         world.Book.QueueUnheld();
@@ -103,7 +103,7 @@ internal sealed class RandomActor(World world, string name)
         var handle = _schedule.Pick(_schedule.Handles.Length);
         Journal($"ends a scope on h{handle}");
         world.Book.Disturb(handle);
-        world.Book.CloseYoungest(handle, world.Buffer.EndBufferingScope(_schedule.Handles[handle]));
+        world.Book.CloseYoungest(handle, () => world.Buffer.EndBufferingScope(_schedule.Handles[handle]));
     }
 
     private void FlushHandle()

@@ -54,34 +54,45 @@ internal sealed class ScopeBook(Schedule schedule, Ledger ledger, TimeProvider c
     }
 
     /// <summary>A scope is about to be closed.</summary>
-    /// <returns>True when it is certain that it is still open, and that it is the last one that covers its handle, or any.</returns>
-    public bool Close(OpenedScope scope)
+    /// <returns>Whether it was closed before; if not, whether it is certainly the last one that covers its handle, or any.</returns>
+    public ScopeEnd Close(OpenedScope scope)
     {
-        if (!_open.Remove(scope))
-            return false;
+        if (scope.IsClosed)
+            return ScopeEnd.Closed;
+        scope.IsClosed = true;
+        _open.Remove(scope);
         var isOld = clock.GetElapsedTime(scope.OpenedTimestamp) >= schedule.Options.MaxScopeAge * 3 / 4;
         var isLast = !_open.Exists(other => scope.Handle is not { } handle || other.Covers(handle));
-        var isCertain = !scope.MayBeClosed && (scope.HasLimit || !isOld) && isLast;
+        var end = isLast ? ScopeEnd.Last : ScopeEnd.Nested;
         if (scope.Gathering is not { } gathering || _open.Exists(other => other.Gathering == gathering))
-            return isCertain;
+            return end;
         gathering.IsOpen = false;
         if (isOld || _open.Exists(other => other.Handle is null))
             gathering.DisturbAll();
         foreach (var other in _open.Where(other => other.Handle is not null))
             gathering.Disturb(other.Handle!.Value);
-        return isCertain;
+        return end;
+    }
+
+    /// <summary>Time is about to pass: scopes may be too old then.</summary>
+    public void PassTime(TimeSpan time)
+    {
+        foreach (var scope in _open.Where(scope => !scope.HasLimit && clock.GetElapsedTime(scope.OpenedTimestamp) + time >= schedule.Options.MaxScopeAge * 3 / 4))
+            scope.MayBeEndedAt = Math.Min(scope.MayBeEndedAt, ledger.Now);
     }
 
     /// <summary>Whatever no scope can hold back any more is queued.</summary>
     public void QueueUnheld() => ledger.Queue(handle => !MayHold(handle));
 
     /// <summary>The youngest scope on a handle was closed, whichever that was.</summary>
-    public void CloseYoungest(int handle, bool wasOpen)
+    public void CloseYoungest(int handle, Func<bool> end)
     {
+        var begun = ledger.Now;
+        var wasOpen = end();
         if (!wasOpen)
             _open.RemoveAll(scope => scope.Handle == handle);
         foreach (var scope in _open.Where(scope => scope.Covers(handle)))
-            scope.MayBeClosed = true;
+            scope.MayBeEndedAt = Math.Min(scope.MayBeEndedAt, begun);
         Disturb(handle);
         QueueUnheld();
     }
@@ -105,6 +116,8 @@ internal sealed class ScopeBook(Schedule schedule, Ledger ledger, TimeProvider c
     /// <summary>No scope is open on any handle.</summary>
     public void ForgetHandleScopes()
     {
+        foreach (var scope in _open.Where(scope => scope.Handle is not null))
+            scope.MayBeEndedAt = Math.Min(scope.MayBeEndedAt, ledger.Now);
         _open.RemoveAll(scope => scope.Handle is not null);
         ledger.Queue(_ => true);
     }
@@ -124,6 +137,19 @@ internal sealed class ScopeBook(Schedule schedule, Ledger ledger, TimeProvider c
                 act(gathering);
         }
     }
+}
+
+/// <summary>What closing a scope did, as far as that is known.</summary>
+internal enum ScopeEnd
+{
+    /// <summary>Nothing: it was closed before.</summary>
+    Closed,
+
+    /// <summary>Others may hold its output back.</summary>
+    Nested,
+
+    /// <summary>No other holds its output back.</summary>
+    Last,
 }
 
 /// <summary>A scope that was opened, and what is known of it.</summary>
@@ -149,7 +175,11 @@ internal sealed class OpenedScope(BufferingScope scope, int? handle, TimeSpan? m
     /// <summary>When it was opened, by the clock.</summary>
     public long OpenedTimestamp { get; } = openedTimestamp;
 
-    public bool MayBeClosed { get; set; }
+    /// <summary>True once an actor has closed it, or a copy.</summary>
+    public bool IsClosed { get; set; }
+
+    /// <summary>From when on it may have been ended by something else, in the ledger's time.</summary>
+    public long MayBeEndedAt { get; set; } = long.MaxValue;
 
     /// <summary>Whether it may hold the handle's output back: an ambient one may hold any.</summary>
     public bool Covers(int other) => Handle is null || Handle == other;

@@ -94,6 +94,7 @@ internal sealed class World : IDisposable
     public void Advance(TimeSpan time)
     {
         Journal.Add($"{time.TotalMilliseconds} ms pass");
+        Book.PassTime(time);
         QueuedScheduler.RunInNoContext(() => Clock.Advance(time));
     }
 

@@ -7,6 +7,7 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
     private readonly List<ModelScope> _scopes = [];
     private ModelGathering? _ambient;
     private long _lastPlace;
+    private TimeSpan _now;
 
     public List<SentBatch> Sent { get; } = [];
 
@@ -27,11 +28,21 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
             handle.Held.Add(open = new ModelBatch { Place = handle.IsGathered ? ++_lastPlace : 0 });
         open.Messages.Add(message);
         open.Bytes += bytes;
+        if (handle.Held.Sum(batch => batch.Messages.Count) == 1)
+            handle.HeldSince = _now;
         if (!handle.IsHeldBack)
             Send(handle);
     }
 
-    public void Open(int handleIndex) => _scopes.Add(Open(_handles[handleIndex], gathering: null));
+    public void Open(int handleIndex, TimeSpan? limit = null) => _scopes.Add(Open(_handles[handleIndex], gathering: null, limit));
+
+    /// <summary>Time passes: what has been held for its limit leaves.</summary>
+    public void Advance(TimeSpan time)
+    {
+        _now += time;
+        foreach (var handle in _handles)
+            SendWhenOver(handle);
+    }
 
     public void OpenAmbient(bool elsewhere)
     {
@@ -74,9 +85,9 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
         return true;
     }
 
-    private static ModelScope Open(ModelHandle handle, ModelGathering? gathering)
+    private static ModelScope Open(ModelHandle handle, ModelGathering? gathering, TimeSpan? limit = null)
     {
-        var scope = new ModelScope(handle, gathering);
+        var scope = new ModelScope(handle, gathering) { Limit = limit };
         handle.OpenScopes.Add(scope);
         return scope;
     }
@@ -88,9 +99,11 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
         scope.IsOpen = false;
         if (scope.Handle is { } handle)
         {
-            handle.OpenScopes.Remove(scope);
+            Remove(scope, handle);
             if (!handle.IsHeldBack)
                 Send(handle);
+            else
+                SendWhenOver(handle);
         }
         else if (--scope.Gathering!.OpenScopes == 0)
         {
@@ -104,7 +117,7 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
         foreach (var scope in taken)
         {
             scope.IsOpen = false;
-            scope.Handle!.OpenScopes.Remove(scope);
+            Remove(scope, scope.Handle!);
         }
 
         var leaving = taken.Select(scope => scope.Handle!).Where(handle => !handle.IsHeldBack).ToList();
@@ -114,6 +127,20 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
             orderby batch.Place
             select new SentBatch(handle.Index, [.. batch.Messages]));
         leaving.ForEach(handle => handle.Held.Clear());
+    }
+
+    // A limit counts from the first message that is held, or from the end of a scope that had none.
+    private void Remove(ModelScope scope, ModelHandle handle)
+    {
+        handle.OpenScopes.Remove(scope);
+        if (scope.Limit is null)
+            handle.HeldSince = _now;
+    }
+
+    private void SendWhenOver(ModelHandle handle)
+    {
+        if (handle.LongestLimit is { } limit && _now - handle.HeldSince >= limit)
+            Send(handle);
     }
 
     private void Send(ModelHandle handle)
@@ -147,6 +174,12 @@ internal sealed class ModelHandle(int index)
 
     public bool IsHeldBack => OpenScopes.Count > 0;
 
+    /// <summary>Since when a limit holds back what is held.</summary>
+    public TimeSpan HeldSince { get; set; }
+
+    /// <summary>How long that may be; null while no scope is open, or one without a limit.</summary>
+    public TimeSpan? LongestLimit => OpenScopes.Exists(scope => scope.Limit is null) ? null : OpenScopes.Max(scope => scope.Limit);
+
     public bool IsGathered => OpenScopes.Exists(scope => scope.Gathering is not null);
 }
 
@@ -156,6 +189,9 @@ internal sealed class ModelScope(ModelHandle? handle, ModelGathering? gathering)
     public ModelHandle? Handle { get; } = handle;
 
     public ModelGathering? Gathering { get; } = gathering;
+
+    /// <summary>How long it may hold output back; null when that is until it closes.</summary>
+    public TimeSpan? Limit { get; init; }
 
     public bool IsOpen { get; set; } = true;
 }

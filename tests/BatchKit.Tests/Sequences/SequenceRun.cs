@@ -13,18 +13,22 @@ internal sealed class SequenceRun
     private const int MaxBatchBytes = 256;
     private const int MaxBatchMessages = 7;
 
+    // An unscoped write that comes sooner after the one before belongs to a loop, and is sent on the pool.
+    private static readonly TimeSpan Pause = TimeSpan.FromMicroseconds(20);
+
     private readonly CollectingTransport _transport = new();
     private readonly OutputHandle[] _handles = [.. Enumerable.Range(0, Steps.Handles).Select(HandleAt)];
     private readonly BufferModel _model = new(Steps.Handles, MaxBatchBytes, MaxBatchMessages);
     private readonly List<BufferingScope> _scopes = [];
+    private readonly ManualTimeProvider _clock = new();
     private readonly OutputBuffer _buffer;
     private int _compared;
     private int _lastMessage;
 
     private SequenceRun() => _buffer = new OutputBuffer(
         _transport,
-        new OutputBufferOptions { MaxBatchBytes = MaxBatchBytes, MaxBatchMessages = MaxBatchMessages },
-        timeProvider: new ManualTimeProvider());
+        new OutputBufferOptions { MaxBatchBytes = MaxBatchBytes, MaxBatchMessages = MaxBatchMessages, MaxScopeAge = TimeSpan.FromHours(1) },
+        timeProvider: _clock);
 
     /// <summary>Runs a sequence; throws at the first difference.</summary>
     public static void Check(Step[] steps)
@@ -44,11 +48,13 @@ internal sealed class SequenceRun
         for (var index = 0; index < steps.Length; index++)
         {
             var step = steps[index];
+            Advance(Pause);
+            Compare($"the pause before step {index}", isOrdered: false);
             if (step.Elsewhere)
                 Task.Run(() => Take(step)).GetAwaiter().GetResult();
             else
                 Take(step);
-            Compare($"step {index}, {step}", isOrdered: step.Kind != StepKind.FlushAll);
+            Compare($"step {index}, {step}", isOrdered: step.Kind is not (StepKind.FlushAll or StepKind.Advance));
         }
 
         for (var scope = 0; scope < _scopes.Count; scope++)
@@ -73,6 +79,10 @@ internal sealed class SequenceRun
                 _scopes.Add(_buffer.BeginBufferingScope(_handles[step.Handle]));
                 _model.Open(step.Handle);
                 break;
+            case StepKind.OpenLimited:
+                _scopes.Add(_buffer.BeginBufferingScope(_handles[step.Handle], step.Limit));
+                _model.Open(step.Handle, step.Limit);
+                break;
             case StepKind.OpenAmbient:
                 _scopes.Add(_buffer.BeginBufferingScope());
                 _model.OpenAmbient(step.Elsewhere);
@@ -91,9 +101,18 @@ internal sealed class SequenceRun
                 _model.FlushAll();
                 EndNow(_buffer.FlushAsync());
                 break;
+            case StepKind.Advance:
+                Advance(TimeSpan.FromMilliseconds(step.Size));
+                break;
             default:
                 throw new ArgumentOutOfRangeException(nameof(step));
         }
+    }
+
+    private void Advance(TimeSpan time)
+    {
+        _model.Advance(time);
+        _clock.Advance(time);
     }
 
     private void Write(Step step)
@@ -141,7 +160,7 @@ internal sealed class SequenceRun
         task.GetAwaiter().GetResult();
     }
 
-    // One partition: the order holds across handles too. Only a flush of all handles goes through them in no particular order.
+    // One partition: the order holds across handles too. Only a flush of all handles, and limits that pass at one time, go through them in no particular order.
     private void Compare(string where, bool isOrdered)
     {
         var sent = _transport.Batches.Skip(_compared).Select(ToSent).ToList();

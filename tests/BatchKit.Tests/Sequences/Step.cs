@@ -4,13 +4,18 @@ namespace BatchKit.Tests.Sequences;
 /// <param name="Kind">What it does.</param>
 /// <param name="Handle">Which handle.</param>
 /// <param name="Scope">Which of the scopes opened so far, closed ones included; the step closes a copy of it.</param>
-/// <param name="Size">The payload's size.</param>
+/// <param name="Size">The payload's size; also draws a scope's limit, and how many milliseconds pass.</param>
 /// <param name="Elsewhere">True to do it on another thread.</param>
 internal sealed record Step(StepKind Kind, int Handle, int Scope, int Size, bool Elsewhere)
 {
+    /// <summary>The limit of the scope that it opens: one that passes soon, later, or hardly ever.</summary>
+    public TimeSpan Limit => TimeSpan.FromMilliseconds((Size % 3) switch { 0 => 20, 1 => 90, _ => 3000 });
+
     public override string ToString() => Kind switch
     {
         StepKind.Write or StepKind.TryWrite or StepKind.WriteAsync or StepKind.WriteText => $"{Kind}(h{Handle}, {Size} B){Where}",
+        StepKind.OpenLimited => $"{Kind}(h{Handle}, {Limit.TotalMilliseconds} ms){Where}",
+        StepKind.Advance => $"{Kind}({Size} ms)",
         StepKind.Close or StepKind.CloseTwice or StepKind.CloseAsync => $"{Kind}(s{Scope}){Where}",
         StepKind.OpenAmbient or StepKind.FlushAll => $"{Kind}(){Where}",
         _ => $"{Kind}(h{Handle}){Where}",

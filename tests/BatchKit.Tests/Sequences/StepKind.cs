@@ -8,6 +8,7 @@ internal enum StepKind
     WriteAsync,
     WriteText,
     OpenScope,
+    OpenLimited,
     OpenAmbient,
     Close,
     CloseTwice,
@@ -15,4 +16,5 @@ internal enum StepKind
     EndScope,
     FlushHandle,
     FlushAll,
+    Advance,
 }

@@ -14,13 +14,15 @@ internal static class Steps
         (4, Gen.Constant(StepKind.WriteAsync)),
         (3, Gen.Constant(StepKind.WriteText)),
         (9, Gen.Constant(StepKind.OpenScope)),
+        (6, Gen.Constant(StepKind.OpenLimited)),
         (3, Gen.Constant(StepKind.OpenAmbient)),
         (9, Gen.Constant(StepKind.Close)),
         (2, Gen.Constant(StepKind.CloseTwice)),
         (2, Gen.Constant(StepKind.CloseAsync)),
         (3, Gen.Constant(StepKind.EndScope)),
         (2, Gen.Constant(StepKind.FlushHandle)),
-        (1, Gen.Constant(StepKind.FlushAll)));
+        (1, Gen.Constant(StepKind.FlushAll)),
+        (6, Gen.Constant(StepKind.Advance)));
 
     private static readonly Gen<Step> One =
         from kind in Kinds

@@ -2,7 +2,7 @@ using BatchKit.Testing;
 
 namespace BatchKit.Tests.Buffering;
 
-public sealed class RoomTests
+public sealed class CapacityWaitTests
 {
     private const int Cap = 2048;
 
@@ -11,7 +11,7 @@ public sealed class RoomTests
     private readonly CollectingTransport _arrived = new(sendsWithoutBlocking: false);
 
     [Fact]
-    public async Task A_writer_that_waits_for_room_while_its_own_scopes_are_open_gets_it()
+    public async Task A_writer_that_waits_for_capacity_while_its_own_scopes_are_open_gets_it()
     {
         await using var buffer = new OutputBuffer(_arrived, new OutputBufferOptions { MaxBufferedBytes = Cap, MaxMessageBytes = Cap - 4 });
         var (own, other) = (Some.Connection(), Some.Connection());
@@ -34,7 +34,7 @@ public sealed class RoomTests
     }
 
     [Fact]
-    public async Task Writers_that_wait_get_room_in_the_order_they_came_and_none_starves()
+    public async Task Writers_that_wait_get_capacity_in_the_order_they_came_and_none_starves()
     {
         var transport = new ScriptedTransport(_arrived);
         var stalled = transport.Stall();

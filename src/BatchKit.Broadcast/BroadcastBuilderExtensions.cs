@@ -39,12 +39,9 @@ public static class BroadcastBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         var (name, services) = (builder.Name, builder.Services);
-        if (configure is not null)
-            services.Configure(name, configure);
+        OptionsRules.Add(services, name, BroadcastOptionsValidator.Shared, configure);
         if (services.Any(service => service.IsKeyedService && service.ServiceType == typeof(BroadcastTransport) && Equals(service.ServiceKey, name)))
             return builder;
-        services.TryAddEnumerable(ServiceDescriptor.Singleton<IValidateOptions<BroadcastOptions>, BroadcastOptionsValidator>());
-        services.AddOptions<BroadcastOptions>(name).ValidateOnStart();
         services.AddKeyedSingleton(name, static (provider, key) => CreateTransport(provider, (string)key!));
         if (name == Options.Options.DefaultName)
             services.TryAddSingleton(static provider => provider.GetRequiredKeyedService<BroadcastTransport>(Options.Options.DefaultName));
@@ -61,7 +58,7 @@ public static class BroadcastBuilderExtensions
     /// The records of each read are delivered within a buffering scope of this buffer for the connection's handle. The <see cref="BroadcastListener"/> is a keyed service with the buffer's
     /// name; it knows the real <see cref="BroadcastListener.EndPoint"/>.
     /// </remarks>
-    /// <param name="builder">What <see cref="UseBroadcast"/> or <see cref="AddBroadcast"/> returned.</param>
+    /// <param name="builder">What <c>UseBroadcast</c> or <c>AddBroadcast</c> returned.</param>
     /// <param name="options">The settings of the listener.</param>
     /// <param name="handlers">Creates the handler of each connection.</param>
     public static BatchKitBuilder Listen(

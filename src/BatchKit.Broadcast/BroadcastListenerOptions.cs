@@ -54,12 +54,7 @@ public sealed class BroadcastListenerOptions : IValidatableObject
 [OptionsValidator]
 internal sealed partial class BroadcastListenerOptionsValidator : IValidateOptions<BroadcastListenerOptions>
 {
-    private static readonly BroadcastListenerOptionsValidator Shared = new();
+    public static BroadcastListenerOptionsValidator Shared { get; } = new();
 
-    public static void ThrowIfInvalid(BroadcastListenerOptions options)
-    {
-        var result = Shared.Validate(Options.DefaultName, options);
-        if (result.Failed)
-            throw new OptionsValidationException(Options.DefaultName, typeof(BroadcastListenerOptions), result.Failures);
-    }
+    public static void ThrowIfInvalid(BroadcastListenerOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

@@ -114,12 +114,7 @@ public enum SlowConsumerPolicy
 [OptionsValidator]
 internal sealed partial class BroadcastOptionsValidator : IValidateOptions<BroadcastOptions>
 {
-    private static readonly BroadcastOptionsValidator Shared = new();
+    public static BroadcastOptionsValidator Shared { get; } = new();
 
-    public static void ThrowIfInvalid(BroadcastOptions options)
-    {
-        var result = Shared.Validate(Options.DefaultName, options);
-        if (result.Failed)
-            throw new OptionsValidationException(Options.DefaultName, typeof(BroadcastOptions), result.Failures);
-    }
+    public static void ThrowIfInvalid(BroadcastOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

@@ -1,6 +1,6 @@
 using BatchKit;
 using BatchKit.MQTTnet;
-using Microsoft.Extensions.DependencyInjection.Extensions;
+using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
 using MQTTnet;
@@ -23,13 +23,21 @@ public static class MQTTnetBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(client);
         var (name, services) = (builder.Name, builder.Services);
-        if (configure is not null)
-            services.Configure(name, configure);
-        services.TryAddEnumerable(ServiceDescriptor.Singleton<IValidateOptions<MqttClientTransportOptions>, MqttClientTransportOptionsValidator>());
-        services.AddOptions<MqttClientTransportOptions>(name).ValidateOnStart();
+        OptionsRules.Add(services, name, MqttClientTransportOptionsValidator.Shared, configure);
         services.AddKeyedSingleton(name, (provider, _) => new MqttClientTransport(client(provider),
             provider.GetRequiredService<IOptionsMonitor<MqttClientTransportOptions>>().Get(name), provider.GetService<ILogger<MqttClientTransport>>()));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<MqttClientTransport>(name), partitions);
+    }
+
+    /// <inheritdoc cref="UseMqttClient(BatchKitBuilder, Func{IServiceProvider, IMqttClient}, Action{MqttClientTransportOptions}, int)"/>
+    /// <remarks>The keys of the section are the names of <see cref="MqttClientTransportOptions"/>' properties. It is read once, when the options are first needed; errors name it.</remarks>
+    public static BatchKitBuilder UseMqttClient(
+        this BatchKitBuilder builder, Func<IServiceProvider, IMqttClient> client, IConfiguration section, Action<MqttClientTransportOptions>? configure = null, int partitions = 1)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        ArgumentNullException.ThrowIfNull(section);
+        OptionsRules.Add(builder.Services, builder.Name, MqttClientTransportOptionsValidator.Shared, configure: null, section, static (from, options) => from.Bind(options));
+        return builder.UseMqttClient(client, configure, partitions);
     }
 
     /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output is injected into the application's server.</summary>
@@ -43,12 +51,20 @@ public static class MQTTnetBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(server);
         var (name, services) = (builder.Name, builder.Services);
-        if (configure is not null)
-            services.Configure(name, configure);
-        services.TryAddEnumerable(ServiceDescriptor.Singleton<IValidateOptions<MqttServerTransportOptions>, MqttServerTransportOptionsValidator>());
-        services.AddOptions<MqttServerTransportOptions>(name).ValidateOnStart();
+        OptionsRules.Add(services, name, MqttServerTransportOptionsValidator.Shared, configure);
         services.AddKeyedSingleton(name, (provider, _) => new MqttServerTransport(server(provider),
             provider.GetRequiredService<IOptionsMonitor<MqttServerTransportOptions>>().Get(name), provider.GetService<TimeProvider>(), provider.GetService<ILogger<MqttServerTransport>>()));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<MqttServerTransport>(name), partitions);
+    }
+
+    /// <inheritdoc cref="UseMqttServer(BatchKitBuilder, Func{IServiceProvider, MqttServer}, Action{MqttServerTransportOptions}, int)"/>
+    /// <remarks>The keys of the section are the names of <see cref="MqttServerTransportOptions"/>' properties. It is read once, when the options are first needed; errors name it.</remarks>
+    public static BatchKitBuilder UseMqttServer(
+        this BatchKitBuilder builder, Func<IServiceProvider, MqttServer> server, IConfiguration section, Action<MqttServerTransportOptions>? configure = null, int partitions = 1)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        ArgumentNullException.ThrowIfNull(section);
+        OptionsRules.Add(builder.Services, builder.Name, MqttServerTransportOptionsValidator.Shared, configure: null, section, static (from, options) => from.Bind(options));
+        return builder.UseMqttServer(server, configure, partitions);
     }
 }

@@ -49,12 +49,7 @@ public sealed class MqttClientTransportOptions : IValidatableObject
 [OptionsValidator]
 internal sealed partial class MqttClientTransportOptionsValidator : IValidateOptions<MqttClientTransportOptions>
 {
-    private static readonly MqttClientTransportOptionsValidator Shared = new();
+    public static MqttClientTransportOptionsValidator Shared { get; } = new();
 
-    public static void ThrowIfInvalid(MqttClientTransportOptions options)
-    {
-        var result = Shared.Validate(Options.DefaultName, options);
-        if (result.Failed)
-            throw new OptionsValidationException(Options.DefaultName, typeof(MqttClientTransportOptions), result.Failures);
-    }
+    public static void ThrowIfInvalid(MqttClientTransportOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

@@ -59,12 +59,7 @@ public sealed class MqttServerTransportOptions : IValidatableObject
 [OptionsValidator]
 internal sealed partial class MqttServerTransportOptionsValidator : IValidateOptions<MqttServerTransportOptions>
 {
-    private static readonly MqttServerTransportOptionsValidator Shared = new();
+    public static MqttServerTransportOptionsValidator Shared { get; } = new();
 
-    public static void ThrowIfInvalid(MqttServerTransportOptions options)
-    {
-        var result = Shared.Validate(Options.DefaultName, options);
-        if (result.Failed)
-            throw new OptionsValidationException(Options.DefaultName, typeof(MqttServerTransportOptions), result.Failures);
-    }
+    public static void ThrowIfInvalid(MqttServerTransportOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

@@ -2,7 +2,6 @@ using BatchKit;
 using BatchKit.MassTransit;
 using BatchKit.Transports;
 using MassTransit;
-using Microsoft.Extensions.DependencyInjection.Extensions;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
@@ -35,10 +34,10 @@ public static class MassTransitBuilderExtensions
     }
 
     /// <summary>Receives this node's frames from a MassTransit bus. The node is the buffer's, <see cref="OutputBufferOptions.Node"/>.</summary>
-    /// <remarks><inheritdoc cref="UseMassTransit" path="/remarks"/></remarks>
+    /// <remarks><inheritdoc cref="UseMassTransit(BatchKitBuilder, Action{MassTransitOptions}, int)" path="/remarks"/></remarks>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
     /// <param name="next">Returns the transport that gets the batches.</param>
-    /// <param name="configure">Sets the options, whose name is the buffer's; settings made by <see cref="UseMassTransit"/> stay.</param>
+    /// <param name="configure">Sets the options, whose name is the buffer's; settings made by <see cref="UseMassTransit(BatchKitBuilder, Action{MassTransitOptions}, int)"/> stay.</param>
     /// <returns>The builder.</returns>
     /// <exception cref="InvalidOperationException">The buffer receives from MassTransit already.</exception>
     public static BatchKitBuilder ReceiveFromMassTransit(
@@ -60,11 +59,10 @@ public static class MassTransitBuilderExtensions
     private static void AddBus(BatchKitBuilder builder, Action<MassTransitOptions>? configure)
     {
         var name = builder.Name;
-        builder.Services.AddOptions<MassTransitOptions>(name).Configure(configure ?? (static _ => { })).ValidateOnStart();
+        OptionsRules.Add(builder.Services, name, MassTransitOptionsValidator.Shared, configure);
         if (IsRegistered<BusOwner>(builder))
             return;
 
-        builder.Services.TryAddEnumerable(ServiceDescriptor.Singleton<IValidateOptions<MassTransitOptions>, MassTransitOptionsValidator>());
         builder.Services.AddKeyedSingleton(name, (services, _) => CreateOwner(services, name));
         builder.Services.AddSingleton<IHostedService>(services => new BusHostedService(
             services.GetRequiredKeyedService<BusOwner>(name), services.GetKeyedService<MassTransitReceiver>(name)));

@@ -117,12 +117,7 @@ public sealed class MassTransitOptions : IValidatableObject
 [OptionsValidator]
 internal sealed partial class MassTransitOptionsValidator : IValidateOptions<MassTransitOptions>
 {
-    private static readonly MassTransitOptionsValidator Shared = new();
+    public static MassTransitOptionsValidator Shared { get; } = new();
 
-    public static void ThrowIfInvalid(MassTransitOptions options)
-    {
-        var result = Shared.Validate(Options.DefaultName, options);
-        if (result.Failed)
-            throw new OptionsValidationException(Options.DefaultName, typeof(MassTransitOptions), result.Failures);
-    }
+    public static void ThrowIfInvalid(MassTransitOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

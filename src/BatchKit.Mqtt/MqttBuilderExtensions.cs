@@ -70,12 +70,9 @@ public static class MqttBuilderExtensions
     private static void AddShared(BatchKitBuilder builder, Action<MqttOptions>? configure)
     {
         var (name, services) = (builder.Name, builder.Services);
-        if (configure is not null)
-            services.Configure(name, configure);
+        OptionsRules.Add(services, name, MqttOptionsValidator.Shared, configure);
         if (services.Any(service => service.IsKeyedService && service.ServiceType == typeof(MqttHealthCheck) && Equals(service.ServiceKey, name)))
             return;
-        services.TryAddEnumerable(ServiceDescriptor.Singleton<IValidateOptions<MqttOptions>, MqttOptionsValidator>());
-        services.AddOptions<MqttOptions>(name).ValidateOnStart();
         services.AddKeyedSingleton(name, static (provider, key) =>
             new MqttHealthCheck(provider.GetKeyedService<MqttTransport>(key), provider.GetKeyedService<MqttReceiver>(key)));
         services.AddHealthChecks().Add(new HealthCheckRegistration(

@@ -7,14 +7,9 @@ namespace BatchKit.Mqtt;
 [OptionsValidator]
 internal sealed partial class MqttOptionsValidator : IValidateOptions<MqttOptions>
 {
-    private static readonly MqttOptionsValidator Shared = new();
+    public static MqttOptionsValidator Shared { get; } = new();
 
-    public static void ThrowIfInvalid(MqttOptions options)
-    {
-        var result = Shared.Validate(Options.DefaultName, options);
-        if (result.Failed)
-            throw new OptionsValidationException(Options.DefaultName, typeof(MqttOptions), result.Failures);
-    }
+    public static void ThrowIfInvalid(MqttOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }
 
 /// <summary>The rules that an attribute can't express.</summary>

@@ -172,5 +172,5 @@ internal static class PacketLimits
     }
 
     private static OptionsValidationException Broken(string name, MqttOptions options, string least) =>
-        new(name, typeof(MqttOptions), [$"{nameof(MqttOptions.MaxPacketBytes)} ({options.MaxPacketBytes}) must be at least {least}."]);
+        new(name, typeof(MqttOptions), [$"{nameof(MqttOptions)}.{nameof(MqttOptions.MaxPacketBytes)} ({options.MaxPacketBytes}) must be at least {least}."]);
 }

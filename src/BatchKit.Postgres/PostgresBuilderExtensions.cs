@@ -3,7 +3,7 @@ using BatchKit;
 using BatchKit.Postgres;
 using BatchKit.Postgres.Frames;
 using BatchKit.Transports;
-using Microsoft.Extensions.DependencyInjection.Extensions;
+using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
@@ -20,6 +20,7 @@ namespace Microsoft.Extensions.DependencyInjection;
 public static class PostgresBuilderExtensions
 {
     private const string HealthCheckName = "batchkit-postgres";
+    private const string QueueOwner = "the queue";
 
     /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output goes to queues in PostgreSQL.</summary>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
@@ -28,11 +29,22 @@ public static class PostgresBuilderExtensions
     public static BatchKitBuilder UsePostgres(this BatchKitBuilder builder, Action<PostgresOptions>? configure = null, int partitions = 1)
     {
         ArgumentNullException.ThrowIfNull(builder);
-        AddOptions<PostgresOptions, PostgresOptionsValidator>(builder.Services, builder.Name, configure);
+        OptionsRules.Add(builder.Services, builder.Name, PostgresOptionsValidator.Shared, configure);
         builder.Services.AddKeyedSingleton(builder.Name, static (services, key) => new PostgresQueueTransport(
             DataSourceOf(services, (string)key!), OptionsOf<PostgresOptions>(services, key), services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueTransport>>()));
         AddHealthCheck(builder.Services, BufferCheckName(builder), provider => new HealthCheck(provider.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), outbox: null, receiver: null));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), partitions);
+    }
+
+    /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/> with settings from configuration.</summary>
+    /// <inheritdoc cref="UsePostgres(BatchKitBuilder, Action{PostgresOptions}, int)"/>
+    /// <remarks>The keys of the section are the names of the options' properties. It is read once, when the options are first needed; errors name it.</remarks>
+    public static BatchKitBuilder UsePostgres(this BatchKitBuilder builder, IConfiguration section, Action<PostgresOptions>? configure = null, int partitions = 1)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        ArgumentNullException.ThrowIfNull(section);
+        OptionsRules.Add(builder.Services, builder.Name, PostgresOptionsValidator.Shared, configure: null, section, static (from, options) => from.Bind(options));
+        return builder.UsePostgres(configure, partitions);
     }
 
     /// <summary>Receives the frames of a queue (the sender's <see cref="PostgresOptions.FrameQueue"/>), and hands their batches to the next transport, in order and once, from the host's start to its stop.</summary>
@@ -57,6 +69,17 @@ public static class PostgresBuilderExtensions
         return builder;
     }
 
+    /// <inheritdoc cref="ReceiveFromPostgres(BatchKitBuilder, string, Func{IServiceProvider, IBatchTransport}, Action{PostgresQueueReceiverOptions})"/>
+    /// <remarks>The keys of the section are the names of the options' properties. It is read once, when the options are first needed; errors name it.</remarks>
+    public static BatchKitBuilder ReceiveFromPostgres(
+        this BatchKitBuilder builder, string queue, Func<IServiceProvider, IBatchTransport> next, IConfiguration section, Action<PostgresQueueReceiverOptions>? configure = null)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        builder.ReceiveFromPostgres(queue, next);
+        AddReceiverOptions(builder.Services, queue, section, configure);
+        return builder;
+    }
+
     /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output is stored in an outbox, which forwards it to another transport.</summary>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
     /// <param name="inner">Creates the transport that the outbox forwards to; the services dispose it.</param>
@@ -67,13 +90,24 @@ public static class PostgresBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(inner);
         var (name, services) = (builder.Name, builder.Services);
-        AddOptions<PostgresOutboxOptions, PostgresOutboxOptionsValidator>(services, name, configure);
+        OptionsRules.Add(services, name, PostgresOutboxOptionsValidator.Shared, configure);
         services.AddKeyedSingleton<IBatchTransport>(InnerKey(name), (provider, _) => inner(provider));
         services.AddKeyedSingleton(name, static (provider, key) => new PostgresOutbox(DataSourceOf(provider, (string)key!), provider.GetRequiredKeyedService<IBatchTransport>(InnerKey((string)key!)),
             OptionsOf<PostgresOutboxOptions>(provider, key), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresOutbox>>()));
         services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<PostgresOutbox>(name));
         AddHealthCheck(services, BufferCheckName(builder), provider => new HealthCheck(transport: null, provider.GetRequiredKeyedService<PostgresOutbox>(name), receiver: null));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<PostgresOutbox>(name));
+    }
+
+    /// <inheritdoc cref="UsePostgresOutbox(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, Action{PostgresOutboxOptions})"/>
+    /// <remarks>The keys of the section are the names of the options' properties. It is read once, when the options are first needed; errors name it.</remarks>
+    public static BatchKitBuilder UsePostgresOutbox(
+        this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> inner, IConfiguration section, Action<PostgresOutboxOptions>? configure = null)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        ArgumentNullException.ThrowIfNull(section);
+        OptionsRules.Add(builder.Services, builder.Name, PostgresOutboxOptionsValidator.Shared, configure: null, section, static (from, options) => from.Bind(options));
+        return builder.UsePostgresOutbox(inner, configure);
     }
 
     /// <summary>Adds a receiver that passes a queue's messages to a handler, from the host's start to its stop. Call it once for each queue.</summary>
@@ -90,11 +124,11 @@ public static class PostgresBuilderExtensions
         ArgumentNullException.ThrowIfNull(handler);
         if (services.Any(service => service.IsKeyedService && service.ServiceType == typeof(PostgresQueueReceiver) && Equals(service.ServiceKey, queue)))
             throw new InvalidOperationException($"The queue '{queue}' already has a receiver; raise its {nameof(PostgresQueueReceiverOptions.Concurrency)} instead.");
-        AddOptions<PostgresQueueReceiverOptions, PostgresQueueReceiverOptionsValidator>(services, queue, options =>
+        OptionsRules.Add(services, queue, PostgresQueueReceiverOptionsValidator.Shared, options =>
         {
             options.Queue = queue;
             configure?.Invoke(options);
-        });
+        }, owner: QueueOwner);
         services.AddKeyedSingleton(queue, (provider, key) => new PostgresQueueReceiver(
             DataSourceOf(provider, queue), OptionsOf<PostgresQueueReceiverOptions>(provider, key), handler(provider), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresQueueReceiver>>()));
         services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<PostgresQueueReceiver>(queue));
@@ -102,16 +136,21 @@ public static class PostgresBuilderExtensions
         return services;
     }
 
-    private static void AddOptions<
-        [DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicParameterlessConstructor)] TOptions,
-        [DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] TValidator>(IServiceCollection services, string name, Action<TOptions>? configure)
-        where TOptions : class
-        where TValidator : class, IValidateOptions<TOptions>
+    /// <inheritdoc cref="AddPostgresQueueReceiver(IServiceCollection, string, Func{IServiceProvider, IQueueHandler}, Action{PostgresQueueReceiverOptions})"/>
+    /// <remarks>The keys of the section are the names of the options' properties. It is read once, when the options are first needed; errors name it.</remarks>
+    public static IServiceCollection AddPostgresQueueReceiver(
+        this IServiceCollection services, string queue, Func<IServiceProvider, IQueueHandler> handler, IConfiguration section, Action<PostgresQueueReceiverOptions>? configure = null)
     {
-        if (configure is not null)
-            services.Configure(name, configure);
-        services.TryAddEnumerable(ServiceDescriptor.Singleton<IValidateOptions<TOptions>, TValidator>());
-        services.AddOptions<TOptions>(name).ValidateOnStart();
+        services.AddPostgresQueueReceiver(queue, handler);
+        AddReceiverOptions(services, queue, section, configure);
+        return services;
+    }
+
+    // Behind what the method sets by itself, which the section may change.
+    private static void AddReceiverOptions(IServiceCollection services, string queue, IConfiguration section, Action<PostgresQueueReceiverOptions>? configure)
+    {
+        ArgumentNullException.ThrowIfNull(section);
+        OptionsRules.Add(services, queue, PostgresQueueReceiverOptionsValidator.Shared, configure, section, static (from, options) => from.Bind(options), QueueOwner);
     }
 
     private static TOptions OptionsOf<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicParameterlessConstructor)] TOptions>(IServiceProvider services, object? name) =>

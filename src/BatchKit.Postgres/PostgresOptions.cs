@@ -87,12 +87,7 @@ public sealed class PostgresOptions : IValidatableObject
 [OptionsValidator]
 internal sealed partial class PostgresOptionsValidator : IValidateOptions<PostgresOptions>
 {
-    private static readonly PostgresOptionsValidator Shared = new();
+    public static PostgresOptionsValidator Shared { get; } = new();
 
-    public static void ThrowIfInvalid(PostgresOptions options)
-    {
-        var result = Shared.Validate(Options.DefaultName, options);
-        if (result.Failed)
-            throw new OptionsValidationException(Options.DefaultName, typeof(PostgresOptions), result.Failures);
-    }
+    public static void ThrowIfInvalid(PostgresOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

@@ -61,12 +61,7 @@ public sealed class PostgresOutboxOptions : IValidatableObject
 [OptionsValidator]
 internal sealed partial class PostgresOutboxOptionsValidator : IValidateOptions<PostgresOutboxOptions>
 {
-    private static readonly PostgresOutboxOptionsValidator Shared = new();
+    public static PostgresOutboxOptionsValidator Shared { get; } = new();
 
-    public static void ThrowIfInvalid(PostgresOutboxOptions options)
-    {
-        var result = Shared.Validate(Options.DefaultName, options);
-        if (result.Failed)
-            throw new OptionsValidationException(Options.DefaultName, typeof(PostgresOutboxOptions), result.Failures);
-    }
+    public static void ThrowIfInvalid(PostgresOutboxOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

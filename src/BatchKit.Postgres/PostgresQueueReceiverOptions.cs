@@ -159,12 +159,7 @@ public enum PoisonPolicy
 [OptionsValidator]
 internal sealed partial class PostgresQueueReceiverOptionsValidator : IValidateOptions<PostgresQueueReceiverOptions>
 {
-    private static readonly PostgresQueueReceiverOptionsValidator Shared = new();
+    public static PostgresQueueReceiverOptionsValidator Shared { get; } = new();
 
-    public static void ThrowIfInvalid(PostgresQueueReceiverOptions options)
-    {
-        var result = Shared.Validate(Options.DefaultName, options);
-        if (result.Failed)
-            throw new OptionsValidationException(Options.DefaultName, typeof(PostgresQueueReceiverOptions), result.Failures);
-    }
+    public static void ThrowIfInvalid(PostgresQueueReceiverOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }

@@ -1,7 +1,6 @@
 using BatchKit;
 using BatchKit.RabbitMQ;
 using BatchKit.Transports;
-using Microsoft.Extensions.DependencyInjection.Extensions;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
@@ -48,12 +47,9 @@ public static class RabbitMqBuilderExtensions
     private static void AddShared(BatchKitBuilder builder, Action<RabbitMqOptions>? configure)
     {
         var (name, services) = (builder.Name, builder.Services);
-        if (configure is not null)
-            services.Configure(name, configure);
+        OptionsRules.Add(services, name, RabbitMqOptionsValidator.Shared, configure);
         if (services.Any(service => service.IsKeyedService && service.ServiceType == typeof(HealthCheck) && Equals(service.ServiceKey, name)))
             return;
-        services.TryAddEnumerable(ServiceDescriptor.Singleton<IValidateOptions<RabbitMqOptions>, RabbitMqOptionsValidator>());
-        services.AddOptions<RabbitMqOptions>(name).ValidateOnStart();
         services.AddKeyedSingleton(name, static (provider, key) =>
             new HealthCheck(provider.GetKeyedService<RabbitMqTransport>(key), provider.GetKeyedService<RabbitMqReceiver>(key)));
         services.AddHealthChecks().Add(new HealthCheckRegistration(
@@ -67,7 +63,7 @@ public static class RabbitMqBuilderExtensions
         var batchBytes = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(name).MaxBatchBytes;
         if (options.MaxFrameBytes < 2L * batchBytes)
         {
-            throw new OptionsValidationException(name, typeof(RabbitMqOptions), [$"{nameof(RabbitMqOptions.MaxFrameBytes)} ({options.MaxFrameBytes}) must be at "
+            throw new OptionsValidationException(name, typeof(RabbitMqOptions), [$"{nameof(RabbitMqOptions)}.{nameof(RabbitMqOptions.MaxFrameBytes)} ({options.MaxFrameBytes}) must be at "
                 + $"least twice {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.MaxBatchBytes)} ({batchBytes})."]);
         }
 

@@ -174,14 +174,9 @@ public sealed class RabbitMqOptions : IValidatableObject
 [OptionsValidator]
 internal sealed partial class RabbitMqOptionsValidator : IValidateOptions<RabbitMqOptions>
 {
-    private static readonly RabbitMqOptionsValidator Shared = new();
+    public static RabbitMqOptionsValidator Shared { get; } = new();
 
-    public static void ThrowIfInvalid(RabbitMqOptions options)
-    {
-        var result = Shared.Validate(Options.DefaultName, options);
-        if (result.Failed)
-            throw new OptionsValidationException(Options.DefaultName, typeof(RabbitMqOptions), result.Failures);
-    }
+    public static void ThrowIfInvalid(RabbitMqOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
 }
 
 /// <summary>A broker's host and port, as in <see cref="RabbitMqOptions.Hosts"/>.</summary>

@@ -55,20 +55,12 @@ public sealed class CollectingOutputBuffer : IOutputBuffer, IAsyncDisposable
     public Task WaitForMessagesAsync(OutputHandle handle, long count) => _collected.WaitForMessagesAsync(handle, count);
 
     /// <inheritdoc/>
-    public BufferingScope BeginBufferingScope(OutputHandle handle, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "") =>
-        _buffer.BeginBufferingScope(handle, openerLine, openerFile);
-
-    /// <inheritdoc/>
     public BufferingScope BeginBufferingScope(
-        OutputHandle handle, TimeSpan maxHold, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "") =>
+        OutputHandle handle, TimeSpan? maxHold = null, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "") =>
         _buffer.BeginBufferingScope(handle, maxHold, openerLine, openerFile);
 
     /// <inheritdoc/>
-    public BufferingScope BeginBufferingScope([CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "") =>
-        _buffer.BeginBufferingScope(openerLine, openerFile);
-
-    /// <inheritdoc/>
-    public BufferingScope BeginBufferingScope(TimeSpan maxHold, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "") =>
+    public BufferingScope BeginBufferingScope(TimeSpan? maxHold = null, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "") =>
         _buffer.BeginBufferingScope(maxHold, openerLine, openerFile);
 
     /// <inheritdoc/>

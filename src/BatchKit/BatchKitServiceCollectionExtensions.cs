@@ -87,14 +87,6 @@ public static class BatchKitServiceCollectionExtensions
     }
 
     // Bound without a token for changes: the buffer reads its options once, and an invalid change would throw on the thread that reloads.
-    private static void AddOptions(IServiceCollection services, string name, IConfiguration? configuration, Action<OutputBufferOptions>? configure)
-    {
-        var section = (configuration as IConfigurationSection)?.Path;
-        services.AddSingleton<IValidateOptions<OutputBufferOptions>>(new OutputBufferOptionsValidator(name, section));
-        var options = services.AddOptions<OutputBufferOptions>(name).ValidateOnStart();
-        if (configuration is not null)
-            options.Configure(bound => configuration.Bind(bound));
-        if (configure is not null)
-            options.Configure(configure);
-    }
+    private static void AddOptions(IServiceCollection services, string name, IConfiguration? configuration, Action<OutputBufferOptions>? configure) =>
+        OptionsRules.Add(services, name, OutputBufferOptionsValidator.Shared, configure, configuration, static (section, options) => section.Bind(options));
 }

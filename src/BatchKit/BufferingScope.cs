@@ -3,7 +3,7 @@ using BatchKit.Buffering;
 
 namespace BatchKit;
 
-/// <summary>Holds output back until it is disposed. See <see cref="IOutputBuffer.BeginBufferingScope(OutputHandle, int, string)"/>.</summary>
+/// <summary>Holds output back until it is disposed. See <see cref="IOutputBuffer.BeginBufferingScope(OutputHandle, TimeSpan?, int, string)"/>.</summary>
 /// <remarks>
 /// A small value over a pooled, versioned token: copy it freely. It is closed once, however often, on whatever thread and in whatever order it or
 /// a copy is disposed. <c>default</c> is a scope that holds nothing.

@@ -11,54 +11,36 @@ public interface IOutputBuffer
 {
     /// <summary>Holds back a handle's output until the scope is disposed. Scopes nest and are counted, across threads.</summary>
     /// <remarks>
-    /// While it is open, the output of every writer for the handle waits. When the last scope closes, all of it leaves in one send. Only
-    /// the byte budget, a flush and <see cref="OutputBufferOptions.MaxScopeAge"/> end the holding earlier. Allocates nothing in the steady state.
+    /// <para>While it is open, the output of every writer for the handle waits. When the last scope closes, all of it leaves in one send. Only
+    /// the byte budget, a flush and <see cref="OutputBufferOptions.MaxScopeAge"/> end the holding earlier. Allocates nothing in the steady state.</para>
+    /// <para>With a limit, what the scope holds leaves when it closes, or when <paramref name="maxHold"/> has passed since the first message that it holds, whichever is first, and the
+    /// scope goes on: for a tick, or for a queue of commands that runs later than the loop that filled it. It may stay open for as long as you like. While a scope without a limit is open for the
+    /// same handle as well, its output waits for the end of that scope. Where several scopes on the handle have limits, the longest holds; an ambient scope's own limit is counted apart.</para>
     /// </remarks>
     /// <param name="handle">The destination.</param>
+    /// <param name="maxHold">The limit, above zero and at most one day; null, the default, for none.</param>
     /// <param name="openerLine">Filled in by the compiler.</param>
     /// <param name="openerFile">Filled in by the compiler: the warning names it when the scope is never closed.</param>
-    /// <exception cref="ArgumentException">The handle is <c>default</c>.</exception>
-    /// <exception cref="ObjectDisposedException">The buffer has stopped.</exception>
-    BufferingScope BeginBufferingScope(
-        OutputHandle handle, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "");
-
-    /// <summary>Holds back a handle's output until the scope is disposed, but no message for longer than a limit.</summary>
-    /// <remarks>
-    /// What the scope holds leaves when it closes, or when <paramref name="maxHold"/> has passed since the first message that it holds, whichever is first, and the scope goes on: for a
-    /// tick, or for a queue of commands that runs later than the loop that filled it. It may stay open for as long as you like. While a scope without a limit is open for the
-    /// same handle as well, its output waits for the end of that scope. Where several scopes on the handle have limits, the longest holds; an ambient scope's own limit is counted apart.
-    /// </remarks>
-    /// <param name="handle">The destination.</param>
-    /// <param name="maxHold">The limit; above zero and at most one day.</param>
-    /// <param name="openerLine">Filled in by the compiler.</param>
-    /// <param name="openerFile">Filled in by the compiler.</param>
     /// <exception cref="ArgumentException">The handle is <c>default</c>.</exception>
     /// <exception cref="ArgumentOutOfRangeException">The limit is outside its range.</exception>
     /// <exception cref="ObjectDisposedException">The buffer has stopped.</exception>
     BufferingScope BeginBufferingScope(
-        OutputHandle handle, TimeSpan maxHold, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "");
+        OutputHandle handle, TimeSpan? maxHold = null, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "");
 
     /// <summary>Holds back the output for every handle that this async flow writes to, until the scope is disposed.</summary>
     /// <remarks>
-    /// The flow's first write to a handle takes a scope on it. When the outermost ambient scope closes, all that was gathered leaves in the order in which it was written, in one
+    /// <para>The flow's first write to a handle takes a scope on it. When the outermost ambient scope closes, all that was gathered leaves in the order in which it was written, in one
     /// send a partition. The scope follows <c>await</c> and tasks started inside it. A scope that an async helper opens is invisible to the helper's
-    /// caller: open it in the method that owns the loop. Opening allocates some 150 bytes, because .NET copies the execution context.
+    /// caller: open it in the method that owns the loop. Opening allocates some 150 bytes, because .NET copies the execution context.</para>
+    /// <para>With a limit, what it gathered leaves when it closes, or when the limit has passed since its first message; then the scope goes on with the next ones. An ambient scope that is
+    /// opened inside another one joins it, and the limit of the outer one holds. See <see cref="BeginBufferingScope(OutputHandle, TimeSpan?, int, string)"/>.</para>
     /// </remarks>
+    /// <param name="maxHold">The limit, above zero and at most one day; null, the default, for none.</param>
     /// <param name="openerLine">Filled in by the compiler.</param>
     /// <param name="openerFile">Filled in by the compiler: the warning names it when the scope is never closed.</param>
-    /// <exception cref="ObjectDisposedException">The buffer has stopped.</exception>
-    BufferingScope BeginBufferingScope([CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "");
-
-    /// <summary>Holds back the output for every handle that this async flow writes to, until the scope is disposed, but no message for longer than a limit.</summary>
-    /// <remarks>What it gathered leaves when it closes, or when the limit has passed since its first message; then the scope goes on with the next ones. An ambient scope that is opened inside another one joins it,
-    /// and the limit of the outer one holds. See
-    /// <see cref="BeginBufferingScope(int, string)"/> and <see cref="BeginBufferingScope(OutputHandle, TimeSpan, int, string)"/>.</remarks>
-    /// <param name="maxHold">The limit; above zero and at most one day.</param>
-    /// <param name="openerLine">Filled in by the compiler.</param>
-    /// <param name="openerFile">Filled in by the compiler.</param>
     /// <exception cref="ArgumentOutOfRangeException">The limit is outside its range.</exception>
     /// <exception cref="ObjectDisposedException">The buffer has stopped.</exception>
-    BufferingScope BeginBufferingScope(TimeSpan maxHold, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "");
+    BufferingScope BeginBufferingScope(TimeSpan? maxHold = null, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "");
 
     /// <summary>Closes the scope on the handle that was opened last and is still open, for a begin and an end in different methods.</summary>
     /// <returns>False when none is open, as after the scope watch closed it.</returns>

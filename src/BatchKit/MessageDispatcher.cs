@@ -9,8 +9,9 @@ namespace BatchKit;
 /// <para>A message is refused for good, counted and logged by the hop before, when it has no type, when no handler takes its type, when its
 /// payload can't be decoded, or when its handler throws <see cref="MessageRefusedException"/>. The messages around it are handled.</para>
 /// <para>Any other exception of a handler ends the send. The hop before sends the batch again, and the dispatcher goes on with the message that
-/// failed: those before it are not handled again, as long as the dispatcher lives and no more than 1,024 other batches failed since. A receiver
-/// refuses the whole batch when a handler fails for longer than <see cref="BatchReceiverOptions.DeliveryTimeout"/>.</para>
+/// failed: those before it are not handled again, as long as the dispatcher lives and no more than 1,024 other batches failed since. A
+/// <see cref="BatchReceiver"/> refuses the message whose handler fails for longer than <see cref="BatchReceiverOptions.DeliveryTimeout"/>, and the messages behind it are handled. A buffer
+/// that sends to a dispatcher in its own process gives up the whole batch.</para>
 /// <para>Register all handlers before the first send. Sends may overlap where several receivers use one dispatcher.</para>
 /// </remarks>
 /// <param name="codec">Decodes the messages and names their types.</param>
@@ -96,20 +97,24 @@ public sealed class MessageDispatcher(IMessageCodec codec) : IBatchTransport
 
     private int Resume(MessageBatch sent, int batch, ref List<Refusal>? refusals)
     {
+        var first = sent is ReceivedBatch received ? received.FirstMessage : 0;
         Position? position;
         lock (_lock)
         {
             if (_positions.Count == 0 || !_positions.Remove(new BatchKey(sent.Producer, sent.Number, sent.Handle), out position))
-                return 0;
+                return first;
         }
 
         foreach (var (message, reason) in position.Refusals)
             (refusals ??= []).Add(new Refusal(new MessageRefusal(batch, message.Message), reason));
-        return position.Next;
+        return Math.Max(position.Next, first);
     }
 
     private void Remember(MessageBatch sent, int batch, int message, List<Refusal>? refusals)
     {
+        if (sent is ReceivedBatch received)
+            received.FailedMessage = message;
+
         // Without a producer a number does not identify a batch.
         if (sent.Producer == default)
             return;

@@ -94,26 +94,21 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
 
     /// <inheritdoc/>
     public BufferingScope BeginBufferingScope(
-        OutputHandle handle, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "") =>
-        Open(handle, new ScopeOpening(openerFile, openerLine));
-
-    /// <inheritdoc/>
-    public BufferingScope BeginBufferingScope(
-        OutputHandle handle, TimeSpan maxHold, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "")
+        OutputHandle handle, TimeSpan? maxHold = null, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "")
     {
-        ThrowIfNoLimit(maxHold);
-        return Open(handle, new ScopeOpening(openerFile, openerLine, maxHold, isAmbient: false));
+        if (maxHold is not { } limit)
+            return Open(handle, new ScopeOpening(openerFile, openerLine));
+        ThrowIfNoLimit(limit);
+        return Open(handle, new ScopeOpening(openerFile, openerLine, limit, isAmbient: false));
     }
 
     /// <inheritdoc/>
-    public BufferingScope BeginBufferingScope([CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "") =>
-        OpenAmbient(openerFile, openerLine, maxHold: default);
-
-    /// <inheritdoc/>
-    public BufferingScope BeginBufferingScope(TimeSpan maxHold, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "")
+    public BufferingScope BeginBufferingScope(TimeSpan? maxHold = null, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "")
     {
-        ThrowIfNoLimit(maxHold);
-        return OpenAmbient(openerFile, openerLine, maxHold);
+        if (maxHold is not { } limit)
+            return OpenAmbient(openerFile, openerLine, maxHold: default);
+        ThrowIfNoLimit(limit);
+        return OpenAmbient(openerFile, openerLine, limit);
     }
 
     /// <inheritdoc/>

@@ -15,31 +15,17 @@ public static class OutputBufferExtensions
     /// <summary>Holds back the output for a named destination until the scope is disposed.</summary>
     /// <param name="output">The buffer.</param>
     /// <param name="name">The destination's name; see <see cref="OutputHandle.Named"/>.</param>
+    /// <param name="maxHold">The longest that a message is held back, above zero and at most one day; null, the default, for no limit.</param>
+    /// <param name="openerLine">Filled in by the compiler.</param>
     /// <param name="openerFile">Filled in by the compiler: named in the warning when the scope is never closed.</param>
-    /// <param name="openerLine">Filled in by the compiler.</param>
-    /// <exception cref="ArgumentException">The name is empty or too long.</exception>
-    /// <exception cref="ObjectDisposedException">The buffer has stopped.</exception>
-    public static BufferingScope BeginBufferingScope(
-        this IOutputBuffer output, string name, [CallerFilePath] string openerFile = "", [CallerLineNumber] int openerLine = 0)
-    {
-        ArgumentNullException.ThrowIfNull(output);
-        return output.BeginBufferingScope(OutputHandle.Named(name), openerFile: openerFile, openerLine: openerLine);
-    }
-
-    /// <summary>Holds back the output for a named destination until the scope is disposed, but no message for longer than a limit.</summary>
-    /// <param name="output">The buffer.</param>
-    /// <param name="name">The destination's name; see <see cref="OutputHandle.Named"/>.</param>
-    /// <param name="maxHold">The limit; above zero and at most one day.</param>
-    /// <param name="openerFile">Filled in by the compiler.</param>
-    /// <param name="openerLine">Filled in by the compiler.</param>
     /// <exception cref="ArgumentException">The name is empty or too long.</exception>
     /// <exception cref="ArgumentOutOfRangeException">The limit is outside its range.</exception>
     /// <exception cref="ObjectDisposedException">The buffer has stopped.</exception>
     public static BufferingScope BeginBufferingScope(
-        this IOutputBuffer output, string name, TimeSpan maxHold, [CallerFilePath] string openerFile = "", [CallerLineNumber] int openerLine = 0)
+        this IOutputBuffer output, string name, TimeSpan? maxHold = null, [CallerLineNumber] int openerLine = 0, [CallerFilePath] string openerFile = "")
     {
         ArgumentNullException.ThrowIfNull(output);
-        return output.BeginBufferingScope(OutputHandle.Named(name), maxHold, openerFile: openerFile, openerLine: openerLine);
+        return output.BeginBufferingScope(OutputHandle.Named(name), maxHold, openerLine, openerFile);
     }
 
     /// <summary>Writes text as one UTF-8 message.</summary>

@@ -200,6 +200,8 @@ internal sealed class NumberRangeAttribute(long minimum, long maximum) : Validat
 {
     protected override ValidationResult? IsValid(object? value, ValidationContext validationContext)
     {
+        if (value is null)
+            return ValidationResult.Success;
         var number = Convert.ToInt64(value, CultureInfo.InvariantCulture);
         return number >= minimum && number <= maximum
             ? ValidationResult.Success
@@ -207,33 +209,11 @@ internal sealed class NumberRangeAttribute(long minimum, long maximum) : Validat
     }
 }
 
-/// <summary>Checks the options of one buffer, in generated code that is safe to trim. Its errors say which buffer and section they are about.</summary>
-internal sealed partial class OutputBufferOptionsValidator(string name, string? section) : IValidateOptions<OutputBufferOptions>
+/// <summary>Checks the options, in generated code that is safe to trim.</summary>
+[OptionsValidator]
+internal sealed partial class OutputBufferOptionsValidator : IValidateOptions<OutputBufferOptions>
 {
-    public static void ThrowIfInvalid(OutputBufferOptions options, string name)
-    {
-        var result = new OutputBufferOptionsValidator(name, section: null).Validate(name, options);
-        if (result.Failed)
-            throw new OptionsValidationException(name, typeof(OutputBufferOptions), result.Failures);
-    }
+    public static OutputBufferOptionsValidator Shared { get; } = new();
 
-    // Each buffer registers a validator of its own, and a container asks all of them about each name.
-    ValidateOptionsResult IValidateOptions<OutputBufferOptions>.Validate(string? optionsName, OutputBufferOptions options) =>
-        optionsName == name ? Validate(name, options) : ValidateOptionsResult.Skip;
-
-    private ValidateOptionsResult Validate(string optionsName, OutputBufferOptions options)
-    {
-        var result = new Rules().Validate(name: null, options);
-        var origin = (optionsName.Length, section) switch
-        {
-            (0, null) => string.Empty,
-            (0, _) => $" It is set in section '{section}'.",
-            (_, null) => $" It is set for the output buffer '{optionsName}'.",
-            _ => $" It is set for the output buffer '{optionsName}' in section '{section}'.",
-        };
-        return result.Failed ? ValidateOptionsResult.Fail(result.Failures.Select(failure => failure + origin)) : result;
-    }
-
-    [OptionsValidator]
-    internal sealed partial class Rules : IValidateOptions<OutputBufferOptions>;
+    public static void ThrowIfInvalid(OutputBufferOptions options, string name) => OptionsRules.ThrowIfInvalid(Shared, options, name);
 }

@@ -4,6 +4,8 @@ namespace BatchKit.Batches;
 internal sealed class ByteBudget(long capacity, IDispatchScheduler scheduler)
 {
     private readonly Lock _gate = new();
+
+    // Those that are not decided, and some that are and whose writers have not run yet.
     private readonly LinkedList<CapacityWaiter> _waiters = [];
     private long _reserved;
     private long _underWay;
@@ -15,6 +17,9 @@ internal sealed class ByteBudget(long capacity, IDispatchScheduler scheduler)
 
     /// <summary>While true, nothing is held back, so that capacity can become free.</summary>
     public bool HasWaiters => _waiting != 0;
+
+    /// <summary>How often a waiter was looked at: what waiting costs.</summary>
+    public long Looks { get; private set; }
 
     /// <summary>Fails while others wait, so that they are not starved.</summary>
     public bool TryReserve(int bytes) => _waiting == 0 && TryTake(bytes);
@@ -38,7 +43,7 @@ internal sealed class ByteBudget(long capacity, IDispatchScheduler scheduler)
         var waiter = new CapacityWaiter(bytes, scheduler);
         lock (_gate)
         {
-            _waiters.AddLast(waiter);
+            waiter.Node = _waiters.AddLast(waiter);
             _waiting++;
         }
 
@@ -83,14 +88,18 @@ internal sealed class ByteBudget(long capacity, IDispatchScheduler scheduler)
     {
         lock (_gate)
         {
-            for (var node = _waiters.First; node is not null; node = node.Next)
+            while (_waiters.First is { Value: var waiter })
             {
-                if (node.Value.IsDecided)
-                    continue;
-                if (!TryTake(node.Value.Bytes))
-                    return;
-                if (!node.Value.TryGrant())
-                    Interlocked.Add(ref _reserved, -node.Value.Bytes);
+                Looks++;
+                if (!waiter.IsDecided)
+                {
+                    if (!TryTake(waiter.Bytes))
+                        return;
+                    if (!waiter.TryGrant())
+                        Interlocked.Add(ref _reserved, -waiter.Bytes);
+                }
+
+                Remove(waiter);
             }
         }
     }
@@ -100,12 +109,21 @@ internal sealed class ByteBudget(long capacity, IDispatchScheduler scheduler)
     {
         lock (_gate)
         {
-            if (_waiters.Remove(waiter))
-                _waiting--;
+            Remove(waiter);
+            _waiting--;
         }
 
         if (_waiting != 0)
             GrantWaiters();
+    }
+
+    // By its node: a search by value would make each of n cancelled waits cost n.
+    private void Remove(CapacityWaiter waiter)
+    {
+        if (waiter.Node is null)
+            return;
+        _waiters.Remove(waiter.Node);
+        waiter.Node = null;
     }
 }
 
@@ -117,6 +135,9 @@ internal sealed class CapacityWaiter(int bytes, IDispatchScheduler scheduler) : 
     private int _isDecided;
 
     public int Bytes { get; } = bytes;
+
+    /// <summary>Its place among those that wait, guarded by the budget's gate; null once it has none.</summary>
+    public LinkedListNode<CapacityWaiter>? Node { get; set; }
 
     public Task Task => _decision.Task;
 

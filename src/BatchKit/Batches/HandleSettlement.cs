@@ -33,7 +33,7 @@ internal sealed class HandleSettlement(BufferSettings settings)
     private long _lastLoss;
     private int _unreportedLosses;
     private List<Loss>? _losses;
-    private List<FlushWaiter>? _waiters;
+    private FlushQueue? _flushes;
     private FlushWaiter? _spare;
 
     // Both moments are counted, not clocked: a wait reports what was not reported before it began.
@@ -54,6 +54,7 @@ internal sealed class HandleSettlement(BufferSettings settings)
 
     public void Settle(long sequence, long lostMessages, Exception? cause)
     {
+        FlushWaiter? done = null;
         var isTaken = false;
         try
         {
@@ -61,14 +62,16 @@ internal sealed class HandleSettlement(BufferSettings settings)
             Volatile.Write(ref _settled, _settled + 1);
             if (lostMessages > 0)
                 AddLoss(new Loss(sequence, lostMessages, cause, ++_moment, ReportedAt: 0, settings.NextLoss()));
-            if (_waiters is { Count: > 0 })
-                Notify(_waiters, sequence);
+            if (_flushes is { IsEmpty: false })
+                done = CountDown(_flushes, sequence);
         }
         finally
         {
             if (isTaken)
                 _gate.Exit(useMemoryBarrier: false);
         }
+
+        done?.CompleteAll();
     }
 
     /// <summary>
@@ -89,9 +92,10 @@ internal sealed class HandleSettlement(BufferSettings settings)
                 return null;
             var waiter = _spare ?? new FlushWaiter();
             _spare = null;
-            waiter.Begin(reports, since, heldSince, _queued, _queued - _settled, ++_moment);
-            if (!waiter.IsDone)
-                (_waiters ??= []).Add(waiter);
+            var unsettled = _queued - _settled;
+            waiter.Begin(reports, since, heldSince, _queued, isDone: unsettled == 0, ++_moment);
+            if (unsettled > 0)
+                (_flushes ??= new FlushQueue()).Add(waiter, unsettled);
             return waiter;
         }
         finally
@@ -108,7 +112,7 @@ internal sealed class HandleSettlement(BufferSettings settings)
         if (Volatile.Read(ref _lastLoss) <= since)
             return null;
         var waiter = new FlushWaiter();
-        waiter.Begin(ReportedLosses.OfScope, since, since, through: _queued, remaining: 0, began: long.MaxValue);
+        waiter.Begin(ReportedLosses.OfScope, since, since, through: _queued, isDone: true, began: long.MaxValue);
         return waiter;
     }
 
@@ -119,7 +123,7 @@ internal sealed class HandleSettlement(BufferSettings settings)
         if (Volatile.Read(ref _lastLoss) == 0)
             return null;
         var waiter = new FlushWaiter();
-        waiter.Begin(ReportedLosses.AfterMoment, moment, moment, through: long.MaxValue, remaining: 0, began: long.MaxValue);
+        waiter.Begin(ReportedLosses.AfterMoment, moment, moment, through: long.MaxValue, isDone: true, began: long.MaxValue);
         return waiter;
     }
 
@@ -142,8 +146,8 @@ internal sealed class HandleSettlement(BufferSettings settings)
             else
             {
                 error = waiter.IsDone ? Report(waiter) : null;
-                _waiters?.Remove(waiter);
-                _spare = waiter;
+                if (waiter.IsDone || _flushes!.TryRemoveLast(waiter))
+                    _spare = waiter;
             }
         }
         finally
@@ -187,15 +191,12 @@ internal sealed class HandleSettlement(BufferSettings settings)
 
     private static bool IsAlike(Loss left, Loss right) => (left.ReportedAt == 0) == (right.ReportedAt == 0);
 
-    private void Notify(List<FlushWaiter> waiters, long sequence)
+    private FlushWaiter? CountDown(FlushQueue flushes, long sequence)
     {
-        foreach (var waiter in waiters)
-        {
-            if (waiter.CountDown(sequence) && waiter.IsAwaited)
-                waiter.Complete(Report(waiter));
-        }
-
-        waiters.RemoveAll(static waiter => waiter.IsDone);
+        var done = flushes.CountDown(sequence);
+        for (var waiter = done; waiter is not null; waiter = waiter.Next)
+            waiter.Error = Report(waiter);
+        return done;
     }
 
     private OutputDeliveryException? Report(FlushWaiter waiter)
@@ -222,77 +223,4 @@ internal sealed class HandleSettlement(BufferSettings settings)
 
     public static OutputDeliveryException ErrorFor(long lostMessages, Exception? cause) =>
         new(lostMessages, $"{lostMessages} messages were not delivered: {cause?.Message ?? "they were dropped."}", cause);
-}
-
-/// <summary>Which losses a wait reports.</summary>
-internal enum ReportedLosses
-{
-    /// <summary>Those of messages that were written in a scope, also when they were lost before it closed.</summary>
-    OfScope,
-
-    /// <summary>All that were not reported before the wait began: what was lost since the flush before.</summary>
-    Unreported,
-
-    /// <summary>Those that happen while it waits.</summary>
-    OfWait,
-
-    /// <summary>Those that happened after a moment of the buffer: what a nested ambient scope knows.</summary>
-    AfterMoment,
-}
-
-/// <summary>A flush, or the end of a scope, that counts down the batches queued before it. Used again by its handle; guarded by the settlement's lock.</summary>
-internal sealed class FlushWaiter
-{
-    private ReportedLosses _reports;
-    private long _since;
-    private long _heldSince;
-    private long _began;
-    private long _remaining;
-    private TaskCompletionSource? _completion;
-
-    public bool IsDone => _remaining == 0;
-
-    public bool IsAwaited => _completion is not null;
-
-    /// <summary>The last place that it waits for.</summary>
-    public long Through { get; private set; }
-
-    public void Begin(ReportedLosses reports, long since, long heldSince, long through, long remaining, long began)
-    {
-        _reports = reports;
-        _since = since;
-        _heldSince = heldSince;
-        _began = began;
-        _remaining = remaining;
-        _completion = null;
-        Through = through;
-    }
-
-    public bool Reports(long sequence, long lostAt, long reportedAt, long moment) => _reports switch
-    {
-        ReportedLosses.OfScope => sequence > _since || (sequence > _heldSince && (reportedAt == 0 || reportedAt > _began)),
-        ReportedLosses.Unreported => reportedAt == 0 || reportedAt > _began,
-        ReportedLosses.AfterMoment => moment > _since,
-        _ => lostAt > _began,
-    };
-
-    /// <summary>For a wait that is not done yet. It continues on the thread pool, never on the sender's thread.</summary>
-    public Task WhenDoneAsync() => (_completion ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
-
-    /// <returns>True when that was the last batch it waited for.</returns>
-    public bool CountDown(long sequence) => sequence <= Through && --_remaining == 0;
-
-    public void Complete(OutputDeliveryException? error)
-    {
-        if (error is null)
-        {
-            _completion!.SetResult();
-            return;
-        }
-
-        _completion!.SetException(error);
-
-        // A wait whose caller gave up must not show up as an unobserved exception.
-        _ = _completion.Task.Exception;
-    }
 }

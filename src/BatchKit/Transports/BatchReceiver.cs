@@ -14,6 +14,8 @@ namespace BatchKit.Transports;
 /// hop takes nothing at all, it refuses the first batch only, and the next one has the whole time: a next hop that is down for longer
 /// costs at most one batch for each <see cref="BatchReceiverOptions.DeliveryTimeout"/>, and the broker keeps the rest. Order holds for each handle. What is refused is
 /// counted and logged.</para>
+/// <para>A <see cref="MessageDispatcher"/> says at which message of a batch its handler fails. Then the receiver refuses that message alone, and goes on with the messages behind it. Each
+/// message of the batch that it refuses halves the time of the next one, so that no batch holds up the others for more than twice the time.</para>
 /// </remarks>
 public sealed class BatchReceiver
 {
@@ -43,10 +45,12 @@ public sealed class BatchReceiver
     /// <param name="options">Its settings; the defaults when null.</param>
     /// <param name="timeProvider">The clock of pauses and expiry; the system's when null.</param>
     /// <param name="logger">Gets warnings when the next hop fails or refuses. A logger that throws has no effect on what is received.</param>
+    /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">An option is outside its range; the message names it.</exception>
     public BatchReceiver(IBatchTransport next, BatchReceiverOptions? options = null, TimeProvider? timeProvider = null, ILogger<BatchReceiver>? logger = null)
     {
         ArgumentNullException.ThrowIfNull(next);
         options ??= new BatchReceiverOptions();
+        OptionsRules.ThrowIfInvalid(BatchReceiverOptionsValidator.Shared, options);
         timeProvider ??= TimeProvider.System;
         _limits = options.Limits;
         _filtersDuplicates = options.FilterDuplicates;

@@ -1,8 +1,9 @@
 using System.ComponentModel.DataAnnotations;
+using Microsoft.Extensions.Options;
 
 namespace BatchKit.Transports;
 
-/// <summary>Settings of a receiver. Read once, when it is created.</summary>
+/// <summary>Settings of a receiver. They are read once, when it is created. A value outside its range throws there, and the error names the setting.</summary>
 public sealed class BatchReceiverOptions : IValidatableObject
 {
     /// <summary>
@@ -16,7 +17,7 @@ public sealed class BatchReceiverOptions : IValidatableObject
     public TimeSpan ProducerExpiry { get; set; } = TimeSpan.FromHours(1);
 
     /// <summary>The most producers remembered; 65,536 by default. With one more, the one that was silent for longest is forgotten.</summary>
-    [Range(1, 1 << 24)]
+    [NumberRange(1, 1 << 24)]
     public int MaxProducers { get; set; } = 65_536;
 
     /// <summary>
@@ -46,6 +47,7 @@ public sealed class BatchReceiverOptions : IValidatableObject
 
     /// <summary>What is refused as malformed; the defaults of <see cref="FrameLimits"/> by default.</summary>
     [Required]
+    [ValidateObjectMembers]
     public FrameLimits Limits { get; set; } = new();
 
     /// <inheritdoc/>
@@ -57,6 +59,13 @@ public sealed class BatchReceiverOptions : IValidatableObject
                 $"{nameof(MaxRetryDelay)} ({MaxRetryDelay}) must not be below {nameof(RetryDelay)} ({RetryDelay}).", [nameof(MaxRetryDelay)]);
         }
     }
+}
+
+/// <summary>Checks the options, in generated code that is safe to trim.</summary>
+[OptionsValidator]
+internal sealed partial class BatchReceiverOptionsValidator : IValidateOptions<BatchReceiverOptions>
+{
+    public static BatchReceiverOptionsValidator Shared { get; } = new();
 }
 
 /// <summary>A receiver's counters since it was created: received = delivered + duplicate + own-group + refused + abandoned + those of the frame under way.</summary>

@@ -15,7 +15,8 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
     // Touched by the delivery under way only.
     private MessageBatch[] _pending = [];
     private int _count;
-    private (ProducerId Producer, long Number) _failedFirst;
+    private (ProducerId Producer, long Number)? _failedFirst;
+    private int _failedMessage;
     private long _failedFirstSince;
 
     // Counted by the delivery under way, read by any thread.
@@ -59,10 +60,11 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
             if (_count == 0)
                 return;
             cancellationToken.ThrowIfCancellationRequested();
-            if (TimeLeftForFirst() is var left && left > TimeSpan.Zero)
+            var failed = FailedBatch.Take(_pending[0], failure);
+            if (TimeLeft(failed) is var left && left > TimeSpan.Zero)
                 await PauseAsync(failure, left, cancellationToken).ConfigureAwait(false);
             else if (_count == 1)
-                GiveUp([(_pending[0], failure)]);
+                GiveUp([failed]);
             else
                 await IsolateAsync(cancellationToken).ConfigureAwait(false);
         }
@@ -116,14 +118,14 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
     }
 
     // The time begins at the first failure of the batch that is first now, so the one before it takes nothing of it. It goes on when the frame is
-    // abandoned and comes again: by then these are other objects with the same numbers.
-    private TimeSpan TimeLeftForFirst()
+    // abandoned and comes again: by then these are other objects with the same numbers. It begins again when the next hop got to a later message.
+    private TimeSpan TimeLeft(FailedBatch failed)
     {
         var now = timeProvider.GetTimestamp();
-        var first = (_pending[0].Producer, _pending[0].Number);
-        if (_failedFirst != first)
-            (_failedFirst, _failedFirstSince) = (first, now);
-        return _deliveryTimeout - timeProvider.GetElapsedTime(_failedFirstSince, now);
+        var first = (failed.Batch.Producer, failed.Batch.Number);
+        if (_failedFirst != first || failed.Message > _failedMessage)
+            (_failedFirst, _failedMessage, _failedFirstSince) = (first, failed.Message, now);
+        return failed.TimeLimit(_deliveryTimeout) - timeProvider.GetElapsedTime(_failedFirstSince, now);
     }
 
     private Task PauseAsync(Exception failure, TimeSpan timeLeft, CancellationToken cancellationToken)
@@ -136,7 +138,10 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
         return Task.Delay(delay, timeProvider, cancellationToken);
     }
 
-    /// <summary>Sends the pending batches one by one. Afterwards the first is settled, and so is each batch that the next hop takes or that fails twice with a success between.</summary>
+    /// <summary>
+    /// Sends the pending batches one by one. Afterwards the first is settled or got further, and so is each batch that the next hop takes or that fails twice with a success between. Of a
+    /// batch that fails at a message that the next hop names, that message alone is given up, and the batch stays for the next send.
+    /// </summary>
     private async Task IsolateAsync(CancellationToken cancellationToken)
     {
         var original = _pending[0];
@@ -144,16 +149,17 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
         if (provenCount == 0)
         {
             // Nothing was taken after a failure, so nothing tells a bad batch from a next hop that is down: only the first has used its time.
-            if (failed.Count > 0 && failed[0].Batch == original)
+            if (failed.Count > 0 && failed[0].Batch == original && TimeLeft(failed[0]) <= TimeSpan.Zero)
                 GiveUp(failed[..1]);
             return;
         }
 
-        var givenUp = new List<(MessageBatch Batch, Exception Failure)>();
-        foreach (var (batch, _) in failed[..provenCount])
+        var givenUp = new List<FailedBatch>();
+        foreach (var earlier in failed[..provenCount])
         {
-            if (await TrySendAsync(Array.IndexOf(_pending, batch, 0, _count), cancellationToken).ConfigureAwait(false) is { } failure)
-                givenUp.Add((batch, failure));
+            var again = await TrySendAsync(Array.IndexOf(_pending, earlier.Batch, 0, _count), cancellationToken).ConfigureAwait(false);
+            if (again is { } failure && (earlier.Message < 0 || failure.Message <= earlier.Message))
+                givenUp.Add(failure);
         }
 
         GiveUp(givenUp);
@@ -161,9 +167,9 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
 
     /// <summary>Sends each pending batch alone. A handle's later batches stay behind one of its own that failed, so that order holds for each handle.</summary>
     /// <returns>What failed, and how many of these failed before the last batch that the next hop took.</returns>
-    private async Task<(List<(MessageBatch Batch, Exception Failure)> Failed, int ProvenCount)> SendAloneAsync(CancellationToken cancellationToken)
+    private async Task<(List<FailedBatch> Failed, int ProvenCount)> SendAloneAsync(CancellationToken cancellationToken)
     {
-        var failed = new List<(MessageBatch Batch, Exception Failure)>();
+        var failed = new List<FailedBatch>();
         var failedHandles = new HashSet<OutputHandle>();
         var provenCount = 0;
         var started = timeProvider.GetTimestamp();
@@ -176,7 +182,7 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
             }
             else if (await TrySendAsync(index, cancellationToken).ConfigureAwait(false) is { } failure)
             {
-                failed.Add((batch, failure));
+                failed.Add(failure);
                 failedHandles.Add(batch.Handle);
                 index++;
             }
@@ -190,10 +196,10 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
     }
 
     /// <summary>Sends one batch. It is settled when there is no failure.</summary>
-    private async Task<Exception?> TrySendAsync(int index, CancellationToken cancellationToken)
+    private async Task<FailedBatch?> TrySendAsync(int index, CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        var count = _count;
+        var (batch, count) = (_pending[index], _count);
         try
         {
             await next.SendAsync(Pending.Slice(index, 1), cancellationToken).ConfigureAwait(false);
@@ -204,23 +210,37 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
         {
             Settle(exception, index, 1);
             cancellationToken.ThrowIfCancellationRequested();
-            return _count < count ? null : exception;
+            return _count < count ? null : FailedBatch.Take(batch, exception);
         }
     }
 
-    private void GiveUp(List<(MessageBatch Batch, Exception Failure)> batches)
+    private void GiveUp(List<FailedBatch> failed)
     {
-        if (batches.Count == 0)
+        if (failed.Count == 0)
             return;
-        var tally = default(BatchTally);
-        foreach (var (batch, _) in batches)
+        var batches = default(BatchTally);
+        var messages = 0;
+        foreach (var (batch, message, _) in failed)
         {
-            tally = tally.With(batch);
-            Remove(Array.IndexOf(_pending, batch, 0, _count), 1);
+            // The last message that is left goes with its batch.
+            if (message >= 0 && batch is ReceivedBatch received && batch.Count - received.GivenUpMessages > 1)
+            {
+                received.GiveUp(message);
+                messages++;
+            }
+            else
+            {
+                batches = batches.With(batch);
+                Remove(Array.IndexOf(_pending, batch, 0, _count), 1);
+            }
         }
 
-        Refused.Add(tally);
-        ReceiverLog.BatchesGivenUp(logger, tally.Batches, tally.Messages, _deliveryTimeout, batches[0].Failure);
+        _failedFirst = null;
+        Refused.Add(new BatchTally(batches.Batches, batches.Messages + messages));
+        if (messages > 0)
+            ReceiverLog.MessagesGivenUp(logger, messages, _deliveryTimeout, failed[0].Failure);
+        if (batches.Batches > 0)
+            ReceiverLog.BatchesGivenUp(logger, batches.Batches, batches.Messages, _deliveryTimeout, failed[0].Failure);
     }
 
     private void Recover()
@@ -260,10 +280,34 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
     }
 }
 
-/// <summary>How many batches, and how many messages in them.</summary>
+/// <summary>A batch that the next hop did not take, and the message at which it failed; -1 when the next hop does not say.</summary>
+internal readonly record struct FailedBatch(MessageBatch Batch, int Message, Exception Failure)
+{
+    /// <summary>Reads where the send ended, once, so that a later failure that does not say is not taken for this one.</summary>
+    public static FailedBatch Take(MessageBatch batch, Exception failure)
+    {
+        if (batch is not ReceivedBatch received || received.FailedMessage < received.FirstMessage)
+            return new FailedBatch(batch, Message: -1, failure);
+        var message = received.FailedMessage;
+        received.FailedMessage = -1;
+        return new FailedBatch(batch, message, failure);
+    }
+
+    /// <summary>Half as long with each message of the batch that was given up, so that a batch of bad messages holds up the others for two limits at most.</summary>
+    public TimeSpan TimeLimit(TimeSpan first)
+    {
+        if (Batch is not ReceivedBatch { GivenUpMessages: > 0 and var givenUp })
+            return first;
+
+        // Whole milliseconds, because a shorter pause ends at once.
+        return TimeSpan.FromMilliseconds((long)first.TotalMilliseconds >> Math.Min(givenUp, 62));
+    }
+}
+
+/// <summary>How many batches, and how many messages in them that were not given up before.</summary>
 internal readonly record struct BatchTally(int Batches, int Messages)
 {
-    public BatchTally With(MessageBatch batch) => new(Batches + 1, Messages + batch.Count);
+    public BatchTally With(MessageBatch batch) => new(Batches + 1, Messages + batch.Count - (batch is ReceivedBatch received ? received.GivenUpMessages : 0));
 }
 
 /// <summary>Counts batches and the messages in them: one thread adds, any thread reads.</summary>
@@ -297,6 +341,9 @@ internal static partial class ReceiverLog
 
     [LoggerMessage(203, LogLevel.Warning, "The next hop did not take {Batches} received batches with {Messages} messages within DeliveryTimeout ({DeliveryTimeout}); they were refused for good.")]
     public static partial void BatchesGivenUp(ILogger logger, int batches, int messages, TimeSpan deliveryTimeout, Exception exception);
+
+    [LoggerMessage(205, LogLevel.Warning, "The next hop failed at {Messages} received messages until their time was over (DeliveryTimeout {DeliveryTimeout}); they alone were refused for good.")]
+    public static partial void MessagesGivenUp(ILogger logger, int messages, TimeSpan deliveryTimeout, Exception exception);
 
     [LoggerMessage(204, LogLevel.Warning, "A received frame of {Bytes} bytes can never be read and was dropped.")]
     public static partial void FrameDropped(ILogger logger, int bytes, Exception exception);

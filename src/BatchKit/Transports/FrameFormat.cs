@@ -1,5 +1,3 @@
-using System.ComponentModel.DataAnnotations;
-
 namespace BatchKit.Transports;
 
 /// <summary>What the writer and the reader of frames agree on. Numbers are little-endian varints of 7 bits a byte unless said otherwise.</summary>
@@ -64,19 +62,19 @@ public sealed class FrameLimits
     internal static FrameLimits Shared { get; } = new();
 
     /// <summary>The largest frame in bytes; 128 MiB by default, the largest body that RabbitMQ takes.</summary>
-    [Range(64, int.MaxValue)]
+    [NumberRange(64, int.MaxValue)]
     public int MaxFrameBytes { get; init; } = 128 * 1024 * 1024;
 
     /// <summary>The most batches in a frame; 65,536 by default.</summary>
-    [Range(1, int.MaxValue)]
+    [NumberRange(1, int.MaxValue)]
     public int MaxBatches { get; init; } = 65_536;
 
     /// <summary>The most messages in all batches of a frame; 4,194,304 by default.</summary>
-    [Range(1, int.MaxValue)]
+    [NumberRange(1, int.MaxValue)]
     public int MaxMessages { get; init; } = 4 * 1024 * 1024;
 
     /// <summary>The most memory that reading a frame takes beside the frame itself (message ends, headers, names); 256 MiB by default.</summary>
-    [Range(1024, int.MaxValue)]
+    [NumberRange(1024, int.MaxValue)]
     public int MaxDecodedBytes { get; init; } = 256 * 1024 * 1024;
 }
 

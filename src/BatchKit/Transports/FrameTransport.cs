@@ -1,6 +1,7 @@
+using System.ComponentModel.DataAnnotations;
 using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
-using Microsoft.Extensions.Logging.Abstractions;
+using Microsoft.Extensions.Options;
 
 namespace BatchKit.Transports;
 
@@ -28,15 +29,12 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
     /// batches have failed for good; after any other exception they are sent again, although the frame may have arrived.
     /// </param>
     /// <param name="options">The settings, read once; the defaults when null.</param>
-    /// <exception cref="ArgumentOutOfRangeException">A setting is outside its range.</exception>
+    /// <exception cref="OptionsValidationException">A setting is outside its range; the message names it.</exception>
     public FrameTransport(Func<OutgoingFrame, CancellationToken, ValueTask> publish, FrameTransportOptions? options = null)
     {
         ArgumentNullException.ThrowIfNull(publish);
         options ??= new FrameTransportOptions();
-        if (options.MaxFrameBytes < FrameTransportOptions.LeastMaxFrameBytes)
-            throw new ArgumentOutOfRangeException(nameof(options), options.MaxFrameBytes, $"{nameof(options.MaxFrameBytes)} must be at least {FrameTransportOptions.LeastMaxFrameBytes}.");
-        if (options.DestinationNode is < 0 or > OutputHandle.MaxNode)
-            throw new ArgumentOutOfRangeException(nameof(options), options.DestinationNode, $"{nameof(options.DestinationNode)} must be from 0 to {OutputHandle.MaxNode}.");
+        OptionsRules.ThrowIfInvalid(FrameTransportOptionsValidator.Shared, options);
         _publish = publish;
         _busName = options.BusName;
         _maxFrameBytes = options.MaxFrameBytes;
@@ -152,20 +150,28 @@ public sealed class FrameRefusedException(string message, Exception? innerExcept
 /// <summary>The settings of a <see cref="FrameTransport"/>, read when it is created.</summary>
 public sealed class FrameTransportOptions
 {
-    internal const int LeastMaxFrameBytes = 4096;
-
     /// <summary>What errors call the broker; <c>The bus</c> by default.</summary>
+    [Required]
     public string BusName { get; set; } = "The bus";
 
     /// <summary>The most bytes in a frame; 1 MiB by default, at least 4,096. A batch that takes more is refused.</summary>
     /// <remarks>Keep it at least twice <see cref="OutputBufferOptions.MaxBatchBytes"/>, and within what the broker takes as one message.</remarks>
+    [NumberRange(4096, int.MaxValue)]
     public int MaxFrameBytes { get; set; } = 1024 * 1024;
 
     /// <summary>The node that all output goes to, such as the game behind a gateway; none by default: a connection's output goes to its node, and a named handle's to all nodes.</summary>
+    [NumberRange(0, OutputHandle.MaxNode)]
     public int? DestinationNode { get; set; }
 
     /// <summary>Whether the delegate never blocks its caller for long, so that a send may begin on the thread of the write; false by default.</summary>
     public bool PublishesWithoutBlocking { get; set; }
+}
+
+/// <summary>Checks the options, in generated code that is safe to trim.</summary>
+[OptionsValidator]
+internal sealed partial class FrameTransportOptionsValidator : IValidateOptions<FrameTransportOptions>
+{
+    public static FrameTransportOptionsValidator Shared { get; } = new();
 }
 
 /// <summary>Receives frames from any broker: your code hands in each frame's bytes, and acknowledges it to the broker when the task has completed.</summary>

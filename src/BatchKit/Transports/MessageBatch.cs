@@ -170,6 +170,22 @@ internal sealed class ReceivedBatch : MessageBatch
     private int[] _rentedEnds = [];
     private MessageHeader?[] _rentedHeaders = [];
 
+    /// <summary>Where the last send of this batch ended: the message that the next hop failed at, after it had handled those before. -1 when it does not say.</summary>
+    public int FailedMessage { get; set; } = -1;
+
+    /// <summary>The first message that the next hop may handle: a receiver has given up the one before.</summary>
+    public int FirstMessage { get; private set; }
+
+    /// <summary>How many messages a receiver has given up one by one, and counted.</summary>
+    public int GivenUpMessages { get; private set; }
+
+    /// <summary>Gives up one message. The next send begins behind it.</summary>
+    public void GiveUp(int message)
+    {
+        FirstMessage = message + 1;
+        GivenUpMessages++;
+    }
+
     public int[] RentEnds(int count)
     {
         if (_rentedEnds.Length >= count)
@@ -188,6 +204,9 @@ internal sealed class ReceivedBatch : MessageBatch
     public void Release(bool keepSmall)
     {
         Unassign();
+        FailedMessage = -1;
+        FirstMessage = 0;
+        GivenUpMessages = 0;
         if (!keepSmall || _rentedEnds.Length > MaxKeptEnds)
             ReturnEnds();
         if (_rentedHeaders.Length > 0)

@@ -249,4 +249,22 @@ public sealed class ScopeLimitTests : IAsyncDisposable
         Assert.Throws<ArgumentOutOfRangeException>(() => _buffer.BeginBufferingScope(_handle, limit));
         Assert.Equal(0, _buffer.GetStatistics().OpenScopes);
     }
+
+    [Theory]
+    [InlineData(typeof(IOutputBuffer), 2)]
+    [InlineData(typeof(OutputBuffer), 2)]
+    [InlineData(typeof(CollectingOutputBuffer), 2)]
+    [InlineData(typeof(OutputBufferExtensions), 1)]
+    public void A_number_in_the_place_of_a_limit_does_not_compile(Type type, int overloads)
+    {
+        var begins = type.GetMethods().Where(method => method.Name == nameof(IOutputBuffer.BeginBufferingScope)).ToArray();
+
+        Assert.Equal(overloads, begins.Length);
+        Assert.All(begins, begin =>
+        {
+            var types = begin.GetParameters().Select(parameter => parameter.ParameterType).ToArray();
+            Assert.DoesNotContain(typeof(int), types[..(Array.IndexOf(types, typeof(TimeSpan?)) + 1)]);
+            Assert.Contains(typeof(TimeSpan?), types);
+        });
+    }
 }

@@ -19,7 +19,7 @@ public sealed class ScopeTests : IAsyncDisposable
     [Fact]
     public void A_scope_that_is_never_closed_is_flushed_at_its_age_with_a_warning_that_names_its_opener()
     {
-        var scope = _buffer.BeginBufferingScope(_handle, 42, "Dolist.cs");
+        var scope = _buffer.BeginBufferingScope(_handle, openerLine: 42, openerFile: "Dolist.cs");
         _buffer.Write(_handle, "line 0");
         _clock.Advance(TimeSpan.FromSeconds(7));
         var sentBefore = _arrived.MessageCount;
@@ -56,7 +56,7 @@ public sealed class ScopeTests : IAsyncDisposable
     [Fact]
     public void An_ambient_scope_that_is_never_closed_is_flushed_at_its_age_too()
     {
-        _buffer.BeginBufferingScope(7, "Broadcast.cs");
+        _buffer.BeginBufferingScope(openerLine: 7, openerFile: "Broadcast.cs");
         _buffer.Write(_handle, "line 0");
 
         _clock.Advance(TimeSpan.FromSeconds(10));

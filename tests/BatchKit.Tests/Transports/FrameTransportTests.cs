@@ -5,6 +5,7 @@ using BatchKit.Transports;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Options;
 
 namespace BatchKit.Tests.Transports;
 
@@ -131,9 +132,9 @@ public sealed class FrameTransportTests : TransportSpecification
     [Fact]
     public void Settings_outside_their_range_are_refused()
     {
-        Assert.Throws<ArgumentOutOfRangeException>(() => Transport(_ => { }, options => options.MaxFrameBytes = 4095));
-        Assert.Throws<ArgumentOutOfRangeException>(() => Transport(_ => { }, options => options.DestinationNode = -1));
-        Assert.Throws<ArgumentOutOfRangeException>(() => Transport(_ => { }, options => options.DestinationNode = OutputHandle.MaxNode + 1));
+        Assert.Equal("FrameTransportOptions.MaxFrameBytes (4095) must be between 4096 and 2147483647.", Refusal(options => options.MaxFrameBytes = 4095));
+        Assert.Equal($"FrameTransportOptions.DestinationNode (-1) must be between 0 and {OutputHandle.MaxNode}.", Refusal(options => options.DestinationNode = -1));
+        Assert.StartsWith("FrameTransportOptions.DestinationNode (", Refusal(options => options.DestinationNode = OutputHandle.MaxNode + 1), StringComparison.Ordinal);
     }
 
     [Fact]
@@ -230,6 +231,9 @@ public sealed class FrameTransportTests : TransportSpecification
     }
 
     private static Task SendAsync(FrameTransport transport, params MessageBatch[] batches) => transport.SendAsync(batches, CancellationToken.None).WithinDeadline();
+
+    private string Refusal(Action<FrameTransportOptions> configure) =>
+        Assert.Throws<OptionsValidationException>(() => Transport(_ => { }, configure)).Message;
 
     private FrameTransport Transport(Action<OutgoingFrame> publish, Action<FrameTransportOptions>? configure = null)
     {

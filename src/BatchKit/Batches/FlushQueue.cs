@@ -1,0 +1,203 @@
+namespace BatchKit.Batches;
+
+/// <summary>
+/// The flushes that wait on one handle, in the order of their places. A settled batch counts down only the first flush that waits for it, and a flush is done when it and all
+/// before it have counted down: a batch costs log n, whatever number of flushes waits for it. Guarded by the settlement's lock.
+/// </summary>
+internal sealed class FlushQueue
+{
+    // A burst's memory is not kept; this many waiters cost half a kilobyte.
+    private const int MaxKept = 64;
+
+    private readonly List<FlushWaiter?> _waiters = [];
+    private int _first;
+    private long _awaited;
+
+    public bool IsEmpty => _first == _waiters.Count;
+
+    /// <summary>How often a waiter was looked at: what the queue costs.</summary>
+    public long Looks { get; private set; }
+
+    /// <summary>Adds a flush behind those that wait.</summary>
+    /// <param name="waiter">Waits for a place that is not before that of any other.</param>
+    /// <param name="unsettled">How many batches up to its place are not settled; at least one.</param>
+    public void Add(FlushWaiter waiter, long unsettled)
+    {
+        waiter.Remaining = unsettled - _awaited;
+        _awaited = unsettled;
+        _waiters.Add(waiter);
+    }
+
+    /// <summary>Counts a settled batch.</summary>
+    /// <returns>The flushes that are done by it and whose callers wait, chained in their order; null for none.</returns>
+    public FlushWaiter? CountDown(long sequence)
+    {
+        var index = FindFirst(sequence);
+        if (index == _waiters.Count)
+            return null;
+        _waiters[index]!.Remaining--;
+        _awaited--;
+
+        FlushWaiter? first = null;
+        FlushWaiter? last = null;
+        while (!IsEmpty && _waiters[_first]!.Remaining == 0)
+        {
+            var waiter = RemoveFirst();
+            waiter.IsDone = true;
+            if (!waiter.IsAwaited)
+                continue;
+            if (last is null)
+                first = waiter;
+            else
+                last.Next = waiter;
+            last = waiter;
+        }
+
+        Compact();
+        return first;
+    }
+
+    /// <summary>Takes out a flush that no caller waits for.</summary>
+    /// <returns>False when others wait behind it: then it stays until it is done.</returns>
+    public bool TryRemoveLast(FlushWaiter waiter)
+    {
+        if (IsEmpty || _waiters[^1] != waiter)
+            return false;
+        _awaited -= waiter.Remaining;
+        _waiters.RemoveAt(_waiters.Count - 1);
+        Compact();
+        return true;
+    }
+
+    private int FindFirst(long sequence)
+    {
+        var (low, high) = (_first, _waiters.Count);
+        while (low < high)
+        {
+            Looks++;
+            var middle = (int)(((uint)low + (uint)high) / 2);
+            if (_waiters[middle]!.Through < sequence)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+
+        return low;
+    }
+
+    private FlushWaiter RemoveFirst()
+    {
+        Looks++;
+        var waiter = _waiters[_first]!;
+        _waiters[_first++] = null;
+        return waiter;
+    }
+
+    // Moves the rest only when it is the smaller part, so that a waiter is moved about once.
+    private void Compact()
+    {
+        if (IsEmpty)
+        {
+            _waiters.Clear();
+            _first = 0;
+            if (_waiters.Capacity > MaxKept)
+                _waiters.Capacity = 0;
+        }
+        else if (_first > MaxKept && _first > _waiters.Count - _first)
+        {
+            _waiters.RemoveRange(0, _first);
+            _first = 0;
+        }
+    }
+}
+
+/// <summary>Which losses a wait reports.</summary>
+internal enum ReportedLosses
+{
+    /// <summary>Those of messages that were written in a scope, also when they were lost before it closed.</summary>
+    OfScope,
+
+    /// <summary>All that were not reported before the wait began: what was lost since the flush before.</summary>
+    Unreported,
+
+    /// <summary>Those that happen while it waits.</summary>
+    OfWait,
+
+    /// <summary>Those that happened after a moment of the buffer: what a nested ambient scope knows.</summary>
+    AfterMoment,
+}
+
+/// <summary>A flush, or the end of a scope, that waits for the batches queued before it. Used again by its handle; guarded by the settlement's lock.</summary>
+internal sealed class FlushWaiter
+{
+    private ReportedLosses _reports;
+    private long _since;
+    private long _heldSince;
+    private long _began;
+    private TaskCompletionSource? _completion;
+
+    /// <summary>True when all that it waits for is settled.</summary>
+    public bool IsDone { get; set; }
+
+    public bool IsAwaited => _completion is not null;
+
+    /// <summary>The last place that it waits for.</summary>
+    public long Through { get; private set; }
+
+    /// <summary>How many batches between the place of the flush before it and its own are not settled.</summary>
+    public long Remaining { get; set; }
+
+    /// <summary>The next of those that are done at the same time.</summary>
+    public FlushWaiter? Next { get; set; }
+
+    /// <summary>What its caller is told when it is done; null when nothing was lost.</summary>
+    public OutputDeliveryException? Error { get; set; }
+
+    public void Begin(ReportedLosses reports, long since, long heldSince, long through, bool isDone, long began)
+    {
+        _reports = reports;
+        _since = since;
+        _heldSince = heldSince;
+        _began = began;
+        _completion = null;
+        Through = through;
+        IsDone = isDone;
+    }
+
+    public bool Reports(long sequence, long lostAt, long reportedAt, long moment) => _reports switch
+    {
+        ReportedLosses.OfScope => sequence > _since || (sequence > _heldSince && (reportedAt == 0 || reportedAt > _began)),
+        ReportedLosses.Unreported => reportedAt == 0 || reportedAt > _began,
+        ReportedLosses.AfterMoment => moment > _since,
+        _ => lostAt > _began,
+    };
+
+    /// <summary>For a wait that is not done yet. It continues on the thread pool, never on the sender's thread.</summary>
+    public Task WhenDoneAsync() => (_completion ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
+
+    /// <summary>Completes this one and those that are chained behind it. Call it outside the lock.</summary>
+    public void CompleteAll()
+    {
+        for (var waiter = this; waiter is not null;)
+        {
+            var next = waiter.Next;
+            waiter.Next = null;
+            waiter.Complete();
+            waiter = next;
+        }
+    }
+
+    private void Complete()
+    {
+        if (Error is null)
+        {
+            _completion!.SetResult();
+            return;
+        }
+
+        _completion!.SetException(Error);
+
+        // A wait whose caller gave up must not show up as an unobserved exception.
+        _ = _completion.Task.Exception;
+    }
+}

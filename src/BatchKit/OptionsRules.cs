@@ -1,0 +1,107 @@
+using System.Diagnostics.CodeAnalysis;
+using Microsoft.Extensions.Configuration;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Options;
+
+namespace BatchKit;
+
+/// <summary>Registers and checks the options of a package that extends <see cref="BatchKitBuilder"/>. Every error begins with the options' type, and says where they are set.</summary>
+public static class OptionsRules
+{
+    /// <summary>Registers named options that are checked when the host starts. It may be called again for the same options: settings add up, in the order of the calls.</summary>
+    /// <typeparam name="TOptions">The options.</typeparam>
+    /// <param name="services">The services.</param>
+    /// <param name="name">The options' name: that of the buffer, or of what else they belong to.</param>
+    /// <param name="rules">Checks the options, as a generated validator does.</param>
+    /// <param name="configure">Changes the options after they were read from the configuration; null for no change.</param>
+    /// <param name="section">The section that the options are read from, once; errors name its path. Null for none.</param>
+    /// <param name="bind">Reads the options from the section: a call of <c>Bind</c> in the package, so that its binding is generated there.</param>
+    /// <param name="owner">What errors call the thing that the name belongs to.</param>
+    public static void Add<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicParameterlessConstructor)] TOptions>(
+        IServiceCollection services, string name, IValidateOptions<TOptions> rules, Action<TOptions>? configure,
+        IConfiguration? section = null, Action<IConfiguration, TOptions>? bind = null, string owner = "the output buffer")
+        where TOptions : class
+    {
+        ArgumentNullException.ThrowIfNull(services);
+        ArgumentNullException.ThrowIfNull(name);
+        ArgumentNullException.ThrowIfNull(rules);
+        var path = (section as IConfigurationSection)?.Path;
+        var options = services.AddOptions<TOptions>(name);
+        if (section is not null && bind is not null)
+            options.Configure(bound => bind(section, bound));
+        if (configure is not null)
+            options.Configure(configure);
+
+        var known = services.Select(static service => service is { IsKeyedService: false } ? service.ImplementationInstance as NamedRules<TOptions> : null)
+            .FirstOrDefault(other => other?.Name == name);
+        if (known is not null)
+        {
+            known.Section ??= path;
+            return;
+        }
+
+        services.AddSingleton<IValidateOptions<TOptions>>(new NamedRules<TOptions>(name, owner, rules) { Section = path });
+        options.ValidateOnStart();
+    }
+
+    /// <summary>Checks options that were not registered, as a constructor does.</summary>
+    /// <typeparam name="TOptions">The options.</typeparam>
+    /// <param name="rules">Checks the options.</param>
+    /// <param name="options">The options.</param>
+    /// <param name="name">The name of what they belong to; empty for none.</param>
+    /// <exception cref="OptionsValidationException">A setting breaks a rule. The message names it.</exception>
+    public static void ThrowIfInvalid<TOptions>(IValidateOptions<TOptions> rules, TOptions options, string name = "")
+        where TOptions : class
+    {
+        ArgumentNullException.ThrowIfNull(rules);
+        ArgumentNullException.ThrowIfNull(options);
+        ArgumentNullException.ThrowIfNull(name);
+        var result = new NamedRules<TOptions>(name, "the output buffer", rules).Check(options);
+        if (result.Failed)
+            throw new OptionsValidationException(name, typeof(TOptions), result.Failures);
+    }
+}
+
+/// <summary>Checks the options of one name. A container asks the rules of all names about each.</summary>
+internal sealed class NamedRules<TOptions>(string name, string owner, IValidateOptions<TOptions> rules) : IValidateOptions<TOptions>
+    where TOptions : class
+{
+    public string Name => name;
+
+    /// <summary>The path of the section that the options are read from, where there is one.</summary>
+    public string? Section { get; set; }
+
+    public ValidateOptionsResult Validate(string? name, TOptions options) => name == Name ? Check(options) : ValidateOptionsResult.Skip;
+
+    public ValidateOptionsResult Check(TOptions options)
+    {
+        // Without a name, because generated rules put it in the place of the type.
+        var result = rules.Validate(name: null, options);
+        if (!result.Failed)
+            return result;
+        var origin = (name.Length, Section) switch
+        {
+            (0, null) => string.Empty,
+            (0, _) => $" It is set in section '{Section}'.",
+            (_, null) => $" It is set for {owner} '{name}'.",
+            _ => $" It is set for {owner} '{name}' in section '{Section}'.",
+        };
+        return ValidateOptionsResult.Fail(result.Failures.Select(failure => Qualify(failure) + origin));
+    }
+
+    // Rules write "Type.Member ...", "Member: ... Type.Member ..." for a standard attribute, and "Member: Member ..." for a rule in code.
+    private static string Qualify(string failure)
+    {
+        const string separator = ": ";
+        var start = $"{typeof(TOptions).Name}.";
+        if (failure.StartsWith(start, StringComparison.Ordinal))
+            return failure;
+        var end = failure.IndexOf(separator, StringComparison.Ordinal);
+        if (end < 0)
+            return $"{typeof(TOptions).Name}{separator}{failure}";
+        var rest = failure[(end + separator.Length)..];
+        if (rest.IndexOf(start, StringComparison.Ordinal) is >= 0 and var at)
+            return $"{rest[at..].Split(' ', 2)[0]}{separator}{rest}";
+        return start + (rest.StartsWith(failure[..end], StringComparison.Ordinal) ? rest : failure);
+    }
+}

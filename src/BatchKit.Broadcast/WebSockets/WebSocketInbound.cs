@@ -75,7 +75,7 @@ internal sealed class WebSocketInbound(
             if (fault != MessageFault.None)
                 return EndFaulty(fault);
             if (!stream.SeesInput)
-                await delivery.WhenMayReadAsync(hasWaited).ConfigureAwait(false);
+                await delivery.WhenMayReadAsync(hasWaited, received.Count).ConfigureAwait(false);
         }
     }
 

@@ -3,6 +3,7 @@ using System.Diagnostics.CodeAnalysis;
 using System.Diagnostics.Metrics;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
+using BatchKit.Broadcast.Receiving;
 using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
@@ -45,11 +46,12 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         ArgumentOutOfRangeException.ThrowIfNegative(node);
         ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
         TimeProvider = timeProvider ?? TimeProvider.System;
+        LogThrottle = new LogThrottle(TimeProvider);
         _logger = Guard(logger ?? NullLogger<BroadcastTransport>.Instance);
         _works = new DefaultObjectPool<FanoutWork>(new FanoutWorkPolicy(Limits, Counters));
         Connections = new ConnectionTable(Options, node, TimeProvider);
         _metrics = new BroadcastMetrics(this, node, meterFactory);
-        _sweep = new ConnectionSweep(Connections, Options, TimeProvider, _logger);
+        _sweep = new ConnectionSweep(Connections, Options, TimeProvider, LogThrottle, _logger);
     }
 
     /// <inheritdoc/>
@@ -62,6 +64,9 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
 
     /// <summary>What its loggers threw.</summary>
     internal ObserverFaults LoggerFaults { get; } = new();
+
+    /// <summary>Bounds what clients can add to the log.</summary>
+    internal LogThrottle LogThrottle { get; }
 
     internal BroadcastOptions Options { get; }
 
@@ -126,6 +131,9 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         foreach (var connection in Connections.All)
             connection.Abort(DisconnectReason.Stopped);
     }
+
+    /// <summary>The pace of a new connection's input; null where it has no limit.</summary>
+    internal InputPace? CreatePace(bool isText) => (isText ? Options.TextInputLimits : Options.BinaryInputLimits) is { } limits ? new InputPace(limits, TimeProvider) : null;
 
     /// <summary>Guards a logger of this transport, its listeners and its endpoints against what it throws.</summary>
     internal GuardedLogger Guard(ILogger logger) => new(logger, LoggerFaults);
@@ -216,5 +224,5 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         outcomes[index] = BatchOutcome.Refused;
     }
 
-    private static BatchSendException Refusal(BatchOutcome[] outcomes) => new(ImmutableArray.Create(outcomes), "A connection is gone.");
+    private static BatchSendException Refusal(BatchOutcome[] outcomes) => new(ImmutableArray.Create(outcomes), "A connection is gone.") { DestinationsAreGone = true };
 }

@@ -1,4 +1,5 @@
 using BatchKit.Broadcast.Receiving;
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Connections;
@@ -10,10 +11,10 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
     /// <param name="connection">A connection that is not in the table yet.</param>
     /// <param name="inbound">Reads its input.</param>
     /// <param name="handlers">Creates its handler.</param>
-    /// <param name="place">Its place. It is given back as soon as the connection has ended, also while its handler still runs.</param>
+    /// <param name="place">Its place. It is free for another client as soon as the connection has ended; while its handler still runs, it counts as a lingering one.</param>
     public async Task RunAsync(ClientConnection connection, IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, ClientPlace place)
     {
-        using var calls = new HandlerCalls(connection, transport.Options, timeProvider, logger);
+        using var calls = new HandlerCalls(connection, transport.Options, timeProvider, transport.LogThrottle, logger);
         transport.Connections.Add(connection);
 
         // A drain that began before this connection was in the table has not seen it.
@@ -31,11 +32,12 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
         var reason = await connection.Closing.ConfigureAwait(false);
         transport.Connections.CountDisconnect(reason);
         await connection.Output.Ended.ConfigureAwait(false);
-        place.Dispose();
+        place.Linger();
         await cancelling.ConfigureAwait(false);
         await reading.ConfigureAwait(false);
         await finishing.ConfigureAwait(false);
         await calls.EndAsync(reason).ConfigureAwait(false);
+        place.Dispose();
     }
 
     /// <summary>Waits for the connection's end, of its output or by a close. Lets the client read what is queued and close its side: closing with unread input would reset the connection.</summary>
@@ -83,7 +85,7 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
 }
 
 /// <summary>Owns one connection's handler: its calls are made one after another, each is awaited, and their token is cancelled when the connection ends.</summary>
-internal sealed class HandlerCalls(ClientConnection connection, BroadcastOptions options, TimeProvider timeProvider, ILogger logger) : IDisposable
+internal sealed class HandlerCalls(ClientConnection connection, BroadcastOptions options, TimeProvider timeProvider, LogThrottle throttle, ILogger logger) : IDisposable
 {
     private readonly CancellationTokenSource _ending = new();
     private IConnectionHandler? _handler;
@@ -96,12 +98,13 @@ internal sealed class HandlerCalls(ClientConnection connection, BroadcastOptions
         try
         {
             _handler = handlers(connection);
+            connection.RequiresAuthentication = _handler.RequiresAuthentication;
             await _handler.StartAsync(_ending.Token).ConfigureAwait(false);
             end = await inbound.RunAsync(Delivery(_handler, output), _ending.Token).ConfigureAwait(false);
         }
         catch (Exception failure)
         {
-            connection.CloseAfter(failure, logger, _ending.Token);
+            connection.CloseAfter(failure, logger, throttle, _ending.Token);
             end = await DiscardAsync(inbound).ConfigureAwait(false);
         }
 
@@ -128,7 +131,7 @@ internal sealed class HandlerCalls(ClientConnection connection, BroadcastOptions
         }
         catch (Exception failure)
         {
-            connection.CloseAfter(failure, logger, _ending.Token);
+            connection.CloseAfter(failure, logger, throttle, _ending.Token);
         }
 
         connection.Close(DisconnectReason.ClientClosed);
@@ -143,7 +146,7 @@ internal sealed class HandlerCalls(ClientConnection connection, BroadcastOptions
         }
         catch (AggregateException failure)
         {
-            Log.HandlerFailed(logger, failure, connection);
+            Log.HandlerFailed(logger, throttle, failure, connection);
         }
     }
 
@@ -157,13 +160,13 @@ internal sealed class HandlerCalls(ClientConnection connection, BroadcastOptions
         }
         catch (Exception failure)
         {
-            Log.HandlerFailed(logger, failure, connection);
+            Log.HandlerFailed(logger, throttle, failure, connection);
         }
     }
 
     public void Dispose() => _ending.Dispose();
 
-    private InboundDelivery Delivery(IConnectionHandler handler, IOutputBuffer? output) => new(connection, handler, output, options, logger);
+    private InboundDelivery Delivery(IConnectionHandler handler, IOutputBuffer? output) => new(connection, handler, output, options, throttle, logger);
 
     /// <summary>Reads on after a failure, and discards what comes: the connection is closed, so that nothing is delivered.</summary>
     private async Task<InboundEnd> DiscardAsync(IInbound inbound)

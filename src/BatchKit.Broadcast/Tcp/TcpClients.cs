@@ -97,9 +97,9 @@ internal sealed class TcpClients(
     {
         var handle = transport.Connections.NextHandle();
         if (options.Protocol == ClientProtocol.Telnet)
-            return TelnetConnectionFactory.Create(handle, origin, queue, transport.Options, options.Telnet, timeProvider);
-        var connection = new ClientConnection(handle, ClientProtocol.Tcp, origin, queue, WireFormat.Raw, timeProvider);
-        return (connection, new CutRecordReader(options.Cutter, transport.Options.MaxRecordBytes));
+            return TelnetConnectionFactory.Create(handle, origin, queue, transport.Options, options.Telnet, timeProvider, transport.CreatePace(isText: true), options.FiltersText ?? true, transport.Connections.TryCompress);
+        var connection = new ClientConnection(handle, ClientProtocol.Tcp, origin, queue, WireFormat.Raw, timeProvider) { Pace = transport.CreatePace(isText: false) };
+        return (connection, new CutRecordReader(options.Cutter, transport.Options.MaxRecordBytes, options.FiltersText ?? false));
     }
 }
 
@@ -154,7 +154,10 @@ internal static class TelnetConnectionFactory
         SendQueue output,
         BroadcastOptions options,
         TelnetOptions telnet,
-        TimeProvider timeProvider)
+        TimeProvider timeProvider,
+        InputPace? pace = null,
+        bool filtersText = true,
+        Func<ClientConnection, bool>? tryCompress = null)
     {
         var ending = telnet.SendsGoAhead ? PromptEnding.GoAhead : PromptEnding.None;
         var format = WireFormat.Telnet(telnet.InitialCharset, ending, takesGmcp: false);
@@ -162,9 +165,10 @@ internal static class TelnetConnectionFactory
         {
             Terminal = new TelnetTerminal { Charset = telnet.InitialCharset },
             Prompts = telnet.RepeatsPrompt ? new TelnetPrompts(timeProvider) : null,
+            Pace = pace,
         };
-        var negotiation = new TelnetNegotiation(connection, telnet);
+        var negotiation = new TelnetNegotiation(connection, telnet, () => tryCompress?.Invoke(connection) ?? true);
         negotiation.Start();
-        return (connection, new TelnetRecordReader(connection, negotiation, options.MaxRecordBytes, timeProvider));
+        return (connection, new TelnetRecordReader(connection, negotiation, options.MaxRecordBytes, filtersText, timeProvider));
     }
 }

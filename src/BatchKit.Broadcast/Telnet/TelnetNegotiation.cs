@@ -21,11 +21,16 @@ internal sealed class TelnetNegotiation
     private readonly TelnetAnswers _answers;
     private readonly OptionSide _server;
     private readonly OptionSide _client;
+    private readonly Func<bool> _tryCompress;
     private bool _isCharsetAsked;
 
-    public TelnetNegotiation(ClientConnection connection, TelnetOptions options)
+    /// <param name="connection">The client.</param>
+    /// <param name="options">What is supported.</param>
+    /// <param name="tryCompress">Takes a place for a compressed client; false when there is none.</param>
+    public TelnetNegotiation(ClientConnection connection, TelnetOptions options, Func<bool> tryCompress)
     {
         _connection = connection;
+        _tryCompress = tryCompress;
         _terminal = connection.Terminal!;
         _options = options;
         _answers = new TelnetAnswers(connection);
@@ -60,6 +65,8 @@ internal sealed class TelnetNegotiation
         var isServers = command is TelnetCode.Do or TelnetCode.Dont;
         var side = isServers ? _server : _client;
         var before = side.Agreed;
+        if (command == TelnetCode.Do && feature == TelnetFeatures.Compression && side.Supports(feature) && (before & feature) == TelnetFeatures.None && !_tryCompress())
+            side.Forbid(feature);
         var answer = command is TelnetCode.Will or TelnetCode.Do ? side.ReceiveYes(feature) : side.ReceiveNo(feature);
         if (answer is { } agrees)
             _answers.Add(TelnetCode.Interpret, AnswerFor(isServers, agrees), option);
@@ -216,6 +223,9 @@ internal sealed class OptionSide(TelnetFeatures supported)
 
     /// <summary>Notes that the server asks for a feature.</summary>
     public void Ask(TelnetFeatures feature) => _asked |= feature;
+
+    /// <summary>True while the server agrees to a feature.</summary>
+    public bool Supports(TelnetFeatures feature) => (_supported & feature) != TelnetFeatures.None;
 
     /// <summary>Refuses a feature from now on.</summary>
     public void Forbid(TelnetFeatures feature) => _supported &= ~feature;

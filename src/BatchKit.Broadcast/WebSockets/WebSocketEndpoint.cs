@@ -4,14 +4,22 @@ using BatchKit.Broadcast.Fanout;
 using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http;
 using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Primitives;
 
 namespace BatchKit.Broadcast.WebSockets;
 
 /// <summary>Accepts WebSocket clients: checks each request, upgrades it, and runs its connection until it has ended.</summary>
 internal sealed class WebSocketEndpoint(
-    BroadcastTransport transport, Func<ClientConnection, IConnectionHandler> handlers, WebSocketEndpointOptions options, IOutputBuffer? output, ILogger logger)
+    BroadcastTransport transport,
+    Func<ClientConnection, IConnectionHandler> handlers,
+    WebSocketEndpointOptions options,
+    IReadOnlyList<StringSegment> allowedHosts,
+    IOutputBuffer? output,
+    ILogger logger)
 {
-    private readonly WebSocketAdmission _admission = new(options);
+    private readonly WebSocketAdmission _admission = new(
+        options, allowedHosts, new ForwardedOrigin(transport.Options.TrustedProxies), origin => Log.OriginRefused(logger, transport.LogThrottle, origin));
+
     private readonly ForwardedOrigin _forwarded = new(transport.Options.TrustedProxies);
 
     private readonly TimeSpan _startLimit = StartLimit(transport.Options);
@@ -26,6 +34,7 @@ internal sealed class WebSocketEndpoint(
         if (!place.TryTake(address))
         {
             Log.TurnedAway(logger, $"the connection limit is reached, in total or for {address}");
+            Log.ClientsTurnedAway(logger, transport.LogThrottle, transport.Options);
             await WebSocketAdmission.RefuseAsync(context, StatusCodes.Status503ServiceUnavailable, "There are too many connections. Try again later.").ConfigureAwait(false);
             return;
         }
@@ -57,7 +66,7 @@ internal sealed class WebSocketEndpoint(
         using var limit = transport.TimeProvider.CreateTimer(
             static state => ((OutputPath)state!).ChooseStream("the client sent no pong in time"), path, _startLimit, Timeout.InfiniteTimeSpan);
         var connection = Connect(handle, origin, wire);
-        var inbound = new WebSocketInbound(connection, socket, stream, wire, path, ending, transport.Options, logger);
+        var inbound = new WebSocketInbound(connection, socket, stream, wire, path, ending, transport.Options, options, logger);
         await new ConnectionLifetime(transport, output, transport.TimeProvider, logger).RunAsync(connection, inbound, handlers, place).ConfigureAwait(false);
         await connection.Output.Ended.ConfigureAwait(false);
         ending.NoteEnd();
@@ -79,7 +88,7 @@ internal sealed class WebSocketEndpoint(
     {
         var queue = new SendQueue(wire, transport.Limits, transport.Counters, transport.TimeProvider);
         var format = options.SendsBinary ? WireFormat.WebSocketBinary : WireFormat.WebSocketText;
-        return new ClientConnection(handle, ClientProtocol.WebSocket, origin, queue, format, transport.TimeProvider);
+        return new ClientConnection(handle, ClientProtocol.WebSocket, origin, queue, format, transport.TimeProvider) { Pace = transport.CreatePace(isText: !options.SendsBinary) };
     }
 
     // Half of the time limits after which a client that takes nothing is disconnected, so that a client that only sends no pong is not.

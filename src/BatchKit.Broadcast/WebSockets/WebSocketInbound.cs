@@ -15,9 +15,10 @@ internal sealed class WebSocketInbound(
     OutputPath path,
     UpgradedEnding ending,
     BroadcastOptions options,
+    WebSocketEndpointOptions endpoint,
     ILogger logger) : IInbound
 {
-    private readonly MessageAssembly _assembly = new(options.MaxRecordBytes);
+    private readonly MessageAssembly _assembly = new(options.MaxRecordBytes, endpoint.FiltersText, endpoint.KeepsLineFeeds);
 
     public async Task<InboundEnd> RunAsync(InboundDelivery delivery, CancellationToken cancellationToken)
     {
@@ -45,7 +46,8 @@ internal sealed class WebSocketInbound(
         {
             ValueWebSocketReceiveResult received;
             var receiving = socket.ReceiveAsync(_assembly.GetFree(), cancellationToken);
-            if (!receiving.IsCompleted)
+            var hasWaited = !receiving.IsCompleted;
+            if (hasWaited)
                 await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
             try
             {
@@ -72,6 +74,8 @@ internal sealed class WebSocketInbound(
                 await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
             if (fault != MessageFault.None)
                 return EndFaulty(fault);
+            if (!stream.SeesInput)
+                await delivery.WhenMayReadAsync(hasWaited, received.Count).ConfigureAwait(false);
         }
     }
 
@@ -125,7 +129,7 @@ internal sealed class WebSocketInbound(
 }
 
 /// <summary>Joins received fragments to messages, in one rented array. It holds no array while it holds no bytes.</summary>
-internal sealed class MessageAssembly(int maxRecordBytes)
+internal sealed class MessageAssembly(int maxRecordBytes, bool filtersText, bool keepsLineFeeds)
 {
     private const int FirstBytes = 4096;
     private const int MaxRecords = 256;
@@ -171,6 +175,8 @@ internal sealed class MessageAssembly(int maxRecordBytes)
         // The framework's WebSocket checks texts as they arrive, but misses a character that an empty last fragment leaves incomplete.
         if (bytes == 0 && kind == RecordKind.Data && !Utf8.IsValid(message.Span))
             return MessageFault.InvalidText;
+        if (filtersText && kind == RecordKind.Data && !PlayerText.IsClean(message.Span))
+            message = message[..PlayerText.Filter(message.Span, message.Span, keepsLineFeeds)];
         if (_count == _records.Length)
             Array.Resize(ref _records, Math.Max(1, _count * 2));
         _records[_count++] = new ReceivedRecord(message, kind);

@@ -52,12 +52,15 @@ public sealed class BatchReceiver
         options ??= new BatchReceiverOptions();
         OptionsRules.ThrowIfInvalid(BatchReceiverOptionsValidator.Shared, options);
         timeProvider ??= TimeProvider.System;
+        TimeProvider = timeProvider;
         _limits = options.Limits;
         _filtersDuplicates = options.FilterDuplicates;
         _isDeliveredLocally = options.IsDeliveredLocally;
         _filter = new DuplicateFilter(timeProvider, options.ProducerExpiry, options.MaxProducers);
         _delivery = new FrameDelivery(next, options, timeProvider, new GuardedLogger(logger ?? NullLogger<BatchReceiver>.Instance, _observerFaults));
     }
+
+    internal TimeProvider TimeProvider { get; }
 
     /// <summary>Reads a frame and completes when the next hop has every batch of it that is new, or has refused it for good.</summary>
     /// <remarks>When it is cancelled, what the next hop has is remembered, so the frame may be received again, whole.</remarks>

@@ -22,15 +22,18 @@ internal sealed class TcpClients(
     private readonly ConcurrentDictionary<ClientConnection, bool> _connections = new();
     private readonly RunningTasks _entering = new();
     private readonly RunningTasks _running = new();
+    private ClientStarts<(Socket Socket, CancellationToken Stopping)>? _starts;
 
-    /// <summary>Takes over an accepted client; returns at once.</summary>
+    private ClientStarts<(Socket Socket, CancellationToken Stopping)> Starts => _starts ??= new(client => _ = RunAsync(client.Socket, client.Stopping));
+
+    /// <summary>Takes over an accepted client; returns at once. The accept loop alone calls it.</summary>
     /// <param name="socket">Owned by this object from now on.</param>
     /// <param name="stopping">Cancels handshakes.</param>
     public void Take(Socket socket, CancellationToken stopping)
     {
         _running.Begin();
         _entering.Begin();
-        _ = RunAsync(socket, stopping);
+        Starts.Add((socket, stopping));
     }
 
     /// <summary>Completes when every client that was taken is in the transport's table, or gone.</summary>
@@ -50,8 +53,6 @@ internal sealed class TcpClients(
 
     private async Task RunAsync(Socket socket, CancellationToken stopping)
     {
-        // Lets the accept loop go on with the next client.
-        await Task.Yield();
         try
         {
             using var place = new ClientPlace(transport.Connections);

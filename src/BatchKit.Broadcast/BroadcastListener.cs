@@ -10,6 +10,8 @@ namespace BatchKit.Broadcast;
 /// <remarks>To stop, call <see cref="StopAsync"/>, then <see cref="BroadcastTransport.DrainAsync"/>, then <see cref="DisposeAsync"/>. All members are thread-safe.</remarks>
 public sealed class BroadcastListener : IAsyncDisposable
 {
+    private const int MaxAcceptLoops = 4;
+
     private readonly BroadcastListenerOptions _options;
     private readonly TimeProvider _timeProvider;
     private readonly ILogger _logger;
@@ -49,6 +51,9 @@ public sealed class BroadcastListener : IAsyncDisposable
         _clients = new TcpClients(transport, options, handlers, output, _timeProvider, _logger);
     }
 
+    /// <summary>How many clients were accepted since the start.</summary>
+    internal long Accepted => _clients.Accepted;
+
     /// <summary>The end point it listens on, with the real port.</summary>
     /// <exception cref="InvalidOperationException">The listener was not started.</exception>
     public IPEndPoint EndPoint => _endPoint ?? throw new InvalidOperationException("The listener was not started.");
@@ -70,7 +75,7 @@ public sealed class BroadcastListener : IAsyncDisposable
 
         // Clients outlive the caller, so they must not inherit its activity or its buffering scope.
         using (ExecutionContext.SuppressFlow())
-            _accepting = loop.RunAsync(_stoppingToken);
+            _accepting = Task.WhenAll(Enumerable.Range(0, Math.Min(Environment.ProcessorCount, MaxAcceptLoops)).Select(_ => loop.RunAsync(_stoppingToken)));
         Log.Listening(_logger, _options.Protocol, _endPoint);
         return Task.CompletedTask;
     }

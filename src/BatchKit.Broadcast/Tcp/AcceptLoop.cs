@@ -8,6 +8,9 @@ namespace BatchKit.Broadcast.Tcp;
 /// <remarks>While clients wait in the system's queue an accept completes at once, so the loop takes all of them before it waits. What it hands them to returns at once.</remarks>
 internal sealed class AcceptLoop(Func<CancellationToken, ValueTask<Socket>> accept, Action<Socket> take, EndPoint endPoint, TimeProvider timeProvider, ILogger logger)
 {
+    // A storm has the pool's threads for some tens of milliseconds, and then others get their turn.
+    private const int MaxConsecutiveAccepts = 4096;
+
     private static readonly TimeSpan Pause = TimeSpan.FromMilliseconds(100);
 
     /// <summary>Opens a socket that listens.</summary>
@@ -31,14 +34,24 @@ internal sealed class AcceptLoop(Func<CancellationToken, ValueTask<Socket>> acce
         }
     }
 
+    /// <summary>Accepts until it is cancelled. Several may run side by side: each is a thread's share of a busy processor, and a system that can't accept as fast as clients connect drops them.</summary>
     public async Task RunAsync(CancellationToken cancellationToken)
     {
         await Task.Yield();
+        var consecutiveAccepts = 0;
         while (!cancellationToken.IsCancellationRequested)
         {
             try
             {
-                take(await accept(cancellationToken).ConfigureAwait(false));
+                if (++consecutiveAccepts > MaxConsecutiveAccepts)
+                {
+                    consecutiveAccepts = 0;
+                    await Task.Yield();
+                }
+
+                var accepting = accept(cancellationToken);
+                consecutiveAccepts = accepting.IsCompleted ? consecutiveAccepts : 0;
+                take(await accepting.ConfigureAwait(false));
             }
             catch (Exception) when (cancellationToken.IsCancellationRequested)
             {

@@ -9,8 +9,8 @@ internal sealed class ClientStarts<TClient>(Action<TClient> start) : IThreadPool
     // More than any machine needs for starts that only compute, and enough to go on when the starts of some clients block.
     private const int MaxWorkers = 16;
 
-    // After so many the others in the pool's queue, such as clients that send, get their turn.
-    private const int MaxConsecutiveStarts = 64;
+    // After so many the others in the pool's queue, such as the accept loop, get their turn: a start takes a tenth of a millisecond.
+    private const int MaxConsecutiveStarts = 4;
 
     private readonly ConcurrentQueue<TClient> _waiting = new();
     private int _workers;

@@ -10,8 +10,6 @@ namespace BatchKit.Broadcast;
 /// <remarks>To stop, call <see cref="StopAsync"/>, then <see cref="BroadcastTransport.DrainAsync"/>, then <see cref="DisposeAsync"/>. All members are thread-safe.</remarks>
 public sealed class BroadcastListener : IAsyncDisposable
 {
-    private const int MaxAcceptLoops = 4;
-
     private readonly BroadcastListenerOptions _options;
     private readonly TimeProvider _timeProvider;
     private readonly ILogger _logger;
@@ -71,11 +69,11 @@ public sealed class BroadcastListener : IAsyncDisposable
         var socket = AcceptLoop.Listen(_options.EndPoint, _options.Backlog);
         _socket = socket;
         _endPoint = (IPEndPoint)socket.LocalEndPoint!;
-        var loop = new AcceptLoop(socket.AcceptAsync, client => _clients.Take(client, _stoppingToken), _endPoint, _timeProvider, _logger);
+        var loop = new AcceptLoop(socket.AcceptAsync, client => _clients.Take(client, _stoppingToken), _endPoint, _timeProvider, _logger, _clients.NoteTaking);
 
         // Clients outlive the caller, so they must not inherit its activity or its buffering scope.
         using (ExecutionContext.SuppressFlow())
-            _accepting = Task.WhenAll(Enumerable.Range(0, Math.Min(Environment.ProcessorCount, MaxAcceptLoops)).Select(_ => loop.RunAsync(_stoppingToken)));
+            _accepting = loop.RunAsync(_stoppingToken);
         Log.Listening(_logger, _options.Protocol, _endPoint);
         return Task.CompletedTask;
     }

@@ -39,6 +39,9 @@ internal sealed class TcpClients(
         _starts.Add(new AcceptedClient(this, socket, stopping));
     }
 
+    /// <summary>Notes that a loop begins to accept clients that wait, or that it has accepted all: until then they are not started.</summary>
+    public void NoteTaking(bool isTaking) => _starts.NoteTaking(isTaking);
+
     /// <summary>Completes when every client that was taken is in the transport's table, or gone.</summary>
     public Task WhenEnteredAsync() => _entering.WhenNone();
 

@@ -22,16 +22,25 @@ internal sealed class TcpClients(
     private readonly ConcurrentDictionary<ClientConnection, bool> _connections = new();
     private readonly RunningTasks _entering = new();
     private readonly RunningTasks _running = new();
+    private readonly ClientStarts<AcceptedClient> _starts = new(static client => _ = client.Clients.RunAsync(client.Socket, client.Stopping));
+    private long _accepted;
+
+    /// <summary>How many clients were accepted since the start.</summary>
+    public long Accepted => Interlocked.Read(ref _accepted);
 
     /// <summary>Takes over an accepted client; returns at once.</summary>
     /// <param name="socket">Owned by this object from now on.</param>
     /// <param name="stopping">Cancels handshakes.</param>
     public void Take(Socket socket, CancellationToken stopping)
     {
+        Interlocked.Increment(ref _accepted);
         _running.Begin();
         _entering.Begin();
-        _ = RunAsync(socket, stopping);
+        _starts.Add(new AcceptedClient(this, socket, stopping));
     }
+
+    /// <summary>Notes that a loop begins to accept clients that wait, or that it has accepted all: until then they are not started.</summary>
+    public void NoteTaking(bool isTaking) => _starts.NoteTaking(isTaking);
 
     /// <summary>Completes when every client that was taken is in the transport's table, or gone.</summary>
     public Task WhenEnteredAsync() => _entering.WhenNone();
@@ -50,8 +59,6 @@ internal sealed class TcpClients(
 
     private async Task RunAsync(Socket socket, CancellationToken stopping)
     {
-        // Lets the accept loop go on with the next client.
-        await Task.Yield();
         try
         {
             using var place = new ClientPlace(transport.Connections);
@@ -103,46 +110,8 @@ internal sealed class TcpClients(
     }
 }
 
-/// <summary>Counts running tasks, and waits until there are none.</summary>
-internal sealed class RunningTasks
-{
-    // Guards both fields.
-    private readonly Lock _lock = new();
-    private int _count;
-    private TaskCompletionSource? _none;
-
-    public int Count
-    {
-        get
-        {
-            lock (_lock)
-                return _count;
-        }
-    }
-
-    public Task WhenNone()
-    {
-        lock (_lock)
-            return _count == 0 ? Task.CompletedTask : (_none ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
-    }
-
-    public void Begin()
-    {
-        lock (_lock)
-            _count++;
-    }
-
-    public void End()
-    {
-        lock (_lock)
-        {
-            if (--_count > 0)
-                return;
-            _none?.SetResult();
-            _none = null;
-        }
-    }
-}
+/// <summary>An accepted client that waits for its start.</summary>
+internal readonly record struct AcceptedClient(TcpClients Clients, Socket Socket, CancellationToken Stopping);
 
 /// <summary>Creates telnet connections and their readers.</summary>
 internal static class TelnetConnectionFactory

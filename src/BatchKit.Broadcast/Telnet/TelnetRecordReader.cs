@@ -209,10 +209,14 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
     {
         _state = State.Text;
         var body = _subnegotiation.Text;
-        if (_command != TelnetCode.GmcpOption)
+        if (_command is not (TelnetCode.GmcpOption or TelnetCode.MsdpOption))
             negotiation.ReceiveSubnegotiation(_command, body);
-        else if (negotiation.TakesGmcp)
-            records.Add(body.Length > maxRecordBytes ? new ReceivedRecord(default, RecordKind.TooLong) : new ReceivedRecord(Clean(body, TelnetCharset.Utf8), RecordKind.Gmcp));
+        else if ((_command == TelnetCode.GmcpOption ? negotiation.TakesGmcp : negotiation.TakesMsdp) && body.Length > maxRecordBytes)
+            records.Add(new ReceivedRecord(default, RecordKind.TooLong));
+        else if (_command == TelnetCode.GmcpOption && negotiation.TakesGmcp)
+            records.Add(new ReceivedRecord(Clean(body, TelnetCharset.Utf8), RecordKind.Gmcp));
+        else if (_command == TelnetCode.MsdpOption && negotiation.TakesMsdp)
+            records.Add(new ReceivedRecord(Copy(body), RecordKind.Msdp));
     }
 
     private void CheckLimits()
@@ -221,6 +225,12 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
             Failure = $"a subnegotiation above {MaxSubnegotiationBytes} bytes";
         else if (!negotiation.IsWithinLimits)
             Failure = $"more than {TelnetAnswers.MaxAnswers} requests in negotiation";
+    }
+
+    private ReadOnlyMemory<byte> Copy(ReadOnlySpan<byte> bytes)
+    {
+        bytes.CopyTo(_recordBytes.GetFree(bytes.Length));
+        return _recordBytes.Take(bytes.Length);
     }
 
     private ReadOnlyMemory<byte> Clean(ReadOnlySpan<byte> text, TelnetCharset charset) =>

@@ -1,6 +1,7 @@
 using System.Net;
 using System.Security.Claims;
 using BatchKit.Broadcast.Connections;
+using BatchKit.Transports;
 
 namespace BatchKit.Broadcast;
 
@@ -57,8 +58,7 @@ public sealed class AttachedConnection : IAsyncDisposable
         transport.Attached.Begin();
 
         // The connection outlives its caller, so it must not inherit its activity or its buffering scope.
-        using (ExecutionContext.SuppressFlow())
-            attached.Ended = attached.RunAsync(transport, place, closed);
+        attached.Ended = CallerContext.Without(() => attached.RunAsync(transport, place, closed));
         return attached;
     }
 
@@ -74,7 +74,7 @@ public sealed class AttachedConnection : IAsyncDisposable
         }
         catch (AggregateException failure)
         {
-            Log.HandlerFailed(transport.Logger, failure, Connection);
+            Log.HandlerFailed(transport.Logger, transport.LogThrottle, failure, Connection);
         }
 
         transport.Attached.End();

@@ -238,7 +238,7 @@ internal sealed class OptionSide(TelnetFeatures supported)
     public void Ask(TelnetFeatures feature) => _asked |= feature;
 
     /// <summary>True while the server agrees to a feature.</summary>
-    public bool Supports(TelnetFeatures feature) => (_supported & feature) != TelnetFeatures.None;
+    public bool Supports(TelnetFeatures feature) => (Supported & feature) != TelnetFeatures.None;
 
     /// <summary>Refuses a feature from now on.</summary>
     public void Forbid(TelnetFeatures feature) => Supported &= ~feature;

@@ -125,7 +125,7 @@ public sealed class ManyWaitersTests
     private static FlushWaiter Waiter(long through)
     {
         var waiter = new FlushWaiter();
-        waiter.Begin(ReportedLosses.OfWait, since: 0, through, isDone: false, began: 0);
+        waiter.Begin(ReportedLosses.OfWait, since: 0, heldSince: 0, through, isDone: false, began: 0);
         return waiter;
     }
 

@@ -57,7 +57,11 @@ public static class BatchKitEndpointRouteBuilderExtensions
         var logger = transport.Guard(endpoints.ServiceProvider.GetRequiredService<ILogger<BroadcastTransport>>());
         var endpoint = new WebSocketEndpoint(transport, handlers, options ?? new WebSocketEndpointOptions(), output, logger);
         var branch = endpoints.CreateApplicationBuilder();
-        branch.Use(UpgradeInterception.InvokeAsync);
+        branch.Use(static next => context =>
+        {
+            UpgradeInterception.Attach(context);
+            return next(context);
+        });
         branch.UseWebSockets(new WebSocketOptions { KeepAliveInterval = Timeout.InfiniteTimeSpan });
         branch.Run(endpoint.InvokeAsync);
         return endpoints.Map(pattern, branch.Build()).WithDisplayName($"BatchKit WebSockets {pattern}");

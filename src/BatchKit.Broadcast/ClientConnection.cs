@@ -12,11 +12,10 @@ namespace BatchKit.Broadcast;
 /// <remarks>All members are thread-safe.</remarks>
 public sealed class ClientConnection
 {
-    private readonly TaskCompletionSource<DisconnectReason> _closing = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private LazyCompletion<DisconnectReason> _closing;
+    private LazyCompletion<bool> _aborting;
     private volatile byte _format;
     private volatile bool _isAuthenticated;
-    private volatile bool _isAborted;
-    private TaskCompletionSource? _aborting;
 
     internal ClientConnection(OutputHandle handle, ClientProtocol protocol, ConnectionOrigin origin, SendQueue output, WireFormat format, TimeProvider timeProvider)
     {
@@ -43,7 +42,7 @@ public sealed class ClientConnection
     public bool IsSecure => Origin.IsSecure;
 
     /// <summary>The user of the WebSocket's request; null for other protocols.</summary>
-    public ClaimsPrincipal? User => Origin.User;
+    public ClaimsPrincipal? User => Origin.User ?? (Origin.IsRequest ? new ClaimsPrincipal(new ClaimsIdentity()) : null);
 
     /// <summary>What a telnet client reported about itself; null for other protocols.</summary>
     public TelnetTerminal? Terminal { get; internal init; }
@@ -70,23 +69,19 @@ public sealed class ClientConnection
     }
 
     /// <summary>True once it was aborted.</summary>
-    internal bool IsAborted => _isAborted;
+    internal bool IsAborted => _aborting.IsSet;
+
+    /// <summary>Completes when it is aborted.</summary>
+    internal Task Aborting => _aborting.Task;
+
+    /// <summary>True once it was closed or aborted.</summary>
+    internal bool IsClosing => _closing.IsSet;
 
     /// <summary>Completes with the reason of its first close or abort.</summary>
     internal Task<DisconnectReason> Closing => _closing.Task;
 
-    /// <summary>Completes when it is aborted. Created on first need: only a connection that lingers after its close needs it.</summary>
-    internal Task Aborting
-    {
-        get
-        {
-            var created = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
-            var aborting = Interlocked.CompareExchange(ref _aborting, created, null) ?? created;
-            if (_isAborted)
-                aborting.TrySetResult();
-            return aborting.Task;
-        }
-    }
+    /// <summary>What accepted it, and ends it at its own end; null for a WebSocket.</summary>
+    internal object? Listener { get; set; }
 
     /// <summary>Marks the client as authenticated.</summary>
     public void MarkAuthenticated() => _isAuthenticated = true;
@@ -102,18 +97,14 @@ public sealed class ClientConnection
 
     internal void Close(DisconnectReason reason)
     {
-        if (_closing.TrySetResult(reason))
+        if (_closing.TrySet(reason))
             Output.Complete(Protocol == ClientProtocol.WebSocket ? WebSocketClosings.FrameFor(reason) : []);
     }
 
     internal void Abort(DisconnectReason reason)
     {
-        _isAborted = true;
-
-        // The write above must be seen before the field is read: whoever creates the task then sees the abort, or the task is completed here.
-        Interlocked.MemoryBarrier();
-        _aborting?.TrySetResult();
-        _closing.TrySetResult(reason);
+        _aborting.TrySet(true);
+        _closing.TrySet(reason);
         Output.Abort(reason switch
         {
             DisconnectReason.SlowConsumer => DeliveryOutcome.DroppedSlowConsumer,
@@ -194,7 +185,11 @@ public enum DisconnectReason
 }
 
 /// <summary>Where a connection comes from: its address, whether it uses TLS, and its user.</summary>
-internal sealed record ConnectionOrigin(IPEndPoint? RemoteEndPoint, bool IsSecure, ClaimsPrincipal? User = null);
+/// <param name="RemoteEndPoint">The client's address.</param>
+/// <param name="IsSecure">Whether it uses TLS.</param>
+/// <param name="User">The user; null when there is none or none is known.</param>
+/// <param name="IsRequest">True when it comes from a request, whose user is anonymous when none is known. An anonymous user is created when it is asked for: it takes 270 bytes.</param>
+internal sealed record ConnectionOrigin(IPEndPoint? RemoteEndPoint, bool IsSecure, ClaimsPrincipal? User = null, bool IsRequest = false);
 
 /// <summary>When a connection started and when it was last active. Its reader writes this, the sweep reads it.</summary>
 internal sealed class ConnectionActivity(TimeProvider timeProvider)

@@ -13,16 +13,30 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
     /// <param name="place">Its place. It is given back as soon as the connection has ended, also while its handler still runs.</param>
     public async Task RunAsync(ClientConnection connection, IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, ClientPlace place)
     {
-        using var calls = new HandlerCalls(connection, transport.Options, timeProvider, logger);
+        var calls = Start(connection, inbound, handlers, place);
+        await connection.Output.Ending.ConfigureAwait(false);
+        await EndAsync(calls).ConfigureAwait(false);
+    }
+
+    /// <summary>Puts the connection into the table and starts its handler and its reader. Call <see cref="EndAsync"/> when its output is ending.</summary>
+    /// <remarks>For callers that wait for that themselves, so that a silent connection holds one state machine less. Never throws.</remarks>
+    public HandlerCalls Start(ClientConnection connection, IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, ClientPlace place)
+    {
+        var calls = new HandlerCalls(connection, place, transport.Options, timeProvider, logger);
         transport.Connections.Add(connection);
 
         // A drain that began before this connection was in the table has not seen it.
         if (transport.Connections.IsClosed)
             connection.Close(DisconnectReason.Stopped);
-        var reading = calls.ReadAsync(inbound, handlers, output);
-        await Task.WhenAny(reading, connection.Closing, connection.Output.Ended).ConfigureAwait(false);
-        var finishing = reading.IsCompleted && !connection.Closing.IsCompleted ? calls.FinishAsync() : Task.CompletedTask;
-        await WaitForEndAsync(connection, reading).ConfigureAwait(false);
+        calls.Start(inbound, handlers, output);
+        return calls;
+    }
+
+    /// <summary>Completes when the connection has left its groups and the table, and its handler has ended. Never throws.</summary>
+    public async Task EndAsync(HandlerCalls calls)
+    {
+        var connection = calls.Connection;
+        await WaitForEndAsync(calls).ConfigureAwait(false);
 
         // The handler is told first, but it is awaited last: it may take its time, and the connection is over.
         var cancelling = calls.CancelAsync();
@@ -31,21 +45,22 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
         var reason = await connection.Closing.ConfigureAwait(false);
         transport.Connections.CountDisconnect(reason);
         await connection.Output.Ended.ConfigureAwait(false);
-        place.Dispose();
+        calls.Place.Dispose();
         await cancelling.ConfigureAwait(false);
-        await reading.ConfigureAwait(false);
-        await finishing.ConfigureAwait(false);
+        await calls.Reading.ConfigureAwait(false);
         await calls.EndAsync(reason).ConfigureAwait(false);
+        calls.Dispose();
     }
 
     /// <summary>Waits for the connection's end, of its output or by a close. Lets the client read what is queued and close its side: closing with unread input would reset the connection.</summary>
     /// <remarks>At a stop the drain aborts late connections at the same moment. The outcome of unread output is the same, whichever comes first.</remarks>
-    private async Task WaitForEndAsync(ClientConnection connection, Task reading)
+    private async Task WaitForEndAsync(HandlerCalls calls)
     {
+        var connection = calls.Connection;
         await Task.WhenAny(connection.Closing, connection.Output.Ended).ConfigureAwait(false);
         if (!connection.IsAborted)
         {
-            var isInTime = await WaitAsync(connection, WrittenAndReadAsync(connection, reading)).ConfigureAwait(false);
+            var isInTime = await WaitAsync(connection, WrittenAndReadAsync(calls)).ConfigureAwait(false);
 
             // Only a reader that met a protocol error ends the output before it closes the connection.
             connection.Close(DisconnectReason.ProtocolError);
@@ -57,12 +72,13 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
     }
 
     /// <summary>Completes when all output is written and the input has ended, or when the connection breaks or is aborted.</summary>
-    private static async Task WrittenAndReadAsync(ClientConnection connection, Task reading)
+    private static async Task WrittenAndReadAsync(HandlerCalls calls)
     {
+        var connection = calls.Connection;
         if (await connection.Output.Ended.ConfigureAwait(false) == DeliveryOutcome.Failed)
             connection.Abort(DisconnectReason.ConnectionLost);
-        else if (!reading.IsCompleted)
-            await Task.WhenAny(reading, connection.Aborting).ConfigureAwait(false);
+        else if (!calls.HasInputEnded)
+            await Task.WhenAny(calls.InputEnded, connection.Aborting).ConfigureAwait(false);
     }
 
     private async Task<bool> WaitAsync(ClientConnection connection, Task task)
@@ -83,14 +99,37 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
 }
 
 /// <summary>Owns one connection's handler: its calls are made one after another, each is awaited, and their token is cancelled when the connection ends.</summary>
-internal sealed class HandlerCalls(ClientConnection connection, BroadcastOptions options, TimeProvider timeProvider, ILogger logger) : IDisposable
+internal sealed class HandlerCalls(ClientConnection connection, ClientPlace place, BroadcastOptions options, TimeProvider timeProvider, ILogger logger) : IDisposable
 {
     private readonly CancellationTokenSource _ending = new();
+    private LazyCompletion<InboundEnd> _inputEnded;
     private IConnectionHandler? _handler;
 
+    public ClientConnection Connection => connection;
+
+    /// <summary>The connection's place, which is given back as soon as the connection has ended.</summary>
+    public ClientPlace Place => place;
+
+    /// <summary>Reads the input, once it was started.</summary>
+    public IInbound? Inbound { get; private set; }
+
+    public bool HasInputEnded => _inputEnded.IsSet;
+
+    /// <summary>Completes when the input has ended and no record is with the handler any more.</summary>
+    public Task InputEnded => _inputEnded.Task;
+
+    /// <summary>Completes when the handler is told nothing more but the end. Never fails.</summary>
+    public Task Reading { get; private set; } = Task.CompletedTask;
+
+    public void Start(IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, IOutputBuffer? output)
+    {
+        Inbound = inbound;
+        Reading = ReadAsync(inbound, handlers, output);
+    }
+
     /// <summary>Starts the handler and reads until the input ends, and closes or aborts the connection, depending on how it ended. Never throws.</summary>
-    /// <remarks>Only after an end in order (<see cref="InboundEnd.Finished"/>) is the connection still open.</remarks>
-    public async Task ReadAsync(IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, IOutputBuffer? output)
+    /// <remarks>Only after an end in order (<see cref="InboundEnd.Finished"/>) is the connection still open, and the handler told of it.</remarks>
+    private async Task ReadAsync(IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, IOutputBuffer? output)
     {
         var end = InboundEnd.Lost;
         try
@@ -106,14 +145,17 @@ internal sealed class HandlerCalls(ClientConnection connection, BroadcastOptions
         }
 
         // When the connection is being closed, a client that is gone fails the output by itself.
-        if (end == InboundEnd.Lost && !connection.Closing.IsCompleted)
+        if (end == InboundEnd.Lost && !connection.IsClosing)
             connection.Abort(DisconnectReason.ConnectionLost);
         else if (end is InboundEnd.ProtocolError or InboundEnd.Closed)
             connection.Close(end == InboundEnd.ProtocolError ? DisconnectReason.ProtocolError : DisconnectReason.ClientClosed);
+        _inputEnded.TrySet(end);
+        if (!connection.IsClosing)
+            await FinishAsync().ConfigureAwait(false);
     }
 
     /// <summary>Tells the handler that the client has ended its sending side, and closes the connection when the handler, the application or the time limit says so. Never throws.</summary>
-    public async Task FinishAsync()
+    private async Task FinishAsync()
     {
         var limit = options.CloseTimeout;
         using var timer = timeProvider.CreateTimer(

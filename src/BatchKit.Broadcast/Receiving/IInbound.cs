@@ -47,7 +47,7 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
     public ValueTask DeliverAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
     {
         // Input after a close is read only so that the connection ends in order.
-        if (connection.Closing.IsCompleted)
+        if (connection.IsClosing)
             return default;
         connection.Activity.NoteRecord();
         var scope = output?.BeginBufferingScope(connection.Handle) ?? default;

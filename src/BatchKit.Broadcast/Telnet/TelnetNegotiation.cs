@@ -19,8 +19,8 @@ internal sealed class TelnetNegotiation
     private readonly TelnetTerminal _terminal;
     private readonly TelnetOptions _options;
     private readonly TelnetAnswers _answers;
-    private readonly OptionSide _server;
-    private readonly OptionSide _client;
+    private OptionSide _server;
+    private OptionSide _client;
     private bool _isCharsetAsked;
 
     public TelnetNegotiation(ClientConnection connection, TelnetOptions options)
@@ -47,9 +47,9 @@ internal sealed class TelnetNegotiation
         ];
         ReadOnlySpan<byte> theirs = [TelnetCode.TerminalTypeOption, TelnetCode.WindowSizeOption];
         foreach (var option in theirs)
-            Offer(_client, TelnetCode.Do, option);
+            Offer(ref _client, TelnetCode.Do, option);
         foreach (var option in ours)
-            Offer(_server, TelnetCode.Will, option);
+            Offer(ref _server, TelnetCode.Will, option);
         Flush();
     }
 
@@ -58,7 +58,7 @@ internal sealed class TelnetNegotiation
     {
         var feature = FeatureOf(option);
         var isServers = command is TelnetCode.Do or TelnetCode.Dont;
-        var side = isServers ? _server : _client;
+        ref var side = ref isServers ? ref _server : ref _client;
         var before = side.Agreed;
         var answer = command is TelnetCode.Will or TelnetCode.Do ? side.ReceiveYes(feature) : side.ReceiveNo(feature);
         if (answer is { } agrees)
@@ -91,7 +91,7 @@ internal sealed class TelnetNegotiation
     /// <summary>Sends the answers.</summary>
     public void Flush() => _answers.Flush();
 
-    private void Offer(OptionSide side, byte command, byte option)
+    private void Offer(ref OptionSide side, byte command, byte option)
     {
         var feature = FeatureOf(option);
         if ((feature & _options.Offered & _options.Supported) == TelnetFeatures.None)
@@ -205,8 +205,8 @@ internal sealed class TelnetNegotiation
 }
 
 /// <summary>The options of one side of a connection, by the Q method of RFC 1143. It answers neither what it asked for itself nor what is already so: that prevents endless loops.</summary>
-/// <remarks>The server never asks to end an agreed option, so the method's states that wait for such an end do not occur.</remarks>
-internal sealed class OptionSide(TelnetFeatures supported)
+/// <remarks>The server never asks to end an agreed option, so the method's states that wait for such an end do not occur. Never copied.</remarks>
+internal struct OptionSide(TelnetFeatures supported)
 {
     private TelnetFeatures _supported = supported;
     private TelnetFeatures _asked;
@@ -253,7 +253,11 @@ internal sealed class TelnetAnswers(ClientConnection connection)
     // Clients need about ten. An old client that repeats its negotiation needs a few dozen.
     public const int MaxAnswers = 1024;
 
-    private readonly ArrayBufferWriter<byte> _bytes = new();
+    private const int FirstBytes = 256;
+
+    // Rented for the time from the first answer to a read until the answers are sent.
+    private byte[] _bytes = [];
+    private int _length;
     private int _answers;
 
     /// <summary>True when the client has sent more requests than allowed.</summary>
@@ -262,20 +266,35 @@ internal sealed class TelnetAnswers(ClientConnection connection)
     public void Add(params ReadOnlySpan<byte> answer)
     {
         if (++_answers <= MaxAnswers)
-            _bytes.Write(answer);
+            AddText(answer);
     }
 
     /// <summary>Adds text, which is not limited.</summary>
-    public void AddText(ReadOnlySpan<byte> text) => _bytes.Write(text);
+    public void AddText(ReadOnlySpan<byte> text)
+    {
+        if (_bytes.Length < _length + text.Length)
+            MoveTo(ArrayPool<byte>.Shared.Rent(Math.Max(FirstBytes, 2 * (_length + text.Length))));
+        text.CopyTo(_bytes.AsSpan(_length));
+        _length += text.Length;
+    }
 
     /// <summary>Sends what was added.</summary>
     /// <param name="nextWire">Creates the wire for all bytes after it; null to keep the current one.</param>
     public void Flush(Func<IWire, IWire>? nextWire = null)
     {
-        if (_bytes.WrittenCount == 0)
+        if (_length == 0)
             return;
-        connection.SendControl(_bytes.WrittenSpan, IsExhausted ? null : nextWire);
-        _bytes.ResetWrittenCount();
+        connection.SendControl(_bytes.AsSpan(0, _length), IsExhausted ? null : nextWire);
+        _length = 0;
+        MoveTo([]);
+    }
+
+    private void MoveTo(byte[] bytes)
+    {
+        _bytes.AsSpan(0, _length).CopyTo(bytes);
+        if (_bytes.Length > 0)
+            ArrayPool<byte>.Shared.Return(_bytes);
+        _bytes = bytes;
     }
 }
 

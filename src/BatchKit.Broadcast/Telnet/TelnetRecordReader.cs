@@ -18,8 +18,10 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
     private static readonly SearchValues<byte> Special = SearchValues.Create([.. Enumerable.Range(0, ' ').Select(code => (byte)code), Delete, TelnetCode.Interpret]);
 
     private readonly TelnetLine _line = new(maxRecordBytes);
-    private readonly TelnetLine _subnegotiation = new(MaxSubnegotiationBytes);
-    private readonly RecordBytes _recordBytes = new();
+
+    // Created on first need: most clients send neither, once their negotiation is over.
+    private TelnetLine? _subnegotiation;
+    private RecordBytes? _recordBytes;
     private State _state;
     private byte _command;
     private bool _wasReturn;
@@ -37,9 +39,11 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
 
     public string? Failure { get; private set; }
 
+    private TelnetLine Subnegotiation => _subnegotiation ??= new TelnetLine(MaxSubnegotiationBytes);
+
     public bool TryRead(Memory<byte> received, List<ReceivedRecord> records, out int consumedBytes)
     {
-        _recordBytes.Clear();
+        _recordBytes?.Clear();
         ReadOnlyMemory<byte> rest = received;
         while (!rest.IsEmpty && Failure is null && records.Count < RecordBatch.MaxRecords)
         {
@@ -175,12 +179,12 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
         var length = bytes.Span.IndexOf(TelnetCode.Interpret);
         if (length < 0)
         {
-            _subnegotiation.Append(bytes.Span);
+            Subnegotiation.Append(bytes.Span);
             bytes = default;
         }
         else
         {
-            _subnegotiation.Append(bytes.Span[..length]);
+            Subnegotiation.Append(bytes.Span[..length]);
             bytes = bytes[(length + 1)..];
             _state = State.SubnegotiationInterpret;
         }
@@ -192,7 +196,7 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
     {
         if (command == TelnetCode.Interpret)
         {
-            _subnegotiation.Append([TelnetCode.Interpret]);
+            Subnegotiation.Append([TelnetCode.Interpret]);
             _state = State.Subnegotiation;
             return;
         }
@@ -202,13 +206,13 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
             ApplyCommand(command);
         else
             EndSubnegotiation(records);
-        _subnegotiation.Clear();
+        Subnegotiation.Clear();
     }
 
     private void EndSubnegotiation(List<ReceivedRecord> records)
     {
         _state = State.Text;
-        var body = _subnegotiation.Text;
+        var body = Subnegotiation.Text;
         if (_command != TelnetCode.GmcpOption)
             negotiation.ReceiveSubnegotiation(_command, body);
         else if (negotiation.TakesGmcp)
@@ -217,14 +221,17 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
 
     private void CheckLimits()
     {
-        if (_subnegotiation.IsTooLong)
+        if (_subnegotiation is { IsTooLong: true })
             Failure = $"a subnegotiation above {MaxSubnegotiationBytes} bytes";
         else if (!negotiation.IsWithinLimits)
             Failure = $"more than {TelnetAnswers.MaxAnswers} requests in negotiation";
     }
 
-    private ReadOnlyMemory<byte> Clean(ReadOnlySpan<byte> text, TelnetCharset charset) =>
-        _recordBytes.Take(TelnetText.ToUtf8(text, charset, _recordBytes.GetFree(TelnetText.GetMaxBytes(text.Length))));
+    private ReadOnlyMemory<byte> Clean(ReadOnlySpan<byte> text, TelnetCharset charset)
+    {
+        _recordBytes ??= new RecordBytes();
+        return _recordBytes.Take(TelnetText.ToUtf8(text, charset, _recordBytes.GetFree(TelnetText.GetMaxBytes(text.Length))));
+    }
 }
 
 /// <summary>Memory for the records of one read whose bytes had to be changed.</summary>

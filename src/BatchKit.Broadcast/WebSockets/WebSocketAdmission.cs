@@ -1,5 +1,7 @@
 using System.Net;
+using System.Security.Claims;
 using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features.Authentication;
 
 namespace BatchKit.Broadcast.WebSockets;
 
@@ -76,10 +78,10 @@ internal sealed class ForwardedOrigin(IList<IPNetwork> trustedProxies)
         var address = context.Connection.RemoteIpAddress;
         var end = address is null ? null : new IPEndPoint(address, context.Connection.RemotePort);
         if (end is null || !IsTrusted(end.Address))
-            return new ConnectionOrigin(end, context.Request.IsHttps, context.User);
+            return new ConnectionOrigin(end, context.Request.IsHttps, UserOf(context), IsRequest: true);
         var scheme = LastOf(context.Request.Headers[ProtoHeader].ToString());
         var isSecure = scheme.IsEmpty ? context.Request.IsHttps : scheme.Equals("https", StringComparison.OrdinalIgnoreCase);
-        return new ConnectionOrigin(FindClient(end, context.Request.Headers[ForHeader].ToString()), isSecure, context.User);
+        return new ConnectionOrigin(FindClient(end, context.Request.Headers[ForHeader].ToString()), isSecure, UserOf(context), IsRequest: true);
     }
 
     /// <summary>The last address that is not a trusted proxy's. The client may have forged any address before it.</summary>
@@ -98,6 +100,9 @@ internal sealed class ForwardedOrigin(IList<IPNetwork> trustedProxies)
 
         return client;
     }
+
+    // The context itself would create an anonymous user.
+    private static ClaimsPrincipal? UserOf(HttpContext context) => context.Features.Get<IHttpAuthenticationFeature>()?.User;
 
     private bool IsTrusted(IPAddress address)
     {

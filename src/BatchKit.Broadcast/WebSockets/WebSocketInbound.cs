@@ -19,28 +19,15 @@ internal sealed class WebSocketInbound(
 {
     private readonly MessageAssembly _assembly = new(options.MaxRecordBytes);
 
+    public WebSocket Socket => socket;
+
+    public UpgradedWire Wire => wire;
+
+    // One method and not two: while a client is silent, each would hold a state machine of 140 bytes and more.
     public async Task<InboundEnd> RunAsync(InboundDelivery delivery, CancellationToken cancellationToken)
     {
-        ending.NoteInput(isRead: true);
+        using var input = new UpgradedInput(path, ending);
         stream.Attach(connection, delivery, path);
-        try
-        {
-            var end = await ReceiveAsync(delivery, cancellationToken).ConfigureAwait(false);
-            _assembly.Release();
-            path.ChooseStream("the client's input ended first");
-            if (end == InboundEnd.ProtocolError)
-                await EndBrokenAsync(cancellationToken).ConfigureAwait(false);
-            return end;
-        }
-        finally
-        {
-            path.ChooseStream("the handler failed");
-            ending.NoteInput(isRead: false);
-        }
-    }
-
-    private async Task<InboundEnd> ReceiveAsync(InboundDelivery delivery, CancellationToken cancellationToken)
-    {
         while (true)
         {
             ValueWebSocketReceiveResult received;
@@ -54,7 +41,7 @@ internal sealed class WebSocketInbound(
             catch (Exception failure) when (failure is WebSocketException or OperationCanceledException or IOException)
             {
                 await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
-                return EndAfter(failure);
+                return await EndAsync(EndAfter(failure), cancellationToken).ConfigureAwait(false);
             }
 
             if (!stream.SeesInput)
@@ -63,7 +50,7 @@ internal sealed class WebSocketInbound(
             {
                 await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
                 connection.Output.Complete(WebSocketClosings.Answer(socket.CloseStatus));
-                return InboundEnd.Closed;
+                return await EndAsync(InboundEnd.Closed, cancellationToken).ConfigureAwait(false);
             }
 
             var kind = received.MessageType == WebSocketMessageType.Text ? RecordKind.Data : RecordKind.Binary;
@@ -71,16 +58,21 @@ internal sealed class WebSocketInbound(
             if (fault != MessageFault.None || _assembly.IsFull)
                 await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
             if (fault != MessageFault.None)
-                return EndFaulty(fault);
+                return await EndAsync(EndFaulty(fault), cancellationToken).ConfigureAwait(false);
         }
     }
 
-    private async Task EndBrokenAsync(CancellationToken cancellationToken)
+    private async Task<InboundEnd> EndAsync(InboundEnd end, CancellationToken cancellationToken)
     {
+        _assembly.Release();
+        path.ChooseStream("the client's input ended first");
+        if (end != InboundEnd.ProtocolError)
+            return end;
         connection.Close(DisconnectReason.ProtocolError);
         await connection.Output.Ended.ConfigureAwait(false);
         await wire.EndSendingAsync().ConfigureAwait(false);
         await ReadToEndAsync(cancellationToken).ConfigureAwait(false);
+        return end;
     }
 
     private async ValueTask DeliverAsync(InboundDelivery delivery, CancellationToken cancellationToken)

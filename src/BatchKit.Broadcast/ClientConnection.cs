@@ -12,6 +12,7 @@ namespace BatchKit.Broadcast;
 /// <remarks>All members are thread-safe.</remarks>
 public sealed class ClientConnection
 {
+    private ConnectionActivity _activity;
     private LazyCompletion<DisconnectReason> _closing;
     private LazyCompletion<bool> _aborting;
     private volatile byte _format;
@@ -23,7 +24,7 @@ public sealed class ClientConnection
         Protocol = protocol;
         Origin = origin;
         Output = output;
-        Activity = new ConnectionActivity(timeProvider);
+        _activity = new ConnectionActivity(timeProvider);
         Memberships = new Memberships(this);
         _format = format.Index;
         _isAuthenticated = origin.User?.Identity?.IsAuthenticated is true;
@@ -54,7 +55,7 @@ public sealed class ClientConnection
 
     internal SendQueue Output { get; }
 
-    internal ConnectionActivity Activity { get; }
+    internal ref ConnectionActivity Activity => ref _activity;
 
     internal Memberships Memberships { get; }
 
@@ -192,22 +193,23 @@ public enum DisconnectReason
 internal sealed record ConnectionOrigin(IPEndPoint? RemoteEndPoint, bool IsSecure, ClaimsPrincipal? User = null, bool IsRequest = false);
 
 /// <summary>When a connection started and when it was last active. Its reader writes this, the sweep reads it.</summary>
-internal sealed class ConnectionActivity(TimeProvider timeProvider)
+/// <remarks>Never copied.</remarks>
+internal struct ConnectionActivity(TimeProvider timeProvider)
 {
     private readonly long _startedAt = timeProvider.GetTimestamp();
     private long _recordAt = timeProvider.GetTimestamp();
     private long _heardAt = timeProvider.GetTimestamp();
     private long _receivedBytes;
 
-    public TimeSpan Age => timeProvider.GetElapsedTime(_startedAt);
+    public readonly TimeSpan Age => timeProvider.GetElapsedTime(_startedAt);
 
     /// <summary>The time since the last whole record.</summary>
-    public TimeSpan RecordAge => timeProvider.GetElapsedTime(Volatile.Read(ref _recordAt));
+    public readonly TimeSpan RecordAge => timeProvider.GetElapsedTime(Volatile.Read(in _recordAt));
 
     /// <summary>The time since the last byte came or the last keep-alive was sent.</summary>
-    public TimeSpan Silence => timeProvider.GetElapsedTime(Volatile.Read(ref _heardAt));
+    public readonly TimeSpan Silence => timeProvider.GetElapsedTime(Volatile.Read(in _heardAt));
 
-    public long ReceivedBytes => Volatile.Read(ref _receivedBytes);
+    public readonly long ReceivedBytes => Volatile.Read(in _receivedBytes);
 
     public void NoteBytes(int bytes)
     {

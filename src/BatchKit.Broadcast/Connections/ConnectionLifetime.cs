@@ -121,28 +121,59 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
     /// <summary>Completes when the handler is told nothing more but the end. Never fails.</summary>
     public Task Reading { get; private set; } = Task.CompletedTask;
 
+    /// <summary>Starts the handler and reads until the input ends, and closes or aborts the connection, depending on how it ended. Never throws.</summary>
+    /// <remarks>Only after an end in order (<see cref="InboundEnd.Finished"/>) is the connection still open, and the handler told of it.</remarks>
     public void Start(IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, IOutputBuffer? output)
     {
         Inbound = inbound;
-        Reading = ReadAsync(inbound, handlers, output);
+        var starting = StartAsync(handlers);
+
+        // A handler that starts at once leaves one state machine for as long as the client is silent.
+        Reading = starting.IsCompletedSuccessfully ? ReadAsync(RunAsync(starting.Result, output)) : ReadSlowAsync(starting, output);
     }
 
-    /// <summary>Starts the handler and reads until the input ends, and closes or aborts the connection, depending on how it ended. Never throws.</summary>
-    /// <remarks>Only after an end in order (<see cref="InboundEnd.Finished"/>) is the connection still open, and the handler told of it.</remarks>
-    private async Task ReadAsync(IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, IOutputBuffer? output)
+    private async Task ReadSlowAsync(Task<bool> starting, IOutputBuffer? output) =>
+        await ReadAsync(RunAsync(await starting.ConfigureAwait(false), output)).ConfigureAwait(false);
+
+    /// <returns>False when the handler failed.</returns>
+    private async Task<bool> StartAsync(Func<ClientConnection, IConnectionHandler> handlers)
     {
-        var end = InboundEnd.Lost;
         try
         {
             _handler = handlers(connection);
             await _handler.StartAsync(_ending.Token).ConfigureAwait(false);
-            end = await inbound.RunAsync(Delivery(_handler, output), _ending.Token).ConfigureAwait(false);
+            return true;
         }
         catch (Exception failure)
         {
             connection.CloseAfter(failure, logger, _ending.Token);
-            end = await DiscardAsync(inbound).ConfigureAwait(false);
+            return false;
         }
+    }
+
+    private Task<InboundEnd> RunAsync(bool isStarted, IOutputBuffer? output) => isStarted ? Inbound!.RunAsync(Delivery(_handler!, output), _ending.Token) : DiscardAsync();
+
+    private async Task ReadAsync(Task<InboundEnd> running)
+    {
+        var end = InboundEnd.Lost;
+        var hasFailed = false;
+        try
+        {
+            end = await running.ConfigureAwait(false);
+        }
+        catch (Exception failure)
+        {
+            connection.CloseAfter(failure, logger, _ending.Token);
+            hasFailed = true;
+        }
+
+        await EndInputAsync(end, hasFailed).ConfigureAwait(false);
+    }
+
+    private async Task EndInputAsync(InboundEnd end, bool hasFailed)
+    {
+        if (hasFailed)
+            end = await DiscardAsync().ConfigureAwait(false);
 
         // When the connection is being closed, a client that is gone fails the output by itself.
         if (end == InboundEnd.Lost && !connection.IsClosing)
@@ -208,12 +239,12 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
     private InboundDelivery Delivery(IConnectionHandler handler, IOutputBuffer? output) => new(connection, handler, output, options, logger);
 
     /// <summary>Reads on after a failure, and discards what comes: the connection is closed, so that nothing is delivered.</summary>
-    private async Task<InboundEnd> DiscardAsync(IInbound inbound)
+    private async Task<InboundEnd> DiscardAsync()
     {
         try
         {
             if (!connection.IsAborted)
-                return await inbound.RunAsync(Delivery(ClosedHandler.Shared, output: null), _ending.Token).ConfigureAwait(false);
+                return await Inbound!.RunAsync(Delivery(ClosedHandler.Shared, output: null), _ending.Token).ConfigureAwait(false);
         }
         catch (Exception)
         {

@@ -145,19 +145,18 @@ internal sealed class UpgradedEnding(HttpContext context)
 /// <summary>The time in which a client's input is read.</summary>
 internal readonly struct UpgradedInput : IDisposable
 {
-    private readonly OutputPath _path;
-    private readonly UpgradedEnding _ending;
+    private readonly UpgradedWire _wire;
 
-    public UpgradedInput(OutputPath path, UpgradedEnding ending)
+    public UpgradedInput(UpgradedWire wire)
     {
-        (_path, _ending) = (path, ending);
-        ending.NoteInput(isRead: true);
+        _wire = wire;
+        wire.Ending.NoteInput(isRead: true);
     }
 
     public void Dispose()
     {
-        _path.ChooseStream("the handler failed");
-        _ending.NoteInput(isRead: false);
+        _wire.Path.ChooseStream("the handler failed");
+        _wire.Ending.NoteInput(isRead: false);
     }
 }
 

@@ -40,14 +40,21 @@ internal sealed class WebSocketEndpoint(
         var address = origin.RemoteEndPoint?.Address;
         var place = new ClientPlace(transport.Connections);
         if (place.TryTake(address))
-            return RunAsync(StartAsync(context, origin, place), context);
+        {
+            var starting = StartAsync(context, origin, place);
+            return starting.IsCompletedSuccessfully ? RunAsync(starting.Result, context) : RunSlowAsync(starting, context);
+        }
+
         Log.TurnedAway(logger, $"the connection limit is reached, in total or for {address}");
         return WebSocketAdmission.RefuseAsync(context, StatusCodes.Status503ServiceUnavailable, "There are too many connections. Try again later.");
     }
 
-    private async Task RunAsync(Task<HandlerCalls?> starting, HttpContext context)
+    private async Task RunSlowAsync(Task<HandlerCalls?> starting, HttpContext context) =>
+        await RunAsync(await starting.ConfigureAwait(false), context).ConfigureAwait(false);
+
+    private async Task RunAsync(HandlerCalls? calls, HttpContext context)
     {
-        if (await starting.ConfigureAwait(false) is not { } calls)
+        if (calls is null)
             return;
         await calls.Connection.Output.Ending.ConfigureAwait(false);
         await EndAsync(calls, context).ConfigureAwait(false);
@@ -100,7 +107,7 @@ internal sealed class WebSocketEndpoint(
     private HandlerCalls Start(ClientConnection connection, WebSocket socket, UpgradedStream stream, UpgradedWire wire, ClientPlace place)
     {
         wire.Path.ChooseWithin(_startLimit, transport.TimeProvider);
-        var inbound = new WebSocketInbound(connection, socket, stream, wire, wire.Path, wire.Ending, transport.Options, logger);
+        var inbound = new WebSocketInbound(connection, socket, stream, wire, transport.Options, logger);
         return _lifetime.Start(connection, inbound, handlers, place);
     }
 

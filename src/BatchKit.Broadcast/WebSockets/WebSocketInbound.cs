@@ -12,12 +12,11 @@ internal sealed class WebSocketInbound(
     WebSocket socket,
     UpgradedStream stream,
     UpgradedWire wire,
-    OutputPath path,
-    UpgradedEnding ending,
     BroadcastOptions options,
     ILogger logger) : IInbound
 {
-    private readonly MessageAssembly _assembly = new(options.MaxRecordBytes);
+    // Created for the first message: many clients only listen.
+    private MessageAssembly? _assembly;
 
     public WebSocket Socket => socket;
 
@@ -26,12 +25,12 @@ internal sealed class WebSocketInbound(
     // One method and not two: while a client is silent, each would hold a state machine of 140 bytes and more.
     public async Task<InboundEnd> RunAsync(InboundDelivery delivery, CancellationToken cancellationToken)
     {
-        using var input = new UpgradedInput(path, ending);
-        stream.Attach(connection, delivery, path);
+        using var input = new UpgradedInput(wire);
+        stream.Attach(connection, delivery, wire.Path);
         while (true)
         {
             ValueWebSocketReceiveResult received;
-            var receiving = socket.ReceiveAsync(_assembly.GetFree(), cancellationToken);
+            var receiving = socket.ReceiveAsync(_assembly?.GetFree() ?? default, cancellationToken);
             if (!receiving.IsCompleted)
                 await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
             try
@@ -54,6 +53,7 @@ internal sealed class WebSocketInbound(
             }
 
             var kind = received.MessageType == WebSocketMessageType.Text ? RecordKind.Data : RecordKind.Binary;
+            _assembly ??= new MessageAssembly(options.MaxRecordBytes);
             var fault = _assembly.Add(received.Count, received.EndOfMessage, kind);
             if (fault != MessageFault.None || _assembly.IsFull)
                 await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
@@ -64,8 +64,8 @@ internal sealed class WebSocketInbound(
 
     private async Task<InboundEnd> EndAsync(InboundEnd end, CancellationToken cancellationToken)
     {
-        _assembly.Release();
-        path.ChooseStream("the client's input ended first");
+        _assembly?.Release();
+        wire.Path.ChooseStream("the client's input ended first");
         if (end != InboundEnd.ProtocolError)
             return end;
         connection.Close(DisconnectReason.ProtocolError);
@@ -77,7 +77,7 @@ internal sealed class WebSocketInbound(
 
     private async ValueTask DeliverAsync(InboundDelivery delivery, CancellationToken cancellationToken)
     {
-        if (_assembly.Records.IsEmpty)
+        if (_assembly is null || _assembly.Records.IsEmpty)
             return;
         await delivery.DeliverAsync(_assembly.Records, cancellationToken).ConfigureAwait(false);
         _assembly.Clear();

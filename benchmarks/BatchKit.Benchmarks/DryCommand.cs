@@ -2,6 +2,7 @@ using System.Reflection;
 using BatchKit.Benchmarks.Brokers;
 using BatchKit.Benchmarks.Configuration;
 using BatchKit.Benchmarks.Echo;
+using BatchKit.Benchmarks.Edge;
 using BatchKit.Benchmarks.Fanout;
 using BatchKit.Benchmarks.Gates;
 using BatchKit.Benchmarks.Measuring;
@@ -32,6 +33,7 @@ internal static class DryCommand
     {
         [nameof(BroadcastBenchmarks)] => RunOnce(name, new BroadcastBenchmarks { Sizes = [100] }, Machine.WhyUnfit),
         [nameof(PlayhouseBenchmarks)] => RunOnce(name, new PlayhouseBenchmarks { LongRunDuration = TimeSpan.FromSeconds(1) }, Machine.WhyUnfit),
+        [nameof(EdgeBenchmarks)] => RunOnce(name, new EdgeBenchmarks { IsShort = true }, Machine.WhyUnfit),
         [nameof(MqttBenchmarks)] => RunOnce(name, new MqttBenchmarks { IsShort = true }, MqttBenchmarks.WhyUnfit),
         [nameof(RhythmBenchmarks)] => RunOnce(name, new RhythmBenchmarks { IsShort = true }, RhythmBenchmarks.WhyUnfit),
         _ => RunClasses(suite.Classes),

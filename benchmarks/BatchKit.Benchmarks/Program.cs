@@ -4,6 +4,8 @@ using BatchKit.Benchmarks.Brokers;
 using BatchKit.Benchmarks.Configuration;
 using BatchKit.Benchmarks.EchoLoad;
 using BatchKit.Benchmarks.EchoServers;
+using BatchKit.Benchmarks.EdgeLoad;
+using BatchKit.Benchmarks.EdgeServers;
 using BatchKit.Benchmarks.FanoutServers;
 using BatchKit.Benchmarks.MqttSink;
 using BatchKit.Benchmarks.Publishers;
@@ -26,6 +28,10 @@ try
             return EchoLoadCommand.Run(int.Parse(port, CultureInfo.InvariantCulture), int.Parse(connections, CultureInfo.InvariantCulture));
         case ["echo", var kind]:
             return await EchoServerCommand.RunAsync(Enum.Parse<EchoServerKind>(kind));
+        case ["storm"]:
+            return StormCommand.Run();
+        case ["edge", var kind, var port]:
+            return await EdgeServerCommand.RunAsync(Enum.Parse<EdgeServerKind>(kind), int.Parse(port, CultureInfo.InvariantCulture));
         case ["subscribe", var port, var quality]:
             return MqttSinkCommand.Run(int.Parse(port, CultureInfo.InvariantCulture), int.Parse(quality, CultureInfo.InvariantCulture));
         case ["publish", var way]:

@@ -1,4 +1,5 @@
 using BatchKit.Benchmarks.Echo;
+using BatchKit.Benchmarks.Edge;
 using BatchKit.Benchmarks.Fanout;
 using BatchKit.Benchmarks.Gates;
 using BatchKit.Benchmarks.Publish;
@@ -13,6 +14,7 @@ internal static class SuiteRunners
     {
         [nameof(BroadcastBenchmarks)] => new BroadcastBenchmarks(),
         [nameof(PlayhouseBenchmarks)] => new PlayhouseBenchmarks(),
+        [nameof(EdgeBenchmarks)] => new EdgeBenchmarks(),
         [nameof(MqttBenchmarks)] => new MqttBenchmarks(),
         [nameof(RhythmBenchmarks)] => new RhythmBenchmarks(),
         _ => new BenchmarkDotNetRunner(),

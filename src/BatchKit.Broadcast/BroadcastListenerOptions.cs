@@ -31,9 +31,12 @@ public sealed class BroadcastListenerOptions : IValidatableObject
     /// </summary>
     public bool UseProxyProtocol { get; set; }
 
-    /// <summary>The most connections that the system queues until they are accepted; 512 by default. The system's own limit (on Linux net.core.somaxconn) applies too.</summary>
+    /// <summary>
+    /// The most connections that the system queues until they are accepted; 4,096 by default, so that clients that all reconnect at once find a place: a client that finds none tries again after a
+    /// second. The system's own limit (on Linux net.core.somaxconn, which is 4,096 there by default) applies too.
+    /// </summary>
     [Range(1, 65_535)]
-    public int Backlog { get; set; } = 512;
+    public int Backlog { get; set; } = 4096;
 
     /// <summary>Settings for telnet clients only.</summary>
     [Required]

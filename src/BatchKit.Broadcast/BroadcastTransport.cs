@@ -1,9 +1,14 @@
 using System.Collections.Immutable;
 using System.Diagnostics.CodeAnalysis;
 using System.Diagnostics.Metrics;
+using System.IO.Pipelines;
+using System.Net;
+using System.Net.WebSockets;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Transports;
+using Microsoft.AspNetCore.Connections;
+using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
 using Microsoft.Extensions.ObjectPool;
@@ -23,12 +28,11 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     private const int MaxFramingBytes = 16;
 
     private readonly ObjectPool<FanoutWork> _works;
-    private readonly ILogger _logger;
     private readonly ConnectionSweep _sweep;
     private readonly BroadcastMetrics _metrics;
     private volatile bool _isDisposed;
 
-    /// <summary>Creates a transport without connections; a listener or a mapped WebSocket endpoint adds them.</summary>
+    /// <summary>Creates a transport without connections; a listener, a mapped WebSocket endpoint or <see cref="Attach(Stream, AttachOptions)"/> adds them.</summary>
     /// <param name="options">The settings; the defaults when null.</param>
     /// <param name="node">This process's node number, from 0 to <see cref="OutputHandle.MaxNode"/>. It is part of every handle.</param>
     /// <param name="timeProvider">The clock of all time limits; the system clock when null.</param>
@@ -44,11 +48,11 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         ArgumentOutOfRangeException.ThrowIfNegative(node);
         ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
         TimeProvider = timeProvider ?? TimeProvider.System;
-        _logger = Guard(logger ?? NullLogger<BroadcastTransport>.Instance);
+        Logger = Guard(logger ?? NullLogger<BroadcastTransport>.Instance);
         _works = new DefaultObjectPool<FanoutWork>(new FanoutWorkPolicy(Limits, Counters));
-        Connections = new ConnectionTable(Options, node, TimeProvider);
+        Connections = new ConnectionTable(Options, node);
         _metrics = new BroadcastMetrics(this, node, meterFactory);
-        _sweep = new ConnectionSweep(Connections, Options, TimeProvider, _logger);
+        _sweep = new ConnectionSweep(Connections, Options, TimeProvider, Logger);
     }
 
     /// <inheritdoc/>
@@ -62,6 +66,8 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     /// <summary>What its loggers threw.</summary>
     internal LoggerFaults LoggerFaults { get; } = new();
 
+    internal ILogger Logger { get; }
+
     internal BroadcastOptions Options { get; }
 
     internal TimeProvider TimeProvider { get; }
@@ -73,6 +79,9 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     internal ConnectionTable Connections { get; }
 
     internal GroupTable Groups { get; } = new();
+
+    /// <summary>The connections that other code accepted.</summary>
+    internal RunningTasks Attached { get; } = new();
 
     /// <inheritdoc/>
     public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
@@ -104,16 +113,82 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     /// <summary>Reads the counters. It visits every connection: use it for a page or a test, not on a hot path.</summary>
     public BroadcastStatistics GetStatistics() => BroadcastStatistics.Read(Counters, Connections, Groups.Count);
 
+    /// <summary>Takes over the output of a connection that other code accepted.</summary>
+    /// <remarks>The other code keeps reading the connection, and closes it; see <see cref="AttachedConnection"/>.</remarks>
+    /// <param name="stream">What is written to. Its writes must observe their token, and wait without blocking their caller.</param>
+    /// <param name="options">What is known about the connection; nothing when null.</param>
+    /// <returns>The connection. Dispose it before you close the stream.</returns>
+    /// <exception cref="InvalidOperationException">A connection limit is reached, or the transport has stopped.</exception>
+    public AttachedConnection Attach(Stream stream, AttachOptions? options = null)
+    {
+        ArgumentNullException.ThrowIfNull(stream);
+        return Attach(AttachedWire.To(stream), options, ClientProtocol.Tcp, CancellationToken.None);
+    }
+
+    /// <param name="output">What is written to. The transport flushes it and never completes it.</param>
+    /// <param name="options">What is known about the connection; nothing when null.</param>
+    /// <inheritdoc cref="Attach(Stream, AttachOptions)"/>
+    public AttachedConnection Attach(PipeWriter output, AttachOptions? options = null)
+    {
+        ArgumentNullException.ThrowIfNull(output);
+        return Attach(AttachedWire.To(output), options, ClientProtocol.Tcp, CancellationToken.None);
+    }
+
+    /// <param name="pipe">Its output is written to, flushed and never completed. Its input is left to the other code.</param>
+    /// <param name="options">What is known about the connection; nothing when null.</param>
+    /// <inheritdoc cref="Attach(Stream, AttachOptions)"/>
+    public AttachedConnection Attach(IDuplexPipe pipe, AttachOptions? options = null)
+    {
+        ArgumentNullException.ThrowIfNull(pipe);
+        return Attach(pipe.Output, options);
+    }
+
+    /// <param name="socket">Each message is sent as one WebSocket message, and a close sends the close frame. The other code receives, as this also answers the client's pings.</param>
+    /// <param name="options">What is known about the connection; nothing when null.</param>
+    /// <inheritdoc cref="Attach(Stream, AttachOptions)"/>
+    public AttachedConnection Attach(WebSocket socket, AttachOptions? options = null)
+    {
+        ArgumentNullException.ThrowIfNull(socket);
+        return Attach(AttachedWire.To(socket), options, ClientProtocol.WebSocket, CancellationToken.None);
+    }
+
+    /// <param name="connection">Its transport's output is written to, flushed and never completed. It ends when the server reports that the client is gone.</param>
+    /// <param name="options">What is known about the connection; what the connection itself tells when null.</param>
+    /// <inheritdoc cref="Attach(Stream, AttachOptions)"/>
+    public AttachedConnection Attach(ConnectionContext connection, AttachOptions? options = null)
+    {
+        ArgumentNullException.ThrowIfNull(connection);
+        options ??= new AttachOptions
+        {
+            RemoteEndPoint = connection.RemoteEndPoint as IPEndPoint,
+            IsSecure = connection.Features.Get<ITlsHandshakeFeature>() is not null,
+            User = connection.Features.Get<IConnectionUserFeature>()?.User,
+        };
+        return Attach(AttachedWire.To(connection.Transport.Output), options, ClientProtocol.Tcp, connection.ConnectionClosed);
+    }
+
+    /// <param name="write">
+    /// Writes bytes: whole messages, one after another, of 64 KiB at most; a larger message comes in several calls. One call at a time. It must observe its token, and must not use the bytes after its task
+    /// has ended. What it throws ends the connection.
+    /// </param>
+    /// <param name="options">What is known about the connection; nothing when null.</param>
+    /// <inheritdoc cref="Attach(Stream, AttachOptions)"/>
+    public AttachedConnection Attach(Func<ReadOnlyMemory<byte>, CancellationToken, ValueTask> write, AttachOptions? options = null)
+    {
+        ArgumentNullException.ThrowIfNull(write);
+        return Attach(new AttachedWire(write), options, ClientProtocol.Tcp, CancellationToken.None);
+    }
+
     /// <summary>Stops accepting connections, gives every client <see cref="BroadcastOptions.DrainTimeout"/> to read what is queued and the goodbye, and closes it.</summary>
     /// <remarks>It may be called again.</remarks>
     /// <param name="cancellationToken">Ends the wait: clients that have not read everything by then are disconnected.</param>
     public Task DrainAsync(CancellationToken cancellationToken)
     {
         Connections.Close();
-        return new ConnectionDrain(this, TimeProvider, _logger).RunAsync(cancellationToken);
+        return new ConnectionDrain(this, TimeProvider, Logger).RunAsync(cancellationToken);
     }
 
-    /// <summary>Disconnects all remaining connections at once; drain first.</summary>
+    /// <summary>Disconnects all remaining connections at once; drain first. It waits for writes to attached connections, for at most <see cref="BroadcastOptions.CloseTimeout"/>.</summary>
     public async ValueTask DisposeAsync()
     {
         if (_isDisposed)
@@ -124,10 +199,33 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         _metrics.Dispose();
         foreach (var connection in Connections.All)
             connection.Abort(DisconnectReason.Stopped);
+        try
+        {
+            await Attached.WhenNone().WaitAsync(Options.CloseTimeout, TimeProvider).ConfigureAwait(false);
+        }
+        catch (TimeoutException)
+        {
+            // A write that does not observe its token. Its connection's owner still has it.
+        }
     }
 
     /// <summary>Guards a logger of this transport, its listeners and its endpoints against what it throws.</summary>
     internal GuardedLogger Guard(ILogger logger) => new(logger, LoggerFaults);
+
+    private AttachedConnection Attach(AttachedWire wire, AttachOptions? options, ClientProtocol protocol, CancellationToken closed)
+    {
+        ObjectDisposedException.ThrowIf(_isDisposed, this);
+        options ??= new AttachOptions();
+        var place = new ClientPlace(Connections);
+        if (!place.TryTake(options.RemoteEndPoint?.Address))
+            throw new InvalidOperationException(Connections.IsClosed ? "The transport has stopped." : "A connection limit is reached, in total or for the address.");
+        var origin = new ConnectionOrigin(options.RemoteEndPoint, options.IsSecure, options.User);
+        var format = protocol != ClientProtocol.WebSocket ? WireFormat.Raw : options.SendsBinary ? WireFormat.WebSocketBinary : WireFormat.WebSocketText;
+        var output = new SendQueue(wire, Limits, Counters, TimeProvider);
+        var connection = new ClientConnection(Connections.NextHandle(), protocol, origin, output, format, TimeProvider) { IsAttached = true };
+        connection.MarkAuthenticated();
+        return AttachedConnection.Start(this, connection, wire, place, closed);
+    }
 
     private async ValueTask FinishAsync(FanoutWork work, Task running, BatchOutcome[]? outcomes)
     {

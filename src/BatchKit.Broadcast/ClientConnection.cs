@@ -42,7 +42,7 @@ public sealed class ClientConnection
     /// <summary>True when the client uses TLS, to this server or to a trusted proxy that reports it.</summary>
     public bool IsSecure => Origin.IsSecure;
 
-    /// <summary>The user of the WebSocket's request; null for other protocols.</summary>
+    /// <summary>The user of the WebSocket's request, or that of <see cref="AttachOptions.User"/>; null for other connections.</summary>
     public ClaimsPrincipal? User => Origin.User ?? (Origin.IsRequest ? new ClaimsPrincipal(new ClaimsIdentity()) : null);
 
     /// <summary>What a telnet client reported about itself; null for other protocols.</summary>
@@ -68,6 +68,9 @@ public sealed class ClientConnection
         get => WireFormat.FromIndex(_format);
         set => _format = value.Index;
     }
+
+    /// <summary>True when other code accepted it and reads its input.</summary>
+    internal bool IsAttached { get; init; }
 
     /// <summary>True once it was aborted.</summary>
     internal bool IsAborted => _aborting.IsSet;
@@ -141,7 +144,7 @@ public sealed class ClientConnection
 /// <summary>The protocol of a client.</summary>
 public enum ClientProtocol
 {
-    /// <summary>Bytes over TCP. An <see cref="IRecordCutter"/> splits the input into records; output is sent unchanged.</summary>
+    /// <summary>Bytes over TCP, or over what else was attached (<see cref="AttachedConnection"/>). An <see cref="IRecordCutter"/> splits the input into records; output is sent unchanged.</summary>
     Tcp = 0,
 
     /// <summary>Telnet (RFC 854).</summary>

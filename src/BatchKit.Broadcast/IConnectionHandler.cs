@@ -1,3 +1,5 @@
+using BatchKit.Broadcast.Telnet;
+
 namespace BatchKit.Broadcast;
 
 /// <summary>Handles what one client sends. Each connection has its own handler; its members are called one at a time.</summary>
@@ -50,4 +52,7 @@ public enum RecordKind
 
     /// <summary>A telnet line above <see cref="BroadcastOptions.MaxRecordBytes"/>. It was discarded; the payload is empty.</summary>
     TooLong = 3,
+
+    /// <summary>A telnet client's MSDP message, as it was sent; <see cref="TelnetMessages.ReadMsdp"/> reads it.</summary>
+    Msdp = 4,
 }

@@ -64,30 +64,73 @@ public sealed class LineCutter : IRecordCutter
         start.Length <= maxRecordBytes || (start.Length == maxRecordBytes + 1 && start[^1] == CarriageReturn);
 }
 
-/// <summary>Splits records with a length prefix: four bytes, unsigned, big-endian, not counting themselves. Zero means an empty record.</summary>
+/// <summary>Splits records with a length prefix, which does not count itself. Zero means an empty record.</summary>
 public sealed class LengthPrefixCutter : IRecordCutter
 {
-    private LengthPrefixCutter()
-    {
-    }
+    private const int MaxVarintBytes = 5;
 
-    /// <summary>The shared instance.</summary>
-    public static LengthPrefixCutter Shared { get; } = new();
+    private readonly LengthReader _read;
+
+    private LengthPrefixCutter(LengthReader read) => _read = read;
+
+    private delegate CutResult LengthReader(ReadOnlySpan<byte> bytes, out uint length, out int prefixBytes);
+
+    /// <summary>Four bytes, unsigned, big-endian.</summary>
+    public static LengthPrefixCutter Shared { get; } = new(ReadBigEndian);
+
+    /// <summary>Four bytes, unsigned, little-endian.</summary>
+    public static LengthPrefixCutter LittleEndian { get; } = new(ReadLittleEndian);
+
+    /// <summary>One to five bytes of seven bits each, the lowest first; all but the last have the highest bit set (LEB128, as Protocol Buffers write it).</summary>
+    /// <remarks>A length of more than 32 bits, or of more than five bytes, is malformed.</remarks>
+    public static LengthPrefixCutter Varint { get; } = new(ReadVarint);
 
     /// <inheritdoc/>
     /// <remarks>A length above the limit is refused as soon as it is read, before any memory is allocated for it.</remarks>
     public CutResult Cut(ReadOnlySpan<byte> bytes, int maxRecordBytes, out Range record, out int consumedBytes)
     {
         (record, consumedBytes) = (default, 0);
-        if (!BinaryPrimitives.TryReadUInt32BigEndian(bytes, out var length))
-            return CutResult.Incomplete;
+        var result = _read(bytes, out var length, out var start);
+        if (result != CutResult.Record)
+            return result;
         if (length > maxRecordBytes)
             return CutResult.TooLong;
-        var end = sizeof(uint) + (int)length;
+        var end = start + (int)length;
         if (bytes.Length < end)
             return CutResult.Incomplete;
-        record = sizeof(uint)..end;
+        record = start..end;
         consumedBytes = end;
         return CutResult.Record;
+    }
+
+    private static CutResult ReadBigEndian(ReadOnlySpan<byte> bytes, out uint length, out int prefixBytes)
+    {
+        prefixBytes = sizeof(uint);
+        return BinaryPrimitives.TryReadUInt32BigEndian(bytes, out length) ? CutResult.Record : CutResult.Incomplete;
+    }
+
+    private static CutResult ReadLittleEndian(ReadOnlySpan<byte> bytes, out uint length, out int prefixBytes)
+    {
+        prefixBytes = sizeof(uint);
+        return BinaryPrimitives.TryReadUInt32LittleEndian(bytes, out length) ? CutResult.Record : CutResult.Incomplete;
+    }
+
+    private static CutResult ReadVarint(ReadOnlySpan<byte> bytes, out uint length, out int prefixBytes)
+    {
+        const int bitsInByte = 7, highBit = 0x80;
+        var value = 0UL;
+        (length, prefixBytes) = (0, 0);
+        while (prefixBytes < bytes.Length)
+        {
+            var part = bytes[prefixBytes];
+            value |= (ulong)(part & (highBit - 1)) << (bitsInByte * prefixBytes++);
+            if (value > uint.MaxValue || (part >= highBit && prefixBytes == MaxVarintBytes))
+                return CutResult.Malformed;
+            length = (uint)value;
+            if (part < highBit)
+                return CutResult.Record;
+        }
+
+        return CutResult.Incomplete;
     }
 }

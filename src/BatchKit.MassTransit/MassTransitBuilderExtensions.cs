@@ -30,7 +30,7 @@ public static class MassTransitBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         AddBus(builder, configure);
         builder.Services.AddKeyedSingleton(builder.Name, (services, key) =>
-            new MassTransitTransport(services.GetRequiredKeyedService<BusOwner>(key).Connection, services.GetService<TimeProvider>()));
+            new MassTransitTransport(services.GetRequiredKeyedService<BusOwner>(key).Connection, services.GetService<TimeProvider>(), builder.CreateSigner(services)));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<MassTransitTransport>(builder.Name), partitions);
     }
 

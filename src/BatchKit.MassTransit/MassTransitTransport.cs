@@ -22,6 +22,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     private static readonly TimeSpan ChannelPause = TimeSpan.FromMilliseconds(50);
 
     private readonly BusConnection _connection;
+    private readonly FrameSigner? _signer;
     private readonly TimeProvider _timeProvider;
     private readonly UnroutedGroups _unroutedGroups;
     private volatile ConnectionAge? _exchangeMissing;
@@ -31,15 +32,17 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     /// <param name="bus">The bus; on RabbitMQ with publisher confirms, which are MassTransit's default.</param>
     /// <param name="options">Settings, read now; those of the connection and <see cref="MassTransitOptions.Bus"/> are not used.</param>
     /// <param name="timeProvider">The clock; the system's by default.</param>
+    /// <param name="signer">Signs the frames; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
-    public MassTransitTransport(IBus bus, MassTransitOptions? options = null, TimeProvider? timeProvider = null)
-        : this(BusConnection.To(bus, options, timeProvider), timeProvider)
+    public MassTransitTransport(IBus bus, MassTransitOptions? options = null, TimeProvider? timeProvider = null, FrameSigner? signer = null)
+        : this(BusConnection.To(bus, options, timeProvider), timeProvider, signer)
     {
     }
 
-    internal MassTransitTransport(BusConnection connection, TimeProvider? timeProvider)
+    internal MassTransitTransport(BusConnection connection, TimeProvider? timeProvider, FrameSigner? signer = null)
     {
         _connection = connection;
+        _signer = signer;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _unroutedGroups = new UnroutedGroups(Options.UnroutableGrace, _timeProvider);
     }
@@ -59,7 +62,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     {
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         cancellationToken.ThrowIfCancellationRequested();
-        var frames = FramePlan.Create(batches, Options.MaxFrameBytes, Options.DestinationNode);
+        var frames = FramePlan.Create(batches, Options.MaxFrameBytes, Options.DestinationNode, _signer);
         return frames.Count == 1 ? SendOneAsync(frames[0], batches, cancellationToken) : SendRunsAsync(frames, batches, cancellationToken);
     }
 
@@ -130,7 +133,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         FrameResult? failed = null;
         for (var index = 0; index < outcomes.Length; index++)
         {
-            var frame = FramePlan.Create(batches.Slice(index, 1), Options.MaxFrameBytes, Options.DestinationNode)[0];
+            var frame = FramePlan.Create(batches.Slice(index, 1), Options.MaxFrameBytes, Options.DestinationNode, _signer)[0];
             var result = await SendAloneAsync(frame, cancellationToken).ConfigureAwait(false);
             outcomes[index] = result.Outcome switch
             {
@@ -191,7 +194,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     {
         try
         {
-            using var encoded = PooledFrame.Encode(frame.Batches);
+            using var encoded = PooledFrame.Encode(frame.Batches, _signer);
             return encoded.Bytes.Length <= Options.MaxFrameBytes
                 ? encoded.Bytes.ToArray()
                 : throw new FrameRefusedException($"A batch needs a frame of more than {nameof(MassTransitOptions.MaxFrameBytes)} ({Options.MaxFrameBytes}) bytes.");

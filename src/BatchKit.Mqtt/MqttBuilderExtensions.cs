@@ -88,7 +88,8 @@ public static class MqttBuilderExtensions
         var options = services.GetRequiredService<IOptionsMonitor<MqttOptions>>().Get(name);
         var buffer = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(name);
         PacketLimits.ThrowIfTooSmall(name, options, buffer);
-        return new MqttTransport(options, services.GetService<TimeProvider>(), services.GetService<ILogger<MqttTransport>>());
+        var signer = services.GetRequiredKeyedService<BatchKitBuilder>(name).CreateSigner(services);
+        return new MqttTransport(options, services.GetService<TimeProvider>(), services.GetService<ILogger<MqttTransport>>(), signer);
     }
 
     private static MqttReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
@@ -98,8 +99,9 @@ public static class MqttBuilderExtensions
         var timeProvider = services.GetService<TimeProvider>();
         var isEnvelope = options.EnvelopePrefix is not null;
         var receiverOptions = builder.CreateReceiverOptions(services);
-        // Outside envelope mode the receiver numbers the batches itself, and no number repeats.
+        // Outside envelope mode the receiver numbers the batches itself: no number repeats, and there is no frame that a sender could have signed.
         receiverOptions.FilterDuplicates = isEnvelope;
+        receiverOptions.Signer = isEnvelope ? receiverOptions.Signer : null;
         var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>());
         return new MqttReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
     }

@@ -29,8 +29,9 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     /// <param name="options">The settings.</param>
     /// <param name="timeProvider">The source of time; the system's clock when null.</param>
     /// <param name="logger">The logger of its connections; null logs nothing. What it throws is counted, and the health check reports it.</param>
+    /// <param name="signer">Signs the frames of envelope mode; null for none. Other messages are not signed.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
-    public MqttTransport(MqttOptions options, TimeProvider? timeProvider = null, ILogger<MqttTransport>? logger = null)
+    public MqttTransport(MqttOptions options, TimeProvider? timeProvider = null, ILogger<MqttTransport>? logger = null, FrameSigner? signer = null)
     {
         ArgumentNullException.ThrowIfNull(options);
         MqttOptionsValidator.ThrowIfInvalid(options);
@@ -43,7 +44,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
         var clientId = options.ClientId ?? $"batchkit-{Guid.NewGuid():N}";
         _link = new MqttLink(options, MqttLink.Transport, clientId, sessionExpiry, _queue, timeProvider, _logger);
         if (options.EnvelopePrefix is not null)
-            _envelope = new EnvelopePublisher(_queue, options, _link.Target, _queue.FindMaxPacketBytes);
+            _envelope = new EnvelopePublisher(_queue, options, _link.Target, _queue.FindMaxPacketBytes, signer);
     }
 
     /// <summary>A human-readable reason why it has no connection, without secrets; null while it is connected or has not been used yet.</summary>

@@ -29,8 +29,9 @@ public static class PostgresBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         AddOptions<PostgresOptions, PostgresOptionsValidator>(builder.Services, builder.Name, configure);
-        builder.Services.AddKeyedSingleton(builder.Name, static (services, key) => new PostgresQueueTransport(
-            DataSourceOf(services, (string)key!), OptionsOf<PostgresOptions>(services, key), services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueTransport>>()));
+        builder.Services.AddKeyedSingleton(builder.Name, (services, key) => new PostgresQueueTransport(
+            DataSourceOf(services, (string)key!), OptionsOf<PostgresOptions>(services, key), services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueTransport>>(),
+            builder.CreateSigner(services)));
         AddHealthCheck(builder.Services, BufferCheckName(builder), provider => new HealthCheck(provider.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), outbox: null, receiver: null));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), partitions);
     }

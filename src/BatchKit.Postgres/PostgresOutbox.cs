@@ -44,7 +44,7 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
         _dataSource = dataSource;
         _options = options;
         var guarded = GuardedLogger.Of((ILogger?)logger ?? NullLogger.Instance);
-        _store = new PostgresQueueTransport(dataSource, StoreOptions(options), timeProvider, guarded);
+        _store = new PostgresQueueTransport(dataSource, StoreOptions(options), timeProvider, guarded, signer: null);
         _insert = new OutboxInsert(new Tables(options.Schema), options.CommandTimeout);
         _handler = new OutboxHandler(inner, options, timeProvider, guarded, _stopping.Token);
         _receiver = new PostgresQueueReceiver(dataSource, ReceiverOptions(options), _handler, timeProvider, guarded);

@@ -33,13 +33,15 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     /// <param name="options">Its settings; the defaults when null.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
     /// <param name="logger">Where it logs; nowhere when null.</param>
+    /// <param name="signer">Signs the frames in <see cref="PostgresOptions.FrameQueue"/>; null for none. Other messages are not signed.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
-    public PostgresQueueTransport(NpgsqlDataSource dataSource, PostgresOptions? options = null, TimeProvider? timeProvider = null, ILogger<PostgresQueueTransport>? logger = null)
-        : this(dataSource, options, timeProvider, (ILogger?)logger)
+    public PostgresQueueTransport(NpgsqlDataSource dataSource, PostgresOptions? options = null, TimeProvider? timeProvider = null, ILogger<PostgresQueueTransport>? logger = null,
+        FrameSigner? signer = null)
+        : this(dataSource, options, timeProvider, (ILogger?)logger, signer)
     {
     }
 
-    internal PostgresQueueTransport(NpgsqlDataSource dataSource, PostgresOptions? options, TimeProvider? timeProvider, ILogger? logger)
+    internal PostgresQueueTransport(NpgsqlDataSource dataSource, PostgresOptions? options, TimeProvider? timeProvider, ILogger? logger, FrameSigner? signer)
     {
         ArgumentNullException.ThrowIfNull(dataSource);
         _options = options?.Copy() ?? new PostgresOptions();
@@ -53,7 +55,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         _gate = new SchemaGate(dataSource, _options.Schema, _options.CreateSchema);
         _directory = new QueueDirectory(dataSource, tables);
         _limits = new SendLimits(_options);
-        _reader = new SendReader(_options, _limits, _directory);
+        _reader = new SendReader(_options, _limits, _directory, signer);
         _notifier = new QueueNotifier(dataSource, tables, _options.NotifyInterval, _timeProvider, _logger, _options.UsePreparedStatements);
         _connections = new SendConnections(dataSource, _timeProvider);
         _insert = new QueueInsert(_connections, tables, _notifier, _options);

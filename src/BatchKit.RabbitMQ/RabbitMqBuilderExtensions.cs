@@ -71,7 +71,8 @@ public static class RabbitMqBuilderExtensions
                 + $"least twice {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.MaxBatchBytes)} ({batchBytes})."]);
         }
 
-        return new RabbitMqTransport(options, services.GetService<TimeProvider>(), services.GetService<ILogger<RabbitMqTransport>>());
+        var signer = services.GetRequiredKeyedService<BatchKitBuilder>(name).CreateSigner(services);
+        return new RabbitMqTransport(options, services.GetService<TimeProvider>(), services.GetService<ILogger<RabbitMqTransport>>(), signer);
     }
 
     private static RabbitMqReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)

@@ -23,6 +23,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     private static readonly CreateChannelOptions ChannelOptions = new(publisherConfirmationsEnabled: true, publisherConfirmationTrackingEnabled: true);
 
     private readonly RabbitMqOptions _options;
+    private readonly FrameSigner? _signer;
     private readonly TimeProvider _timeProvider;
     private readonly RabbitMqTopology _topology;
     private readonly RabbitMqConnection _connection;
@@ -38,13 +39,15 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     /// <param name="options">Its settings.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
     /// <param name="logger">Where it logs its connections; nowhere when null.</param>
+    /// <param name="signer">Signs the frames; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
-    public RabbitMqTransport(RabbitMqOptions options, TimeProvider? timeProvider = null, ILogger<RabbitMqTransport>? logger = null)
+    public RabbitMqTransport(RabbitMqOptions options, TimeProvider? timeProvider = null, ILogger<RabbitMqTransport>? logger = null, FrameSigner? signer = null)
     {
         ArgumentNullException.ThrowIfNull(options);
         options = options.Copy();
         RabbitMqOptionsValidator.ThrowIfInvalid(options);
         _options = options;
+        _signer = signer;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _topology = new RabbitMqTopology(options);
         _unroutedGroups = new UnroutedGroups(options.UnroutableGrace, _timeProvider);
@@ -65,7 +68,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     {
         cancellationToken.ThrowIfCancellationRequested();
         var open = await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
-        var frames = FramePlan.Create(batches, _options.MaxFrameBytes, _options.DestinationNode);
+        var frames = FramePlan.Create(batches, _options.MaxFrameBytes, _options.DestinationNode, _signer);
         if (_wasExchangeMissing)
             ThrowIfUnbound(frames);
         var publishes = new Task<FrameResult>[frames.Count];
@@ -127,7 +130,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             for (var index = 0; index < outcomes.Length; index++)
             {
                 alone = alone is { Channel.IsOpen: true } ? alone : await OpenAloneAsync(cancellationToken).ConfigureAwait(false);
-                var frame = FramePlan.Create(batches.Slice(index, 1), _options.MaxFrameBytes, _options.DestinationNode)[0];
+                var frame = FramePlan.Create(batches.Slice(index, 1), _options.MaxFrameBytes, _options.DestinationNode, _signer)[0];
                 var result = (await WaitAsync([PublishAsync(alone, frame)], alone, cancellationToken).ConfigureAwait(false))[0];
                 outcomes[index] = result.Outcome == FrameOutcome.Acknowledged ? BatchOutcome.Acknowledged
                     : result.Outcome == FrameOutcome.Refused || IsUnfit(result) ? BatchOutcome.Refused
@@ -173,7 +176,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         PooledFrame? encoded = null;
         try
         {
-            encoded = PooledFrame.Encode(frame.Batches);
+            encoded = PooledFrame.Encode(frame.Batches, _signer);
             if (encoded.Bytes.Length > _options.MaxFrameBytes)
                 return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} does not fit {nameof(RabbitMqOptions.MaxFrameBytes)}.");
             var properties = new BasicProperties { Persistent = _options.Durable };

@@ -104,13 +104,22 @@ public sealed class BatchKitBuilder
     /// <param name="routeName">The route's name.</param>
     public bool HasRoute(string routeName) => _routes.Exists(route => route.Name == routeName);
 
-    /// <summary>Creates the settings of a receiver on this buffer's node: it drops group output that the buffer's local route has already delivered here, and only that.</summary>
+    /// <summary>Creates the settings of a receiver on this buffer's node: it drops group output that the buffer's local route has already delivered here, and only that, and verifies frames where <see cref="OutputBufferOptions.FrameKeys"/> has keys.</summary>
     /// <remarks>Adapters call it when they create their receiver. It does not create the buffer.</remarks>
     /// <param name="services">The services that the buffer is created from.</param>
     public BatchReceiverOptions CreateReceiverOptions(IServiceProvider services)
     {
         ArgumentNullException.ThrowIfNull(services);
-        return new BatchReceiverOptions { IsDeliveredLocally = services.GetRequiredKeyedService<OwnOutput>(Name).IsDeliveredLocally };
+        return new BatchReceiverOptions { IsDeliveredLocally = services.GetRequiredKeyedService<OwnOutput>(Name).IsDeliveredLocally, Signer = CreateSigner(services) };
+    }
+
+    /// <summary>Creates the signer of this buffer's frames, from <see cref="OutputBufferOptions.FrameKeys"/>; null when there are no keys.</summary>
+    /// <remarks>Adapters call it when they create their transport.</remarks>
+    /// <param name="services">The services that the buffer is created from.</param>
+    public FrameSigner? CreateSigner(IServiceProvider services)
+    {
+        ArgumentNullException.ThrowIfNull(services);
+        return FrameSigner.From(services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(Name));
     }
 
     /// <summary>A human-readable form of the buffer's name.</summary>

@@ -22,7 +22,7 @@ public static class FrameBuilderExtensions
         ArgumentNullException.ThrowIfNull(publish);
         builder.Services.AddKeyedSingleton(builder.Name, (services, _) =>
         {
-            var options = new FrameTransportOptions();
+            var options = new FrameTransportOptions { Signer = builder.CreateSigner(services) };
             configure?.Invoke(options);
             return new FrameTransport(publish(services), options);
         });

@@ -1,5 +1,6 @@
 using System.ComponentModel.DataAnnotations;
 using System.Globalization;
+using BatchKit.Transports;
 using Microsoft.Extensions.Options;
 
 namespace BatchKit;
@@ -20,6 +21,13 @@ public sealed class OutputBufferOptions : IValidatableObject
     /// </summary>
     [NumberRange(0, OutputHandle.MaxNode)]
     public int Node { get; set; }
+
+    /// <summary>Keys that sign the frames that leave this process and verify those that arrive; none by default: frames are not signed, and every frame is accepted. The first key signs, all verify.</summary>
+    /// <remarks>
+    /// Each key has at least <see cref="FrameSigner.MinKeyBytes"/> random bytes; in configuration it is base64. All processes that exchange frames need the first key of each. Set them where others may
+    /// write to the broker; <see cref="FrameSigner"/> says how keys are changed.
+    /// </remarks>
+    public IList<byte[]> FrameKeys { get; } = [];
 
     /// <summary>
     /// The largest payload of a batch in bytes; 64 KiB by default. The buffer seals a batch before a message would exceed it. A message that is
@@ -132,6 +140,13 @@ public sealed class OutputBufferOptions : IValidatableObject
             yield return Invalid(nameof(MaxRetryDelay), MaxRetryDelay, $"must not be below {nameof(RetryDelay)} ({RetryDelay})");
         if (Linger >= MaxScopeAge)
             yield return Invalid(nameof(Linger), Linger, $"must be below {nameof(MaxScopeAge)} ({MaxScopeAge})");
+
+        // A key's own bytes are no part of the error.
+        for (var index = 0; index < FrameKeys.Count; index++)
+        {
+            if (FrameKeys[index].Length < FrameSigner.MinKeyBytes)
+                yield return Invalid($"{nameof(FrameKeys)}[{index}]", $"{FrameKeys[index].Length} bytes", $"must have at least {FrameSigner.MinKeyBytes} bytes");
+        }
     }
 
     private static ValidationResult Invalid(string setting, object value, string rule) => new($"{nameof(OutputBufferOptions)}.{setting} ({value}) {rule}.");

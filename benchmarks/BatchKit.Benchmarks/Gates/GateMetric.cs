@@ -38,4 +38,10 @@ internal enum GateMetric
 
     /// <summary>Statements a second that a server runs.</summary>
     Statements = 11,
+
+    /// <summary>Milliseconds from the start of a storm until its last client is greeted.</summary>
+    Greeted = 12,
+
+    /// <summary>How often the system found a listener's queue full.</summary>
+    Overflows = 13,
 }

@@ -25,9 +25,9 @@ internal sealed record GateResult(Gate Gate, IReadOnlyList<double> Rounds)
     {
         GateMetric.Time => " ns",
         GateMetric.Allocated => " B",
-        GateMetric.LastByte or GateMetric.Call or GateMetric.Processor or GateMetric.Median or GateMetric.NinetyNine => " ms",
+        GateMetric.LastByte or GateMetric.Call or GateMetric.Processor or GateMetric.Median or GateMetric.NinetyNine or GateMetric.Greeted => " ms",
         GateMetric.Growth => "x",
-        GateMetric.Lost => "",
+        GateMetric.Lost or GateMetric.Overflows => "",
         _ => "/s",
     };
 

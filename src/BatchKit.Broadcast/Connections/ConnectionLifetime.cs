@@ -244,7 +244,7 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
         try
         {
             if (!connection.IsAborted)
-                return await Inbound!.RunAsync(Delivery(ClosedHandler.Shared, output: null), _ending.Token).ConfigureAwait(false);
+                return await Inbound!.RunAsync(Delivery(IdleHandler.Shared, output: null), _ending.Token).ConfigureAwait(false);
         }
         catch (Exception)
         {
@@ -253,12 +253,12 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
 
         return InboundEnd.Finished;
     }
+}
 
-    /// <summary>The handler of a connection that has none.</summary>
-    private sealed class ClosedHandler : IConnectionHandler
-    {
-        public static ClosedHandler Shared { get; } = new();
+/// <summary>The handler of a connection that has none: of one whose own handler failed, and of one whose input other code reads.</summary>
+internal sealed class IdleHandler : IConnectionHandler
+{
+    public static IdleHandler Shared { get; } = new();
 
-        public ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken) => default;
-    }
+    public ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken) => default;
 }

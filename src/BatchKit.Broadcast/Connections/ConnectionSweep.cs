@@ -42,7 +42,7 @@ internal sealed class ConnectionSweep : IAsyncDisposable
                 continue;
             if (connection.Output.IsStalled(_options.SlowConsumerTimeout))
                 connection.Abort(DisconnectReason.SlowConsumer);
-            else if (connection.Activity.RecordAge >= _options.IdleTimeout)
+            else if (!connection.IsAttached && connection.Activity.RecordAge >= _options.IdleTimeout)
                 connection.Close(DisconnectReason.Idle);
             else if (!connection.IsAuthenticated && connection.Activity.Age >= _options.AuthenticationTimeout)
                 connection.Close(DisconnectReason.NotAuthenticated);

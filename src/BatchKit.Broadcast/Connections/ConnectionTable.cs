@@ -3,11 +3,12 @@ using System.Diagnostics.CodeAnalysis;
 using System.Net;
 using System.Net.Sockets;
 using System.Runtime.InteropServices;
+using System.Security.Cryptography;
 
 namespace BatchKit.Broadcast.Connections;
 
 /// <summary>This node's connections by handle, and the limits on their number.</summary>
-internal sealed class ConnectionTable(BroadcastOptions options, int node, TimeProvider timeProvider)
+internal sealed class ConnectionTable(BroadcastOptions options, int node)
 {
     private readonly ConcurrentDictionary<OutputHandle, ClientConnection> _connections = new();
 
@@ -20,8 +21,8 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node, TimePr
     private long _unknownControls;
     private volatile bool _isClosed;
 
-    // Handles are never reused: numbers start at the clock, and no node accepts 32 clients per millisecond for long.
-    private long _sequence = timeProvider.GetUtcNow().ToUnixTimeMilliseconds() * 32;
+    // Handles are never reused, also after a restart, whatever the clock says: numbers start at a place drawn at random. Two lifetimes of 10 million clients each overlap once in seven million.
+    private long _sequence = DrawStart();
 
     /// <summary>Connections that are established.</summary>
     public int Count => _connections.Count;
@@ -95,6 +96,9 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node, TimePr
                 _perAddress.Remove(network);
         }
     }
+
+    // From the lower half, so that the upper half is left for a process that runs for long.
+    private static long DrawStart() => MemoryMarshal.Read<long>(RandomNumberGenerator.GetBytes(sizeof(long))) & (OutputHandle.MaxSequence / 2);
 
     private bool TryCountAddress(IPAddress? address)
     {

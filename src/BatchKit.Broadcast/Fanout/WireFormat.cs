@@ -8,7 +8,7 @@ namespace BatchKit.Broadcast.Fanout;
 internal readonly record struct WireFormat
 {
     /// <summary>The number of formats; <see cref="Index"/> is less.</summary>
-    public const int Count = FirstTelnet + (2 * Charsets * PromptEndings);
+    public const int Count = FirstTelnet + (4 * Charsets * PromptEndings);
 
     private const int FirstTelnet = 3;
     private const int Charsets = 3;
@@ -30,12 +30,14 @@ internal readonly record struct WireFormat
 
     public PromptEnding PromptEnding => (PromptEnding)(TelnetIndex / Charsets % PromptEndings);
 
-    public bool TakesGmcp => TelnetIndex / (Charsets * PromptEndings) == 1;
+    public bool TakesGmcp => (TelnetIndex / (Charsets * PromptEndings) & 1) != 0;
+
+    public bool TakesMsdp => (TelnetIndex / (Charsets * PromptEndings) & 2) != 0;
 
     private int TelnetIndex => Index - FirstTelnet;
 
-    public static WireFormat Telnet(TelnetCharset charset, PromptEnding promptEnding, bool takesGmcp) =>
-        new(FirstTelnet + (int)charset + (Charsets * ((int)promptEnding + (PromptEndings * (takesGmcp ? 1 : 0)))));
+    public static WireFormat Telnet(TelnetCharset charset, PromptEnding promptEnding, bool takesGmcp, bool takesMsdp = false) =>
+        new(FirstTelnet + (int)charset + (Charsets * ((int)promptEnding + (PromptEndings * ((takesGmcp ? 1 : 0) + (takesMsdp ? 2 : 0))))));
 
     public static WireFormat FromIndex(byte index) => new(index);
 }
@@ -50,7 +52,7 @@ internal static class MessageEncoder
         : WebSocketEncoder.GetMaxBytes(payloadBytes);
 
     /// <summary>Encodes a message.</summary>
-    /// <returns>False when clients of this format do not get it: a control message, or GMCP without agreement.</returns>
+    /// <returns>False when clients of this format do not get it: a control message, or GMCP or MSDP without agreement.</returns>
     public static bool TryEncode(WireFormat format, BatchMessage message, Span<byte> destination, out int written)
     {
         written = 0;
@@ -58,7 +60,7 @@ internal static class MessageEncoder
             return false;
         if (format.IsTelnet)
             return TelnetEncoder.TryEncode(format, message, destination, out written);
-        if (message.Header?.ContentType == TelnetMessages.GmcpContentType)
+        if (TelnetMessages.OptionOf(message.Header) is not null)
             return false;
         if (format == WireFormat.Raw)
         {

@@ -5,6 +5,7 @@ using Microsoft.Extensions.Logging;
 namespace BatchKit.Broadcast.Tcp;
 
 /// <summary>Accepts clients one after another until it is cancelled. No failure ends it: at the limit of file handles it tries again after a pause.</summary>
+/// <remarks>While clients wait in the system's queue an accept completes at once, so the loop takes all of them before it waits. What it hands them to returns at once.</remarks>
 internal sealed class AcceptLoop(Func<CancellationToken, ValueTask<Socket>> accept, Action<Socket> take, EndPoint endPoint, TimeProvider timeProvider, ILogger logger)
 {
     private static readonly TimeSpan Pause = TimeSpan.FromMilliseconds(100);

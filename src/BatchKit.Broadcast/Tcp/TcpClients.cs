@@ -20,15 +20,18 @@ internal sealed class TcpClients(
     private readonly ClientEntry _entry = new(transport, options, timeProvider, logger);
     private readonly RunningTasks _entering = new();
     private readonly RunningTasks _running = new();
+    private ClientStarts<(Socket Socket, CancellationToken Stopping)>? _starts;
 
-    /// <summary>Takes over an accepted client; returns at once.</summary>
+    private ClientStarts<(Socket Socket, CancellationToken Stopping)> Starts => _starts ??= new(client => _ = RunAsync(client.Socket, client.Stopping));
+
+    /// <summary>Takes over an accepted client; returns at once. The accept loop alone calls it.</summary>
     /// <param name="socket">Owned by this object from now on.</param>
     /// <param name="stopping">Cancels handshakes.</param>
     public void Take(Socket socket, CancellationToken stopping)
     {
         _running.Begin();
         _entering.Begin();
-        _ = RunAsync(socket, stopping);
+        Starts.Add((socket, stopping));
     }
 
     /// <summary>Completes when every client that was taken is in the transport's table, or gone.</summary>
@@ -48,8 +51,6 @@ internal sealed class TcpClients(
 
     private async Task RunAsync(Socket socket, CancellationToken stopping)
     {
-        // Lets the accept loop go on with the next client.
-        await Task.Yield();
         var place = new ClientPlace(transport.Connections);
         try
         {
@@ -112,47 +113,6 @@ internal sealed class TcpClients(
             return TelnetConnectionFactory.Create(handle, origin, queue, transport.Options, options.Telnet, timeProvider);
         var connection = new ClientConnection(handle, ClientProtocol.Tcp, origin, queue, WireFormat.Raw, timeProvider);
         return (connection, new CutRecordReader(options.Cutter, transport.Options.MaxRecordBytes));
-    }
-}
-
-/// <summary>Counts running tasks, and waits until there are none.</summary>
-internal sealed class RunningTasks
-{
-    // Guards both fields.
-    private readonly Lock _lock = new();
-    private int _count;
-    private TaskCompletionSource? _none;
-
-    public int Count
-    {
-        get
-        {
-            lock (_lock)
-                return _count;
-        }
-    }
-
-    public Task WhenNone()
-    {
-        lock (_lock)
-            return _count == 0 ? Task.CompletedTask : (_none ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
-    }
-
-    public void Begin()
-    {
-        lock (_lock)
-            _count++;
-    }
-
-    public void End()
-    {
-        lock (_lock)
-        {
-            if (--_count > 0)
-                return;
-            _none?.SetResult();
-            _none = null;
-        }
     }
 }
 

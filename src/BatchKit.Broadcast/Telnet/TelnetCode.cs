@@ -21,6 +21,8 @@ internal static class TelnetCode
     public const byte EndOfRecordOption = 25;
     public const byte WindowSizeOption = 31;
     public const byte CharsetOption = 42;
+    public const byte MsdpOption = 69;
+    public const byte ServerStatusOption = 70;
     public const byte CompressionOption = 86;
     public const byte GmcpOption = 201;
 

@@ -7,7 +7,7 @@ namespace BatchKit.Broadcast.Telnet;
 /// <summary>Encodes messages for telnet clients: it converts the charset, doubles IAC, ends prompts and frames GMCP.</summary>
 internal static class TelnetEncoder
 {
-    // Every byte may be an IAC, which takes two. A GMCP message has five bytes around it, a prompt two after it.
+    // Every byte may be an IAC, which takes two. A GMCP or MSDP message has five bytes around it, a prompt two after it.
     private const int MaxBytesAround = 5;
 
     public static int GetMaxBytes(int payloadBytes) => (2 * payloadBytes) + MaxBytesAround;
@@ -17,16 +17,16 @@ internal static class TelnetEncoder
         format.Charset == TelnetCharset.Utf8 ? !payload.Contains(TelnetCode.Interpret) : Ascii.IsValid(payload);
 
     /// <summary>Encodes a message.</summary>
-    /// <returns>False when the client must not get it, because it did not agree to GMCP.</returns>
+    /// <returns>False when the client must not get it, because it did not agree to GMCP or MSDP.</returns>
     public static bool TryEncode(WireFormat format, BatchMessage message, Span<byte> destination, out int written)
     {
         written = 0;
         var payload = message.Payload.Span;
-        if (message.Header?.ContentType == TelnetMessages.GmcpContentType)
+        if (TelnetMessages.OptionOf(message.Header) is { } option)
         {
-            if (!format.TakesGmcp)
+            if (!(option == TelnetCode.GmcpOption ? format.TakesGmcp : format.TakesMsdp))
                 return false;
-            written = EncodeGmcp(payload, destination);
+            written = EncodeSubnegotiation(option, payload, destination);
             return true;
         }
 
@@ -42,9 +42,9 @@ internal static class TelnetEncoder
         return true;
     }
 
-    private static int EncodeGmcp(ReadOnlySpan<byte> payload, Span<byte> destination)
+    private static int EncodeSubnegotiation(byte option, ReadOnlySpan<byte> payload, Span<byte> destination)
     {
-        ReadOnlySpan<byte> start = [TelnetCode.Interpret, TelnetCode.Subnegotiation, TelnetCode.GmcpOption];
+        ReadOnlySpan<byte> start = [TelnetCode.Interpret, TelnetCode.Subnegotiation, option];
         ReadOnlySpan<byte> end = [TelnetCode.Interpret, TelnetCode.SubnegotiationEnd];
         start.CopyTo(destination);
         var written = start.Length + DoubleInterpret(payload, destination[start.Length..]);

@@ -1,14 +1,94 @@
+using System.Text;
+
 namespace BatchKit.Broadcast.Telnet;
 
-/// <summary>Headers for messages that only telnet clients understand.</summary>
+/// <summary>Messages that only telnet clients understand, beside the text.</summary>
 public static class TelnetMessages
 {
     /// <summary>The content type of a GMCP message.</summary>
     public const string GmcpContentType = "application/vnd.gmcp";
+
+    /// <summary>The content type of an MSDP message.</summary>
+    public const string MsdpContentType = "application/vnd.msdp";
+
+    private const byte Variable = 1;
+    private const byte Value = 2;
+    private const byte TableOpen = 3;
+    private const byte TableClose = 4;
+    private const byte ArrayOpen = 5;
+    private const byte ArrayClose = 6;
 
     /// <summary>
     /// Marks the payload as a GMCP message: its package name, a space, and its JSON, as in <c>Char.Vitals {"hp":7}</c>. Only telnet clients that agreed to GMCP
     /// get it.
     /// </summary>
     public static MessageHeader Gmcp { get; } = new() { ContentType = GmcpContentType };
+
+    /// <summary>Marks the payload as an MSDP message, as <see cref="WriteMsdp"/> writes it. Only telnet clients that agreed to MSDP get it.</summary>
+    public static MessageHeader Msdp { get; } = new() { ContentType = MsdpContentType };
+
+    /// <summary>Writes an MSDP variable: with one value as it is, with several or none as an array.</summary>
+    /// <param name="name">The variable's name, such as <c>HEALTH</c>.</param>
+    /// <param name="values">Its values.</param>
+    /// <returns>A payload to write with the header <see cref="Msdp"/>.</returns>
+    /// <exception cref="ArgumentException">The name or a value has a control character that MSDP uses for itself.</exception>
+    public static byte[] WriteMsdp(string name, params ReadOnlySpan<string> values)
+    {
+        ArgumentNullException.ThrowIfNull(name);
+        var bytes = new List<byte> { Variable };
+        Append(bytes, name);
+        bytes.Add(Value);
+        if (values.Length != 1)
+            bytes.Add(ArrayOpen);
+        foreach (var value in values)
+        {
+            if (values.Length != 1)
+                bytes.Add(Value);
+            Append(bytes, value);
+        }
+
+        if (values.Length != 1)
+            bytes.Add(ArrayClose);
+        return [.. bytes];
+    }
+
+    /// <summary>Reads a client's MSDP message: each variable with each of its values. An array's values are values of its variable; tables are left out.</summary>
+    /// <remarks>Control characters are removed, and what is not UTF-8 becomes a replacement character.</remarks>
+    /// <param name="payload">The payload of a record of kind <see cref="RecordKind.Msdp"/>.</param>
+    public static IReadOnlyList<KeyValuePair<string, string>> ReadMsdp(ReadOnlySpan<byte> payload)
+    {
+        var (read, name, tables) = (new List<KeyValuePair<string, string>>(), string.Empty, 0);
+        while (!payload.IsEmpty)
+        {
+            var mark = payload[0];
+            payload = payload[1..];
+            var length = payload.IndexOfAnyInRange(Variable, ArrayClose);
+            var text = length < 0 ? payload : payload[..length];
+            tables += mark switch { TableOpen => 1, TableClose => -1, _ => 0 };
+            if (tables <= 0 && mark == Variable)
+                name = ToText(text);
+            else if (tables <= 0 && mark == Value && (!text.IsEmpty || length < 0 || payload[length] == Variable))
+                read.Add(KeyValuePair.Create(name, ToText(text)));
+            payload = payload[text.Length..];
+        }
+
+        return read;
+    }
+
+    /// <summary>The telnet option that carries a message; null for text.</summary>
+    internal static byte? OptionOf(MessageHeader? header) => header?.ContentType switch
+    {
+        GmcpContentType => TelnetCode.GmcpOption,
+        MsdpContentType => TelnetCode.MsdpOption,
+        _ => null,
+    };
+
+    private static void Append(List<byte> bytes, string text)
+    {
+        if (text.AsSpan().ContainsAnyInRange('\0', (char)ArrayClose))
+            throw new ArgumentException("A name or value of MSDP has none of the characters from 0 to 6.", nameof(text));
+        bytes.AddRange(Encoding.UTF8.GetBytes(text));
+    }
+
+    private static string ToText(ReadOnlySpan<byte> bytes) => string.Concat(Encoding.UTF8.GetString(bytes).Where(static letter => !char.IsControl(letter)));
 }

@@ -10,7 +10,7 @@ namespace BatchKit.Broadcast.Telnet;
 internal sealed class TelnetNegotiation
 {
     private const TelnetFeatures ServerFeatures =
-        TelnetFeatures.SuppressGoAhead | TelnetFeatures.EndOfRecord | TelnetFeatures.Gmcp | TelnetFeatures.Compression | TelnetFeatures.Charset;
+        TelnetFeatures.SuppressGoAhead | TelnetFeatures.EndOfRecord | TelnetFeatures.Gmcp | TelnetFeatures.Compression | TelnetFeatures.Charset | TelnetFeatures.ServerStatus | TelnetFeatures.Msdp;
 
     private const TelnetFeatures ClientFeatures =
         TelnetFeatures.SuppressGoAhead | TelnetFeatures.WindowSize | TelnetFeatures.TerminalType | TelnetFeatures.Charset;
@@ -29,11 +29,13 @@ internal sealed class TelnetNegotiation
         _terminal = connection.Terminal!;
         _options = options;
         _answers = new TelnetAnswers(connection);
-        _server = new OptionSide(options.Supported & ServerFeatures);
+        _server = new OptionSide(options.Supported & ServerFeatures & (options.ServerStatus is null ? ~TelnetFeatures.ServerStatus : TelnetFeatures.All));
         _client = new OptionSide(options.Supported & ClientFeatures);
     }
 
     public bool TakesGmcp => (_server.Agreed & TelnetFeatures.Gmcp) != TelnetFeatures.None;
+
+    public bool TakesMsdp => (_server.Agreed & TelnetFeatures.Msdp) != TelnetFeatures.None;
 
     /// <summary>False when the client has sent more requests than allowed.</summary>
     public bool IsWithinLimits => !_answers.IsExhausted;
@@ -44,6 +46,7 @@ internal sealed class TelnetNegotiation
         ReadOnlySpan<byte> ours =
         [
             TelnetCode.SuppressGoAheadOption, TelnetCode.EndOfRecordOption, TelnetCode.CharsetOption, TelnetCode.GmcpOption, TelnetCode.CompressionOption,
+            TelnetCode.ServerStatusOption, TelnetCode.MsdpOption,
         ];
         ReadOnlySpan<byte> theirs = [TelnetCode.TerminalTypeOption, TelnetCode.WindowSizeOption];
         foreach (var option in theirs)
@@ -94,7 +97,7 @@ internal sealed class TelnetNegotiation
     private void Offer(ref OptionSide side, byte command, byte option)
     {
         var feature = FeatureOf(option);
-        if ((feature & _options.Offered & _options.Supported) == TelnetFeatures.None)
+        if ((feature & _options.Offered & side.Supported) == TelnetFeatures.None)
             return;
         side.Ask(feature);
         _answers.Add(TelnetCode.Interpret, command, option);
@@ -110,6 +113,12 @@ internal sealed class TelnetNegotiation
         else if (feature == TelnetFeatures.Compression)
         {
             ApplyCompression(isOn);
+        }
+        else if (feature == TelnetFeatures.ServerStatus && isOn)
+        {
+            // Told once: a client that asks again and again costs nothing more.
+            _server.Forbid(TelnetFeatures.ServerStatus);
+            _answers.Add(ServerStatuses.Frame(_options.ServerStatus!()));
         }
     }
 
@@ -168,8 +177,8 @@ internal sealed class TelnetNegotiation
         var ending = (_server.Agreed & TelnetFeatures.EndOfRecord) != TelnetFeatures.None ? PromptEnding.EndOfRecord
             : (_server.Agreed & TelnetFeatures.SuppressGoAhead) != TelnetFeatures.None || !_options.SendsGoAhead ? PromptEnding.None
             : PromptEnding.GoAhead;
-        _terminal.TakesGmcp = TakesGmcp;
-        _connection.Format = WireFormat.Telnet(_terminal.Charset, ending, TakesGmcp);
+        (_terminal.TakesGmcp, _terminal.TakesMsdp) = (TakesGmcp, TakesMsdp);
+        _connection.Format = WireFormat.Telnet(_terminal.Charset, ending, TakesGmcp, TakesMsdp);
     }
 
     // NAWS, RFC 1073: the width in characters and the height in lines, 16 bits each; 0 when not known.
@@ -200,6 +209,8 @@ internal sealed class TelnetNegotiation
         TelnetCode.CharsetOption => TelnetFeatures.Charset,
         TelnetCode.CompressionOption => TelnetFeatures.Compression,
         TelnetCode.GmcpOption => TelnetFeatures.Gmcp,
+        TelnetCode.ServerStatusOption => TelnetFeatures.ServerStatus,
+        TelnetCode.MsdpOption => TelnetFeatures.Msdp,
         _ => TelnetFeatures.None,
     };
 }
@@ -208,8 +219,10 @@ internal sealed class TelnetNegotiation
 /// <remarks>The server never asks to end an agreed option, so the method's states that wait for such an end do not occur. Never copied.</remarks>
 internal struct OptionSide(TelnetFeatures supported)
 {
-    private TelnetFeatures _supported = supported;
     private TelnetFeatures _asked;
+
+    /// <summary>The features that the server agrees to.</summary>
+    public TelnetFeatures Supported { get; private set; } = supported;
 
     /// <summary>The features that both sides agreed to.</summary>
     public TelnetFeatures Agreed { get; private set; }
@@ -218,7 +231,7 @@ internal struct OptionSide(TelnetFeatures supported)
     public void Ask(TelnetFeatures feature) => _asked |= feature;
 
     /// <summary>Refuses a feature from now on.</summary>
-    public void Forbid(TelnetFeatures feature) => _supported &= ~feature;
+    public void Forbid(TelnetFeatures feature) => Supported &= ~feature;
 
     /// <summary>Handles WILL or DO.</summary>
     /// <param name="feature">One feature, or none for an unknown option.</param>
@@ -227,7 +240,7 @@ internal struct OptionSide(TelnetFeatures supported)
     {
         if ((Agreed & feature) != TelnetFeatures.None)
             return null;
-        if ((_supported & feature) == TelnetFeatures.None)
+        if ((Supported & feature) == TelnetFeatures.None)
             return false;
         Agreed |= feature;
         var wasAsked = (_asked & feature) != TelnetFeatures.None;

@@ -6,16 +6,22 @@ namespace BatchKit.Broadcast.Telnet;
 /// <summary>Settings of telnet connections. They are read when a connection starts.</summary>
 public sealed class TelnetOptions
 {
-    /// <summary>The features that the server agrees to; all by default. It refuses every other.</summary>
+    /// <summary>The features that the server agrees to; all but <see cref="TelnetFeatures.Msdp"/> by default. It refuses every other.</summary>
     [EnumDataType(typeof(TelnetFeatures))]
-    public TelnetFeatures Supported { get; set; } = TelnetFeatures.All;
+    public TelnetFeatures Supported { get; set; } = TelnetFeatures.All & ~TelnetFeatures.Msdp;
 
     /// <summary>
-    /// The supported features that the server offers when a connection starts; all but <see cref="TelnetFeatures.SuppressGoAhead"/> by default, because that offer makes
+    /// The features that the server offers when a connection starts, as far as they are supported; all but <see cref="TelnetFeatures.SuppressGoAhead"/> by default, because that offer makes
     /// the usual <c>telnet</c> program send each key separately. Use <see cref="TelnetFeatures.None"/> for clients that do not speak telnet, such as <c>nc</c>: they would show the offers as odd characters.
     /// </summary>
     [EnumDataType(typeof(TelnetFeatures))]
     public TelnetFeatures Offered { get; set; } = TelnetFeatures.All & ~TelnetFeatures.SuppressGoAhead;
+
+    /// <summary>
+    /// Returns what the server tells about itself by MSSP, such as <c>NAME</c>, <c>PLAYERS</c> and <c>UPTIME</c>; null, the default, for no MSSP. A name that comes again has several values.
+    /// </summary>
+    /// <remarks>It is called for each client that asks, on the thread that reads it: return at once. An exception disconnects that client.</remarks>
+    public Func<IEnumerable<KeyValuePair<string, string>>>? ServerStatus { get; set; }
 
     /// <summary>The charset of text until the client asks for another; UTF-8 by default.</summary>
     [EnumDataType(typeof(TelnetCharset))]
@@ -66,8 +72,14 @@ public enum TelnetFeatures
     /// <summary>The client reports the type of its terminal (TERMINAL-TYPE, RFC 1091).</summary>
     TerminalType = 64,
 
+    /// <summary>What the server tells about itself, for MUD lists (MSSP, option 70). It needs <see cref="TelnetOptions.ServerStatus"/>.</summary>
+    ServerStatus = 128,
+
+    /// <summary>Variables beside the text (MSDP, option 69): what older clients use instead of GMCP.</summary>
+    Msdp = 256,
+
     /// <summary>All of them.</summary>
-    All = SuppressGoAhead | EndOfRecord | Gmcp | Compression | Charset | WindowSize | TerminalType,
+    All = SuppressGoAhead | EndOfRecord | Gmcp | Compression | Charset | WindowSize | TerminalType | ServerStatus | Msdp,
 }
 
 /// <summary>The encoding of a telnet client's text (RFC 2066).</summary>

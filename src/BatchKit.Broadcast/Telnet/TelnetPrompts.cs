@@ -37,8 +37,8 @@ internal sealed class TelnetPrompts(TimeProvider timeProvider)
     /// <param name="tally">Counts them.</param>
     public void Add(ClientConnection connection, in OutputRun run, BatchMessage message, OutputComposer composer, ref DeliveryTally tally)
     {
-        // GMCP is not shown on the screen.
-        var isBelow = message.Header?.ContentType != TelnetMessages.GmcpContentType && Note(run, isPrompt: message.Kind == MessageKind.Prompt);
+        // GMCP and MSDP are not shown on the screen.
+        var isBelow = TelnetMessages.OptionOf(message.Header) is null && Note(run, isPrompt: message.Kind == MessageKind.Prompt);
         composer.Add(connection, run, ref tally, isBelow ? NewLine : []);
     }
 

@@ -41,6 +41,8 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
 
     private TelnetLine Subnegotiation => _subnegotiation ??= new TelnetLine(MaxSubnegotiationBytes);
 
+    private RecordBytes Changed => _recordBytes ??= new RecordBytes();
+
     public bool TryRead(Memory<byte> received, List<ReceivedRecord> records, out int consumedBytes)
     {
         _recordBytes?.Clear();
@@ -213,10 +215,14 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
     {
         _state = State.Text;
         var body = Subnegotiation.Text;
-        if (_command != TelnetCode.GmcpOption)
+        if (_command is not (TelnetCode.GmcpOption or TelnetCode.MsdpOption))
             negotiation.ReceiveSubnegotiation(_command, body);
-        else if (negotiation.TakesGmcp)
-            records.Add(body.Length > maxRecordBytes ? new ReceivedRecord(default, RecordKind.TooLong) : new ReceivedRecord(Clean(body, TelnetCharset.Utf8), RecordKind.Gmcp));
+        else if ((_command == TelnetCode.GmcpOption ? negotiation.TakesGmcp : negotiation.TakesMsdp) && body.Length > maxRecordBytes)
+            records.Add(new ReceivedRecord(default, RecordKind.TooLong));
+        else if (_command == TelnetCode.GmcpOption && negotiation.TakesGmcp)
+            records.Add(new ReceivedRecord(Clean(body, TelnetCharset.Utf8), RecordKind.Gmcp));
+        else if (_command == TelnetCode.MsdpOption && negotiation.TakesMsdp)
+            records.Add(new ReceivedRecord(Copy(body), RecordKind.Msdp));
     }
 
     private void CheckLimits()
@@ -227,11 +233,14 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
             Failure = $"more than {TelnetAnswers.MaxAnswers} requests in negotiation";
     }
 
-    private ReadOnlyMemory<byte> Clean(ReadOnlySpan<byte> text, TelnetCharset charset)
+    private ReadOnlyMemory<byte> Copy(ReadOnlySpan<byte> bytes)
     {
-        _recordBytes ??= new RecordBytes();
-        return _recordBytes.Take(TelnetText.ToUtf8(text, charset, _recordBytes.GetFree(TelnetText.GetMaxBytes(text.Length))));
+        bytes.CopyTo(Changed.GetFree(bytes.Length));
+        return Changed.Take(bytes.Length);
     }
+
+    private ReadOnlyMemory<byte> Clean(ReadOnlySpan<byte> text, TelnetCharset charset) =>
+        Changed.Take(TelnetText.ToUtf8(text, charset, Changed.GetFree(TelnetText.GetMaxBytes(text.Length))));
 }
 
 /// <summary>Memory for the records of one read whose bytes had to be changed.</summary>

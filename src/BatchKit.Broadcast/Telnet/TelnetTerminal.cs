@@ -18,6 +18,9 @@ public sealed class TelnetTerminal
     /// <summary>True when it accepts GMCP messages (<see cref="TelnetMessages.Gmcp"/>).</summary>
     public bool TakesGmcp { get; internal set; }
 
+    /// <summary>True when it accepts MSDP messages (<see cref="TelnetMessages.Msdp"/>).</summary>
+    public bool TakesMsdp { get; internal set; }
+
     /// <summary>True when its output is compressed (MCCP2).</summary>
     public bool IsCompressed { get; internal set; }
 }

@@ -7,7 +7,8 @@ namespace BatchKit.Mqtt.Publishing;
 /// <param name="options">The settings.</param>
 /// <param name="target">A human-readable form of the broker's address, without secrets.</param>
 /// <param name="brokersMaxPacketBytes">Returns the broker's limit; <see cref="uint.MaxValue"/> until it is known.</param>
-internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions options, string target, Func<uint> brokersMaxPacketBytes)
+/// <param name="signer">Signs the frames; null for none.</param>
+internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions options, string target, Func<uint> brokersMaxPacketBytes, FrameSigner? signer = null)
 {
     // The bytes of a PUBLISH besides topic and payload: header, topic length, packet id, an empty list of properties.
     private const int PacketOverheadBytes = 16;
@@ -17,7 +18,7 @@ internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions op
     public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        var frames = FramePlan.Create(batches, FindMaxFrameBytes(), options.DestinationNode);
+        var frames = FramePlan.Create(batches, FindMaxFrameBytes(), options.DestinationNode, signer);
         var messages = new MqttMessage[frames.Count];
         var encoded = new PooledFrame[frames.Count];
         var count = 0;
@@ -25,7 +26,7 @@ internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions op
         {
             for (; count < encoded.Length; count++)
             {
-                encoded[count] = PooledFrame.Encode(frames[count].Batches);
+                encoded[count] = PooledFrame.Encode(frames[count].Batches, signer);
                 messages[count] = ToMessage(frames[count], encoded[count]);
             }
 

@@ -5,7 +5,7 @@ using BatchKit.Transports;
 namespace BatchKit.Postgres.Sending;
 
 /// <summary>Converts a send's batches to rows, and refuses batches that can never be stored.</summary>
-internal sealed class SendReader(PostgresOptions options, SendLimits limits, QueueDirectory directory)
+internal sealed class SendReader(PostgresOptions options, SendLimits limits, QueueDirectory directory, FrameSigner? signer)
 {
     /// <summary>Frames are stored in order: one shard.</summary>
     public const int FrameShards = 1;
@@ -21,7 +21,7 @@ internal sealed class SendReader(PostgresOptions options, SendLimits limits, Que
                 $"The queue '{frameQueue.Name}' exists with {frameQueue.Shards} shards, and frames need a queue with {FrameShards}: give {nameof(PostgresOptions.FrameQueue)} another name.");
         }
 
-        var rows = new SendRows(batches, frameQueue);
+        var rows = new SendRows(batches, frameQueue, signer);
         try
         {
             for (var index = 0; index < batches.Length; index++)

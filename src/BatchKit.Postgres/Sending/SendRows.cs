@@ -11,6 +11,7 @@ internal sealed class SendRows : IDisposable
 {
     private readonly ReadOnlyMemory<MessageBatch> _batches;
     private readonly QueueEntry? _frameQueue;
+    private readonly FrameSigner? _signer;
     private readonly int[] _ends;
     private readonly QueueRow[] _rows;
     private int _count;
@@ -19,8 +20,9 @@ internal sealed class SendRows : IDisposable
     private MessageHeader? _lastHeader;
     private RowHeader? _lastRead;
 
-    public SendRows(ReadOnlyMemory<MessageBatch> batches, QueueEntry? frameQueue)
+    public SendRows(ReadOnlyMemory<MessageBatch> batches, QueueEntry? frameQueue, FrameSigner? signer)
     {
+        _signer = signer;
         _batches = batches;
         _frameQueue = frameQueue;
         _ends = new int[batches.Length];
@@ -57,7 +59,7 @@ internal sealed class SendRows : IDisposable
     {
         var (start, length) = run.GetOffsetAndLength(_batches.Length);
         if (_frameQueue is { } queue)
-            return new FrameRows(queue, _batches.Slice(start, length));
+            return new FrameRows(queue, _batches.Slice(start, length), _signer);
         var first = start == 0 ? 0 : _ends[start - 1];
         return new MessageRows(_batches.Span[start].Producer, _rows.AsMemory(first.._ends[start + length - 1]));
     }
@@ -132,7 +134,7 @@ internal sealed class MessageRows(ProducerId producer, ReadOnlyMemory<QueueRow> 
 }
 
 /// <summary>One row that is a frame. When some of its batches are stored already, the frame is encoded again without them.</summary>
-internal sealed class FrameRows(QueueEntry queue, ReadOnlyMemory<MessageBatch> batches) : IProducerRows
+internal sealed class FrameRows(QueueEntry queue, ReadOnlyMemory<MessageBatch> batches, FrameSigner? signer) : IProducerRows
 {
     private readonly QueueRow[] _row = new QueueRow[1];
     private PooledFrame? _frame;
@@ -150,7 +152,7 @@ internal sealed class FrameRows(QueueEntry queue, ReadOnlyMemory<MessageBatch> b
             stored++;
         firstNumber = batches.Span[stored].Number;
         _frame?.Dispose();
-        _frame = PooledFrame.Encode(batches.Span[stored..]);
+        _frame = PooledFrame.Encode(batches.Span[stored..], signer);
         _row[0] = new QueueRow(queue, LastNumber, _frame.Bytes);
         return _row;
     }

@@ -19,6 +19,8 @@ public sealed class BatchReceiver
 {
     private readonly FrameLimits _limits;
     private readonly bool _filtersDuplicates;
+    private readonly long _maxNumberJump;
+    private readonly FrameSigner? _signer;
     private readonly Func<ProducerId, OutputHandle, bool>? _isDeliveredLocally;
 
     // Touched by the receive under way only.
@@ -26,6 +28,7 @@ public sealed class BatchReceiver
     private readonly HandleNames _names = new();
     private readonly DuplicateFilter _filter;
     private readonly FrameDelivery _delivery;
+    private readonly FrameRejections _rejections;
 
     // Counted by the receive under way, read by any thread.
     private readonly TallyCounter _received = new();
@@ -52,11 +55,16 @@ public sealed class BatchReceiver
         _filtersDuplicates = options.FilterDuplicates;
         _isDeliveredLocally = options.IsDeliveredLocally;
         _filter = new DuplicateFilter(timeProvider, options.ProducerExpiry, options.MaxProducers);
-        _delivery = new FrameDelivery(next, options, timeProvider, new GuardedLogger(logger ?? NullLogger<BatchReceiver>.Instance, _observerFaults));
+        _maxNumberJump = options.MaxNumberJump;
+        _signer = options.Signer;
+        var guarded = new GuardedLogger(logger ?? NullLogger<BatchReceiver>.Instance, _observerFaults);
+        _delivery = new FrameDelivery(next, options, timeProvider, guarded);
+        _rejections = new FrameRejections(timeProvider, guarded);
     }
 
     /// <summary>Reads a frame and completes when the next hop has every batch of it that is new, or has refused it for good.</summary>
-    /// <remarks>When it is cancelled, what the next hop has is remembered, so the frame may be received again, whole.</remarks>
+    /// <remarks>It also completes for a frame that is not signed where <see cref="BatchReceiverOptions.Signer"/> asks for it, or whose numbers jump by more than <see cref="BatchReceiverOptions.MaxNumberJump"/>:
+    /// nothing of that frame is handed on, and it is counted and logged. When it is cancelled, what the next hop has is remembered, so the frame may be received again, whole.</remarks>
     /// <param name="frame">The frame; it must stay unchanged until the task has ended.</param>
     /// <param name="cancellationToken">Ends the tries. The broker is not to be acknowledged then.</param>
     /// <exception cref="FrameFormatException">The frame is malformed; nothing of it was handed on, and it never can be.</exception>
@@ -71,8 +79,8 @@ public sealed class BatchReceiver
         try
         {
             cancellationToken.ThrowIfCancellationRequested();
-            Read(frame);
-            var seen = _filtersDuplicates ? _filter.Of(_frame.Producer) : null;
+            if (!TryRead(frame, out var seen))
+                return;
             SelectPending(seen);
             try
             {
@@ -98,6 +106,7 @@ public sealed class BatchReceiver
     {
         ReceivedFrames = Interlocked.Read(ref _receivedFrames),
         MalformedFrames = Interlocked.Read(ref _malformedFrames),
+        RejectedFrames = _rejections.Count,
         ReceivedBatches = _received.Batches,
         ReceivedMessages = _received.Messages,
         DeliveredBatches = _delivery.Delivered.Batches,
@@ -113,6 +122,23 @@ public sealed class BatchReceiver
         ConsecutiveFailures = _delivery.ConsecutiveFailures,
         ObserverFaults = _observerFaults.Count,
     };
+
+    /// <returns>False when the frame can't be trusted: it was rejected, counted and logged.</returns>
+    private bool TryRead(ReadOnlyMemory<byte> frame, out SeenNumbers? seen)
+    {
+        seen = null;
+        if (_signer is not null && !_signer.TryVerify(frame, out frame))
+        {
+            _rejections.Add("it is not signed with a key of this receiver");
+            return false;
+        }
+
+        Read(frame);
+        if (!_filtersDuplicates || (seen = _filter.TryUse(_frame.Producer, _frame.Batches.Span, _maxNumberJump)) is not null)
+            return true;
+        _rejections.Add("its numbers jump by more than MaxNumberJump");
+        return false;
+    }
 
     private void Read(ReadOnlyMemory<byte> frame)
     {
@@ -155,12 +181,6 @@ public sealed class BatchReceiver
     {
         var pending = _delivery.Pending.Span;
         var batches = _frame.Batches.Span;
-        if (pending.IsEmpty)
-        {
-            seen.AddThrough(batches[^1].Number);
-            return;
-        }
-
         var unsettled = 0;
         foreach (var batch in batches)
         {
@@ -171,5 +191,30 @@ public sealed class BatchReceiver
             else
                 seen.AddBeyond(batch.Number);
         }
+    }
+}
+
+/// <summary>Counts the frames that a receiver does not trust, and logs them at most once a period: whoever can forge frames can forge many.</summary>
+internal sealed class FrameRejections(TimeProvider timeProvider, ILogger logger)
+{
+    private static readonly TimeSpan Period = TimeSpan.FromSeconds(10);
+
+    // Touched by the receive under way only.
+    private long _unlogged;
+    private long? _loggedAt;
+
+    // Counted by the receive under way, read by any thread.
+    private long _count;
+
+    public long Count => Interlocked.Read(ref _count);
+
+    public void Add(string reason)
+    {
+        Interlocked.Increment(ref _count);
+        _unlogged++;
+        if (_loggedAt is { } at && timeProvider.GetElapsedTime(at) < Period)
+            return;
+        ReceiverLog.FramesRejected(logger, _unlogged, reason, Period);
+        (_unlogged, _loggedAt) = (0, timeProvider.GetTimestamp());
     }
 }

@@ -19,6 +19,17 @@ public sealed class BatchReceiverOptions : IValidatableObject
     [Range(1, 1 << 24)]
     public int MaxProducers { get; set; } = 65_536;
 
+    /// <summary>How far a batch's number may lie above the highest one received from its producer, or above the one before it in its frame; 2^32 by default.</summary>
+    /// <remarks>
+    /// A frame beyond it is rejected, counted and logged. Numbers rise by one for each batch of a partition, whatever its destination, so a receiver that gets few of them sees gaps. A smaller jump is
+    /// accepted; one of more than 65,536 does not mark what it skips as seen. The setting has no effect without <see cref="FilterDuplicates"/>.
+    /// </remarks>
+    [NumberRange(65_536, long.MaxValue)]
+    public long MaxNumberJump { get; set; } = 1L << 32;
+
+    /// <summary>Verifies each frame, and rejects those that are not signed with one of its keys; null, the default, to accept every frame. Rejected frames are counted and logged.</summary>
+    public FrameSigner? Signer { get; set; }
+
     /// <summary>
     /// Says whether this process has already delivered a named handle's batch over its local route: true drops the batch. Null, the default, drops none.
     /// </summary>
@@ -67,6 +78,9 @@ public readonly record struct BatchReceiverStatistics
 
     /// <summary>Frames that were refused as malformed.</summary>
     public long MalformedFrames { get; init; }
+
+    /// <summary>Frames that were rejected: they were not signed as <see cref="BatchReceiverOptions.Signer"/> asks, or their numbers jumped by more than <see cref="BatchReceiverOptions.MaxNumberJump"/>.</summary>
+    public long RejectedFrames { get; init; }
 
     /// <summary>Batches in the frames that were read; those of a frame that is received again count again.</summary>
     public long ReceivedBatches { get; init; }

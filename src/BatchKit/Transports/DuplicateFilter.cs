@@ -9,17 +9,24 @@ internal sealed class DuplicateFilter(TimeProvider timeProvider, TimeSpan expiry
 
     public int Count => _nodes.Count;
 
-    /// <summary>What was seen of a producer. Allocates only for one that is not remembered.</summary>
-    public SeenNumbers Of(ProducerId producer)
+    /// <summary>Finds what was seen of a frame's producer. Allocates only for one that is not remembered.</summary>
+    /// <param name="producer">The producer.</param>
+    /// <param name="batches">The frame's batches.</param>
+    /// <param name="maxJump">How far a number may lie above the one before it.</param>
+    /// <returns>Null when a number jumps by more. Such a frame does not count as a sign of life, so a producer whose numbers do jump is forgotten after its expiry, and then starts again.</returns>
+    public SeenNumbers? TryUse(ProducerId producer, ReadOnlySpan<MessageBatch> batches, long maxJump)
     {
         var now = timeProvider.GetTimestamp();
         while (_byUse.Last is { } oldest && timeProvider.GetElapsedTime(oldest.Value.LastUsed, now) > expiry)
             Forget(oldest);
-        if (!_nodes.TryGetValue(producer, out var node))
+        var isKnown = _nodes.TryGetValue(producer, out var node);
+        if (!SeenNumbers.IsPlausible(node?.Value.Highest ?? 0, batches, maxJump))
+            return null;
+        if (!isKnown)
             node = Remember(producer);
         else if (node != _byUse.First)
-            MoveToFront(node);
-        node.Value.LastUsed = now;
+            MoveToFront(node!);
+        node!.Value.LastUsed = now;
         return node.Value;
     }
 
@@ -45,32 +52,84 @@ internal sealed class DuplicateFilter(TimeProvider timeProvider, TimeSpan expiry
     }
 }
 
-/// <summary>Which of a producer's batches the next hop has: all up to a number, and sometimes a few beyond it.</summary>
+/// <summary>Which of a producer's batches the next hop has.</summary>
+/// <remarks>
+/// Small gaps between numbers are batches for other receivers. A large jump does not mark what it skips as seen: it starts another run of numbers, and the run before it goes on. A forged number thus
+/// makes the receiver drop at most <see cref="MaxGap"/> genuine batches.
+/// </remarks>
 internal sealed class SeenNumbers(ProducerId producer)
 {
-    private long _through;
-    private HashSet<long>? _beyond;
+    /// <summary>The largest gap within a run.</summary>
+    public const int MaxGap = 65_536;
+
+    private NumberRun _current = new(from: 1, through: 0);
+    private NumberRun? _earlier;
 
     public ProducerId Producer { get; } = producer;
 
     public long LastUsed { get; set; }
 
     /// <summary>How many numbers are kept one by one.</summary>
+    public int SingleNumbers => _current.SingleNumbers + (_earlier?.SingleNumbers ?? 0);
+
+    public bool Contains(long number) => _current.Contains(number) || (_earlier is not null && _earlier.Contains(number));
+
+    /// <summary>The highest number up to which a run is settled; 0 when nothing is.</summary>
+    public long Highest => Math.Max(_current.Through, _earlier?.Through ?? 0);
+
+    /// <summary>False when the batches' numbers jump by more than any producer's can: the frame is forged, or was damaged.</summary>
+    public static bool IsPlausible(long highest, ReadOnlySpan<MessageBatch> batches, long maxJump)
+    {
+        var before = highest == 0 ? batches[0].Number : highest;
+        foreach (var batch in batches)
+        {
+            if (batch.Number - before > maxJump)
+                return false;
+            before = Math.Max(before, batch.Number);
+        }
+
+        return true;
+    }
+
+    /// <summary>This number is settled, and so are those below it in its run.</summary>
+    public void AddThrough(long number) => RunOf(number).AddThrough(number);
+
+    /// <summary>This number is settled and one below it is not: what is left of a frame that was abandoned half-way.</summary>
+    public void AddBeyond(long number) => RunOf(number).AddBeyond(number);
+
+    private NumberRun RunOf(long number)
+    {
+        if (_current.Reaches(number))
+            return _current;
+        var next = _earlier is not null && _earlier.Reaches(number) ? _earlier : new NumberRun(number, number - 1);
+        _earlier = _current.Through == 0 ? _earlier : _current;
+        return _current = next;
+    }
+}
+
+/// <summary>A run of numbers: all from the first to the last are settled, and sometimes a few beyond.</summary>
+internal sealed class NumberRun(long from, long through)
+{
+    private HashSet<long>? _beyond;
+
+    public long Through { get; private set; } = through;
+
     public int SingleNumbers => _beyond?.Count ?? 0;
 
-    public bool Contains(long number) => number <= _through || (_beyond is not null && _beyond.Contains(number));
+    public bool Contains(long number) => number >= from && (number <= Through || (_beyond is not null && _beyond.Contains(number)));
 
-    /// <summary>This number and all below it are settled.</summary>
+    /// <summary>True when the number is in the run, or so little above it that it goes on there.</summary>
+    public bool Reaches(long number) => number >= from && number - Through <= SeenNumbers.MaxGap;
+
     public void AddThrough(long number)
     {
-        _through = Math.Max(_through, number);
+        Through = Math.Max(Through, number);
         if (_beyond is null)
             return;
-        _beyond.RemoveWhere(beyond => beyond <= _through);
+        _beyond.RemoveWhere(beyond => beyond <= Through);
         if (_beyond.Count == 0)
             _beyond = null;
     }
 
-    /// <summary>This number is settled and one below it is not: what is left of a frame that was abandoned half-way.</summary>
     public void AddBeyond(long number) => (_beyond ??= []).Add(number);
 }

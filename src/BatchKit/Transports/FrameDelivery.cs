@@ -300,4 +300,7 @@ internal static partial class ReceiverLog
 
     [LoggerMessage(204, LogLevel.Warning, "A received frame of {Bytes} bytes can never be read and was dropped.")]
     public static partial void FrameDropped(ILogger logger, int bytes, Exception exception);
+
+    [LoggerMessage(205, LogLevel.Warning, "{Frames} received frames were rejected and dropped, the last because {Reason}; further ones are reported once in {Period}.")]
+    public static partial void FramesRejected(ILogger logger, long frames, string reason, TimeSpan period);
 }

@@ -14,7 +14,7 @@ namespace BatchKit.Transports;
 /// text: count of bytes, UTF-8. shared text: a number; 0 is followed by the text, and n stands for the frame's n-th shared text. The first
 /// <see cref="MaxSharedTexts"/> texts of at most <see cref="MaxSharedTextLength"/> UTF-16 units have numbers.</para>
 /// <para>Version 1 had no type, no shared headers, no counts of same headers, and plain texts instead of shared ones. The writer writes version 2 and the reader
-/// reads both, so a rolling upgrade replaces receivers before senders.</para>
+/// reads both, so a rolling upgrade replaces receivers before senders. A signed frame has 36 bytes in front of these, see <see cref="FrameSigner"/>.</para>
 /// </remarks>
 internal static class FrameFormat
 {

@@ -15,8 +15,10 @@ public static class FramePlan
     /// <param name="batches">The batches of the send.</param>
     /// <param name="maxFrameBytes">The most bytes in a frame. A single batch that takes more, or that can't be encoded, has a frame of its own, for the transport to refuse.</param>
     /// <param name="destinationNode">When given, the node that all output goes to; see <see cref="FrameDestination.Of"/>.</param>
-    public static IReadOnlyList<PlannedFrame> Create(ReadOnlyMemory<MessageBatch> batches, int maxFrameBytes, int? destinationNode)
+    /// <param name="signer">What signs the frames, which takes <see cref="FrameSigner.OverheadBytes"/> of each; null for none.</param>
+    public static IReadOnlyList<PlannedFrame> Create(ReadOnlyMemory<MessageBatch> batches, int maxFrameBytes, int? destinationNode, FrameSigner? signer = null)
     {
+        maxFrameBytes -= signer is null ? 0 : FrameSigner.OverheadBytes;
         if (batches.IsEmpty)
             return [];
         var destination = FrameDestination.Of(batches.Span[0].Handle, destinationNode);

@@ -78,8 +78,9 @@ public static class FrameReader
 
     private static byte ReadVersion(ref FrameCursor cursor)
     {
-        if (!cursor.ReadBytes(FrameFormat.Magic.Length).SequenceEqual(FrameFormat.Magic))
-            FrameCursor.Refuse("The bytes are not a frame: they do not begin as one.");
+        var magic = cursor.ReadBytes(FrameFormat.Magic.Length);
+        if (!magic.SequenceEqual(FrameFormat.Magic))
+            FrameCursor.Refuse(FrameSigner.IsSigned(magic) ? "The frame is signed, and this reader has no keys." : "The bytes are not a frame: they do not begin as one.");
         var version = cursor.ReadByte();
         if (version is < FrameFormat.FirstVersion or > FrameFormat.Version)
             FrameCursor.Refuse($"The frame has version {version}; this reader knows versions {FrameFormat.FirstVersion} to {FrameFormat.Version}.");

@@ -20,6 +20,7 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
     private readonly string _busName;
     private readonly int _maxFrameBytes;
     private readonly int? _destinationNode;
+    private readonly FrameSigner? _signer;
     private volatile bool _isDisposed;
 
     /// <summary>Creates a transport.</summary>
@@ -41,6 +42,7 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
         _busName = options.BusName;
         _maxFrameBytes = options.MaxFrameBytes;
         _destinationNode = options.DestinationNode;
+        _signer = options.Signer;
         SendsWithoutBlocking = options.PublishesWithoutBlocking;
     }
 
@@ -58,7 +60,7 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
     {
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         cancellationToken.ThrowIfCancellationRequested();
-        var frames = FramePlan.Create(batches, _maxFrameBytes, _destinationNode);
+        var frames = FramePlan.Create(batches, _maxFrameBytes, _destinationNode, _signer);
         var results = new FrameResult[frames.Count];
         for (var first = 0; first < frames.Count;)
         {
@@ -113,7 +115,7 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
         PooledFrame? encoded = null;
         try
         {
-            encoded = PooledFrame.Encode(frame.Batches);
+            encoded = PooledFrame.Encode(frame.Batches, _signer);
             if (encoded.Bytes.Length > _maxFrameBytes)
                 return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} does not fit {nameof(FrameTransportOptions.MaxFrameBytes)} ({_maxFrameBytes}).");
             await _publish(new OutgoingFrame(frame.Destination, encoded.Bytes), cancellationToken).ConfigureAwait(false);
@@ -163,6 +165,9 @@ public sealed class FrameTransportOptions
 
     /// <summary>The node that all output goes to, such as the game behind a gateway; none by default: a connection's output goes to its node, and a named handle's to all nodes.</summary>
     public int? DestinationNode { get; set; }
+
+    /// <summary>Signs the frames; null, the default, for none. <c>UseFrameTransport</c> takes it from <see cref="OutputBufferOptions.FrameKeys"/>.</summary>
+    public FrameSigner? Signer { get; set; }
 
     /// <summary>Whether the delegate never blocks its caller for long, so that a send may begin on the thread of the write; false by default.</summary>
     public bool PublishesWithoutBlocking { get; set; }

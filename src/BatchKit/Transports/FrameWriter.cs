@@ -142,13 +142,17 @@ public sealed class PooledFrame : IDisposable
 
     /// <summary>Encodes batches, as <see cref="FrameWriter.Write(IBufferWriter{byte}, ReadOnlySpan{MessageBatch})"/> does.</summary>
     /// <param name="batches">At least one; all of one producer, with rising numbers.</param>
+    /// <param name="signer">Signs the frame; null for none.</param>
     /// <inheritdoc cref="FrameWriter.Write(IBufferWriter{byte}, ReadOnlySpan{MessageBatch})" path="/exception"/>
-    public static PooledFrame Encode(ReadOnlySpan<MessageBatch> batches)
+    public static PooledFrame Encode(ReadOnlySpan<MessageBatch> batches, FrameSigner? signer = null)
     {
-        var array = ArrayPool<byte>.Shared.Rent(FrameWriter.Measure(batches));
+        var start = signer is null ? 0 : FrameSigner.OverheadBytes;
+        var array = ArrayPool<byte>.Shared.Rent(start + FrameWriter.Measure(batches));
         try
         {
-            return new PooledFrame(array, FrameWriter.Write(array, batches));
+            var length = start + FrameWriter.Write(array.AsSpan(start), batches);
+            signer?.Sign(array.AsSpan(0, length));
+            return new PooledFrame(array, length);
         }
         catch
         {

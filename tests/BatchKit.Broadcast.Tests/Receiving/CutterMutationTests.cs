@@ -22,6 +22,10 @@ public sealed class CutterMutationTests
     public void Records_behind_their_length_are_what_a_plain_loop_says() =>
         Compare(LengthPrefixCutter.Shared, MakeRecords, ExpectRecords, [0, 1, MaxRecordBytes, MaxRecordBytes + 1, 127, 128, 255]);
 
+    [Fact]
+    public void Records_behind_a_varint_are_what_a_plain_loop_says() =>
+        Compare(LengthPrefixCutter.Varint, MakeVarintRecords, ExpectVarintRecords, [0, 1, MaxRecordBytes, MaxRecordBytes + 1, 127, 128, 255]);
+
     private void Compare(IRecordCutter cutter, Action make, Func<byte[], bool> expect, byte[] telling)
     {
         var run = new InboundRun(new BroadcastOptions { MaxRecordBytes = MaxRecordBytes }, cutter);
@@ -99,6 +103,40 @@ public sealed class CutterMutationTests
                 break;
             _expected.Add(bytes.AsSpan(place + 4, (int)length));
             place += 4 + (int)length;
+        }
+
+        return true;
+    }
+
+    private void MakeVarintRecords()
+    {
+        for (var record = _input.Random.Next(1, 4); record > 0; record--)
+        {
+            var length = _input.Random.Next(MaxRecordBytes + 1);
+            ReadOnlySpan<byte> prefix = _input.Random.Next(4) == 0 ? [(byte)(length | 0x80), 0] : [(byte)length];
+            _input.Add(prefix);
+            _input.AddRandom(length);
+        }
+    }
+
+    private bool ExpectVarintRecords(byte[] bytes)
+    {
+        var place = 0;
+        while (place < bytes.Length)
+        {
+            var (length, used, isWhole) = (0L, 0, false);
+            while (place + used < bytes.Length && used < 5 && !isWhole)
+            {
+                length += (bytes[place + used] & 127L) << (7 * used);
+                isWhole = bytes[place + used++] < 128;
+            }
+
+            if (length > uint.MaxValue || (used == 5 && !isWhole) || (isWhole && length > MaxRecordBytes))
+                return false;
+            if (!isWhole || bytes.Length - place - used < length)
+                break;
+            _expected.Add(bytes.AsSpan(place + used, (int)length));
+            place += used + (int)length;
         }
 
         return true;

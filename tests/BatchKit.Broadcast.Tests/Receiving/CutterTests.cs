@@ -54,6 +54,39 @@ public sealed class CutterTests
         Assert.Equal((result, "", 0), Cut(LengthPrefixCutter.Shared, text));
     }
 
+    [Theory]
+    [InlineData("\u0002\0\0\0hi", CutResult.Record, "hi", 6)]
+    [InlineData("\0\0\0\0", CutResult.Record, "", 4)]
+    [InlineData("\u0008\0\0\012345678", CutResult.Record, "12345678", 12)]
+    [InlineData("\u0002\0\0", CutResult.Incomplete, "", 0)]
+    [InlineData("\u0002\0\0\0h", CutResult.Incomplete, "", 0)]
+    [InlineData("\u0009\0\0\0", CutResult.TooLong, "", 0)]
+    [InlineData("\0\0\0\u007f", CutResult.TooLong, "", 0)]
+    public void A_little_endian_length_has_its_lowest_byte_first(string text, CutResult result, string record, int consumed)
+    {
+        Assert.Equal((result, record, consumed), Cut(LengthPrefixCutter.LittleEndian, text));
+    }
+
+    [Theory]
+    [InlineData("02 68 69", CutResult.Record, 1, 3)]
+    [InlineData("00", CutResult.Record, 1, 1)]
+    [InlineData("82 00 68 69 6A", CutResult.Record, 2, 4)]
+    [InlineData("82 80 80 80 00 68 69", CutResult.Record, 5, 7)]
+    [InlineData("82", CutResult.Incomplete, 0, 0)]
+    [InlineData("02 68", CutResult.Incomplete, 0, 0)]
+    [InlineData("09", CutResult.TooLong, 0, 0)]
+    [InlineData("FF FF FF FF 0F", CutResult.TooLong, 0, 0)]
+    [InlineData("FF FF FF FF 1F", CutResult.Malformed, 0, 0)]
+    [InlineData("80 80 80 80 80", CutResult.Malformed, 0, 0)]
+    public void A_varint_length_has_seven_bits_in_each_byte(string bytes, CutResult result, int start, int consumed)
+    {
+        var input = Convert.FromHexString(bytes.Replace(" ", "", StringComparison.Ordinal));
+
+        var found = LengthPrefixCutter.Varint.Cut(input, maxRecordBytes: 8, out var record, out var taken);
+
+        Assert.Equal((result, result == CutResult.Record ? start..consumed : default, consumed), (found, record, taken));
+    }
+
     [Fact]
     public void A_length_beyond_every_array_is_refused_before_memory_is_taken_for_it()
     {

@@ -42,6 +42,28 @@ public sealed class FrameHandlerTests
         Assert.All(again, message => Assert.Equal(MessageOutcome.Done, message.Outcome));
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_forged_frame_is_done_without_being_handed_on_and_drops_nothing_genuine(bool isSigned)
+    {
+        var signer = isSigned ? new FrameSigner(Some.RandomBytes(FrameSigner.MinKeyBytes)) : null;
+        var receiver = new BatchReceiver(_nextHop, new BatchReceiverOptions { Signer = signer });
+        var batch = Batch(Genuine(1), Frame(isSigned ? 2 : long.MaxValue, "forged"), Genuine(2), Genuine(3));
+
+        await new FrameHandler(receiver).HandleAsync(batch, CancellationToken.None);
+
+        Assert.Equal(["1", "2", "3"], _arrived.Texts);
+        Assert.Equal(1, receiver.GetStatistics().RejectedFrames);
+        Assert.All(batch, message => Assert.Equal(MessageOutcome.Done, message.Outcome));
+
+        byte[] Genuine(long number)
+        {
+            using var frame = PooledFrame.Encode([Some.Batch(_handle, _producer, number, $"{number}")], signer);
+            return frame.Bytes.ToArray();
+        }
+    }
+
     [Fact]
     public async Task A_failing_next_hop_is_tried_again_in_place()
     {

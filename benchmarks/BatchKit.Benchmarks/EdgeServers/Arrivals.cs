@@ -1,0 +1,20 @@
+using System.Diagnostics;
+
+namespace BatchKit.Benchmarks.EdgeServers;
+
+/// <summary>Counts the clients that a server has accepted, and notes when the last one came.</summary>
+internal sealed class Arrivals
+{
+    private long _count;
+    private long _lastAt;
+
+    public long Count => Volatile.Read(ref _count);
+
+    public long LastAt => Volatile.Read(ref _lastAt);
+
+    public void Add()
+    {
+        Volatile.Write(ref _lastAt, Stopwatch.GetTimestamp());
+        Interlocked.Increment(ref _count);
+    }
+}

@@ -1,0 +1,66 @@
+using System.Collections.Concurrent;
+using BatchKit.Broadcast.Tcp;
+using BatchKit.Broadcast.Tests.Support;
+
+namespace BatchKit.Broadcast.Tests.Tcp;
+
+public sealed class ClientStartsTests
+{
+    [Fact]
+    public async Task Every_client_is_started_once_also_when_many_are_added_side_by_side()
+    {
+        const int clients = 100_000, adders = 4;
+        var started = new ConcurrentDictionary<int, int>();
+        var starts = new ClientStarts<int>(client => started.AddOrUpdate(client, 1, (_, count) => count + 1));
+
+        await Task.WhenAll(Enumerable.Range(0, adders).Select(adder => Task.Run(() =>
+        {
+            for (var client = adder; client < clients; client += adders)
+                starts.Add(client);
+        }))).WithinDeadline();
+
+        await Until.TrueAsync(() => started.Count == clients);
+        Assert.All(started.Values, count => Assert.Equal(1, count));
+    }
+
+    [Fact]
+    public async Task Clients_whose_start_blocks_hold_up_no_others()
+    {
+        var (gate, started) = (new ManualResetEventSlim(), 0);
+        var starts = new ClientStarts<bool>(blocks =>
+        {
+            if (blocks)
+                gate.Wait();
+            else
+                Interlocked.Increment(ref started);
+        });
+
+        foreach (var blocks in (bool[])[true, true, false, false, false])
+            starts.Add(blocks);
+
+        await Until.TrueAsync(() => Volatile.Read(ref started) == 3);
+        gate.Set();
+    }
+
+    [Fact]
+    public async Task Joining_costs_the_same_however_many_have_joined()
+    {
+        await using var transport = new BroadcastTransport();
+        JoinAll(transport, "warm-up", 1000);
+
+        var (few, many) = (JoinAll(transport, "few", 1000), JoinAll(transport, "many", 16_000));
+
+        // Tables that double cost some twice as much at most, and a copy of the members for each join would cost sixteen times as much.
+        Assert.InRange(many, 0, 4 * few);
+    }
+
+    /// <returns>The bytes that a join allocates.</returns>
+    private static double JoinAll(BroadcastTransport transport, string group, int count)
+    {
+        var clients = Enumerable.Range(0, count).Select(_ => new FakeClient(transport)).ToArray();
+        var before = GC.GetAllocatedBytesForCurrentThread();
+        foreach (var client in clients)
+            transport.Groups.Join(client.Connection, group);
+        return (GC.GetAllocatedBytesForCurrentThread() - before) / (double)count;
+    }
+}

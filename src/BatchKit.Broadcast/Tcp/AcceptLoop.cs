@@ -1,5 +1,6 @@
 using System.Net;
 using System.Net.Sockets;
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Tcp;
@@ -9,6 +10,8 @@ namespace BatchKit.Broadcast.Tcp;
 internal sealed class AcceptLoop(Func<CancellationToken, ValueTask<Socket>> accept, Action<Socket> take, EndPoint endPoint, TimeProvider timeProvider, ILogger logger)
 {
     private static readonly TimeSpan Pause = TimeSpan.FromMilliseconds(100);
+
+    private readonly LogThrottle _throttle = new(timeProvider);
 
     /// <summary>Opens a socket that listens.</summary>
     /// <exception cref="IOException">The socket can't listen there; the message names the end point and the setting.</exception>
@@ -47,11 +50,11 @@ internal sealed class AcceptLoop(Func<CancellationToken, ValueTask<Socket>> acce
             catch (SocketException failure) when (failure.SocketErrorCode is SocketError.ConnectionReset or SocketError.ConnectionAborted)
             {
                 // The client left before it was accepted. The next one need not wait.
-                Log.AcceptFailed(logger, failure, endPoint);
+                Log.AcceptFailed(logger, _throttle, failure, endPoint);
             }
             catch (Exception failure)
             {
-                Log.AcceptFailed(logger, failure, endPoint);
+                Log.AcceptFailed(logger, _throttle, failure, endPoint);
                 await PauseAsync(cancellationToken).ConfigureAwait(false);
             }
         }

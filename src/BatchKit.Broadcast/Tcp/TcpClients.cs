@@ -18,6 +18,7 @@ internal sealed class TcpClients(
 {
     private readonly ConnectionLifetime _lifetime = new(transport, output, timeProvider, logger);
     private readonly ClientEntry _entry = new(transport, options, timeProvider, logger);
+    private readonly Func<ClientConnection, bool> _tryCompress = transport.Connections.TryCompress;
     private readonly RunningTasks _entering = new();
     private readonly RunningTasks _running = new();
     private ClientStarts<(Socket Socket, CancellationToken Stopping)>? _starts;
@@ -110,9 +111,9 @@ internal sealed class TcpClients(
     {
         var handle = transport.Connections.NextHandle();
         if (options.Protocol == ClientProtocol.Telnet)
-            return TelnetConnectionFactory.Create(handle, origin, queue, transport.Options, options.Telnet, timeProvider);
-        var connection = new ClientConnection(handle, ClientProtocol.Tcp, origin, queue, WireFormat.Raw, timeProvider);
-        return (connection, new CutRecordReader(options.Cutter, transport.Options.MaxRecordBytes));
+            return TelnetConnectionFactory.Create(handle, origin, queue, transport.Options, options.Telnet, timeProvider, transport.InputLimitsFor(isText: true), options.FiltersText ?? true, _tryCompress);
+        var connection = new ClientConnection(handle, ClientProtocol.Tcp, origin, queue, WireFormat.Raw, timeProvider) { InputLimits = transport.InputLimitsFor(isText: false) };
+        return (connection, new CutRecordReader(options.Cutter, transport.Options.MaxRecordBytes, options.FiltersText ?? false));
     }
 }
 
@@ -126,7 +127,10 @@ internal static class TelnetConnectionFactory
         SendQueue output,
         BroadcastOptions options,
         TelnetOptions telnet,
-        TimeProvider timeProvider)
+        TimeProvider timeProvider,
+        InputLimits? inputLimits = null,
+        bool filtersText = true,
+        Func<ClientConnection, bool>? tryCompress = null)
     {
         var ending = telnet.SendsGoAhead ? PromptEnding.GoAhead : PromptEnding.None;
         var format = WireFormat.Telnet(telnet.InitialCharset, ending, takesGmcp: false);
@@ -134,9 +138,10 @@ internal static class TelnetConnectionFactory
         {
             Terminal = new TelnetTerminal { Charset = telnet.InitialCharset },
             Prompts = telnet.RepeatsPrompt ? new TelnetPrompts(timeProvider) : null,
+            InputLimits = inputLimits,
         };
-        var negotiation = new TelnetNegotiation(connection, telnet);
+        var negotiation = new TelnetNegotiation(connection, telnet, tryCompress);
         negotiation.Start();
-        return (connection, new TelnetRecordReader(connection, negotiation, options.MaxRecordBytes, timeProvider));
+        return (connection, new TelnetRecordReader(connection, negotiation, options.MaxRecordBytes, filtersText, timeProvider));
     }
 }

@@ -19,13 +19,18 @@ internal sealed class TelnetNegotiation
     private readonly TelnetTerminal _terminal;
     private readonly TelnetOptions _options;
     private readonly TelnetAnswers _answers;
+    private readonly Func<ClientConnection, bool>? _tryCompress;
     private OptionSide _server;
     private OptionSide _client;
     private bool _isCharsetAsked;
 
-    public TelnetNegotiation(ClientConnection connection, TelnetOptions options)
+    /// <param name="connection">The client.</param>
+    /// <param name="options">What is supported.</param>
+    /// <param name="tryCompress">Takes a place for a compressed client; false when there is none. Null for no limit. All clients share it.</param>
+    public TelnetNegotiation(ClientConnection connection, TelnetOptions options, Func<ClientConnection, bool>? tryCompress = null)
     {
         _connection = connection;
+        _tryCompress = tryCompress;
         _terminal = connection.Terminal!;
         _options = options;
         _answers = new TelnetAnswers(connection);
@@ -63,6 +68,8 @@ internal sealed class TelnetNegotiation
         var isServers = command is TelnetCode.Do or TelnetCode.Dont;
         ref var side = ref isServers ? ref _server : ref _client;
         var before = side.Agreed;
+        if (command == TelnetCode.Do && feature == TelnetFeatures.Compression && side.Supports(feature) && (before & feature) == TelnetFeatures.None && _tryCompress?.Invoke(_connection) is false)
+            side.Forbid(feature);
         var answer = command is TelnetCode.Will or TelnetCode.Do ? side.ReceiveYes(feature) : side.ReceiveNo(feature);
         if (answer is { } agrees)
             _answers.Add(TelnetCode.Interpret, AnswerFor(isServers, agrees), option);
@@ -229,6 +236,9 @@ internal struct OptionSide(TelnetFeatures supported)
 
     /// <summary>Notes that the server asks for a feature.</summary>
     public void Ask(TelnetFeatures feature) => _asked |= feature;
+
+    /// <summary>True while the server agrees to a feature.</summary>
+    public bool Supports(TelnetFeatures feature) => (_supported & feature) != TelnetFeatures.None;
 
     /// <summary>Refuses a feature from now on.</summary>
     public void Forbid(TelnetFeatures feature) => Supported &= ~feature;

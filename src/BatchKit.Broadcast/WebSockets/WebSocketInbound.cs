@@ -13,6 +13,7 @@ internal sealed class WebSocketInbound(
     UpgradedStream stream,
     UpgradedWire wire,
     BroadcastOptions options,
+    WebSocketEndpointOptions endpoint,
     ILogger logger) : IInbound
 {
     // Created for the first message: many clients only listen.
@@ -31,7 +32,8 @@ internal sealed class WebSocketInbound(
         {
             ValueWebSocketReceiveResult received;
             var receiving = socket.ReceiveAsync(_assembly?.GetFree() ?? default, cancellationToken);
-            if (!receiving.IsCompleted)
+            var hasWaited = !receiving.IsCompleted;
+            if (hasWaited)
                 await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
             try
             {
@@ -53,12 +55,14 @@ internal sealed class WebSocketInbound(
             }
 
             var kind = received.MessageType == WebSocketMessageType.Text ? RecordKind.Data : RecordKind.Binary;
-            _assembly ??= new MessageAssembly(options.MaxRecordBytes);
+            _assembly ??= new MessageAssembly(options.MaxRecordBytes, endpoint.FiltersText, endpoint.KeepsLineFeeds);
             var fault = _assembly.Add(received.Count, received.EndOfMessage, kind);
             if (fault != MessageFault.None || _assembly.IsFull)
                 await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
             if (fault != MessageFault.None)
                 return await EndAsync(EndFaulty(fault), cancellationToken).ConfigureAwait(false);
+            if (!stream.SeesInput)
+                await delivery.WhenMayReadAsync(hasWaited).ConfigureAwait(false);
         }
     }
 
@@ -117,7 +121,7 @@ internal sealed class WebSocketInbound(
 }
 
 /// <summary>Joins received fragments to messages, in one rented array. It holds no array while it holds no bytes.</summary>
-internal sealed class MessageAssembly(int maxRecordBytes)
+internal sealed class MessageAssembly(int maxRecordBytes, bool filtersText, bool keepsLineFeeds)
 {
     private const int FirstBytes = 4096;
     private const int MaxRecords = 256;
@@ -163,6 +167,8 @@ internal sealed class MessageAssembly(int maxRecordBytes)
         // The framework's WebSocket checks texts as they arrive, but misses a character that an empty last fragment leaves incomplete.
         if (bytes == 0 && kind == RecordKind.Data && !Utf8.IsValid(message.Span))
             return MessageFault.InvalidText;
+        if (filtersText && kind == RecordKind.Data && !PlayerText.IsClean(message.Span))
+            message = message[..PlayerText.Filter(message.Span, message.Span, keepsLineFeeds)];
         if (_count == _records.Length)
             Array.Resize(ref _records, Math.Max(1, _count * 2));
         _records[_count++] = new ReceivedRecord(message, kind);

@@ -23,7 +23,7 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
     /// <remarks>For callers that wait for that themselves, so that a silent connection holds one state machine less. Never throws.</remarks>
     public HandlerCalls Start(ClientConnection connection, IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, ClientPlace place)
     {
-        var calls = new HandlerCalls(connection, place, transport.Options, timeProvider, transport.LogThrottle, logger);
+        var calls = new HandlerCalls(connection, place, transport, logger);
         transport.Connections.Add(connection);
 
         // A drain that began before this connection was in the table has not seen it.
@@ -101,8 +101,7 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
 }
 
 /// <summary>Owns one connection's handler: its calls are made one after another, each is awaited, and their token is cancelled when the connection ends.</summary>
-internal sealed class HandlerCalls(
-    ClientConnection connection, ClientPlace place, BroadcastOptions options, TimeProvider timeProvider, LogThrottle throttle, ILogger logger) : IDisposable
+internal sealed class HandlerCalls(ClientConnection connection, ClientPlace place, BroadcastTransport transport, ILogger logger) : IDisposable
 {
     private readonly CancellationTokenSource _ending = new();
     private LazyCompletion<InboundEnd> _inputEnded;
@@ -150,7 +149,7 @@ internal sealed class HandlerCalls(
         }
         catch (Exception failure)
         {
-            connection.CloseAfter(failure, logger, throttle, _ending.Token);
+            connection.CloseAfter(failure, logger, transport.LogThrottle, _ending.Token);
             return false;
         }
     }
@@ -167,7 +166,7 @@ internal sealed class HandlerCalls(
         }
         catch (Exception failure)
         {
-            connection.CloseAfter(failure, logger, throttle, _ending.Token);
+            connection.CloseAfter(failure, logger, transport.LogThrottle, _ending.Token);
             hasFailed = true;
         }
 
@@ -192,8 +191,8 @@ internal sealed class HandlerCalls(
     /// <summary>Tells the handler that the client has ended its sending side, and closes the connection when the handler, the application or the time limit says so. Never throws.</summary>
     private async Task FinishAsync()
     {
-        var limit = options.CloseTimeout;
-        using var timer = timeProvider.CreateTimer(
+        var limit = transport.Options.CloseTimeout;
+        using var timer = transport.TimeProvider.CreateTimer(
             static state => ((ClientConnection)state!).Close(DisconnectReason.ClientClosed), connection, limit, Timeout.InfiniteTimeSpan);
         try
         {
@@ -205,7 +204,7 @@ internal sealed class HandlerCalls(
         }
         catch (Exception failure)
         {
-            connection.CloseAfter(failure, logger, throttle, _ending.Token);
+            connection.CloseAfter(failure, logger, transport.LogThrottle, _ending.Token);
         }
 
         connection.Close(DisconnectReason.ClientClosed);
@@ -220,7 +219,7 @@ internal sealed class HandlerCalls(
         }
         catch (AggregateException failure)
         {
-            Log.HandlerFailed(logger, throttle, failure, connection);
+            Log.HandlerFailed(logger, transport.LogThrottle, failure, connection);
         }
     }
 
@@ -234,13 +233,13 @@ internal sealed class HandlerCalls(
         }
         catch (Exception failure)
         {
-            Log.HandlerFailed(logger, throttle, failure, connection);
+            Log.HandlerFailed(logger, transport.LogThrottle, failure, connection);
         }
     }
 
     public void Dispose() => _ending.Dispose();
 
-    private InboundDelivery Delivery(IConnectionHandler handler, IOutputBuffer? output) => new(connection, handler, output, options, throttle, logger);
+    private InboundDelivery Delivery(IConnectionHandler handler, IOutputBuffer? output) => new(connection, handler, output, transport.Options, transport.LogThrottle, logger);
 
     /// <summary>Reads on after a failure, and discards what comes: the connection is closed, so that nothing is delivered.</summary>
     private async Task<InboundEnd> DiscardAsync()

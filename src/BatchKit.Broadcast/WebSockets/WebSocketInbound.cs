@@ -31,13 +31,10 @@ internal sealed class WebSocketInbound(
         while (true)
         {
             ValueWebSocketReceiveResult received;
-            var receiving = socket.ReceiveAsync(_assembly?.GetFree() ?? default, cancellationToken);
-            var hasWaited = !receiving.IsCompleted;
-            if (hasWaited)
-                await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
+            bool hasWaited;
             try
             {
-                received = await receiving.ConfigureAwait(false);
+                received = await ReceiveAsync(delivery, out hasWaited, cancellationToken).ConfigureAwait(false);
             }
             catch (Exception failure) when (failure is WebSocketException or OperationCanceledException or IOException)
             {
@@ -64,6 +61,21 @@ internal sealed class WebSocketInbound(
             if (!stream.SeesInput)
                 await delivery.WhenMayReadAsync(hasWaited).ConfigureAwait(false);
         }
+    }
+
+    /// <summary>Receives, and delivers what was received before when it has to wait.</summary>
+    private ValueTask<ValueWebSocketReceiveResult> ReceiveAsync(InboundDelivery delivery, out bool hasWaited, CancellationToken cancellationToken)
+    {
+        var receiving = socket.ReceiveAsync(_assembly?.GetFree() ?? default, cancellationToken);
+        hasWaited = !receiving.IsCompleted;
+        return hasWaited && _assembly is { Records.IsEmpty: false } ? DeliverMeanwhileAsync(receiving, delivery, cancellationToken) : receiving;
+    }
+
+    private async ValueTask<ValueWebSocketReceiveResult> DeliverMeanwhileAsync(
+        ValueTask<ValueWebSocketReceiveResult> receiving, InboundDelivery delivery, CancellationToken cancellationToken)
+    {
+        await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
+        return await receiving.ConfigureAwait(false);
     }
 
     private async Task<InboundEnd> EndAsync(InboundEnd end, CancellationToken cancellationToken)

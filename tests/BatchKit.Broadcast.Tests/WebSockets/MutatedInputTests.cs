@@ -24,7 +24,9 @@ public sealed class MutatedInputTests
 
     [Fact]
     public void A_million_mutated_inputs_are_taken_answered_and_closed_as_the_protocol_says() =>
-        Parallel.For(0, Seeds, seed =>
+
+        // Inputs that are given turns block their thread for them: without a bound the pool would add threads for more inputs, not for the turns.
+        Parallel.For(0, Seeds, new ParallelOptions { MaxDegreeOfParallelism = Environment.ProcessorCount }, seed =>
         {
             var input = new MutatedInput(seed);
             for (var number = 0; number < Inputs / Seeds; number++)

@@ -5,7 +5,7 @@ namespace MudServer.Softcode;
 /// <param name="availableUnits">What its player may use now; all of it by default.</param>
 internal sealed class SoftcodeBudget(SoftcodeLimits limits, double availableUnits = double.PositiveInfinity)
 {
-    private const double CharactersPerUnit = 100;
+    private const double CharactersPerUnit = 500;
 
     private int _steps;
     private long _characters;

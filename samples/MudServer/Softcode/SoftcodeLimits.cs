@@ -20,7 +20,7 @@ internal sealed record SoftcodeLimits
     /// <summary>Characters sent to players.</summary>
     public int MaxOutputCharacters { get; init; } = 1024 * 1024;
 
-    /// <summary>What a player may use at once of all lines together, in units: a step is one, and so are 100 characters.</summary>
+    /// <summary>What a player may use at once of all lines together, in units: a step is one, and so are 500 characters.</summary>
     public int MaxUnits { get; init; } = 100_000;
 
     /// <summary>What of it comes back each second.</summary>

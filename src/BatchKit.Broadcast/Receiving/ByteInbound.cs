@@ -47,7 +47,7 @@ internal sealed class ByteInbound(ClientConnection connection, IByteSource sourc
                 continue;
             _buffer.Advance(read);
             await DeliverAsync(read, delivery, cancellationToken).ConfigureAwait(false);
-            await delivery.WhenMayReadAsync(hasWaited).ConfigureAwait(false);
+            await delivery.WhenMayReadAsync(hasWaited, ReceiveBuffer.BusyBytes).ConfigureAwait(false);
         }
     }
 
@@ -91,8 +91,8 @@ internal sealed class ByteInbound(ClientConnection connection, IByteSource sourc
 /// <summary>Bytes that one client sent and that are not consumed yet. It holds no memory while it is empty and the client is silent.</summary>
 internal sealed class ReceiveBuffer(int maxRecordBytes)
 {
-    // A smaller buffer makes a busy client cost more system calls.
-    private const int BusyBytes = 64 * 1024;
+    /// <summary>The size for a busy client: a smaller buffer makes it cost more system calls.</summary>
+    public const int BusyBytes = 64 * 1024;
 
     // The most that may delimit a record, such as its length prefix or its line end.
     private const int MaxFramingBytes = 256;

@@ -33,20 +33,21 @@ internal enum InboundEnd
 /// <remarks>A handler that fails closes the connection. Reading goes on, because closing with unread input would reset the connection.</remarks>
 internal sealed class InboundDelivery(ClientConnection connection, IConnectionHandler handler, IOutputBuffer? output, BroadcastOptions options, LogThrottle throttle, ILogger logger)
 {
-    // After this many reads without a wait other clients get their turn: a client may send faster than it is served.
-    private const int MaxConsecutiveReads = 16;
+    // After so many bytes without a wait other clients get their turn: a client may send faster than it is served.
+    private const int MaxTurnBytes = 1024 * 1024;
 
     // A WebSocket's pong to the server's first ping needs no pace of its own.
     private const int MaxUnpacedBytes = 16;
 
-    private int _consecutiveReads;
+    private int _turnBytes;
 
     /// <summary>Completes when the client may be read again: it keeps its limit, and others have had their turn.</summary>
-    /// <param name="hasWaited">True when the client had sent nothing more: its turn was over.</param>
-    public ValueTask WhenMayReadAsync(bool hasWaited)
+    /// <param name="hasWaited">True when the last read had to wait for the client: its turn was over.</param>
+    /// <param name="readBytes">What the last read counts for.</param>
+    public ValueTask WhenMayReadAsync(bool hasWaited, int readBytes)
     {
-        _consecutiveReads = hasWaited ? 0 : _consecutiveReads + 1;
-        if (_consecutiveReads >= MaxConsecutiveReads)
+        _turnBytes = hasWaited ? 0 : _turnBytes + readBytes;
+        if (_turnBytes >= MaxTurnBytes)
             return YieldAsync();
         return connection.StartedPace is { } pace && !connection.IsClosing ? pace.WhenMayReadAsync(connection.Closing) : default;
     }
@@ -111,7 +112,7 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
 
     private async ValueTask YieldAsync()
     {
-        _consecutiveReads = 0;
+        _turnBytes = 0;
         await Task.Yield();
         if (connection.StartedPace is { } pace)
             await pace.WhenMayReadAsync(connection.Closing).ConfigureAwait(false);

@@ -16,8 +16,9 @@ internal sealed class UpgradedStream(Stream server) : Stream
     private OutputPath? _path;
     private PongWatch? _pongWatch;
 
-    // Whether the last read had to wait for the client.
+    // Whether the last read had to wait for the client, and how much it got.
     private bool _hasWaited;
+    private int _readBytes;
 
     public override bool CanRead => true;
 
@@ -54,7 +55,7 @@ internal sealed class UpgradedStream(Stream server) : Stream
     /// <summary>Reads when the client may be read. It is delayed here, where all its bytes pass: the framework answers pings by itself.</summary>
     public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default)
     {
-        var allowed = _delivery!.WhenMayReadAsync(_hasWaited);
+        var allowed = _delivery!.WhenMayReadAsync(_hasWaited, _readBytes);
         return allowed.IsCompletedSuccessfully ? ReadNowAsync(buffer, cancellationToken) : ReadLaterAsync(allowed, buffer, cancellationToken);
     }
 
@@ -133,6 +134,7 @@ internal sealed class UpgradedStream(Stream server) : Stream
 
     private int Note(ReadOnlySpan<byte> received)
     {
+        _readBytes = received.Length;
         if (received.IsEmpty)
             return 0;
         _delivery!.TryNote(received.Length);

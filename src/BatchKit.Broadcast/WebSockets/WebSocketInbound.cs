@@ -59,7 +59,7 @@ internal sealed class WebSocketInbound(
             if (fault != MessageFault.None)
                 return await EndAsync(EndFaulty(fault), cancellationToken).ConfigureAwait(false);
             if (!stream.SeesInput)
-                await delivery.WhenMayReadAsync(hasWaited).ConfigureAwait(false);
+                await delivery.WhenMayReadAsync(hasWaited, received.Count).ConfigureAwait(false);
         }
     }
 

@@ -66,7 +66,7 @@ public sealed class ConnectionTableTests
     }
 
     [Fact]
-    public void Handlers_that_run_behind_ended_connections_keep_their_addresss_place_and_no_more_of_them_than_the_limit_let_clients_in()
+    public void A_handler_that_outlives_its_connection_keeps_its_address_and_counts_toward_a_limit()
     {
         var table = Table(new BroadcastOptions { MaxConnections = 10, MaxConnectionsPerAddress = 1, MaxLingeringHandlers = 2 });
         var (first, second, third) = (new ClientPlace(table), new ClientPlace(table), new ClientPlace(table));

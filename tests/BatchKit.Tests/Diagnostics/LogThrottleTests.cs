@@ -21,7 +21,7 @@ public sealed class LogThrottleTests
         var throttle = new LogThrottle(_clock, Period);
 
         var isFirstLogged = throttle.TryBegin(Failure, "route", amount: 2, out var first);
-        var areOthersLogged = Enumerable.Range(0, 100).Any(_ => throttle.TryBegin(Failure, "route", amount: 3, out _));
+        var areOthersLogged = Enumerable.Range(0, 100).Any(number => throttle.TryBegin(Failure, "route", amount: 3, out _));
         _clock.Advance(Period / 2);
         areOthersLogged |= throttle.TryBegin(Failure, "route", amount: 5, out _);
         _clock.Advance(Period / 2);

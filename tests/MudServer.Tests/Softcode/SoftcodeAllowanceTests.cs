@@ -25,7 +25,7 @@ public sealed class SoftcodeAllowanceTests
 
     [Theory]
     [InlineData("iter(lnum(100),add(%i0,1))")]
-    [InlineData("strlen(repeat(x,20000))")]
+    [InlineData("strlen(repeat(x,100000))")]
     public void A_line_that_needs_more_than_the_player_may_use_is_stopped(string text)
     {
         var budget = new SoftcodeBudget(SoftcodeLimits.Standard, availableUnits: 100);

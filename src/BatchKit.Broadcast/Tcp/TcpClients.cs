@@ -21,19 +21,25 @@ internal sealed class TcpClients(
     private readonly Func<ClientConnection, bool> _tryCompress = transport.Connections.TryCompress;
     private readonly RunningTasks _entering = new();
     private readonly RunningTasks _running = new();
-    private ClientStarts<(Socket Socket, CancellationToken Stopping)>? _starts;
+    private readonly ClientStarts<AcceptedClient> _starts = new(static client => _ = client.Clients.RunAsync(client.Socket, client.Stopping));
+    private long _accepted;
 
-    private ClientStarts<(Socket Socket, CancellationToken Stopping)> Starts => _starts ??= new(client => _ = RunAsync(client.Socket, client.Stopping));
+    /// <summary>How many clients were accepted since the start.</summary>
+    public long Accepted => Interlocked.Read(ref _accepted);
 
-    /// <summary>Takes over an accepted client; returns at once. The accept loop alone calls it.</summary>
+    /// <summary>Takes over an accepted client; returns at once.</summary>
     /// <param name="socket">Owned by this object from now on.</param>
     /// <param name="stopping">Cancels handshakes.</param>
     public void Take(Socket socket, CancellationToken stopping)
     {
+        Interlocked.Increment(ref _accepted);
         _running.Begin();
         _entering.Begin();
-        Starts.Add((socket, stopping));
+        _starts.Add(new AcceptedClient(this, socket, stopping));
     }
+
+    /// <summary>Notes that a loop begins to accept clients that wait, or that it has accepted all: until then they are not started.</summary>
+    public void NoteTaking(bool isTaking) => _starts.NoteTaking(isTaking);
 
     /// <summary>Completes when every client that was taken is in the transport's table, or gone.</summary>
     public Task WhenEnteredAsync() => _entering.WhenNone();
@@ -116,6 +122,9 @@ internal sealed class TcpClients(
         return (connection, new CutRecordReader(options.Cutter, transport.Options.MaxRecordBytes, options.FiltersText ?? false));
     }
 }
+
+/// <summary>An accepted client that waits for its start.</summary>
+internal readonly record struct AcceptedClient(TcpClients Clients, Socket Socket, CancellationToken Stopping);
 
 /// <summary>Creates telnet connections and their readers.</summary>
 internal static class TelnetConnectionFactory

@@ -4,6 +4,7 @@ using ChatServer;
 
 // telnet 127.0.0.1 4000, or a WebSocket to http://127.0.0.1:4001/chat: whoever writes a line, everybody reads it.
 var builder = WebApplication.CreateSlimBuilder(args);
+builder.Configuration["AllowedHosts"] ??= "localhost;127.0.0.1";
 builder.WebHost.ConfigureKestrel(kestrel => kestrel.Listen(IPAddress.Loopback, 4001));
 builder.Services.AddBatchKit()
     .UseBroadcast(options => options.GoodbyeMessage = "The server goes down. Goodbye!\r\n")

@@ -74,7 +74,7 @@ public sealed class AttachedConnection : IAsyncDisposable
         }
         catch (AggregateException failure)
         {
-            Log.HandlerFailed(transport.Logger, failure, Connection);
+            Log.HandlerFailed(transport.Logger, transport.LogThrottle, failure, Connection);
         }
 
         transport.Attached.End();

@@ -2,9 +2,13 @@ using System.Diagnostics.CodeAnalysis;
 using BatchKit;
 using BatchKit.Broadcast;
 using BatchKit.Broadcast.WebSockets;
+using Microsoft.AspNetCore.HostFiltering;
 using Microsoft.AspNetCore.Routing;
+using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Options;
+using Microsoft.Extensions.Primitives;
 
 namespace Microsoft.AspNetCore.Builder;
 
@@ -55,7 +59,11 @@ public static class BatchKitEndpointRouteBuilderExtensions
         ArgumentNullException.ThrowIfNull(transport);
         ArgumentNullException.ThrowIfNull(handlers);
         var logger = transport.Guard(endpoints.ServiceProvider.GetRequiredService<ILogger<BroadcastTransport>>());
-        var endpoint = new WebSocketEndpoint(transport, handlers, options ?? new WebSocketEndpointOptions(), output, logger);
+        options ??= new WebSocketEndpointOptions();
+        var allowedHosts = AllowedHosts(endpoints.ServiceProvider);
+        if (options.AllowedOrigins.Count == 0 && allowedHosts.Count == 0)
+            Log.TrustsEveryHost(logger, pattern);
+        var endpoint = new WebSocketEndpoint(transport, handlers, options, allowedHosts, output, logger);
         var branch = endpoints.CreateApplicationBuilder();
         branch.Use(static next => context =>
         {
@@ -65,5 +73,14 @@ public static class BatchKitEndpointRouteBuilderExtensions
         branch.UseWebSockets(new WebSocketOptions { KeepAliveInterval = Timeout.InfiniteTimeSpan });
         branch.Run(endpoint.InvokeAsync);
         return endpoints.Map(pattern, branch.Build()).WithDisplayName($"BatchKit WebSockets {pattern}");
+    }
+
+    /// <summary>The hosts that the application was told that it serves, as ASP.NET Core's host filtering has them; none when it serves every host.</summary>
+    private static List<StringSegment> AllowedHosts(IServiceProvider services)
+    {
+        const string setting = "AllowedHosts";
+        var configured = services.GetService<IConfiguration>()?[setting]?.Split(';', StringSplitOptions.RemoveEmptyEntries | StringSplitOptions.TrimEntries);
+        var hosts = configured is { Length: > 0 } ? configured : services.GetService<IOptions<HostFilteringOptions>>()?.Value.AllowedHosts ?? [];
+        return hosts.Contains("*") ? [] : [.. hosts.Select(host => new StringSegment(host))];
     }
 }

@@ -57,6 +57,8 @@ internal sealed class BroadcastHealthCheck(BroadcastTransport transport) : IHeal
         var (places, limit) = (transport.Connections.Places, transport.Options.MaxConnections);
         var result = transport.Connections.IsClosed ? new HealthCheckResult(context.Registration.FailureStatus, "The transport has stopped and accepts no connections.")
             : places >= limit ? HealthCheckResult.Degraded($"The limit {nameof(BroadcastOptions.MaxConnections)} ({limit}) is reached; new clients are turned away.")
+            : transport.Connections.Lingering >= transport.Options.MaxLingeringHandlers ? HealthCheckResult.Degraded(
+                $"The limit {nameof(BroadcastOptions.MaxLingeringHandlers)} ({transport.Options.MaxLingeringHandlers}) is reached: so many handlers still run after their connections have ended; new clients are turned away.")
             : transport.LoggerFaults is { Count: > 0, Last: { } last } faults ? HealthCheckResult.Degraded($"Loggers threw {faults.Count} times, last {last.GetType().Name}: {last.Message}")
             : HealthCheckResult.Healthy();
         return Task.FromResult(result);

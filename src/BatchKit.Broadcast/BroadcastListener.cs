@@ -49,6 +49,9 @@ public sealed class BroadcastListener : IAsyncDisposable
         _clients = new TcpClients(transport, options, handlers, output, _timeProvider, _logger);
     }
 
+    /// <summary>How many clients were accepted since the start.</summary>
+    internal long Accepted => _clients.Accepted;
+
     /// <summary>The end point it listens on, with the real port.</summary>
     /// <exception cref="InvalidOperationException">The listener was not started.</exception>
     public IPEndPoint EndPoint => _endPoint ?? throw new InvalidOperationException("The listener was not started.");
@@ -66,7 +69,7 @@ public sealed class BroadcastListener : IAsyncDisposable
         var socket = AcceptLoop.Listen(_options.EndPoint, _options.Backlog);
         _socket = socket;
         _endPoint = (IPEndPoint)socket.LocalEndPoint!;
-        var loop = new AcceptLoop(socket.AcceptAsync, client => _clients.Take(client, _stoppingToken), _endPoint, _timeProvider, _logger);
+        var loop = new AcceptLoop(socket.AcceptAsync, client => _clients.Take(client, _stoppingToken), _endPoint, _timeProvider, _logger, _clients.NoteTaking);
 
         // Clients outlive the caller, so they must not inherit its activity or its buffering scope.
         using (ExecutionContext.SuppressFlow())

@@ -38,6 +38,11 @@ public sealed class BroadcastListenerOptions : IValidatableObject
     [Range(1, 65_535)]
     public int Backlog { get; set; } = 4096;
 
+    /// <summary>
+    /// Whether records pass the filter <see cref="PlayerText"/> before the handler gets them. Null, the default: yes for telnet clients and no for TCP clients, whose records may be binary.
+    /// </summary>
+    public bool? FiltersText { get; set; }
+
     /// <summary>Settings for telnet clients only.</summary>
     [Required]
     [ValidateObjectMembers]

@@ -7,16 +7,34 @@ namespace BatchKit.Broadcast;
 /// <summary>Settings of a broadcast transport and of all its connections. They are read once, when the transport is created. A value outside its range throws there and names the setting.</summary>
 public sealed class BroadcastOptions : IValidatableObject
 {
+    private const int AddressShare = 50;
+    private const int LeastPlacesPerAddress = 20;
+
     /// <summary>The most connections in total; 100,000 by default. Further clients are turned away with <see cref="TurnAwayMessage"/>.</summary>
     [Range(1, 10_000_000)]
     public int MaxConnections { get; set; } = 100_000;
 
-    /// <summary>The most connections from one IP address, or from one /64 network of IPv6; null, the default, for no limit. Further clients are turned away.</summary>
+    /// <summary>
+    /// The most connections from one IP address, or from one /64 network of IPv6; further clients are turned away. Null, the default, for a fiftieth of <see cref="MaxConnections"/>, but at least 20. Set it to
+    /// <see cref="MaxConnections"/> for no such limit, for instance behind a proxy that does not tell the clients' addresses (see <see cref="TrustedProxies"/>).
+    /// </summary>
     [Range(1, 10_000_000)]
     public int? MaxConnectionsPerAddress { get; set; }
 
     /// <summary>
-    /// The most bytes that may wait for one client, counted as encoded for the wire, before compression; 1 MiB by default. <see cref="SlowConsumer"/> decides what happens at the limit. A single message above half of the limit is rejected at the write.
+    /// The most handlers that may still run after their connections have ended, because they ignore their token; 10,000 by default. Further clients are turned away until some of them end. Such a
+    /// handler has given back its place in <see cref="MaxConnections"/>, but not yet in <see cref="MaxConnectionsPerAddress"/>.
+    /// </summary>
+    [Range(1, 10_000_000)]
+    public int MaxLingeringHandlers { get; set; } = 10_000;
+
+    /// <summary>The most telnet clients whose output is compressed (MCCP2) at the same time; 200 by default. Each costs about 300 KB; further clients get their output uncompressed.</summary>
+    [Range(0, 10_000_000)]
+    public int MaxCompressedConnections { get; set; } = 200;
+
+    /// <summary>
+    /// The most memory that output waiting for one client may take; 1 MiB by default. Each write that waits counts its array, whose size is a power of two, and 144 bytes, before compression; the protocol's own bytes, such as pongs, count too.
+    /// <see cref="SlowConsumer"/> decides what happens at the limit. A single message above half of the limit is rejected at the write.
     /// </summary>
     [Range(4096, 1 << 30)]
     public int MaxQueuedBytes { get; set; } = 1024 * 1024;
@@ -37,6 +55,17 @@ public sealed class BroadcastOptions : IValidatableObject
     [Range(16, 1 << 30)]
     public int MaxRecordBytes { get; set; } = 16 * 1024;
 
+    /// <summary>
+    /// How fast a telnet client, or a client of a WebSocket endpoint for text, may send; on by default, with limits that are generous for people. Null for no limit. A client that sends faster is
+    /// read later, so that what is over waits in its own socket.
+    /// </summary>
+    [ValidateObjectMembers]
+    public InputLimits? TextInputLimits { get; set; } = new();
+
+    /// <summary>How fast a TCP client, or a client of a WebSocket endpoint for binary messages (<see cref="WebSocketEndpointOptions.SendsBinary"/>), may send; null, the default, for no limit.</summary>
+    [ValidateObjectMembers]
+    public InputLimits? BinaryInputLimits { get; set; }
+
     /// <summary>How long a client may send no whole record before it is disconnected; null, the default, for no limit.</summary>
     [TimeSpanRange("00:00:00.010", "7.00:00:00")]
     public TimeSpan? IdleTimeout { get; set; }
@@ -55,7 +84,10 @@ public sealed class BroadcastOptions : IValidatableObject
     [Range(1, 1 << 30)]
     public int? MaxUnauthenticatedBytes { get; set; }
 
-    /// <summary>How long a client may stay unauthenticated before it is disconnected; null, the default, for no limit.</summary>
+    /// <summary>
+    /// How long a client may stay unauthenticated before it is disconnected. Null, the default: a minute where the handler asks for authentication (<see cref="IConnectionHandler.RequiresAuthentication"/>), and no
+    /// limit elsewhere.
+    /// </summary>
     [TimeSpanRange("00:00:00.010", "1.00:00:00")]
     public TimeSpan? AuthenticationTimeout { get; set; }
 
@@ -83,6 +115,9 @@ public sealed class BroadcastOptions : IValidatableObject
     /// </summary>
     [Required]
     public IList<IPNetwork> TrustedProxies { get; set; } = [];
+
+    /// <summary>The most connections from one address.</summary>
+    internal int PlacesPerAddress => MaxConnectionsPerAddress ?? Math.Min(MaxConnections, Math.Max(LeastPlacesPerAddress, MaxConnections / AddressShare));
 
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)

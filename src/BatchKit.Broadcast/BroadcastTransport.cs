@@ -6,6 +6,8 @@ using System.Net;
 using System.Net.WebSockets;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
+using BatchKit.Broadcast.Receiving;
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.AspNetCore.Connections;
 using Microsoft.AspNetCore.Connections.Features;
@@ -48,11 +50,12 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         ArgumentOutOfRangeException.ThrowIfNegative(node);
         ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
         TimeProvider = timeProvider ?? TimeProvider.System;
+        LogThrottle = new LogThrottle(TimeProvider);
         Logger = Guard(logger ?? NullLogger<BroadcastTransport>.Instance);
         _works = new DefaultObjectPool<FanoutWork>(new FanoutWorkPolicy(Limits, Counters));
         Connections = new ConnectionTable(Options, node);
         _metrics = new BroadcastMetrics(this, node, meterFactory);
-        _sweep = new ConnectionSweep(Connections, Options, TimeProvider, Logger);
+        _sweep = new ConnectionSweep(Connections, Options, TimeProvider, LogThrottle, Logger);
     }
 
     /// <inheritdoc/>
@@ -67,6 +70,8 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     internal LoggerFaults LoggerFaults { get; } = new();
 
     internal ILogger Logger { get; }
+    /// <summary>Bounds what clients can add to the log.</summary>
+    internal LogThrottle LogThrottle { get; }
 
     internal BroadcastOptions Options { get; }
 
@@ -209,6 +214,9 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         }
     }
 
+    /// <summary>The limits of a new connection's input; null for none.</summary>
+    internal InputLimits? InputLimitsFor(bool isText) => isText ? Options.TextInputLimits : Options.BinaryInputLimits;
+
     /// <summary>Guards a logger of this transport, its listeners and its endpoints against what it throws.</summary>
     internal GuardedLogger Guard(ILogger logger) => new(logger, LoggerFaults);
 
@@ -313,5 +321,5 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         outcomes[index] = BatchOutcome.Refused;
     }
 
-    private static BatchSendException Refusal(BatchOutcome[] outcomes) => new(ImmutableArray.Create(outcomes), "A connection is gone.");
+    private static BatchSendException Refusal(BatchOutcome[] outcomes) => new(ImmutableArray.Create(outcomes), "A connection is gone.") { DestinationsAreGone = true };
 }

@@ -2,8 +2,10 @@ using System.Net;
 using System.Security.Claims;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
+using BatchKit.Broadcast.Receiving;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.WebSockets;
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast;
@@ -12,11 +14,17 @@ namespace BatchKit.Broadcast;
 /// <remarks>All members are thread-safe.</remarks>
 public sealed class ClientConnection
 {
+    private const int NoCompression = 0;
+    private const int HoldsCompression = 1;
+    private const int EndedCompression = 2;
+
     private ConnectionActivity _activity;
     private LazyCompletion<DisconnectReason> _closing;
     private LazyCompletion<bool> _aborting;
     private volatile byte _format;
     private volatile bool _isAuthenticated;
+    private InputPace? _pace;
+    private int _compression;
 
     internal ClientConnection(OutputHandle handle, ClientProtocol protocol, ConnectionOrigin origin, SendQueue output, WireFormat format, TimeProvider timeProvider)
     {
@@ -51,6 +59,9 @@ public sealed class ClientConnection
     /// <summary>True once the client is authenticated: <see cref="BroadcastOptions.MaxUnauthenticatedBytes"/> and <see cref="BroadcastOptions.AuthenticationTimeout"/> then no longer apply.</summary>
     public bool IsAuthenticated => _isAuthenticated;
 
+    /// <summary>True when its handler asks for authentication. Written by its reader, read by the sweep.</summary>
+    internal bool RequiresAuthentication { get; set; }
+
     internal ConnectionOrigin Origin { get; }
 
     internal SendQueue Output { get; }
@@ -58,6 +69,16 @@ public sealed class ClientConnection
     internal ref ConnectionActivity Activity => ref _activity;
 
     internal Memberships Memberships { get; }
+
+    /// <summary>Delays its input where it has limits; null where it has none.</summary>
+    /// <remarks>It is created when it is first asked for, by the connection's reader: most clients send little or nothing.</remarks>
+    internal InputPace? Pace => _pace ??= InputLimits is { } limits ? new InputPace(limits, _activity.TimeProvider) : null;
+
+    /// <summary>The pace as far as it is needed; null for a client that has sent too little to be delayed.</summary>
+    internal InputPace? StartedPace => _pace;
+
+    /// <summary>The limits of its input; null for none.</summary>
+    internal InputLimits? InputLimits { get; init; }
 
     /// <summary>Repeats a telnet client's prompt after other output; null when that is off.</summary>
     internal TelnetPrompts? Prompts { get; init; }
@@ -99,6 +120,14 @@ public sealed class ClientConnection
     /// <summary>A human-readable form: the protocol and the handle.</summary>
     public override string ToString() => $"{Protocol} {Handle}";
 
+    /// <summary>Notes that it holds one of the places for compression, until it ends.</summary>
+    /// <returns>False when it has ended.</returns>
+    internal bool TryHoldCompression() => Interlocked.CompareExchange(ref _compression, HoldsCompression, NoCompression) == NoCompression;
+
+    /// <summary>Ends its hold on a place for compression.</summary>
+    /// <returns>True when it held one.</returns>
+    internal bool EndCompression() => Interlocked.Exchange(ref _compression, EndedCompression) == HoldsCompression;
+
     internal void Close(DisconnectReason reason)
     {
         if (_closing.TrySet(reason))
@@ -118,11 +147,11 @@ public sealed class ClientConnection
     }
 
     /// <summary>Closes it because a call of its handler failed. A call that was cancelled at the connection's end did not fail.</summary>
-    internal void CloseAfter(Exception failure, ILogger logger, CancellationToken ending)
+    internal void CloseAfter(Exception failure, ILogger logger, LogThrottle throttle, CancellationToken ending)
     {
         if (failure is OperationCanceledException && ending.IsCancellationRequested)
             return;
-        Log.HandlerFailed(logger, failure, this);
+        Log.HandlerFailed(logger, throttle, failure, this);
         Close(DisconnectReason.HandlerFailed);
     }
 
@@ -137,6 +166,13 @@ public sealed class ClientConnection
     internal void SendControl(ReadOnlySpan<byte> bytes, Func<IWire, IWire>? nextWire = null)
     {
         if (Output.SendControl(bytes, nextWire) is { } reason)
+            Abort(reason);
+    }
+
+    /// <summary>Sends a pong after what was sent, in place of the one that waits.</summary>
+    internal void SendPong(ReadOnlySpan<byte> frame)
+    {
+        if (Output.SendPong(frame) is { } reason)
             Abort(reason);
     }
 }
@@ -203,6 +239,8 @@ internal struct ConnectionActivity(TimeProvider timeProvider)
     private long _recordAt = timeProvider.GetTimestamp();
     private long _heardAt = timeProvider.GetTimestamp();
     private long _receivedBytes;
+
+    public readonly TimeProvider TimeProvider => timeProvider;
 
     public readonly TimeSpan Age => timeProvider.GetElapsedTime(_startedAt);
 

@@ -10,6 +10,12 @@ namespace BatchKit.Broadcast;
 /// </remarks>
 public interface IConnectionHandler
 {
+    /// <summary>
+    /// True when clients must authenticate: one that is not authenticated within <see cref="BroadcastOptions.AuthenticationTimeout"/> is disconnected. False by default. Read once, before the first call.
+    /// </summary>
+    /// <remarks>A client is authenticated when you call <see cref="ClientConnection.MarkAuthenticated"/>, when its WebSocket request had an authenticated user, or when it joins its first group.</remarks>
+    bool RequiresAuthentication => false;
+
     /// <summary>The client is connected. From now on it can get output and join groups.</summary>
     /// <param name="cancellationToken">Cancelled when the connection ends.</param>
     ValueTask StartAsync(CancellationToken cancellationToken) => default;

@@ -8,10 +8,20 @@ public sealed class WebSocketEndpointOptions
     /// <summary>True to send binary messages; false, the default, for text. In text, each byte that is not part of valid UTF-8 becomes a question mark, because a client must end the connection on invalid text (RFC 6455, section 8.1).</summary>
     public bool SendsBinary { get; set; }
 
+    /// <summary>True, the default, to pass texts through the filter <see cref="PlayerText"/> before the handler gets them. Binary messages are never changed.</summary>
+    public bool FiltersText { get; set; } = true;
+
+    /// <summary>True to keep line feeds in filtered texts, for a handler that splits them into lines; false, the default, to make each a space.</summary>
+    public bool KeepsLineFeeds { get; set; }
+
     /// <summary>
-    /// Origins of web pages that may connect, each as a browser sends it, such as <c>https://play.example</c>; <c>*</c> allows all. Pages of the host that the request itself names may always
-    /// connect. Empty by default. A request from any other page gets status 403. A request without an origin does not come from a browser and is accepted (RFC 6455, section 10.2).
+    /// Origins of web pages that may connect, each as a browser sends it, such as <c>https://play.example</c>; <c>*</c> allows all. A request from any other page gets status 403. A request without an
+    /// origin does not come from a browser and is accepted (RFC 6455, section 10.2).
     /// </summary>
+    /// <remarks>
+    /// While it is empty, the default, pages of the hosts in the configuration's <c>AllowedHosts</c> may connect, with the request's scheme or <c>https</c>. Where that is not set either, pages of the host that the
+    /// request itself names may connect, with the request's scheme, and a warning is logged at the start: a page that gives its own name this machine's address (DNS rebinding) may then connect too.
+    /// </remarks>
     public IList<string> AllowedOrigins { get; } = [];
 
     /// <summary>Sub-protocols that the server supports, in order of preference; empty by default. The first that the client also offers is chosen, or else none (RFC 6455, section 1.9).</summary>

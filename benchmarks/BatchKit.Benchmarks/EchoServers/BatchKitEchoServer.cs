@@ -13,7 +13,7 @@ internal sealed class BatchKitEchoServer : IEchoServer
     /// <param name="partitions">Ordered lanes. The replies to two clients need no common order, so that each reader may send on its own thread.</param>
     public BatchKitEchoServer(int partitions)
     {
-        _transport = new BroadcastTransport(new BroadcastOptions { KeepAliveInterval = null });
+        _transport = new BroadcastTransport(new BroadcastOptions { KeepAliveInterval = null, MaxConnectionsPerAddress = 100_000, TextInputLimits = null });
         _output = new OutputBuffer([new OutputRoute("local", _transport, partitions)]);
         var options = new BroadcastListenerOptions { EndPoint = new IPEndPoint(IPAddress.Loopback, 0), Cutter = new WholeRecordCutter() };
         _listener = new BroadcastListener(_transport, options, connection => new Handler(connection.Handle, _output), _output);

@@ -17,4 +17,19 @@ internal sealed class Arrivals
         Volatile.Write(ref _lastAt, Stopwatch.GetTimestamp());
         Interlocked.Increment(ref _count);
     }
+
+    /// <summary>Follows another count of all clients so far, from a thread of its own: it looks each millisecond.</summary>
+    public void Follow(Func<long> count) => new Thread(() =>
+    {
+        while (true)
+        {
+            if (count() is var now && now > Count)
+            {
+                Volatile.Write(ref _lastAt, Stopwatch.GetTimestamp());
+                Volatile.Write(ref _count, now);
+            }
+
+            Thread.Sleep(1);
+        }
+    }) { IsBackground = true }.Start();
 }

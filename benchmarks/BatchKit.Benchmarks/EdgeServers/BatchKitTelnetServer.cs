@@ -12,7 +12,10 @@ internal sealed class BatchKitTelnetServer(Arrivals arrivals) : IEdgeServer
         var transport = EdgeTransport.Create();
         var output = new OutputBuffer(transport);
         var options = new BroadcastListenerOptions { Protocol = ClientProtocol.Telnet, EndPoint = new IPEndPoint(IPAddress.Loopback, port) };
-        var listener = new BroadcastListener(transport, options, connection => new GreetingHandler(connection, output, arrivals), output);
+        var listener = new BroadcastListener(transport, options, connection => new GreetingHandler(connection, output, new Arrivals()), output);
+
+        // What the listener has accepted, as the bare loop counts; the handlers start later.
+        arrivals.Follow(() => listener.Accepted);
         await listener.StartAsync(CancellationToken.None);
         return listener.EndPoint.Port;
     }

@@ -18,7 +18,7 @@ internal sealed class BatchKitServer : IFanoutServer
     private BatchKitServer(FanoutCrowd crowd, ClientProtocol protocol, Func<BroadcastTransport, OutputBuffer> makeOutput)
     {
         _crowd = crowd;
-        _transport = new BroadcastTransport(new BroadcastOptions { KeepAliveInterval = null });
+        _transport = new BroadcastTransport(new BroadcastOptions { KeepAliveInterval = null, MaxConnectionsPerAddress = 100_000, TextInputLimits = null });
         _output = makeOutput(_transport);
         _handlers = new CrowdHandlers(crowd, _output);
         _door = protocol == ClientProtocol.Tcp ? new TcpDoor(_transport, _handlers.Make) : new WebSocketDoor(_transport, _handlers.Make);

@@ -8,7 +8,7 @@ internal sealed class LoopServer : IDisposable
 {
     private static readonly TimeSpan ConnectTimeout = TimeSpan.FromSeconds(10);
 
-    private readonly BroadcastTransport _transport = new(new BroadcastOptions { KeepAliveInterval = null });
+    private readonly BroadcastTransport _transport = new(new BroadcastOptions { KeepAliveInterval = null, MaxConnectionsPerAddress = 100_000, TextInputLimits = null });
     private readonly BroadcastListener _listener;
     private readonly List<OutputHandle> _handles = [];
 

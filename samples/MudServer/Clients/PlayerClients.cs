@@ -24,12 +24,19 @@ internal static class PlayerClients
     }
 
     public static void Map(WebApplication application) =>
-        application.MapBatchKitWebSockets<PlayerConnection>(WebSocketPath, bufferName: MudBuffers.Input);
+        application.MapBatchKitWebSockets<PlayerConnection>(WebSocketPath, new WebSocketEndpointOptions { KeepsLineFeeds = true }, MudBuffers.Input);
 
     private static void Set(BroadcastOptions broadcast, MudOptions options)
     {
         broadcast.MaxConnections = options.MaxConnections;
+        broadcast.MaxConnectionsPerAddress = options.MaxConnectionsPerAddress;
         broadcast.MaxRecordBytes = 4096;
+
+        // More lines than anyone types; a pasted page of text passes at once. A line that is too long is read to its end at a fair speed.
+        broadcast.TextInputLimits = new InputLimits { RecordsPerSecond = 20, RecordBurst = 200, BytesPerSecond = 128 * 1024, ByteBurst = 512 * 1024 };
+
+        // Time to read the welcome and to think of a name.
+        broadcast.AuthenticationTimeout = TimeSpan.FromMinutes(3);
 
         // More than any one command can send.
         broadcast.MaxQueuedBytes = 8 * 1024 * 1024;

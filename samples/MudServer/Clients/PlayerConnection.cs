@@ -9,8 +9,14 @@ namespace MudServer.Clients;
 internal sealed class PlayerConnection(
     ClientConnection connection, [FromKeyedServices(MudBuffers.Input)] IOutputBuffer input, ArrivalWatch arrival, ClientCount clients) : IConnectionHandler
 {
+    // What one message of a WebSocket may hold; the rest of it is dropped.
+    private const int MaxLinesOfMessage = 100;
+
     private readonly CancellationTokenSource _gone = new();
     private Task _watching = Task.CompletedTask;
+
+    /// <summary>A player has authenticated with the name that the game let it have, and then joins the group of its room.</summary>
+    public bool RequiresAuthentication => true;
 
     public async ValueTask StartAsync(CancellationToken cancellationToken)
     {
@@ -47,14 +53,14 @@ internal sealed class PlayerConnection(
         clients.Remove();
     }
 
-    /// <summary>A WebSocket's message may hold several lines, and anything may hold what would move another player's cursor.</summary>
+    /// <summary>A WebSocket's message may hold several lines. What would move another player's cursor is filtered before.</summary>
     private async ValueTask TakeAsync(string text, CancellationToken cancellationToken)
     {
-        foreach (var line in text.Split('\n'))
-        {
-            var printable = string.Concat(line.Where(letter => !char.IsControl(letter)));
-            await input.WriteAsync(connection.Handle, Encoding.UTF8.GetBytes(printable), header: null, cancellationToken);
-        }
+        var lines = text.Split('\n', MaxLinesOfMessage + 1);
+        foreach (var line in lines.Take(MaxLinesOfMessage))
+            await input.WriteAsync(connection.Handle, Encoding.UTF8.GetBytes(line), header: null, cancellationToken);
+        if (lines.Length > MaxLinesOfMessage)
+            await TellAsync(InputKind.LineTooLong);
     }
 
     private async ValueTask TellAsync(InputKind kind)

@@ -16,5 +16,8 @@ internal sealed class Player(int id, string name, Session session, Room room)
 
     public List<Thing> Things { get; } = [];
 
+    /// <summary>What its softcode may use; null before its first line.</summary>
+    public SoftcodeAllowance? Allowance { get; set; }
+
     public SoftcodeObject ToSoftcode() => new(Id, Name, Room.Id);
 }

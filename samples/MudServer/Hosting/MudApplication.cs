@@ -1,3 +1,4 @@
+using System.Net;
 using System.Net.Sockets;
 using System.Text.Json.Serialization;
 using Microsoft.AspNetCore.Connections;
@@ -15,6 +16,8 @@ internal static class MudApplication
     {
         var builder = WebApplication.CreateSlimBuilder(new WebApplicationOptions { ContentRootPath = AppContext.BaseDirectory });
         var options = MudOptionsReader.Read(arguments, Environment.GetEnvironmentVariable, builder.Configuration);
+        if (IPAddress.IsLoopback(options.Address))
+            builder.Configuration["AllowedHosts"] ??= "localhost;127.0.0.1;[::1]";
         builder.WebHost.ConfigureKestrel(kestrel => kestrel.Listen(options.Address, options.HttpPort));
         builder.Services.AddSingleton(options);
         builder.Services.AddSingleton(TimeProvider.System);

@@ -27,6 +27,9 @@ internal sealed class MudOptions
 
     public int MaxConnections { get; set; } = 1000;
 
+    /// <summary>Null for a small share of all.</summary>
+    public int? MaxConnectionsPerAddress { get; set; }
+
     public BrokerAddress Broker { get; } = new();
 
     /// <summary>Two processes need a broker between them; one needs none.</summary>

@@ -35,6 +35,8 @@ internal static class MudSettings
             (options, value) => options.SendsGoAhead = Switch(value)),
         new("max-connections", "<number>", "More clients are turned away; 1000 by default.",
             (options, value) => options.MaxConnections = Number(value, 1, 100_000)),
+        new("max-connections-per-address", "<number>", "The same for one address; a fiftieth of all by default.",
+            (options, value) => options.MaxConnectionsPerAddress = Number(value, 1, 100_000)),
     ];
 
     /// <summary>A choice as it is written on the command line.</summary>

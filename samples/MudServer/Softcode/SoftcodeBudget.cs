@@ -1,8 +1,12 @@
 namespace MudServer.Softcode;
 
 /// <summary>Counts what one line of input has used of its limits.</summary>
-internal sealed class SoftcodeBudget(SoftcodeLimits limits)
+/// <param name="limits">The limits of one line.</param>
+/// <param name="availableUnits">What its player may use now; all of it by default.</param>
+internal sealed class SoftcodeBudget(SoftcodeLimits limits, double availableUnits = double.PositiveInfinity)
 {
+    private const double CharactersPerUnit = 500;
+
     private int _steps;
     private long _characters;
     private long _outputCharacters;
@@ -10,10 +14,14 @@ internal sealed class SoftcodeBudget(SoftcodeLimits limits)
 
     public SoftcodeLimits Limits { get; } = limits;
 
+    /// <summary>The units that the line has used.</summary>
+    public double UsedUnits => _steps + ((_characters + _outputCharacters) / CharactersPerUnit);
+
     public void Step()
     {
         if (++_steps > Limits.MaxSteps)
             throw new SoftcodeLimitException($"it took more than {Limits.MaxSteps:N0} steps");
+        CheckUnits();
     }
 
     public void Spend(int characters)
@@ -21,6 +29,7 @@ internal sealed class SoftcodeBudget(SoftcodeLimits limits)
         _characters += characters;
         if (_characters > Limits.MaxTotalCharacters)
             throw new SoftcodeLimitException($"it made more than {Limits.MaxTotalCharacters:N0} characters of text");
+        CheckUnits();
     }
 
     public void SpendOutput(int characters)
@@ -28,6 +37,7 @@ internal sealed class SoftcodeBudget(SoftcodeLimits limits)
         _outputCharacters += characters;
         if (_outputCharacters > Limits.MaxOutputCharacters)
             throw new SoftcodeLimitException($"it sent more than {Limits.MaxOutputCharacters:N0} characters");
+        CheckUnits();
     }
 
     public void CheckLength(long characters)
@@ -43,4 +53,10 @@ internal sealed class SoftcodeBudget(SoftcodeLimits limits)
     }
 
     public void Leave() => _depth--;
+
+    private void CheckUnits()
+    {
+        if (UsedUnits > availableUnits)
+            throw new SoftcodeLimitException("it took more than the island computes for one player now; wait a moment");
+    }
 }

@@ -1,6 +1,6 @@
 namespace MudServer.Softcode;
 
-/// <summary>How much one line of a player's input may make the server do.</summary>
+/// <summary>How much one line of a player's input may make the server do, and all lines of a player in a time.</summary>
 internal sealed record SoftcodeLimits
 {
     public static SoftcodeLimits Standard { get; } = new();
@@ -19,4 +19,10 @@ internal sealed record SoftcodeLimits
 
     /// <summary>Characters sent to players.</summary>
     public int MaxOutputCharacters { get; init; } = 1024 * 1024;
+
+    /// <summary>What a player may use at once of all lines together, in units: a step is one, and so are 500 characters.</summary>
+    public int MaxUnits { get; init; } = 100_000;
+
+    /// <summary>What of it comes back each second.</summary>
+    public int UnitsPerSecond { get; init; } = 20_000;
 }

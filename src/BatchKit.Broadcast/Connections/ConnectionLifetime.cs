@@ -1,4 +1,5 @@
 using BatchKit.Broadcast.Receiving;
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Connections;
@@ -10,7 +11,7 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
     /// <param name="connection">A connection that is not in the table yet.</param>
     /// <param name="inbound">Reads its input.</param>
     /// <param name="handlers">Creates its handler.</param>
-    /// <param name="place">Its place. It is given back as soon as the connection has ended, also while its handler still runs.</param>
+    /// <param name="place">Its place. It is free for another client as soon as the connection has ended; while its handler still runs, it counts as a lingering one.</param>
     public async Task RunAsync(ClientConnection connection, IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, ClientPlace place)
     {
         var calls = Start(connection, inbound, handlers, place);
@@ -22,7 +23,7 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
     /// <remarks>For callers that wait for that themselves, so that a silent connection holds one state machine less. Never throws.</remarks>
     public HandlerCalls Start(ClientConnection connection, IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, ClientPlace place)
     {
-        var calls = new HandlerCalls(connection, place, transport.Options, timeProvider, logger);
+        var calls = new HandlerCalls(connection, place, transport, logger);
         transport.Connections.Add(connection);
 
         // A drain that began before this connection was in the table has not seen it.
@@ -45,10 +46,11 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
         var reason = await connection.Closing.ConfigureAwait(false);
         transport.Connections.CountDisconnect(reason);
         await connection.Output.Ended.ConfigureAwait(false);
-        calls.Place.Dispose();
+        calls.Place.Linger();
         await cancelling.ConfigureAwait(false);
         await calls.Reading.ConfigureAwait(false);
         await calls.EndAsync(reason).ConfigureAwait(false);
+        calls.Place.Dispose();
         calls.Dispose();
     }
 
@@ -99,7 +101,7 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
 }
 
 /// <summary>Owns one connection's handler: its calls are made one after another, each is awaited, and their token is cancelled when the connection ends.</summary>
-internal sealed class HandlerCalls(ClientConnection connection, ClientPlace place, BroadcastOptions options, TimeProvider timeProvider, ILogger logger) : IDisposable
+internal sealed class HandlerCalls(ClientConnection connection, ClientPlace place, BroadcastTransport transport, ILogger logger) : IDisposable
 {
     private readonly CancellationTokenSource _ending = new();
     private LazyCompletion<InboundEnd> _inputEnded;
@@ -141,12 +143,13 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
         try
         {
             _handler = handlers(connection);
+            connection.RequiresAuthentication = _handler.RequiresAuthentication;
             await _handler.StartAsync(_ending.Token).ConfigureAwait(false);
             return true;
         }
         catch (Exception failure)
         {
-            connection.CloseAfter(failure, logger, _ending.Token);
+            connection.CloseAfter(failure, logger, transport.LogThrottle, _ending.Token);
             return false;
         }
     }
@@ -163,7 +166,7 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
         }
         catch (Exception failure)
         {
-            connection.CloseAfter(failure, logger, _ending.Token);
+            connection.CloseAfter(failure, logger, transport.LogThrottle, _ending.Token);
             hasFailed = true;
         }
 
@@ -188,8 +191,8 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
     /// <summary>Tells the handler that the client has ended its sending side, and closes the connection when the handler, the application or the time limit says so. Never throws.</summary>
     private async Task FinishAsync()
     {
-        var limit = options.CloseTimeout;
-        using var timer = timeProvider.CreateTimer(
+        var limit = transport.Options.CloseTimeout;
+        using var timer = transport.TimeProvider.CreateTimer(
             static state => ((ClientConnection)state!).Close(DisconnectReason.ClientClosed), connection, limit, Timeout.InfiniteTimeSpan);
         try
         {
@@ -201,7 +204,7 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
         }
         catch (Exception failure)
         {
-            connection.CloseAfter(failure, logger, _ending.Token);
+            connection.CloseAfter(failure, logger, transport.LogThrottle, _ending.Token);
         }
 
         connection.Close(DisconnectReason.ClientClosed);
@@ -216,7 +219,7 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
         }
         catch (AggregateException failure)
         {
-            Log.HandlerFailed(logger, failure, connection);
+            Log.HandlerFailed(logger, transport.LogThrottle, failure, connection);
         }
     }
 
@@ -230,13 +233,13 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
         }
         catch (Exception failure)
         {
-            Log.HandlerFailed(logger, failure, connection);
+            Log.HandlerFailed(logger, transport.LogThrottle, failure, connection);
         }
     }
 
     public void Dispose() => _ending.Dispose();
 
-    private InboundDelivery Delivery(IConnectionHandler handler, IOutputBuffer? output) => new(connection, handler, output, options, logger);
+    private InboundDelivery Delivery(IConnectionHandler handler, IOutputBuffer? output) => new(connection, handler, output, transport.Options, transport.LogThrottle, logger);
 
     /// <summary>Reads on after a failure, and discards what comes: the connection is closed, so that nothing is delivered.</summary>
     private async Task<InboundEnd> DiscardAsync()

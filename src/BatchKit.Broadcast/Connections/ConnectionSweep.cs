@@ -1,5 +1,6 @@
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.WebSockets;
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Connections;
@@ -8,20 +9,22 @@ namespace BatchKit.Broadcast.Connections;
 internal sealed class ConnectionSweep : IAsyncDisposable
 {
     private static readonly TimeSpan LongestPeriod = TimeSpan.FromSeconds(1);
+    private static readonly TimeSpan DefaultAuthenticationTimeout = TimeSpan.FromMinutes(1);
 
     private readonly ConnectionTable _connections;
     private readonly BroadcastOptions _options;
     private readonly ILogger _logger;
-    private readonly TimeSpan _period;
+    private readonly LogThrottle _throttle;
     private readonly ITimer _timer;
 
-    public ConnectionSweep(ConnectionTable connections, BroadcastOptions options, TimeProvider timeProvider, ILogger logger)
+    public ConnectionSweep(ConnectionTable connections, BroadcastOptions options, TimeProvider timeProvider, LogThrottle throttle, ILogger logger)
     {
         _connections = connections;
         _options = options;
         _logger = logger;
-        _period = PeriodFor(options);
-        _timer = timeProvider.CreateTimer(static state => ((ConnectionSweep)state!).Run(), this, _period, _period);
+        _throttle = throttle;
+        var period = PeriodFor(options);
+        _timer = timeProvider.CreateTimer(static state => ((ConnectionSweep)state!).Run(), this, period, period);
     }
 
     public ValueTask DisposeAsync() => _timer.DisposeAsync();
@@ -44,7 +47,7 @@ internal sealed class ConnectionSweep : IAsyncDisposable
                 connection.Abort(DisconnectReason.SlowConsumer);
             else if (!connection.IsAttached && connection.Activity.RecordAge >= _options.IdleTimeout)
                 connection.Close(DisconnectReason.Idle);
-            else if (!connection.IsAuthenticated && connection.Activity.Age >= _options.AuthenticationTimeout)
+            else if (!connection.IsAuthenticated && connection.Activity.Age >= AuthenticationTimeoutOf(connection))
                 connection.Close(DisconnectReason.NotAuthenticated);
             else
             {
@@ -56,8 +59,10 @@ internal sealed class ConnectionSweep : IAsyncDisposable
         }
 
         if (swept > 0)
-            Log.ClientsSwept(_logger, swept, _period);
+            Log.ClientsSwept(_logger, _throttle, swept);
     }
+
+    private TimeSpan? AuthenticationTimeoutOf(ClientConnection connection) => _options.AuthenticationTimeout ?? (connection.RequiresAuthentication ? DefaultAuthenticationTimeout : null);
 
     private void KeepAlive(ClientConnection connection)
     {

@@ -12,10 +12,13 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node)
 {
     private readonly ConcurrentDictionary<OutputHandle, ClientConnection> _connections = new();
 
-    // Guards the next two fields: a place is free in total and for its address at the same moment, so that no refusal turns away another client too.
+    // Guards the next three fields: a place is free in total and for its address at the same moment, so that no refusal turns away another client too.
     private readonly Lock _placesLock = new();
     private readonly Dictionary<IPAddress, int> _perAddress = [];
     private int _places;
+    private int _lingering;
+
+    private int _compressed;
 
     private readonly long[] _disconnects = new long[Enum.GetValues<DisconnectReason>().Length];
     private long _unknownControls;
@@ -29,6 +32,12 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node)
 
     /// <summary>Connections, including those that are still being established.</summary>
     public int Places => Volatile.Read(ref _places);
+
+    /// <summary>Handlers that still run although their connections have ended.</summary>
+    public int Lingering => Volatile.Read(ref _lingering);
+
+    /// <summary>Connections whose output is compressed.</summary>
+    public int Compressed => Volatile.Read(ref _compressed);
 
     /// <summary>True once no more connections are accepted.</summary>
     public bool IsClosed => _isClosed;
@@ -52,7 +61,22 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node)
 
     public void Add(ClientConnection connection) => _connections[connection.Handle] = connection;
 
-    public bool Remove(ClientConnection connection) => _connections.TryRemove(connection.Handle, out _);
+    public bool Remove(ClientConnection connection)
+    {
+        if (connection.EndCompression())
+            Interlocked.Decrement(ref _compressed);
+        return _connections.TryRemove(connection.Handle, out _);
+    }
+
+    /// <summary>Takes a place for a connection whose output is to be compressed; it is given back when the connection is removed.</summary>
+    /// <returns>False when the limit is reached, or the connection has ended.</returns>
+    public bool TryCompress(ClientConnection connection)
+    {
+        if (Interlocked.Increment(ref _compressed) <= options.MaxCompressedConnections && connection.TryHoldCompression())
+            return true;
+        Interlocked.Decrement(ref _compressed);
+        return false;
+    }
 
     public void Close() => _isClosed = true;
 
@@ -69,7 +93,7 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node)
     {
         lock (_placesLock)
         {
-            if (_places >= options.MaxConnections || _isClosed || !TryCountAddress(address))
+            if (_places >= options.MaxConnections || _lingering >= options.MaxLingeringHandlers || _isClosed || !TryCountAddress(address))
                 return false;
             _places++;
             return true;
@@ -84,12 +108,22 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node)
             return !_isClosed && TryCountAddress(address);
     }
 
-    public void ReleasePlace(IPAddress? address)
+    /// <summary>Frees a place whose handler still runs; the place for its address stays taken.</summary>
+    public void BeginLingering()
     {
         lock (_placesLock)
         {
             _places--;
-            if (options.MaxConnectionsPerAddress is null || address is null)
+            _lingering++;
+        }
+    }
+
+    public void ReleasePlace(IPAddress? address, bool isLingering = false)
+    {
+        lock (_placesLock)
+        {
+            (_places, _lingering) = isLingering ? (_places, _lingering - 1) : (_places - 1, _lingering);
+            if (address is null)
                 return;
             var network = NetworkOf(address);
             if (--CollectionsMarshal.GetValueRefOrNullRef(_perAddress, network) == 0)
@@ -102,11 +136,11 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node)
 
     private bool TryCountAddress(IPAddress? address)
     {
-        if (options.MaxConnectionsPerAddress is not { } limit || address is null)
+        if (address is null)
             return true;
         var network = NetworkOf(address);
         var count = _perAddress.GetValueOrDefault(network);
-        if (count >= limit)
+        if (count >= options.PlacesPerAddress)
             return false;
         _perAddress[network] = count + 1;
         return true;
@@ -130,6 +164,7 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node)
 internal sealed class ClientPlace(ConnectionTable connections) : IDisposable
 {
     private bool _isTaken;
+    private bool _isLingering;
     private IPAddress? _address;
 
     /// <summary>Takes a place.</summary>
@@ -149,10 +184,19 @@ internal sealed class ClientPlace(ConnectionTable connections) : IDisposable
         return true;
     }
 
+    /// <summary>Frees the place for another client although the handler still runs.</summary>
+    public void Linger()
+    {
+        if (!_isTaken)
+            return;
+        _isLingering = true;
+        connections.BeginLingering();
+    }
+
     public void Dispose()
     {
         if (_isTaken)
-            connections.ReleasePlace(_address);
+            connections.ReleasePlace(_address, _isLingering);
         _isTaken = false;
     }
 }

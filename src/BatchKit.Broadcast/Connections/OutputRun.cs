@@ -1,4 +1,5 @@
 using System.Buffers;
+using System.Numerics;
 
 namespace BatchKit.Broadcast.Connections;
 
@@ -19,11 +20,34 @@ internal readonly ref struct OutputRun(ReadOnlySpan<byte> bytes, int messages, S
 
     /// <summary>What the counters count.</summary>
     public Amount Amount => Messages == 0 ? default : new Amount(Messages, Bytes.Length);
+
+    /// <summary>The memory that it holds while it is queued.</summary>
+    public int QueuedBytes => QueuedSegment.HeldBytesFor(IsShared ? Owner!.Memory.Length : SharedBuffer.CapacityFor(Bytes.Length));
+
+    // A short run of a long buffer is copied: it would keep all of the buffer alive.
+    private bool IsShared => Owner is not null && Owner.Memory.Length <= 2 * SharedBuffer.CapacityFor(Bytes.Length);
+
+    /// <summary>Makes a segment of the run.</summary>
+    /// <param name="taken">How many of its bytes are written already.</param>
+    /// <param name="nextWire">Creates the wire for all bytes after it; null to keep the current one.</param>
+    public QueuedSegment ToSegment(int taken, Func<IWire, IWire>? nextWire)
+    {
+        if (!IsShared)
+        {
+            var copy = SharedBuffer.Copy(Bytes);
+            return new QueuedSegment(copy, copy.Memory[taken..Bytes.Length], Amount, nextWire);
+        }
+
+        Owner!.AddReference();
+        return new QueuedSegment(Owner, Owner.Memory[(Offset + taken)..(Offset + Bytes.Length)], Amount, nextWire);
+    }
 }
 
 /// <summary>Pooled bytes that the queues of many connections share. The last release returns them to the pool.</summary>
 internal sealed class SharedBuffer
 {
+    private const int MinArrayBytes = 16;
+
     private byte[]? _array;
     private int _references = 1;
 
@@ -39,6 +63,9 @@ internal sealed class SharedBuffer
         bytes.CopyTo(copy._array);
         return copy;
     }
+
+    /// <summary>The size of the array that holds this many bytes: the pool's arrays have powers of two.</summary>
+    public static int CapacityFor(int bytes) => bytes == 0 ? 0 : (int)Math.Max(MinArrayBytes, BitOperations.RoundUpToPowerOf2((uint)bytes));
 
     public void AddReference() => Interlocked.Increment(ref _references);
 

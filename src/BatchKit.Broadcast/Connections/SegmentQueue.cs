@@ -9,11 +9,12 @@ internal sealed class SegmentQueue
     private readonly LinkedList<QueuedSegment> _segments = [];
     private QueuedSegment _underWay;
     private bool _isFirstStarted;
+    private LinkedListNode<QueuedSegment>? _pong;
 
     /// <summary>Everything that is not written yet, including the segment that is being written.</summary>
     public Amount Waiting { get; private set; }
 
-    /// <summary>The bytes that are held, of messages and of the protocol itself.</summary>
+    /// <summary>The memory that is held, of messages and of the protocol itself: the arrays, and what keeps them in order.</summary>
     public int HeldBytes { get; private set; }
 
     /// <summary>True from <see cref="Take"/> to <see cref="Release"/>.</summary>
@@ -26,10 +27,23 @@ internal sealed class SegmentQueue
     /// <param name="isStarted">True for the rest of a run that was written in part: it can no longer be dropped.</param>
     public void Add(QueuedSegment segment, bool isStarted)
     {
-        HeldBytes += segment.Bytes.Length;
+        HeldBytes += segment.HeldBytes;
         Waiting += segment.Amount;
         _segments.AddLast(segment);
         _isFirstStarted |= isStarted;
+    }
+
+    /// <summary>Notes that the segment at the end is a pong, which a newer one may replace.</summary>
+    public void NotePong() => _pong = _segments.Last;
+
+    /// <summary>Removes the pong that waits, if there is one: a newer one answers its ping too (RFC 6455, section 5.5.3).</summary>
+    public void RemovePong()
+    {
+        if (_pong is null)
+            return;
+        _segments.Remove(_pong);
+        Forget(_pong.Value);
+        _pong = null;
     }
 
     /// <summary>Decides whether a run fits, after dropping other output if the policy says so.</summary>
@@ -41,7 +55,7 @@ internal sealed class SegmentQueue
     public bool TryAdmit(in OutputRun run, SendQueueLimits limits, ref DeliveryTally tally, out DisconnectReason? refusal)
     {
         refusal = null;
-        if (Fits(run, limits, freed: default) || TryDrop(run, limits, ref tally))
+        if (Fits(run, limits, freedBytes: 0, freed: default) || TryDrop(run, limits, ref tally))
             return true;
 
         // A protocol's own bytes can't be left out, so a client whose whole queue consists of them is disconnected.
@@ -54,11 +68,9 @@ internal sealed class SegmentQueue
     /// <summary>Takes the bytes of the next write: one large segment, or several small ones joined.</summary>
     public ReadOnlyMemory<byte> Take(SendQueueLimits limits)
     {
-        var first = _segments.First!.Value;
-        _segments.RemoveFirst();
         _isFirstStarted = false;
-        var isAlone = first.NextWire is not null || !IsNextWithin(limits, first.Bytes.Length, first.Amount);
-        _underWay = isAlone ? first : Gather(first, limits);
+        var count = CountJoined(limits, out var length);
+        _underWay = count == 1 ? RemoveFirst() : Join(count, length);
         IsUnderWay = true;
         return _underWay.Bytes;
     }
@@ -85,11 +97,12 @@ internal sealed class SegmentQueue
         }
 
         _segments.Clear();
+        _pong = null;
         return dropped;
     }
 
-    private bool Fits(in OutputRun run, SendQueueLimits limits, Amount freed) =>
-        HeldBytes - freed.Bytes + run.Bytes.Length <= limits.MessageCapacityBytes && Waiting.Messages - freed.Messages + run.Messages <= limits.MaxMessages;
+    private bool Fits(in OutputRun run, SendQueueLimits limits, int freedBytes, Amount freed) =>
+        (long)HeldBytes - freedBytes + run.QueuedBytes <= limits.MessageCapacityBytes && Waiting.Messages - freed.Messages + run.Messages <= limits.MaxMessages;
 
     /// <summary>Drops the messages that the policy says, but no more than the run needs, and none when it can't fit. For a protocol's own bytes the newest messages are dropped where new messages would be.</summary>
     /// <returns>True when the run fits now.</returns>
@@ -99,14 +112,16 @@ internal sealed class SegmentQueue
             return false;
         var isOldest = limits.Policy == SlowConsumerPolicy.DropOldest;
         var first = isOldest ? _segments.First : _segments.Last;
-        var (end, freed) = (first, default(Amount));
-        while (end is not null && !Fits(run, limits, freed))
+        var (end, freedBytes, freed) = (first, 0, default(Amount));
+        for (; end is not null && !Fits(run, limits, freedBytes, freed); end = isOldest ? end.Next : end.Previous)
         {
-            freed += IsDroppable(end) ? end.Value.Amount : default;
-            end = isOldest ? end.Next : end.Previous;
+            if (!IsDroppable(end))
+                continue;
+            freedBytes += end.Value.HeldBytes;
+            freed += end.Value.Amount;
         }
 
-        if (!Fits(run, limits, freed))
+        if (!Fits(run, limits, freedBytes, freed))
             return false;
         for (var node = first; node != end;)
         {
@@ -125,31 +140,58 @@ internal sealed class SegmentQueue
     // Neither a protocol's own bytes nor the rest of a run that was written in part.
     private bool IsDroppable(LinkedListNode<QueuedSegment> node) => node.Value.Amount.Messages > 0 && !(_isFirstStarted && node == _segments.First);
 
-    private bool IsNextWithin(SendQueueLimits limits, int length, Amount amount) =>
-        _segments.First is { Value: var next } && length + next.Bytes.Length <= limits.MaxRunBytes && amount.Messages + next.Amount.Messages <= limits.MaxRunMessages;
-
-    private QueuedSegment Gather(QueuedSegment first, SendQueueLimits limits)
+    /// <summary>How many segments the next write takes: those within the limits, up to where another wire begins.</summary>
+    /// <remarks>Joined segments must not hold more memory than they held apart: an array's size is a power of two.</remarks>
+    private int CountJoined(SendQueueLimits limits, out int length)
     {
-        var gathered = SharedBuffer.Rent(limits.MaxRunBytes);
-        var (length, amount, nextWire) = (0, default(Amount), default(Func<IWire, IWire>));
-        var segment = first;
-        while (true)
+        var node = _segments.First!;
+        var (count, messages, heldBytes) = (1, node.Value.Amount.Messages, node.Value.HeldBytes);
+        length = node.Value.Bytes.Length;
+        while (node.Value.NextWire is null && node.Next is { Value: var next } following)
         {
-            segment.Bytes.CopyTo(gathered.Memory[length..]);
-            segment.Owner.Release();
-            length += segment.Bytes.Length;
+            messages += next.Amount.Messages;
+            heldBytes += next.HeldBytes;
+            var longer = length + next.Bytes.Length;
+            if (longer > limits.MaxRunBytes || messages > limits.MaxRunMessages || QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(longer)) > heldBytes)
+                break;
+            (node, length, count) = (following, longer, count + 1);
+        }
+
+        return count;
+    }
+
+    private QueuedSegment Join(int count, int length)
+    {
+        var joined = SharedBuffer.Rent(length);
+        var (end, amount, nextWire) = (0, default(Amount), default(Func<IWire, IWire>));
+        for (; count > 0; count--)
+        {
+            var segment = RemoveFirst();
+            segment.Bytes.CopyTo(joined.Memory[end..]);
+            end += segment.Bytes.Length;
             amount += segment.Amount;
             nextWire = segment.NextWire;
-            if (nextWire is not null || !IsNextWithin(limits, length, amount))
-                return new QueuedSegment(gathered, gathered.Memory[..length], amount, nextWire);
-            segment = _segments.First!.Value;
-            _segments.RemoveFirst();
+            HeldBytes -= segment.HeldBytes;
+            segment.Owner.Release();
         }
+
+        var result = new QueuedSegment(joined, joined.Memory[..length], amount, nextWire);
+        HeldBytes += result.HeldBytes;
+        return result;
+    }
+
+    private QueuedSegment RemoveFirst()
+    {
+        var first = _segments.First!;
+        _segments.RemoveFirst();
+        if (first == _pong)
+            _pong = null;
+        return first.Value;
     }
 
     private void Forget(QueuedSegment segment)
     {
-        HeldBytes -= segment.Bytes.Length;
+        HeldBytes -= segment.HeldBytes;
         Waiting -= segment.Amount;
         segment.Owner.Release();
     }
@@ -160,4 +202,13 @@ internal sealed class SegmentQueue
 /// <param name="Bytes">The bytes that are not written yet.</param>
 /// <param name="Amount">What is counted when all of it is written; nothing for a protocol's own bytes.</param>
 /// <param name="NextWire">Creates the wire for all bytes after it, such as a compressing wire; usually null.</param>
-internal readonly record struct QueuedSegment(SharedBuffer Owner, ReadOnlyMemory<byte> Bytes, Amount Amount, Func<IWire, IWire>? NextWire);
+internal readonly record struct QueuedSegment(SharedBuffer Owner, ReadOnlyMemory<byte> Bytes, Amount Amount, Func<IWire, IWire>? NextWire)
+{
+    // In a 64-bit process: the list's node with this struct 88 bytes, the shared buffer 32, the array's header 24.
+    private const int OverheadBytes = 144;
+
+    /// <summary>The memory that it holds. An array that several clients share counts for each.</summary>
+    public int HeldBytes => HeldBytesFor(Owner.Memory.Length);
+
+    public static int HeldBytesFor(int arrayBytes) => OverheadBytes + arrayBytes;
+}

@@ -32,7 +32,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         }
     }
 
-    /// <summary>The bytes that are held for the client.</summary>
+    /// <summary>The memory that is held for the client, counted as <see cref="BroadcastOptions.MaxQueuedBytes"/> counts it.</summary>
     public int HeldBytes
     {
         get
@@ -47,17 +47,14 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
 
     /// <summary>Writes or queues messages, or drops them, counted.</summary>
     /// <returns>Why the client must be disconnected; null when it stays connected.</returns>
-    public DisconnectReason? Send(in OutputRun run, ref DeliveryTally tally) => Send(run, nextWire: null, ref tally);
+    public DisconnectReason? Send(in OutputRun run, ref DeliveryTally tally) => Send(run, nextWire: null, isPong: false, ref tally);
 
     /// <summary>Writes or queues a protocol's own bytes, which are neither counted nor dropped.</summary>
     /// <remarks>The next wire, if given, writes all bytes after them.</remarks>
-    public DisconnectReason? SendControl(ReadOnlySpan<byte> bytes, Func<IWire, IWire>? nextWire = null)
-    {
-        var dropped = default(DeliveryTally);
-        var reason = Send(new OutputRun(bytes, messages: 0), nextWire, ref dropped);
-        counters.Add(dropped);
-        return reason;
-    }
+    public DisconnectReason? SendControl(ReadOnlySpan<byte> bytes, Func<IWire, IWire>? nextWire = null) => SendControl(bytes, nextWire, isPong: false);
+
+    /// <summary>Writes or queues a pong, in place of the one that waits: a client that pings and does not read makes at most one wait.</summary>
+    public DisconnectReason? SendPong(ReadOnlySpan<byte> frame) => SendControl(frame, nextWire: null, isPong: true);
 
     /// <summary>Takes no more output; writes what waits, then the last bytes, then ends the sending side.</summary>
     public void Complete(ReadOnlySpan<byte> lastBytes)
@@ -102,7 +99,15 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
     /// <summary>Loads what a send needs into the processor's cache. It takes no lock, because the result is not used.</summary>
     public bool Prefetch() => _lock.IsHeldByCurrentThread | _wire.HasUnsent;
 
-    private DisconnectReason? Send(in OutputRun run, Func<IWire, IWire>? nextWire, ref DeliveryTally tally)
+    private DisconnectReason? SendControl(ReadOnlySpan<byte> bytes, Func<IWire, IWire>? nextWire, bool isPong)
+    {
+        var dropped = default(DeliveryTally);
+        var reason = Send(new OutputRun(bytes, messages: 0), nextWire, isPong, ref dropped);
+        counters.Add(dropped);
+        return reason;
+    }
+
+    private DisconnectReason? Send(in OutputRun run, Func<IWire, IWire>? nextWire, bool isPong, ref DeliveryTally tally)
     {
         DisconnectReason? refusal = null;
         lock (_lock)
@@ -113,8 +118,8 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
                 tally.Settle(_endOutcome, run.Amount);
             else if (!wasDraining)
                 refusal = WriteLocked(run, nextWire, ref tally);
-            else if (Segments.TryAdmit(run, limits, ref tally, out refusal))
-                AddLocked(run, taken: 0, nextWire);
+            else
+                refusal = QueueLocked(run, nextWire, isPong, ref tally);
             if (wasDraining || !_isDraining)
                 return refusal;
         }
@@ -152,14 +157,19 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         return null;
     }
 
-    private void AddLocked(in OutputRun run, int taken, Func<IWire, IWire>? nextWire)
+    private DisconnectReason? QueueLocked(in OutputRun run, Func<IWire, IWire>? nextWire, bool isPong, ref DeliveryTally tally)
     {
-        run.Owner?.AddReference();
-        var owner = run.Owner ?? SharedBuffer.Copy(run.Bytes);
-        var offset = run.Owner is null ? 0 : run.Offset;
-        var rest = owner.Memory[(offset + taken)..(offset + run.Bytes.Length)];
-        Segments.Add(new QueuedSegment(owner, rest, run.Amount, nextWire), isStarted: taken > 0);
+        if (isPong)
+            Segments.RemovePong();
+        if (!Segments.TryAdmit(run, limits, ref tally, out var refusal))
+            return refusal;
+        AddLocked(run, taken: 0, nextWire);
+        if (isPong)
+            Segments.NotePong();
+        return null;
     }
+
+    private void AddLocked(in OutputRun run, int taken, Func<IWire, IWire>? nextWire) => Segments.Add(run.ToSegment(taken, nextWire), isStarted: taken > 0);
 
     private void StartDrainingLocked() => (_isDraining, _lastProgressAt) = (true, timeProvider.GetTimestamp());
 
@@ -297,13 +307,25 @@ internal enum SendQueueState
 internal sealed record SendQueueLimits(int MaxBytes, int MaxMessages, SlowConsumerPolicy Policy)
 {
     /// <summary>The capacity for messages; the rest is reserved for the close frame.</summary>
-    public int MessageCapacityBytes { get; } = MaxBytes - WebSocketClosings.MaxFrameBytes;
+    public int MessageCapacityBytes { get; } = MaxBytes - QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(WebSocketClosings.MaxFrameBytes));
 
-    /// <summary>The longest run of several messages, and the most that is written at once. At most half of the capacity: a run that is being written can't be dropped, and newer output must fit beside it.</summary>
-    public int MaxRunBytes => Math.Min(SegmentQueue.MaxWriteBytes, MessageCapacityBytes / 2);
+    /// <summary>
+    /// The longest run of several messages, and the most that is written at once. Its array takes at most half of the capacity: a run that is being written can't be dropped, and newer output must
+    /// fit beside it.
+    /// </summary>
+    public int MaxRunBytes { get; } = LongestRun(MaxBytes);
 
     /// <summary>The most messages in a run.</summary>
     public int MaxRunMessages => Math.Max(1, MaxMessages / 2);
 
     public static SendQueueLimits From(BroadcastOptions options) => new(options.MaxQueuedBytes, options.MaxQueuedMessages, options.SlowConsumer);
+
+    // The largest array's size, a power of two, of which two fit beside the close frame.
+    private static int LongestRun(int maxBytes)
+    {
+        var longest = SegmentQueue.MaxWriteBytes;
+        while (longest > 1 && (2 * QueuedSegment.HeldBytesFor(longest)) + QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(WebSocketClosings.MaxFrameBytes)) > maxBytes)
+            longest /= 2;
+        return longest;
+    }
 }

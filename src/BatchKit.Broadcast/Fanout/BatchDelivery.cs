@@ -147,7 +147,7 @@ internal sealed class EncodedBatch
     {
         var maxBytes = 0;
         foreach (var message in batch)
-            maxBytes = checked(maxBytes + MessageEncoder.GetMaxBytes(format, message.Payload.Length));
+            maxBytes = checked(maxBytes + MessageEncoder.GetMaxBytes(format, message.Payload.Span));
         _owner = SharedBuffer.Rent(maxBytes);
         Begin(batch.Count);
         var end = 0;

@@ -45,11 +45,11 @@ internal readonly record struct WireFormat
 /// <summary>Encodes messages in a wire format.</summary>
 internal static class MessageEncoder
 {
-    /// <summary>The most bytes that a message may take in the format.</summary>
-    public static int GetMaxBytes(WireFormat format, int payloadBytes) =>
-        format.IsTelnet ? TelnetEncoder.GetMaxBytes(payloadBytes)
-        : format == WireFormat.Raw ? payloadBytes
-        : WebSocketEncoder.GetMaxBytes(payloadBytes);
+    /// <summary>The most bytes that a message may take in the format. Close to what it takes, because the array may wait in queues.</summary>
+    public static int GetMaxBytes(WireFormat format, ReadOnlySpan<byte> payload) =>
+        format.IsTelnet ? TelnetEncoder.GetMaxBytes(payload)
+        : format == WireFormat.Raw ? payload.Length
+        : WebSocketEncoder.GetBytes(payload.Length);
 
     /// <summary>Encodes a message.</summary>
     /// <returns>False when clients of this format do not get it: a control message, or GMCP or MSDP without agreement.</returns>

@@ -7,9 +7,6 @@ namespace BatchKit.Broadcast.Receiving;
 /// <summary>Reads a TCP or telnet client: waits without a buffer, then reads while there are bytes, and delivers the records of each read.</summary>
 internal sealed class ByteInbound(ClientConnection connection, IByteSource source, IRecordReader reader, BroadcastOptions options, ILogger logger) : IInbound
 {
-    // After this many reads without a wait other clients get their turn: a client may send faster than it is served.
-    private const int MaxConsecutiveReads = 16;
-
     private readonly ReceiveBuffer _buffer = new(options.MaxRecordBytes);
     private bool _isBroken;
 
@@ -20,17 +17,18 @@ internal sealed class ByteInbound(ClientConnection connection, IByteSource sourc
     public async Task<InboundEnd> RunAsync(InboundDelivery delivery, CancellationToken cancellationToken)
     {
         using var use = new BufferUse(_buffer);
-        var (isFilled, consecutiveReads) = (false, 0);
+        var isFilled = false;
         while (true)
         {
             int read;
+            var hasWaited = false;
             try
             {
                 if (!isFilled)
                 {
                     _buffer.Shrink();
                     var waiting = source.WaitAsync();
-                    consecutiveReads = waiting.IsCompleted ? consecutiveReads : 0;
+                    hasWaited = !waiting.IsCompleted;
                     await waiting.ConfigureAwait(false);
                 }
 
@@ -49,10 +47,7 @@ internal sealed class ByteInbound(ClientConnection connection, IByteSource sourc
                 continue;
             _buffer.Advance(read);
             await DeliverAsync(read, delivery, cancellationToken).ConfigureAwait(false);
-            if (++consecutiveReads < MaxConsecutiveReads)
-                continue;
-            consecutiveReads = 0;
-            await Task.Yield();
+            await delivery.WhenMayReadAsync(hasWaited, ReceiveBuffer.BusyBytes).ConfigureAwait(false);
         }
     }
 
@@ -96,8 +91,8 @@ internal sealed class ByteInbound(ClientConnection connection, IByteSource sourc
 /// <summary>Bytes that one client sent and that are not consumed yet. It holds no memory while it is empty and the client is silent.</summary>
 internal sealed class ReceiveBuffer(int maxRecordBytes)
 {
-    // A smaller buffer makes a busy client cost more system calls.
-    private const int BusyBytes = 64 * 1024;
+    /// <summary>The size for a busy client: a smaller buffer makes it cost more system calls.</summary>
+    public const int BusyBytes = 64 * 1024;
 
     // The most that may delimit a record, such as its length prefix or its line end.
     private const int MaxFramingBytes = 256;

@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Receiving;
@@ -28,23 +29,65 @@ internal enum InboundEnd
     ProtocolError = 3,
 }
 
-/// <summary>Delivers the records of each read to the connection's handler, within a buffering scope and the limits for unauthenticated clients.</summary>
+/// <summary>Delivers the records of each read to the connection's handler, within a buffering scope, the limits for unauthenticated clients and the connection's pace.</summary>
 /// <remarks>A handler that fails closes the connection. Reading goes on, because closing with unread input would reset the connection.</remarks>
-internal sealed class InboundDelivery(ClientConnection connection, IConnectionHandler handler, IOutputBuffer? output, BroadcastOptions options, ILogger logger)
+internal sealed class InboundDelivery(ClientConnection connection, IConnectionHandler handler, IOutputBuffer? output, BroadcastOptions options, LogThrottle throttle, ILogger logger)
 {
+    // After so many bytes without a wait other clients get their turn: a client may send faster than it is served.
+    private const int MaxTurnBytes = 1024 * 1024;
+
+    // A WebSocket's pong to the server's first ping needs no pace of its own.
+    private const int MaxUnpacedBytes = 16;
+
+    private int _turnBytes;
+
+    /// <summary>Completes when the client may be read again: it keeps its limit, and others have had their turn.</summary>
+    /// <param name="hasWaited">True when the last read had to wait for the client: its turn was over.</param>
+    /// <param name="readBytes">What the last read counts for.</param>
+    public ValueTask WhenMayReadAsync(bool hasWaited, int readBytes)
+    {
+        _turnBytes = hasWaited ? 0 : _turnBytes + readBytes;
+        if (_turnBytes >= MaxTurnBytes)
+            return YieldAsync();
+        return connection.StartedPace is { } pace && !connection.IsClosing ? pace.WhenMayReadAsync(connection.Closing) : default;
+    }
+
     /// <summary>Notes the bytes of one read.</summary>
     /// <returns>False when the client sent more than allowed and is being disconnected.</returns>
     public bool TryNote(int bytes)
     {
         connection.Activity.NoteBytes(bytes);
+        if (connection.Activity.ReceivedBytes > MaxUnpacedBytes)
+            connection.Pace?.NoteBytes(bytes);
         if (connection.IsAuthenticated || !(connection.Activity.ReceivedBytes > options.MaxUnauthenticatedBytes))
             return true;
         connection.Close(DisconnectReason.NotAuthenticated);
         return false;
     }
 
-    /// <summary>Delivers records to the handler; their memory may be reused when the task has ended. Never throws.</summary>
+    /// <summary>Delivers records to the handler, as many at once as the connection's pace allows; their memory may be reused when the task has ended. Never throws.</summary>
     public ValueTask DeliverAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
+    {
+        var allowed = connection.Pace?.TakeRecords(records.Length) ?? records.Length;
+        return allowed == records.Length ? DeliverNowAsync(records, cancellationToken) : DeliverSlowlyAsync(records, allowed, cancellationToken);
+    }
+
+    private async ValueTask DeliverSlowlyAsync(ReadOnlyMemory<ReceivedRecord> records, int allowed, CancellationToken cancellationToken)
+    {
+        var pace = connection.Pace!;
+        while (!connection.IsClosing)
+        {
+            if (allowed > 0)
+                await DeliverNowAsync(records[..allowed], cancellationToken).ConfigureAwait(false);
+            records = records[allowed..];
+            if (records.IsEmpty)
+                return;
+            await pace.WhenMayDeliverAsync(connection.Closing).ConfigureAwait(false);
+            allowed = pace.TakeRecords(records.Length);
+        }
+    }
+
+    private ValueTask DeliverNowAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
     {
         // Input after a close is read only so that the connection ends in order.
         if (connection.IsClosing)
@@ -67,6 +110,14 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
         return sending.IsCompletedSuccessfully ? sending : AwaitSentAsync(sending, cancellationToken);
     }
 
+    private async ValueTask YieldAsync()
+    {
+        _turnBytes = 0;
+        await Task.Yield();
+        if (connection.StartedPace is { } pace)
+            await pace.WhenMayReadAsync(connection.Closing).ConfigureAwait(false);
+    }
+
     private async ValueTask FinishAsync(ValueTask handling, BufferingScope scope, CancellationToken cancellationToken)
     {
         Exception? failure = null;
@@ -82,7 +133,7 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
         // A failed handler's replies are sent too, before the close.
         await AwaitSentAsync(scope.DisposeAsync(), cancellationToken).ConfigureAwait(false);
         if (failure is not null)
-            connection.CloseAfter(failure, logger, cancellationToken);
+            connection.CloseAfter(failure, logger, throttle, cancellationToken);
     }
 
     // Reading goes on when the replies are on the client's wire or in its queue, so that the replies to a client that sends faster than it is served do not pile up.
@@ -102,7 +153,7 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
         }
         catch (Exception failure)
         {
-            connection.CloseAfter(failure, logger, cancellationToken);
+            connection.CloseAfter(failure, logger, throttle, cancellationToken);
         }
     }
 }

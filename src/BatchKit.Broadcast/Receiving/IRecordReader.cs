@@ -53,13 +53,16 @@ internal sealed class RecordBatch
     }
 }
 
-/// <summary>Splits bytes into records with a cutter; the records lie in the received bytes.</summary>
-internal sealed class CutRecordReader(IRecordCutter cutter, int maxRecordBytes) : IRecordReader
+/// <summary>Splits bytes into records with a cutter; the records lie in the received bytes, where their text needs no filter.</summary>
+internal sealed class CutRecordReader(IRecordCutter cutter, int maxRecordBytes, bool filtersText = false) : IRecordReader
 {
+    private readonly RecordBytes _filtered = new();
+
     public string? Failure { get; private set; }
 
     public bool TryRead(Memory<byte> received, List<ReceivedRecord> records, out int consumedBytes)
     {
+        _filtered.Clear();
         consumedBytes = 0;
         while (consumedBytes < received.Length && records.Count < RecordBatch.MaxRecords)
         {
@@ -69,7 +72,7 @@ internal sealed class CutRecordReader(IRecordCutter cutter, int maxRecordBytes) 
                 case CutResult.Incomplete:
                     return true;
                 case CutResult.Record when consumed > 0:
-                    records.Add(new ReceivedRecord(rest[record]));
+                    records.Add(new ReceivedRecord(filtersText ? Filter(rest[record]) : rest[record]));
                     consumedBytes += consumed;
                     break;
                 case CutResult.TooLong:
@@ -84,5 +87,52 @@ internal sealed class CutRecordReader(IRecordCutter cutter, int maxRecordBytes) 
         }
 
         return true;
+    }
+
+    private ReadOnlyMemory<byte> Filter(ReadOnlyMemory<byte> text)
+    {
+        if (PlayerText.IsClean(text.Span))
+            return text;
+        var free = _filtered.GetFree(PlayerText.GetMaxBytes(text.Length));
+        return _filtered.Take(PlayerText.Filter(text.Span, free));
+    }
+}
+
+/// <summary>Memory for the records of one read whose bytes had to be changed.</summary>
+internal sealed class RecordBytes
+{
+    // The most that is kept for an idle client.
+    private const int MaxKeptBytes = 4096;
+
+    private byte[] _bytes = [];
+    private int _length;
+
+    /// <summary>Free memory after what was taken. Memory that was taken before stays valid.</summary>
+    public Span<byte> GetFree(int bytes)
+    {
+        if (_bytes.Length - _length < bytes)
+        {
+            // Earlier records keep the old array.
+            _bytes = new byte[Math.Max(bytes, 2 * _bytes.Length)];
+            _length = 0;
+        }
+
+        return _bytes.AsSpan(_length);
+    }
+
+    /// <summary>Takes what was written to the free memory.</summary>
+    public ReadOnlyMemory<byte> Take(int bytes)
+    {
+        var taken = _bytes.AsMemory(_length, bytes);
+        _length += bytes;
+        return taken;
+    }
+
+    /// <summary>Frees everything.</summary>
+    public void Clear()
+    {
+        _length = 0;
+        if (_bytes.Length > MaxKeptBytes)
+            _bytes = [];
     }
 }

@@ -57,6 +57,7 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
     private ClientChannel? TurnAway(Socket socket)
     {
         Log.TurnedAway(logger, "the connection limit is reached");
+        Log.ClientsTurnedAway(logger, transport.LogThrottle, transport.Options);
         socket.Blocking = false;
         socket.Send(_turnAwayMessage, SocketFlags.None, out _);
 

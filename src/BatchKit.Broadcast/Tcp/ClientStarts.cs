@@ -9,25 +9,51 @@ internal sealed class ClientStarts<TClient>(Action<TClient> start) : IThreadPool
     // More than any machine needs for starts that only compute, and enough to go on when the starts of some clients block.
     private const int MaxWorkers = 16;
 
-    // After so many the others in the pool's queue, such as clients that send, get their turn.
-    private const int MaxConsecutiveStarts = 64;
+    // After so many the others in the pool's queue, such as the accept loop, get their turn: a start takes a tenth of a millisecond.
+    private const int MaxConsecutiveStarts = 4;
+
+    // So many take about a third of a second to accept. Clients that keep coming must not hold up the first ones for ever.
+    private const int MaxHeld = 16_384;
 
     private readonly ConcurrentQueue<TClient> _waiting = new();
+    private int _count;
     private int _workers;
+    private int _loopsTaking;
+
+    // A start takes ten times as long as an accept. While clients wait to be accepted the processor is needed there, or the system's queue is full and drops them.
+    private bool IsHeld => Volatile.Read(ref _loopsTaking) > 0 && Volatile.Read(ref _count) < MaxHeld;
 
     /// <summary>Adds a client; returns at once.</summary>
     public void Add(TClient client)
     {
         _waiting.Enqueue(client);
+        Interlocked.Increment(ref _count);
         AddWorker();
+    }
+
+    /// <summary>Notes that a loop begins to accept clients that wait, or that it has accepted all.</summary>
+    public void NoteTaking(bool isTaking)
+    {
+        if (isTaking)
+        {
+            Interlocked.Increment(ref _loopsTaking);
+            return;
+        }
+
+        Interlocked.Decrement(ref _loopsTaking);
+        for (var worker = 0; worker < Environment.ProcessorCount && !_waiting.IsEmpty; worker++)
+            AddWorker();
     }
 
     void IThreadPoolWorkItem.Execute()
     {
-        for (var started = 0; started < MaxConsecutiveStarts && _waiting.TryDequeue(out var client); started++)
+        for (var started = 0; started < MaxConsecutiveStarts && !IsHeld && _waiting.TryDequeue(out var client); started++)
+        {
+            Interlocked.Decrement(ref _count);
             start(client);
+        }
 
-        // Given back before the queue is looked at: who adds a client after the look finds the place free.
+        // Given back before the queue is looked at: who adds a client or ends the taking after the look finds the place free.
         Interlocked.Decrement(ref _workers);
         if (!_waiting.IsEmpty)
             AddWorker();
@@ -35,6 +61,8 @@ internal sealed class ClientStarts<TClient>(Action<TClient> start) : IThreadPool
 
     private void AddWorker()
     {
+        if (IsHeld)
+            return;
         for (var workers = Volatile.Read(ref _workers); workers < MaxWorkers;)
         {
             var before = Interlocked.CompareExchange(ref _workers, workers + 1, workers);

@@ -18,21 +18,28 @@ internal sealed class TcpClients(
 {
     private readonly ConnectionLifetime _lifetime = new(transport, output, timeProvider, logger);
     private readonly ClientEntry _entry = new(transport, options, timeProvider, logger);
+    private readonly Func<ClientConnection, bool> _tryCompress = transport.Connections.TryCompress;
     private readonly RunningTasks _entering = new();
     private readonly RunningTasks _running = new();
-    private ClientStarts<(Socket Socket, CancellationToken Stopping)>? _starts;
+    private readonly ClientStarts<AcceptedClient> _starts = new(static client => _ = client.Clients.RunAsync(client.Socket, client.Stopping));
+    private long _accepted;
 
-    private ClientStarts<(Socket Socket, CancellationToken Stopping)> Starts => _starts ??= new(client => _ = RunAsync(client.Socket, client.Stopping));
+    /// <summary>How many clients were accepted since the start.</summary>
+    public long Accepted => Interlocked.Read(ref _accepted);
 
-    /// <summary>Takes over an accepted client; returns at once. The accept loop alone calls it.</summary>
+    /// <summary>Takes over an accepted client; returns at once.</summary>
     /// <param name="socket">Owned by this object from now on.</param>
     /// <param name="stopping">Cancels handshakes.</param>
     public void Take(Socket socket, CancellationToken stopping)
     {
+        Interlocked.Increment(ref _accepted);
         _running.Begin();
         _entering.Begin();
-        Starts.Add((socket, stopping));
+        _starts.Add(new AcceptedClient(this, socket, stopping));
     }
+
+    /// <summary>Notes that a loop begins to accept clients that wait, or that it has accepted all: until then they are not started.</summary>
+    public void NoteTaking(bool isTaking) => _starts.NoteTaking(isTaking);
 
     /// <summary>Completes when every client that was taken is in the transport's table, or gone.</summary>
     public Task WhenEnteredAsync() => _entering.WhenNone();
@@ -110,11 +117,14 @@ internal sealed class TcpClients(
     {
         var handle = transport.Connections.NextHandle();
         if (options.Protocol == ClientProtocol.Telnet)
-            return TelnetConnectionFactory.Create(handle, origin, queue, transport.Options, options.Telnet, timeProvider);
-        var connection = new ClientConnection(handle, ClientProtocol.Tcp, origin, queue, WireFormat.Raw, timeProvider);
-        return (connection, new CutRecordReader(options.Cutter, transport.Options.MaxRecordBytes));
+            return TelnetConnectionFactory.Create(handle, origin, queue, transport.Options, options.Telnet, timeProvider, transport.InputLimitsFor(isText: true), options.FiltersText ?? true, _tryCompress);
+        var connection = new ClientConnection(handle, ClientProtocol.Tcp, origin, queue, WireFormat.Raw, timeProvider) { InputLimits = transport.InputLimitsFor(isText: false) };
+        return (connection, new CutRecordReader(options.Cutter, transport.Options.MaxRecordBytes, options.FiltersText ?? false));
     }
 }
+
+/// <summary>An accepted client that waits for its start.</summary>
+internal readonly record struct AcceptedClient(TcpClients Clients, Socket Socket, CancellationToken Stopping);
 
 /// <summary>Creates telnet connections and their readers.</summary>
 internal static class TelnetConnectionFactory
@@ -126,7 +136,10 @@ internal static class TelnetConnectionFactory
         SendQueue output,
         BroadcastOptions options,
         TelnetOptions telnet,
-        TimeProvider timeProvider)
+        TimeProvider timeProvider,
+        InputLimits? inputLimits = null,
+        bool filtersText = true,
+        Func<ClientConnection, bool>? tryCompress = null)
     {
         var ending = telnet.SendsGoAhead ? PromptEnding.GoAhead : PromptEnding.None;
         var format = WireFormat.Telnet(telnet.InitialCharset, ending, takesGmcp: false);
@@ -134,9 +147,10 @@ internal static class TelnetConnectionFactory
         {
             Terminal = new TelnetTerminal { Charset = telnet.InitialCharset },
             Prompts = telnet.RepeatsPrompt ? new TelnetPrompts(timeProvider) : null,
+            InputLimits = inputLimits,
         };
-        var negotiation = new TelnetNegotiation(connection, telnet);
+        var negotiation = new TelnetNegotiation(connection, telnet, tryCompress);
         negotiation.Start();
-        return (connection, new TelnetRecordReader(connection, negotiation, options.MaxRecordBytes, timeProvider));
+        return (connection, new TelnetRecordReader(connection, negotiation, options.MaxRecordBytes, filtersText, timeProvider));
     }
 }

@@ -7,10 +7,11 @@ namespace BatchKit.Broadcast.Telnet;
 /// <summary>Encodes messages for telnet clients: it converts the charset, doubles IAC, ends prompts and frames GMCP.</summary>
 internal static class TelnetEncoder
 {
-    // Every byte may be an IAC, which takes two. A GMCP or MSDP message has five bytes around it, a prompt two after it.
+    // A GMCP or MSDP message has five bytes around it, a prompt two after it.
     private const int MaxBytesAround = 5;
 
-    public static int GetMaxBytes(int payloadBytes) => (2 * payloadBytes) + MaxBytesAround;
+    /// <summary>Each IAC takes two bytes. Other charsets never take more bytes than UTF-8.</summary>
+    public static int GetMaxBytes(ReadOnlySpan<byte> payload) => payload.Length + payload.Count(TelnetCode.Interpret) + MaxBytesAround;
 
     /// <summary>True when messages without headers need no change.</summary>
     public static bool IsPlain(WireFormat format, ReadOnlySpan<byte> payload) =>

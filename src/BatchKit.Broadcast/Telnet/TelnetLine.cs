@@ -58,24 +58,20 @@ internal sealed class TelnetLine(int maxBytes)
     }
 }
 
-/// <summary>Converts what a client typed to UTF-8, without control characters, and with U+FFFD for bytes that are invalid in its charset.</summary>
+/// <summary>Converts what a client typed to UTF-8, with U+FFFD for bytes that are invalid in its charset, and filters it (<see cref="PlayerText"/>) if it is to be filtered.</summary>
 internal static class TelnetText
 {
     private const byte LastOfAscii = 127;
 
-    // The first byte of U+0080 to U+009F, which terminals take for escape sequences, and of a few letters.
-    private const byte FirstOfControls = 0xC2;
-
-    // U+FFFD takes three bytes and may replace one.
-    private const int MaxGrowth = 3;
-
-    public static int GetMaxBytes(int bytes) => MaxGrowth * bytes;
-
     /// <summary>True when text without ASCII control characters needs no conversion.</summary>
-    public static bool IsClean(ReadOnlySpan<byte> text, TelnetCharset charset) =>
-        Ascii.IsValid(text) || (charset == TelnetCharset.Utf8 && !text.Contains(FirstOfControls) && Utf8.IsValid(text));
+    public static bool IsClean(ReadOnlySpan<byte> text, TelnetCharset charset, bool isFiltered)
+    {
+        if (Ascii.IsValid(text))
+            return true;
+        return charset == TelnetCharset.Utf8 && (isFiltered ? PlayerText.IsClean(text) : Utf8.IsValid(text));
+    }
 
-    public static int ToUtf8(ReadOnlySpan<byte> text, TelnetCharset charset, Span<byte> destination)
+    public static int ToUtf8(ReadOnlySpan<byte> text, TelnetCharset charset, bool isFiltered, Span<byte> destination)
     {
         var written = 0;
         while (!text.IsEmpty)
@@ -88,7 +84,7 @@ internal static class TelnetText
             if (text.IsEmpty)
                 break;
             var rune = TakeRune(ref text, charset);
-            if (!Rune.IsControl(rune))
+            if (!isFiltered || PlayerText.TryFilter(ref rune, keepsLineFeeds: false))
                 written += rune.EncodeToUtf8(destination[written..]);
         }
 

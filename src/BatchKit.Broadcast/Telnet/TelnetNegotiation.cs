@@ -1,4 +1,3 @@
-using System.Buffers;
 using System.Buffers.Binary;
 using System.Text;
 using BatchKit.Broadcast.Connections;
@@ -19,13 +18,18 @@ internal sealed class TelnetNegotiation
     private readonly TelnetTerminal _terminal;
     private readonly TelnetOptions _options;
     private readonly TelnetAnswers _answers;
+    private readonly Func<ClientConnection, bool>? _tryCompress;
     private OptionSide _server;
     private OptionSide _client;
     private bool _isCharsetAsked;
 
-    public TelnetNegotiation(ClientConnection connection, TelnetOptions options)
+    /// <param name="connection">The client.</param>
+    /// <param name="options">What is supported.</param>
+    /// <param name="tryCompress">Takes a place for a compressed client; false when there is none. Null for no limit. All clients share it.</param>
+    public TelnetNegotiation(ClientConnection connection, TelnetOptions options, Func<ClientConnection, bool>? tryCompress = null)
     {
         _connection = connection;
+        _tryCompress = tryCompress;
         _terminal = connection.Terminal!;
         _options = options;
         _answers = new TelnetAnswers(connection);
@@ -63,6 +67,8 @@ internal sealed class TelnetNegotiation
         var isServers = command is TelnetCode.Do or TelnetCode.Dont;
         ref var side = ref isServers ? ref _server : ref _client;
         var before = side.Agreed;
+        if (command == TelnetCode.Do && feature == TelnetFeatures.Compression && side.Supports(feature) && (before & feature) == TelnetFeatures.None && _tryCompress?.Invoke(_connection) is false)
+            side.Forbid(feature);
         var answer = command is TelnetCode.Will or TelnetCode.Do ? side.ReceiveYes(feature) : side.ReceiveNo(feature);
         if (answer is { } agrees)
             _answers.Add(TelnetCode.Interpret, AnswerFor(isServers, agrees), option);
@@ -230,6 +236,9 @@ internal struct OptionSide(TelnetFeatures supported)
     /// <summary>Notes that the server asks for a feature.</summary>
     public void Ask(TelnetFeatures feature) => _asked |= feature;
 
+    /// <summary>True while the server agrees to a feature.</summary>
+    public readonly bool Supports(TelnetFeatures feature) => (Supported & feature) != TelnetFeatures.None;
+
     /// <summary>Refuses a feature from now on.</summary>
     public void Forbid(TelnetFeatures feature) => Supported &= ~feature;
 
@@ -257,57 +266,6 @@ internal struct OptionSide(TelnetFeatures supported)
         Agreed &= ~feature;
         _asked &= ~feature;
         return wasAgreed ? false : null;
-    }
-}
-
-/// <summary>The server's answers in negotiation: sent together for each read, and limited per connection, so that a flood of requests is not answered endlessly.</summary>
-internal sealed class TelnetAnswers(ClientConnection connection)
-{
-    // Clients need about ten. An old client that repeats its negotiation needs a few dozen.
-    public const int MaxAnswers = 1024;
-
-    private const int FirstBytes = 256;
-
-    // Rented for the time from the first answer to a read until the answers are sent.
-    private byte[] _bytes = [];
-    private int _length;
-    private int _answers;
-
-    /// <summary>True when the client has sent more requests than allowed.</summary>
-    public bool IsExhausted => _answers > MaxAnswers;
-
-    public void Add(params ReadOnlySpan<byte> answer)
-    {
-        if (++_answers <= MaxAnswers)
-            AddText(answer);
-    }
-
-    /// <summary>Adds text, which is not limited.</summary>
-    public void AddText(ReadOnlySpan<byte> text)
-    {
-        if (_bytes.Length < _length + text.Length)
-            MoveTo(ArrayPool<byte>.Shared.Rent(Math.Max(FirstBytes, 2 * (_length + text.Length))));
-        text.CopyTo(_bytes.AsSpan(_length));
-        _length += text.Length;
-    }
-
-    /// <summary>Sends what was added.</summary>
-    /// <param name="nextWire">Creates the wire for all bytes after it; null to keep the current one.</param>
-    public void Flush(Func<IWire, IWire>? nextWire = null)
-    {
-        if (_length == 0)
-            return;
-        connection.SendControl(_bytes.AsSpan(0, _length), IsExhausted ? null : nextWire);
-        _length = 0;
-        MoveTo([]);
-    }
-
-    private void MoveTo(byte[] bytes)
-    {
-        _bytes.AsSpan(0, _length).CopyTo(bytes);
-        if (_bytes.Length > 0)
-            ArrayPool<byte>.Shared.Return(_bytes);
-        _bytes = bytes;
     }
 }
 

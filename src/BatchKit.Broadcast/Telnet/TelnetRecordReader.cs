@@ -4,7 +4,7 @@ using BatchKit.Broadcast.Receiving;
 namespace BatchKit.Broadcast.Telnet;
 
 /// <summary>Reads what a telnet client sends (RFC 854), in fragments of any size: it returns lines and GMCP messages, and carries out commands.</summary>
-internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNegotiation negotiation, int maxRecordBytes, TimeProvider timeProvider) : IRecordReader
+internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNegotiation negotiation, int maxRecordBytes, bool filtersText, TimeProvider timeProvider) : IRecordReader
 {
     /// <summary>A longer subnegotiation is a protocol error.</summary>
     public const int MaxSubnegotiationBytes = 8 * 1024;
@@ -90,7 +90,7 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
             return;
         connection.Prompts?.NoteLine();
         var charset = connection.Terminal!.Charset;
-        if (_line.IsEmpty && text.Length <= maxRecordBytes && TelnetText.IsClean(text.Span, charset))
+        if (_line.IsEmpty && text.Length <= maxRecordBytes && TelnetText.IsClean(text.Span, charset, filtersText))
         {
             records.Add(new ReceivedRecord(text));
             return;
@@ -113,7 +113,7 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
         _wasReturn = false;
         if (special is (byte)'\b' or Delete)
             _line.RubOut(connection.Terminal!.Charset);
-        else if (special == '\t')
+        else if (special is (byte)'\t' or (byte)'\v' or (byte)'\f')
             _line.Append(" "u8);
     }
 
@@ -240,44 +240,5 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
     }
 
     private ReadOnlyMemory<byte> Clean(ReadOnlySpan<byte> text, TelnetCharset charset) =>
-        Changed.Take(TelnetText.ToUtf8(text, charset, Changed.GetFree(TelnetText.GetMaxBytes(text.Length))));
-}
-
-/// <summary>Memory for the records of one read whose bytes had to be changed.</summary>
-internal sealed class RecordBytes
-{
-    // The most that is kept for an idle client.
-    private const int MaxKeptBytes = 4096;
-
-    private byte[] _bytes = [];
-    private int _length;
-
-    /// <summary>Free memory after what was taken. Memory that was taken before stays valid.</summary>
-    public Span<byte> GetFree(int bytes)
-    {
-        if (_bytes.Length - _length < bytes)
-        {
-            // Earlier records keep the old array.
-            _bytes = new byte[Math.Max(bytes, 2 * _bytes.Length)];
-            _length = 0;
-        }
-
-        return _bytes.AsSpan(_length);
-    }
-
-    /// <summary>Takes what was written to the free memory.</summary>
-    public ReadOnlyMemory<byte> Take(int bytes)
-    {
-        var taken = _bytes.AsMemory(_length, bytes);
-        _length += bytes;
-        return taken;
-    }
-
-    /// <summary>Frees everything.</summary>
-    public void Clear()
-    {
-        _length = 0;
-        if (_bytes.Length > MaxKeptBytes)
-            _bytes = [];
-    }
+        Changed.Take(TelnetText.ToUtf8(text, charset, filtersText, Changed.GetFree(PlayerText.GetMaxBytes(text.Length))));
 }

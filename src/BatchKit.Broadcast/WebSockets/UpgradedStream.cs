@@ -16,6 +16,10 @@ internal sealed class UpgradedStream(Stream server) : Stream
     private OutputPath? _path;
     private PongWatch? _pongWatch;
 
+    // Whether the last read had to wait for the client, and how much it got.
+    private bool _hasWaited;
+    private int _readBytes;
+
     public override bool CanRead => true;
 
     public override bool CanWrite => true;
@@ -48,14 +52,11 @@ internal sealed class UpgradedStream(Stream server) : Stream
         _pongWatch = path.IsOpen ? new PongWatch() : null;
     }
 
+    /// <summary>Reads when the client may be read. It is delayed here, where all its bytes pass: the framework answers pings by itself.</summary>
     public override ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default)
     {
-        var reading = server.ReadAsync(buffer, cancellationToken);
-
-        // The framework waits for a silent client in a read without a buffer, which brings no bytes to note.
-        if (buffer.IsEmpty)
-            return reading;
-        return reading.IsCompletedSuccessfully ? ValueTask.FromResult(Note(buffer.Span[..reading.Result])) : ReadSlowAsync(reading, buffer);
+        var allowed = _delivery!.WhenMayReadAsync(_hasWaited, _readBytes);
+        return allowed.IsCompletedSuccessfully ? ReadNowAsync(buffer, cancellationToken) : ReadLaterAsync(allowed, buffer, cancellationToken);
     }
 
     /// <summary>Takes one whole frame: the framework writes each frame in one call.</summary>
@@ -67,7 +68,14 @@ internal sealed class UpgradedStream(Stream server) : Stream
 
     public override void Write(ReadOnlySpan<byte> buffer)
     {
-        if ((buffer[0] & OpcodeBits) != WebSocketEncoder.CloseOpcode)
+        var opcode = buffer[0] & OpcodeBits;
+        if (opcode == WebSocketEncoder.PongOpcode)
+        {
+            _connection!.SendPong(buffer);
+            return;
+        }
+
+        if (opcode != WebSocketEncoder.CloseOpcode)
         {
             _connection!.SendControl(buffer);
             return;
@@ -101,6 +109,23 @@ internal sealed class UpgradedStream(Stream server) : Stream
 
     public override void SetLength(long value) => throw new NotSupportedException();
 
+    private async ValueTask<int> ReadLaterAsync(ValueTask allowed, Memory<byte> buffer, CancellationToken cancellationToken)
+    {
+        await allowed.ConfigureAwait(false);
+        return await ReadNowAsync(buffer, cancellationToken).ConfigureAwait(false);
+    }
+
+    private ValueTask<int> ReadNowAsync(Memory<byte> buffer, CancellationToken cancellationToken)
+    {
+        var reading = server.ReadAsync(buffer, cancellationToken);
+        _hasWaited = !reading.IsCompletedSuccessfully;
+
+        // The framework waits for a silent client in a read without a buffer, which brings no bytes to note.
+        if (buffer.IsEmpty)
+            return reading;
+        return _hasWaited ? ReadSlowAsync(reading, buffer) : ValueTask.FromResult(Note(buffer.Span[..reading.Result]));
+    }
+
     private async ValueTask<int> ReadSlowAsync(ValueTask<int> reading, Memory<byte> buffer)
     {
         var read = await reading.ConfigureAwait(false);
@@ -109,6 +134,7 @@ internal sealed class UpgradedStream(Stream server) : Stream
 
     private int Note(ReadOnlySpan<byte> received)
     {
+        _readBytes = received.Length;
         if (received.IsEmpty)
             return 0;
         _delivery!.TryNote(received.Length);

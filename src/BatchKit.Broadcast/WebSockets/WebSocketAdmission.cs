@@ -4,13 +4,21 @@ using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.Http.Features.Authentication;
+using Microsoft.Extensions.Primitives;
 
 namespace BatchKit.Broadcast.WebSockets;
 
 /// <summary>Decides from the request whether a client may connect, and answers the request when it may not.</summary>
-internal sealed class WebSocketAdmission(WebSocketEndpointOptions options)
+/// <param name="options">The endpoint's settings.</param>
+/// <param name="allowedHosts">The hosts that the application was told that it serves; empty when it was told none.</param>
+/// <param name="forwarded">Tells whether the client uses TLS, to this server or to a trusted proxy.</param>
+/// <param name="onOriginRefused">Reports the origin of a page that may not connect.</param>
+internal sealed class WebSocketAdmission(
+    WebSocketEndpointOptions options, IReadOnlyList<StringSegment> allowedHosts, ForwardedOrigin forwarded, Action<string> onOriginRefused)
 {
     private const string AnyOrigin = "*";
+
+    private readonly StringSegment[] _allowedHosts = [.. allowedHosts];
 
     /// <returns>False when the request was refused and answered.</returns>
     public async ValueTask<bool> TryAdmitAsync(HttpContext context)
@@ -21,8 +29,9 @@ internal sealed class WebSocketAdmission(WebSocketEndpointOptions options)
             return false;
         }
 
-        if (!IsOriginAllowed(context.Request))
+        if (!IsOriginAllowed(context))
         {
+            onOriginRefused(context.Request.Headers.Origin.ToString());
             await RefuseAsync(context, StatusCodes.Status403Forbidden, "Pages of this origin may not connect.").ConfigureAwait(false);
             return false;
         }
@@ -57,16 +66,23 @@ internal sealed class WebSocketAdmission(WebSocketEndpointOptions options)
         return RefuseAsync(context, StatusCodes.Status426UpgradeRequired, "This address is for WebSocket connections only, of version 13.");
     }
 
-    private bool IsOriginAllowed(HttpRequest request)
+    private bool IsOriginAllowed(HttpContext context)
     {
-        var origin = request.Headers.Origin.ToString();
+        var origin = context.Request.Headers.Origin.ToString();
         if (origin.Length == 0)
             return true;
-        if (options.AllowedOrigins.Any(allowed => allowed == AnyOrigin || allowed.Equals(origin, StringComparison.OrdinalIgnoreCase)))
-            return true;
-        var scheme = origin.IndexOf("://", StringComparison.Ordinal);
-        return scheme > 0 && request.Host.HasValue && origin.AsSpan(scheme + 3).Equals(request.Host.Value, StringComparison.OrdinalIgnoreCase);
+        if (options.AllowedOrigins.Count > 0)
+            return options.AllowedOrigins.Any(allowed => allowed == AnyOrigin || allowed.Equals(origin, StringComparison.OrdinalIgnoreCase));
+        if (!Uri.TryCreate(origin, UriKind.Absolute, out var page) || page.PathAndQuery != "/")
+            return false;
+        var isSameScheme = page.Scheme == (forwarded.Read(context).IsSecure ? Uri.UriSchemeHttps : Uri.UriSchemeHttp);
+        if (_allowedHosts.Length > 0)
+            return (isSameScheme || page.Scheme == Uri.UriSchemeHttps) && HostString.MatchesAny(page.Host, _allowedHosts);
+        return isSameScheme && context.Request.Host.HasValue && page.Authority.Equals(WithoutDefaultPort(context.Request.Host, page), StringComparison.OrdinalIgnoreCase);
     }
+
+    // A URI leaves out its scheme's own port.
+    private static string WithoutDefaultPort(HostString host, Uri page) => host.Port is { } port && page.IsDefaultPort && port == page.Port ? host.Host : host.Value!;
 }
 
 /// <summary>Finds where a request comes from. The headers of a trusted proxy count; any other's are ignored.</summary>

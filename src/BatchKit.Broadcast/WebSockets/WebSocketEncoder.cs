@@ -11,7 +11,9 @@ internal static class WebSocketEncoder
     public const byte TextOpcode = 0x1;
     public const byte BinaryOpcode = 0x2;
     public const byte CloseOpcode = 0x8;
+    public const byte PongOpcode = 0xA;
 
+    private const int MaxSmallPayloadBytes = 125;
     private const int MaxHeaderBytes = 10;
     private const byte FinalBit = 0x80;
     private const byte OpcodeBits = 0x0F;
@@ -23,7 +25,13 @@ internal static class WebSocketEncoder
     /// <summary>The same as memory.</summary>
     public static ReadOnlyMemory<byte> PingFrame { get; } = Ping.ToArray();
 
-    public static int GetMaxBytes(int payloadBytes) => payloadBytes + MaxHeaderBytes;
+    /// <summary>The length of a frame.</summary>
+    public static int GetBytes(int payloadBytes) => payloadBytes + payloadBytes switch
+    {
+        <= MaxSmallPayloadBytes => 2,
+        <= ushort.MaxValue => 4,
+        _ => MaxHeaderBytes,
+    };
 
     /// <summary>Writes one frame. In a text, each byte that is not part of valid UTF-8 becomes a question mark, because it would end the connection (RFC 6455, section 8.1).</summary>
     /// <returns>The frame's length in bytes.</returns>
@@ -55,7 +63,7 @@ internal static class WebSocketEncoder
         int header;
         switch (payload.Length)
         {
-            case < 126:
+            case <= MaxSmallPayloadBytes:
                 destination[1] = (byte)payload.Length;
                 header = 2;
                 break;

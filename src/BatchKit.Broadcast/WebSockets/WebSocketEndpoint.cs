@@ -6,14 +6,22 @@ using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Primitives;
 
 namespace BatchKit.Broadcast.WebSockets;
 
 /// <summary>Accepts WebSocket clients: checks each request, upgrades it, and runs its connection until it has ended.</summary>
 internal sealed class WebSocketEndpoint(
-    BroadcastTransport transport, Func<ClientConnection, IConnectionHandler> handlers, WebSocketEndpointOptions options, IOutputBuffer? output, ILogger logger)
+    BroadcastTransport transport,
+    Func<ClientConnection, IConnectionHandler> handlers,
+    WebSocketEndpointOptions options,
+    IReadOnlyList<StringSegment> allowedHosts,
+    IOutputBuffer? output,
+    ILogger logger)
 {
-    private readonly WebSocketAdmission _admission = new(options);
+    private readonly WebSocketAdmission _admission = new(
+        options, allowedHosts, new ForwardedOrigin(transport.Options.TrustedProxies), origin => Log.OriginRefused(logger, transport.LogThrottle, origin));
+
     private readonly ForwardedOrigin _forwarded = new(transport.Options.TrustedProxies);
 
     private readonly ConnectionLifetime _lifetime = new(transport, output, transport.TimeProvider, logger);
@@ -46,6 +54,7 @@ internal sealed class WebSocketEndpoint(
         }
 
         Log.TurnedAway(logger, $"the connection limit is reached, in total or for {address}");
+        Log.ClientsTurnedAway(logger, transport.LogThrottle, transport.Options);
         return WebSocketAdmission.RefuseAsync(context, StatusCodes.Status503ServiceUnavailable, "There are too many connections. Try again later.");
     }
 
@@ -107,7 +116,7 @@ internal sealed class WebSocketEndpoint(
     private HandlerCalls Start(ClientConnection connection, WebSocket socket, UpgradedStream stream, UpgradedWire wire, ClientPlace place)
     {
         wire.Path.ChooseWithin(_startLimit, transport.TimeProvider);
-        var inbound = new WebSocketInbound(connection, socket, stream, wire, transport.Options, logger);
+        var inbound = new WebSocketInbound(connection, socket, stream, wire, transport.Options, options, logger);
         return _lifetime.Start(connection, inbound, handlers, place);
     }
 
@@ -137,7 +146,7 @@ internal sealed class WebSocketEndpoint(
     {
         var queue = new SendQueue(wire, transport.Limits, transport.Counters, transport.TimeProvider);
         var format = options.SendsBinary ? WireFormat.WebSocketBinary : WireFormat.WebSocketText;
-        return new ClientConnection(handle, ClientProtocol.WebSocket, origin, queue, format, transport.TimeProvider);
+        return new ClientConnection(handle, ClientProtocol.WebSocket, origin, queue, format, transport.TimeProvider) { InputLimits = transport.InputLimitsFor(isText: !options.SendsBinary) };
     }
 
     // Half of the time limits after which a client that takes nothing is disconnected, so that a client that only sends no pong is not.

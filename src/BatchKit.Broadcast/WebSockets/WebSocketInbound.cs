@@ -13,6 +13,7 @@ internal sealed class WebSocketInbound(
     UpgradedStream stream,
     UpgradedWire wire,
     BroadcastOptions options,
+    WebSocketEndpointOptions endpoint,
     ILogger logger) : IInbound
 {
     // Created for the first message: many clients only listen.
@@ -30,12 +31,10 @@ internal sealed class WebSocketInbound(
         while (true)
         {
             ValueWebSocketReceiveResult received;
-            var receiving = socket.ReceiveAsync(_assembly?.GetFree() ?? default, cancellationToken);
-            if (!receiving.IsCompleted)
-                await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
+            bool hasWaited;
             try
             {
-                received = await receiving.ConfigureAwait(false);
+                received = await ReceiveAsync(delivery, out hasWaited, cancellationToken).ConfigureAwait(false);
             }
             catch (Exception failure) when (failure is WebSocketException or OperationCanceledException or IOException)
             {
@@ -53,13 +52,30 @@ internal sealed class WebSocketInbound(
             }
 
             var kind = received.MessageType == WebSocketMessageType.Text ? RecordKind.Data : RecordKind.Binary;
-            _assembly ??= new MessageAssembly(options.MaxRecordBytes);
+            _assembly ??= new MessageAssembly(options.MaxRecordBytes, endpoint.FiltersText, endpoint.KeepsLineFeeds);
             var fault = _assembly.Add(received.Count, received.EndOfMessage, kind);
             if (fault != MessageFault.None || _assembly.IsFull)
                 await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
             if (fault != MessageFault.None)
                 return await EndAsync(EndFaulty(fault), cancellationToken).ConfigureAwait(false);
+            if (!stream.SeesInput)
+                await delivery.WhenMayReadAsync(hasWaited, received.Count).ConfigureAwait(false);
         }
+    }
+
+    /// <summary>Receives, and delivers what was received before when it has to wait.</summary>
+    private ValueTask<ValueWebSocketReceiveResult> ReceiveAsync(InboundDelivery delivery, out bool hasWaited, CancellationToken cancellationToken)
+    {
+        var receiving = socket.ReceiveAsync(_assembly?.GetFree() ?? default, cancellationToken);
+        hasWaited = !receiving.IsCompleted;
+        return hasWaited && _assembly is { Records.IsEmpty: false } ? DeliverMeanwhileAsync(receiving, delivery, cancellationToken) : receiving;
+    }
+
+    private async ValueTask<ValueWebSocketReceiveResult> DeliverMeanwhileAsync(
+        ValueTask<ValueWebSocketReceiveResult> receiving, InboundDelivery delivery, CancellationToken cancellationToken)
+    {
+        await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
+        return await receiving.ConfigureAwait(false);
     }
 
     private async Task<InboundEnd> EndAsync(InboundEnd end, CancellationToken cancellationToken)
@@ -117,7 +133,7 @@ internal sealed class WebSocketInbound(
 }
 
 /// <summary>Joins received fragments to messages, in one rented array. It holds no array while it holds no bytes.</summary>
-internal sealed class MessageAssembly(int maxRecordBytes)
+internal sealed class MessageAssembly(int maxRecordBytes, bool filtersText, bool keepsLineFeeds)
 {
     private const int FirstBytes = 4096;
     private const int MaxRecords = 256;
@@ -163,6 +179,8 @@ internal sealed class MessageAssembly(int maxRecordBytes)
         // The framework's WebSocket checks texts as they arrive, but misses a character that an empty last fragment leaves incomplete.
         if (bytes == 0 && kind == RecordKind.Data && !Utf8.IsValid(message.Span))
             return MessageFault.InvalidText;
+        if (filtersText && kind == RecordKind.Data && !PlayerText.IsClean(message.Span))
+            message = message[..PlayerText.Filter(message.Span, message.Span, keepsLineFeeds)];
         if (_count == _records.Length)
             Array.Resize(ref _records, Math.Max(1, _count * 2));
         _records[_count++] = new ReceivedRecord(message, kind);

@@ -33,6 +33,7 @@ internal sealed class BufferSettings
         Scheduler = scheduler;
         Metrics = metrics;
         Logger = logger;
+        LogThrottle = new LogThrottle(clock.TimeProvider);
         Budget = new ByteBudget(options.MaxBufferedBytes, scheduler);
         Batches = new PendingBatchPool(Budget);
     }
@@ -89,6 +90,9 @@ internal sealed class BufferSettings
     public BatchKitMetrics Metrics { get; }
 
     public GuardedLogger Logger { get; }
+
+    /// <summary>Bounds what repeated failures add to the log, for all partitions of a route together.</summary>
+    public LogThrottle LogThrottle { get; }
 
     /// <summary>The next place in the order of batches over all handles.</summary>
     public long NextOrder() => Interlocked.Increment(ref _order);

@@ -88,7 +88,7 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
 
             // Last, because a logger is foreign: a writer that meets a retired handle must not wait for it.
             foreach (var scope in expired ?? [])
-                settings.Logger.ScopeExpired(settings.MaxScopeAge, scope.File, scope.Line);
+                settings.Logger.ScopeExpired(settings.LogThrottle, settings.MaxScopeAge, scope.File, scope.Line);
         }
 
         Shrink();

@@ -171,7 +171,7 @@ internal sealed class PartitionSender : IAsyncDisposable
         Counters.CountFailedSend();
         _failure = new PartitionFailure(_failure?.Since ?? _settings.Clock.Now, (_failure?.Attempts ?? 0) + 1, unexpected);
         _send.SettleAll(SettlementOutcome.Failed, unexpected);
-        _settings.Logger.SendBroke(RouteName, unexpected);
+        _settings.Logger.SendBroke(_settings.LogThrottle, RouteName, unexpected);
     }
 
     private async ValueTask<Exception?> WaitAsync(ValueTask pending)
@@ -218,12 +218,12 @@ internal sealed class PartitionSender : IAsyncDisposable
     {
         Counters.CountFailedSend();
         var decided = _send.SettleDecided(failure, _isTooOld);
-        if (decided.Refused > 0)
-            _settings.Logger.BatchesRefused(RouteName, decided.Refused, failure);
+        if (decided.Refused > 0 && failure is not BatchSendException { DestinationsAreGone: true })
+            _settings.Logger.BatchesRefused(_settings.LogThrottle, RouteName, decided.Refused, failure);
         if (decided.RefusedMessages > 0)
-            _settings.Logger.MessagesRefused(RouteName, decided.RefusedMessages, failure);
+            _settings.Logger.MessagesRefused(_settings.LogThrottle, RouteName, decided.RefusedMessages, failure);
         if (decided.GivenUp > 0)
-            _settings.Logger.BatchesGivenUp(RouteName, decided.GivenUp, _settings.DeliveryTimeout, failure);
+            _settings.Logger.BatchesGivenUp(_settings.LogThrottle, RouteName, decided.GivenUp, _settings.DeliveryTimeout, failure);
         if (_send.Count == 0 && decided.GivenUp == 0)
         {
             // Acknowledged or refused, each one was answered: the route works.
@@ -235,7 +235,7 @@ internal sealed class PartitionSender : IAsyncDisposable
         var attempts = decided.Acknowledged > 0 ? 1 : (_failure?.Attempts ?? 0) + 1;
         _failure = new PartitionFailure(_failure?.Since ?? _settings.Clock.Now, attempts, failure);
         if (attempts == 1)
-            _settings.Logger.SendFailed(RouteName, _send.Count, failure);
+            _settings.Logger.SendFailed(_settings.LogThrottle, RouteName, _send.Count, failure);
         await PauseAsync(attempts).ConfigureAwait(false);
         if (_deadline.IsAborted)
             DropAll();
@@ -263,7 +263,7 @@ internal sealed class PartitionSender : IAsyncDisposable
     private void Recover(PartitionFailure failure)
     {
         _failure = null;
-        _settings.Logger.SendRecovered(RouteName, failure.Attempts, _settings.Clock.ElapsedSince(failure.Since));
+        _settings.Logger.SendRecovered(_settings.LogThrottle, RouteName, failure.Attempts, _settings.Clock.ElapsedSince(failure.Since));
     }
 }
 

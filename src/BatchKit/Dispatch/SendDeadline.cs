@@ -205,7 +205,7 @@ internal sealed class SendDeadline : IAsyncDisposable
         catch (Exception failure)
         {
             _settings.Logger.Faults.Add(failure);
-            _settings.Logger.CancellationFailed(failure);
+            _settings.Logger.CancellationFailed(_settings.LogThrottle, failure);
         }
     }
 }

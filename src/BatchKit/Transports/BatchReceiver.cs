@@ -51,6 +51,7 @@ public sealed class BatchReceiver
         ArgumentNullException.ThrowIfNull(next);
         options ??= new BatchReceiverOptions();
         timeProvider ??= TimeProvider.System;
+        TimeProvider = timeProvider;
         _limits = options.Limits;
         _filtersDuplicates = options.FilterDuplicates;
         _isDeliveredLocally = options.IsDeliveredLocally;
@@ -61,6 +62,8 @@ public sealed class BatchReceiver
         _delivery = new FrameDelivery(next, options, timeProvider, guarded);
         _rejections = new FrameRejections(timeProvider, guarded);
     }
+
+    internal TimeProvider TimeProvider { get; }
 
     /// <summary>Reads a frame and completes when the next hop has every batch of it that is new, or has refused it for good.</summary>
     /// <remarks>It also completes for a frame that is not signed where <see cref="BatchReceiverOptions.Signer"/> asks for it, or whose numbers jump by more than <see cref="BatchReceiverOptions.MaxNumberJump"/>:

@@ -1,4 +1,5 @@
 using System.Runtime.CompilerServices;
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Transports;
@@ -9,6 +10,7 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
     // As many as a send has by default are kept from frame to frame.
     private const int MaxKept = 4096;
 
+    private readonly LogThrottle _throttle = new(timeProvider);
     private readonly TimeSpan _deliveryTimeout = options.DeliveryTimeout;
     private readonly RetrySchedule _schedule = new(options.RetryDelay, options.MaxRetryDelay);
 
@@ -109,8 +111,8 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
         Remove(kept, first + count - kept);
         Delivered.Add(acknowledged);
         Refused.Add(refused);
-        if (refused.Messages > 0)
-            ReceiverLog.MessagesRefused(logger, refused.Messages, refused.Batches, partial);
+        if (refused.Messages > 0 && !partial.DestinationsAreGone)
+            ReceiverLog.MessagesRefused(logger, _throttle, refused.Messages, refused.Batches, partial);
         if (acknowledged.Batches > 0 || refused.Batches > 0)
             Recover();
     }
@@ -132,7 +134,7 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
         var delay = _schedule.DelayAfter(_consecutiveFailures, Random.Shared);
         if (delay > timeLeft)
             delay = timeLeft;
-        ReceiverLog.NextHopFailed(logger, _count, _consecutiveFailures, delay, failure);
+        ReceiverLog.NextHopFailed(logger, _throttle, _count, _consecutiveFailures, delay, failure);
         return Task.Delay(delay, timeProvider, cancellationToken);
     }
 
@@ -220,14 +222,14 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
         }
 
         Refused.Add(tally);
-        ReceiverLog.BatchesGivenUp(logger, tally.Batches, tally.Messages, _deliveryTimeout, batches[0].Failure);
+        ReceiverLog.BatchesGivenUp(logger, _throttle, tally.Batches, tally.Messages, _deliveryTimeout, batches[0].Failure);
     }
 
     private void Recover()
     {
         if (_consecutiveFailures == 0)
             return;
-        ReceiverLog.NextHopRecovered(logger, _consecutiveFailures);
+        ReceiverLog.NextHopRecovered(logger, _throttle, _consecutiveFailures);
         Volatile.Write(ref _consecutiveFailures, 0);
     }
 
@@ -283,23 +285,53 @@ internal sealed class TallyCounter
     }
 }
 
-/// <summary>What a receiver logs; event ids from 200.</summary>
+/// <summary>What a receiver logs; event ids from 200. What can happen again and again is logged once a period, with how often it happened.</summary>
 internal static partial class ReceiverLog
 {
-    [LoggerMessage(200, LogLevel.Warning, "The next hop failed to take {Batches} received batches, {Failures} consecutive times; the next try is in {Delay}.")]
-    public static partial void NextHopFailed(ILogger logger, int batches, int failures, TimeSpan delay, Exception exception);
+    public static void NextHopFailed(ILogger logger, LogThrottle throttle, int batches, int failures, TimeSpan delay, Exception exception)
+    {
+        if (throttle.TryBegin(200, string.Empty, amount: 1, out var events))
+            NextHopFailed(logger, batches, failures, delay, ThrottledEvents.CauseOf(exception), events.TraceOf(exception));
+    }
+
+    public static void NextHopRecovered(ILogger logger, LogThrottle throttle, int failures)
+    {
+        if (throttle.TryBegin(201, string.Empty, amount: 1, out _))
+            NextHopRecovered(logger, failures);
+    }
+
+    public static void MessagesRefused(ILogger logger, LogThrottle throttle, int messages, int batches, Exception exception)
+    {
+        if (throttle.TryBegin(202, string.Empty, messages, out var events))
+            MessagesRefused(logger, events.Amount, batches, ThrottledEvents.CauseOf(exception), events.TraceOf(exception));
+    }
+
+    public static void BatchesGivenUp(ILogger logger, LogThrottle throttle, int batches, int messages, TimeSpan deliveryTimeout, Exception exception)
+    {
+        if (throttle.TryBegin(203, string.Empty, amount: 1, out var events))
+            BatchesGivenUp(logger, batches, messages, deliveryTimeout, events.Count, ThrottledEvents.CauseOf(exception), events.TraceOf(exception));
+    }
+
+    public static void FrameDropped(ILogger logger, LogThrottle throttle, int bytes, Exception exception)
+    {
+        if (throttle.TryBegin(204, string.Empty, amount: 1, out var events))
+            FrameDropped(logger, bytes, events.Count, ThrottledEvents.CauseOf(exception), events.TraceOf(exception));
+    }
+
+    [LoggerMessage(200, LogLevel.Warning, "The next hop failed to take {Batches} received batches, {Failures} consecutive times; the next try is in {Delay}. {Cause}")]
+    private static partial void NextHopFailed(ILogger logger, int batches, int failures, TimeSpan delay, string cause, Exception? exception);
 
     [LoggerMessage(201, LogLevel.Information, "The next hop took received batches again after {Failures} failures.")]
-    public static partial void NextHopRecovered(ILogger logger, int failures);
+    private static partial void NextHopRecovered(ILogger logger, int failures);
 
-    [LoggerMessage(202, LogLevel.Warning, "The next hop refused {Messages} received messages for good, among them all messages of {Batches} batches.")]
-    public static partial void MessagesRefused(ILogger logger, int messages, int batches, Exception exception);
+    [LoggerMessage(202, LogLevel.Warning, "The next hop refused {Messages} received messages for good since the last such line; in the last frame it refused all messages of {Batches} batches. {Cause}")]
+    private static partial void MessagesRefused(ILogger logger, long messages, int batches, string cause, Exception? exception);
 
-    [LoggerMessage(203, LogLevel.Warning, "The next hop did not take {Batches} received batches with {Messages} messages within DeliveryTimeout ({DeliveryTimeout}); they were refused for good.")]
-    public static partial void BatchesGivenUp(ILogger logger, int batches, int messages, TimeSpan deliveryTimeout, Exception exception);
+    [LoggerMessage(203, LogLevel.Warning, "The next hop did not take {Batches} received batches with {Messages} messages within DeliveryTimeout ({DeliveryTimeout}); they were refused for good. Such refusals since the last such line: {Count}. {Cause}")]
+    private static partial void BatchesGivenUp(ILogger logger, int batches, int messages, TimeSpan deliveryTimeout, long count, string cause, Exception? exception);
 
-    [LoggerMessage(204, LogLevel.Warning, "A received frame of {Bytes} bytes can never be read and was dropped.")]
-    public static partial void FrameDropped(ILogger logger, int bytes, Exception exception);
+    [LoggerMessage(204, LogLevel.Warning, "A received frame of {Bytes} bytes can never be read and was dropped. Such frames since the last such line: {Count}. {Cause}")]
+    private static partial void FrameDropped(ILogger logger, int bytes, long count, string cause, Exception? exception);
 
     [LoggerMessage(205, LogLevel.Warning, "{Frames} received frames were rejected and dropped, the last because {Reason}; further ones are reported once in {Period}.")]
     public static partial void FramesRejected(ILogger logger, long frames, string reason, TimeSpan period);

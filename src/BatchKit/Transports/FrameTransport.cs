@@ -182,6 +182,7 @@ public sealed class FrameReceiver
 {
     private readonly BatchReceiver _receiver;
     private readonly ILogger _logger;
+    private readonly LogThrottle _throttle;
 
     /// <summary>Creates a receiver.</summary>
     /// <param name="receiver">Drops repeats, and hands batches to the next hop. It belongs to this receiver alone.</param>
@@ -190,6 +191,7 @@ public sealed class FrameReceiver
     {
         ArgumentNullException.ThrowIfNull(receiver);
         _receiver = receiver;
+        _throttle = new LogThrottle(receiver.TimeProvider);
         _logger = new GuardedLogger(logger ?? NullLogger<FrameReceiver>.Instance, new ObserverFaults());
     }
 
@@ -206,7 +208,7 @@ public sealed class FrameReceiver
         }
         catch (FrameFormatException exception)
         {
-            ReceiverLog.FrameDropped(_logger, frame.Length, exception);
+            ReceiverLog.FrameDropped(_logger, _throttle, frame.Length, exception);
         }
     }
 

@@ -66,4 +66,10 @@ public sealed class BatchSendException(
     /// </summary>
     /// <remarks>An entry whose batch is not <see cref="BatchOutcome.Acknowledged"/>, or that names no message of the send, is ignored; a repeated entry counts once.</remarks>
     public ImmutableArray<MessageRefusal> RefusedMessages { get; } = refusedMessages.IsDefault ? [] : refusedMessages;
+
+    /// <summary>
+    /// True when every refused batch was for a connection that has left; false by default. That happens all the time, because output is under way when clients leave: the batches are counted as
+    /// refused, and not logged.
+    /// </summary>
+    public bool DestinationsAreGone { get; init; }
 }

@@ -39,6 +39,22 @@ public sealed class ConnectionLifetimeTests
         Assert.Equal(1, scene.MostCalls);
     }
 
+    [Theory]
+    [InlineData(true, DisconnectReason.NotAuthenticated)]
+    [InlineData(false, null)]
+    public async Task A_client_whose_handler_asks_for_authentication_has_a_minute_for_it(bool requiresAuthentication, DisconnectReason? expected)
+    {
+        await using var scene = new ConnectionScene { RequiresAuthentication = requiresAuthentication, JoinsGroup = false };
+        scene.Start();
+
+        scene.Clock.Advance(TimeSpan.FromSeconds(58));
+        var isEarly = scene.Connection.Closing.IsCompleted;
+        scene.Clock.Advance(TimeSpan.FromSeconds(4));
+
+        Assert.False(isEarly);
+        Assert.Equal(expected, scene.Connection.Closing.IsCompleted ? await scene.Connection.Closing : null);
+    }
+
     [Fact]
     public async Task A_wire_that_breaks_while_the_connection_is_being_closed_ends_it_at_once()
     {

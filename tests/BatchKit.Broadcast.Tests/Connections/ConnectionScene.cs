@@ -38,6 +38,11 @@ internal sealed class ConnectionScene : IConnectionHandler, IInbound, IAsyncDisp
 
     public ConnectionLifetime Lifetime { get; }
 
+    public bool JoinsGroup { get; init; } = true;
+
+    /// <summary>Whether the handler asks for authentication.</summary>
+    public bool RequiresAuthentication { get; init; }
+
     /// <summary>What the handler does with its start; nothing by default.</summary>
     public Func<CancellationToken, Task> OnStart { get; init; } = _ => Task.CompletedTask;
 
@@ -54,11 +59,12 @@ internal sealed class ConnectionScene : IConnectionHandler, IInbound, IAsyncDisp
 
     public Task Running { get; private set; } = Task.CompletedTask;
 
-    /// <summary>Runs the connection, as a member of the group "hall".</summary>
+    /// <summary>Runs the connection, as a member of the group "hall" if it joins.</summary>
     public void Start()
     {
         Running = Lifetime.RunAsync(Connection, this, _ => this, Place);
-        Transport.Groups.Join(Connection, "hall");
+        if (JoinsGroup)
+            Transport.Groups.Join(Connection, "hall");
     }
 
     public void EndInput(InboundEnd end) => _input.SetResult(end);

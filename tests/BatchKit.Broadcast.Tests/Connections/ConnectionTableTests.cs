@@ -51,6 +51,38 @@ public sealed class ConnectionTableTests
         Assert.Equal(hasPlace ? 2 : 1, table.Places);
     }
 
+    [Theory]
+    [InlineData(100_000, 2000)]
+    [InlineData(1000, 20)]
+    [InlineData(5, 5)]
+    public void By_default_an_address_has_a_small_share_of_all_places(int maxConnections, int places)
+    {
+        var table = Table(new BroadcastOptions { MaxConnections = maxConnections });
+
+        var taken = Enumerable.Range(0, maxConnections).TakeWhile(_ => table.TryTakePlace(Address)).Count();
+
+        Assert.Equal(places, taken);
+        Assert.Equal(places < maxConnections, table.TryTakePlace(IPAddress.Parse("192.0.2.2")));
+    }
+
+    [Fact]
+    public void A_handler_that_outlives_its_connection_keeps_its_address_and_counts_toward_a_limit()
+    {
+        var table = Table(new BroadcastOptions { MaxConnections = 10, MaxConnectionsPerAddress = 1, MaxLingeringHandlers = 2 });
+        var (first, second, third) = (new ClientPlace(table), new ClientPlace(table), new ClientPlace(table));
+        first.TryTake(Address);
+        first.Linger();
+
+        var (isSameTaken, isOtherTaken) = (second.TryTake(Address), second.TryTake(IPAddress.Parse("192.0.2.2")));
+        second.Linger();
+        var isThirdTaken = third.TryTake(IPAddress.Parse("192.0.2.3"));
+        first.Dispose();
+        var isThirdTakenLater = third.TryTake(Address);
+
+        Assert.Equal((false, true, false, true), (isSameTaken, isOtherTaken, isThirdTaken, isThirdTakenLater));
+        Assert.Equal((1, 1), (table.Places, table.Lingering));
+    }
+
     [Fact]
     public async Task Places_are_exact_when_taken_and_given_back_side_by_side()
     {

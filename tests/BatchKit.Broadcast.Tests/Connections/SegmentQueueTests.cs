@@ -6,7 +6,8 @@ namespace BatchKit.Broadcast.Tests.Connections;
 
 public sealed class SegmentQueueTests
 {
-    private static readonly SendQueueLimits Limits = new(100 + WebSocketClosings.MaxFrameBytes, MaxMessages: 10, SlowConsumerPolicy.DropOldest);
+    private static readonly int CloseFrame = HeldBytes(WebSocketClosings.MaxFrameBytes);
+    private static readonly SendQueueLimits Limits = LimitsFor(450);
 
     private readonly SegmentQueue _segments = new();
 
@@ -18,7 +19,7 @@ public sealed class SegmentQueueTests
 
         Assert.Equal("onetwo", Take());
         Assert.True(_segments.IsEmpty);
-        Assert.Equal((new Amount(2, 6), 6), (_segments.Waiting, _segments.HeldBytes));
+        Assert.Equal((new Amount(2, 6), HeldBytes(6)), (_segments.Waiting, _segments.HeldBytes));
     }
 
     [Fact]
@@ -66,7 +67,7 @@ public sealed class SegmentQueueTests
         Add(new string('b', 30));
         var tally = default(DeliveryTally);
 
-        var isRoom = _segments.TryAdmit(new OutputRun(new byte[40], messages: 1), Limits, ref tally, out var refusal);
+        var isRoom = _segments.TryAdmit(new OutputRun(new byte[40], messages: 1), LimitsFor(_segments.HeldBytes), ref tally, out var refusal);
 
         Assert.True(isRoom);
         Assert.Null(refusal);
@@ -125,7 +126,7 @@ public sealed class SegmentQueueTests
     [Fact]
     public void A_client_that_makes_a_protocols_own_bytes_pile_up_is_disconnected()
     {
-        Add(new string('a', 99), messages: 0);
+        Add(new string('a', 300), messages: 0);
         var tally = default(DeliveryTally);
 
         var isRoom = _segments.TryAdmit(new OutputRun(new byte[2], messages: 0), Limits, ref tally, out var refusal);
@@ -147,6 +148,35 @@ public sealed class SegmentQueueTests
         owner.Release();
         Assert.True(owner.Memory.IsEmpty);
     }
+
+    [Fact]
+    public void A_short_run_of_a_long_buffer_keeps_none_of_it()
+    {
+        var owner = SharedBuffer.Rent(SegmentQueue.MaxWriteBytes);
+        var run = new OutputRun(owner.Memory.Span[..12], messages: 1, owner);
+
+        _segments.Add(run.ToSegment(taken: 0, nextWire: null), isStarted: false);
+        owner.Release();
+
+        Assert.True(owner.Memory.IsEmpty);
+        Assert.Equal(HeldBytes(12), _segments.HeldBytes);
+    }
+
+    [Fact]
+    public void Segments_that_are_taken_together_hold_no_more_than_they_held_apart()
+    {
+        Add(new string('a', 512));
+        Add("b");
+        var heldBytes = _segments.HeldBytes;
+
+        _segments.Take(Limits with { MaxBytes = 1 << 20 });
+
+        Assert.InRange(_segments.HeldBytes, 1, heldBytes);
+    }
+
+    private static int HeldBytes(int bytes) => QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(bytes));
+
+    private static SendQueueLimits LimitsFor(int capacityBytes) => new(capacityBytes + CloseFrame, MaxMessages: 10, SlowConsumerPolicy.DropOldest);
 
     private ReadOnlyMemory<byte> Add(string text, int messages = 1, bool isStarted = false, Func<IWire, IWire>? nextWire = null)
     {

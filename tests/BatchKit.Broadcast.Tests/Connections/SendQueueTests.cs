@@ -44,7 +44,7 @@ public sealed class SendQueueTests
     [InlineData(SlowConsumerPolicy.DropNewest)]
     public async Task A_message_that_was_begun_is_finished_whatever_is_dropped(SlowConsumerPolicy policy)
     {
-        var queue = Queue(policy, maxBytes: 104);
+        var queue = Queue(policy, maxBytes: 3200);
         _wire.Limit(1);
         for (var message = 0; message < 100; message++)
             Send(queue, $"<{message:D2}>");
@@ -129,9 +129,29 @@ public sealed class SendQueueTests
         }
 
         Assert.Equal([false, false, false, false, true], stalled);
-        Assert.Equal(300_000, queue.HeldBytes);
+        Assert.Equal(QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(300_000)), queue.HeldBytes);
         await Task.Run(() => wire.Grant(100_000));
         Assert.Equal((300_000, 0), (wire.Written.Count, queue.HeldBytes));
+    }
+
+    [Fact]
+    public async Task Of_the_pongs_that_wait_only_the_last_is_sent()
+    {
+        var queue = Queue(SlowConsumerPolicy.Disconnect);
+        _wire.Limit(0);
+        queue.SendPong("<first>"u8);
+        Send(queue, "message ");
+        queue.SendPong("<second>"u8);
+        var heldBytes = queue.HeldBytes;
+
+        for (var pong = 0; pong < 100_000; pong++)
+            queue.SendPong("<others>"u8);
+        queue.SendPong("<last>"u8);
+
+        Assert.Equal(heldBytes, queue.HeldBytes);
+        _wire.Open();
+        await Until.TrueAsync(() => queue.HeldBytes == 0);
+        Assert.Equal("<first>message <last>", Written);
     }
 
     [Fact]

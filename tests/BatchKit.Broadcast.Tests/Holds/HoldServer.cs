@@ -20,8 +20,11 @@ internal sealed class HoldServer : IAsyncDisposable
     private readonly ConcurrentDictionary<int, TaskCompletionSource<ClientConnection>> _clients = new();
     private readonly ConcurrentDictionary<ClientConnection, TaskCompletionSource<DisconnectReason>> _endings = new();
 
-    private HoldServer(BroadcastOptions options, TimeProvider? clock, int node)
+    private readonly Func<HoldServer, ClientConnection, IConnectionHandler> _handlers;
+
+    private HoldServer(BroadcastOptions options, TimeProvider? clock, int node, Func<HoldServer, ClientConnection, IConnectionHandler> handlers)
     {
+        _handlers = handlers;
         BufferClock = new ManualTimeProvider();
         Transport = new BroadcastTransport(options, node, clock);
         Output = new OutputBuffer(Transport, timeProvider: BufferClock);
@@ -41,9 +44,13 @@ internal sealed class HoldServer : IAsyncDisposable
     /// <summary>The buffer's clock: it stands still, so that idle handles stay until a test moves it.</summary>
     public ManualTimeProvider BufferClock { get; }
 
-    public static async Task<HoldServer> StartAsync(BroadcastOptions? options = null, TimeProvider? clock = null, int node = 0)
+    /// <summary>Starts a server; by default without a limit for each address, because all clients of a test have one address.</summary>
+    public static async Task<HoldServer> StartAsync(
+        BroadcastOptions? options = null, TimeProvider? clock = null, int node = 0, Func<HoldServer, ClientConnection, IConnectionHandler>? handlers = null)
     {
-        var server = new HoldServer(options ?? new BroadcastOptions(), clock, node);
+        options ??= new BroadcastOptions();
+        options.MaxConnectionsPerAddress ??= options.MaxConnections;
+        var server = new HoldServer(options, clock, node, handlers ?? ((server, connection) => new HoldHandler(server, connection)));
         await server._tcp.StartAsync(CancellationToken.None);
         await server._telnet.StartAsync(CancellationToken.None);
         await server._application.StartAsync();
@@ -57,6 +64,21 @@ internal sealed class HoldServer : IAsyncDisposable
         await client.SendAsync($"{number}").WithinDeadline();
         return (client, await Announced(number).Task.WithinDeadline());
     }
+
+    /// <summary>Connects a client that never reads.</summary>
+    public async Task<(DeafClient Client, ClientConnection Connection)> ConnectDeafAsync(int number, ClientProtocol protocol)
+    {
+        var client = await DeafClient.ConnectAsync(protocol, EndPointFor(protocol)).WithinDeadline();
+        await client.SendAsync($"{number}");
+        return (client, await Announced(number).Task.WithinDeadline());
+    }
+
+    public IPEndPoint EndPointFor(ClientProtocol protocol) => protocol switch
+    {
+        ClientProtocol.Tcp => _tcp.EndPoint,
+        ClientProtocol.Telnet => _telnet.EndPoint,
+        _ => new IPEndPoint(IPAddress.Loopback, new Uri(_application.Services.GetRequiredService<IServer>().Features.Get<IServerAddressesFeature>()!.Addresses.First()).Port),
+    };
 
     /// <summary>Completes with the reason when a connection's handler has ended.</summary>
     public Task<DisconnectReason> EndOf(ClientConnection connection) => Ending(connection).Task;
@@ -85,20 +107,13 @@ internal sealed class HoldServer : IAsyncDisposable
     internal void End(ClientConnection connection, DisconnectReason reason) => Ending(connection).SetResult(reason);
 
     private BroadcastListener Listener(ClientProtocol protocol, TimeProvider? clock) =>
-        new(Transport, new BroadcastListenerOptions { Protocol = protocol, EndPoint = new IPEndPoint(IPAddress.Loopback, 0) }, Handle, Output, clock);
+        new(Transport, new BroadcastListenerOptions { Protocol = protocol, EndPoint = new IPEndPoint(IPAddress.Loopback, 0), FiltersText = true }, Handle, Output, clock);
 
-    private HoldHandler Handle(ClientConnection connection) => new(this, connection);
+    private IConnectionHandler Handle(ClientConnection connection) => _handlers(this, connection);
 
     private TaskCompletionSource<ClientConnection> Announced(int number) =>
         _clients.GetOrAdd(number, _ => new TaskCompletionSource<ClientConnection>(TaskCreationOptions.RunContinuationsAsynchronously));
 
     private TaskCompletionSource<DisconnectReason> Ending(ClientConnection connection) =>
         _endings.GetOrAdd(connection, _ => new TaskCompletionSource<DisconnectReason>(TaskCreationOptions.RunContinuationsAsynchronously));
-
-    private IPEndPoint EndPointFor(ClientProtocol protocol) => protocol switch
-    {
-        ClientProtocol.Tcp => _tcp.EndPoint,
-        ClientProtocol.Telnet => _telnet.EndPoint,
-        _ => new IPEndPoint(IPAddress.Loopback, new Uri(_application.Services.GetRequiredService<IServer>().Features.Get<IServerAddressesFeature>()!.Addresses.First()).Port),
-    };
 }

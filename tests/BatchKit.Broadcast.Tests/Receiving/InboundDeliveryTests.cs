@@ -1,5 +1,6 @@
 using BatchKit.Broadcast.Receiving;
 using BatchKit.Broadcast.Tests.Support;
+using BatchKit.Diagnostics;
 using BatchKit.Testing;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging.Abstractions;
@@ -21,7 +22,7 @@ public sealed class InboundDeliveryTests : IAsyncDisposable
         _script = new ScriptedTransport(_transport);
         _output = new OutputBuffer(_script);
         _client = new FakeClient(_transport);
-        _delivery = new InboundDelivery(_client.Connection, new EchoHandler(_client.Handle, _output), _output, new BroadcastOptions(), NullLogger.Instance);
+        _delivery = new InboundDelivery(_client.Connection, new EchoHandler(_client.Handle, _output), _output, new BroadcastOptions(), new LogThrottle(TimeProvider.System), NullLogger.Instance);
     }
 
     public async ValueTask DisposeAsync()
@@ -74,7 +75,7 @@ public sealed class InboundDeliveryTests : IAsyncDisposable
     public async Task What_a_handler_wrote_before_it_failed_is_sent(bool failsLater)
     {
         var handler = new FailingHandler(_client.Handle, _output, failsLater);
-        var delivery = new InboundDelivery(_client.Connection, handler, _output, new BroadcastOptions(), NullLogger.Instance);
+        var delivery = new InboundDelivery(_client.Connection, handler, _output, new BroadcastOptions(), new LogThrottle(TimeProvider.System), NullLogger.Instance);
 
         await delivery.DeliverAsync(Records, CancellationToken.None).AsTask().WithinDeadline();
 

@@ -2,6 +2,7 @@ using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Receiving;
 using BatchKit.Broadcast.Tests.Connections;
+using BatchKit.Diagnostics;
 using BatchKit.Testing;
 using Microsoft.Extensions.Logging.Abstractions;
 
@@ -37,6 +38,6 @@ internal sealed class InboundRun(BroadcastOptions options, IRecordCutter cutter)
 
         var reader = new CutRecordReader(cutter, options.MaxRecordBytes);
         Inbound = new ByteInbound(_connection, source, reader, options, NullLogger.Instance);
-        return Inbound.RunAsync(new InboundDelivery(_connection, handler, output: null, options, NullLogger.Instance), CancellationToken.None);
+        return Inbound.RunAsync(new InboundDelivery(_connection, handler, output: null, options, new LogThrottle(TimeProvider.System), NullLogger.Instance), CancellationToken.None);
     }
 }

@@ -43,6 +43,39 @@ public sealed class ClientStartsTests
     }
 
     [Fact]
+    public async Task Clients_are_started_when_all_that_wait_are_accepted()
+    {
+        const int clients = 100;
+        var started = 0;
+        var starts = new ClientStarts<int>(_ => Interlocked.Increment(ref started));
+
+        starts.NoteTaking(isTaking: true);
+        for (var client = 0; client < clients; client++)
+            starts.Add(client);
+        var startedBefore = Volatile.Read(ref started);
+        starts.NoteTaking(isTaking: false);
+
+        await Until.TrueAsync(() => Volatile.Read(ref started) == clients);
+        Assert.Equal(0, startedBefore);
+    }
+
+    [Fact]
+    public async Task Clients_that_keep_coming_do_not_hold_up_the_first_ones_for_ever()
+    {
+        const int clients = 20_000;
+        var started = 0;
+        var starts = new ClientStarts<int>(_ => Interlocked.Increment(ref started));
+
+        starts.NoteTaking(isTaking: true);
+        for (var client = 0; client < clients; client++)
+            starts.Add(client);
+
+        await Until.TrueAsync(() => Volatile.Read(ref started) > 0);
+        starts.NoteTaking(isTaking: false);
+        await Until.TrueAsync(() => Volatile.Read(ref started) == clients);
+    }
+
+    [Fact]
     public async Task Joining_costs_the_same_however_many_have_joined()
     {
         await using var transport = new BroadcastTransport();

@@ -3,6 +3,7 @@ using System.Text;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.Tests.Connections;
+using BatchKit.Broadcast.Tests.Tcp;
 using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.Telnet;
@@ -97,6 +98,34 @@ public sealed class CompressionTests(ITestOutputHelper output)
     }
 
     [Fact]
+    public async Task No_more_clients_are_compressed_than_may_be_and_one_that_leaves_makes_place()
+    {
+        byte[] request = [255, 253, 86];
+        byte[] refusal = [255, 252, 86];
+        byte[] agreement = [255, 251, 86, 255, 250, 86, 255, 240];
+        await using var server = await TcpServer.StartAsync(new BroadcastOptions { MaxCompressedConnections = 1 }, listener =>
+        {
+            listener.Protocol = ClientProtocol.Telnet;
+            listener.Telnet.Offered = TelnetFeatures.None;
+        });
+        var first = await LineClient.ConnectAsync(server.EndPoint);
+        await first.SendAsync(request);
+        var answer = await ReadAsync(first, agreement.Length);
+        using var second = await LineClient.ConnectAsync(server.EndPoint);
+        await second.SendAsync(request);
+        var answerToSecond = await ReadAsync(second, refusal.Length);
+
+        first.Dispose();
+        await Until.TrueAsync(() => server.Transport.Connections.Compressed == 0);
+        using var third = await LineClient.ConnectAsync(server.EndPoint);
+        await third.SendAsync(request);
+
+        Assert.Equal(agreement, answer);
+        Assert.Equal(refusal, answerToSecond);
+        Assert.Equal(agreement, await ReadAsync(third, agreement.Length));
+    }
+
+    [Fact]
     public void What_is_held_for_a_client_that_does_not_read_is_bounded()
     {
         var limits = new SendQueueLimits(256 * 1024, 100_000, SlowConsumerPolicy.DropNewest);
@@ -185,5 +214,12 @@ public sealed class CompressionTests(ITestOutputHelper output)
             sum = ((sum.Item1 + value) % 65521, (sum.Item2 + ((sum.Item1 + value) % 65521)) % 65521);
         Assert.Equal((sum.Item2 << 16) | sum.Item1, System.Buffers.Binary.BinaryPrimitives.ReadUInt32BigEndian(compressed.AsSpan()[^4..]));
         return text;
+    }
+
+    private static async Task<byte[]> ReadAsync(LineClient client, int bytes)
+    {
+        var read = new byte[bytes];
+        await client.Stream.ReadExactlyAsync(read).WithinDeadline();
+        return read;
     }
 }

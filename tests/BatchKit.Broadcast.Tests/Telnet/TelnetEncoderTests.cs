@@ -82,7 +82,7 @@ public sealed class TelnetEncoderTests
         {
             var (format, (payload, messageHeader)) = input;
             var encoded = Encode(format, new BatchMessage(payload, messageHeader));
-            var isWithin = encoded is null || encoded.Length <= TelnetEncoder.GetMaxBytes(payload.Length);
+            var isWithin = encoded is null || encoded.Length <= TelnetEncoder.GetMaxBytes(payload);
             var isPlain = messageHeader is not null || !TelnetEncoder.IsPlain(format, payload) || payload.AsSpan().SequenceEqual(encoded);
             return isWithin && isPlain;
         }));
@@ -120,7 +120,7 @@ public sealed class TelnetEncoderTests
 
     private static byte[]? Encode(WireFormat format, BatchMessage message)
     {
-        var destination = new byte[TelnetEncoder.GetMaxBytes(message.Payload.Length)];
+        var destination = new byte[TelnetEncoder.GetMaxBytes(message.Payload.Span)];
         return MessageEncoder.TryEncode(format, message, destination, out var written) ? destination[..written] : null;
     }
 }

@@ -10,8 +10,12 @@ namespace BatchKit.Broadcast.Tests.WebSockets;
 public sealed class AdmissionTests
 {
     [Theory]
-    [InlineData("https://localhost", true)]
+    [InlineData("http://localhost", true)]
     [InlineData("http://LOCALHOST", true)]
+    [InlineData("http://localhost:80", true)]
+    [InlineData("https://localhost", false)]
+    [InlineData("ftp://localhost", false)]
+    [InlineData("http://localhost/page", false)]
     [InlineData("https://localhost:8443", false)]
     [InlineData("https://evil.example", false)]
     [InlineData("https://localhost.evil.example", false)]
@@ -36,6 +40,31 @@ public sealed class AdmissionTests
         using var client = await RawClient.ConnectAsync(host.EndPoint, $"Origin: {origin}\r\n");
 
         Assert.StartsWith(isAllowed ? "HTTP/1.1 101 " : "HTTP/1.1 403 ", client.Head);
+    }
+
+    [Theory]
+    [InlineData("http://play.example", true)]
+    [InlineData("https://play.example", true)]
+    [InlineData("https://a.mud.example", true)]
+    [InlineData("ftp://play.example", false)]
+    [InlineData("https://localhost", true)]
+    [InlineData("http://evil.example", false)]
+    public async Task Pages_of_the_hosts_that_the_application_serves_may_connect(string origin, bool isAllowed)
+    {
+        var setup = new WebSocketHostSetup { Configuration = { ["AllowedHosts"] = "localhost;play.example;*.mud.example" } };
+        await using var host = await WebSocketHost.StartAsync(setup);
+        using var client = await RawClient.ConnectAsync(host.EndPoint, $"Origin: {origin}\r\n");
+
+        Assert.StartsWith(isAllowed ? "HTTP/1.1 101 " : "HTTP/1.1 403 ", client.Head);
+        Assert.DoesNotContain("trusts whatever host", host.Log.Text);
+    }
+
+    [Fact]
+    public async Task An_endpoint_that_was_told_neither_origins_nor_hosts_says_at_the_start_what_to_set()
+    {
+        await using var host = await WebSocketHost.StartAsync();
+
+        Assert.Contains("trusts whatever host a request names. Set its AllowedOrigins, or AllowedHosts", host.Log.Text);
     }
 
     [Fact]

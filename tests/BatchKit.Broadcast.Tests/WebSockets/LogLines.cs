@@ -1,3 +1,4 @@
+using System.Collections.Concurrent;
 using System.Threading.Channels;
 using Microsoft.Extensions.Logging;
 
@@ -7,6 +8,10 @@ namespace BatchKit.Broadcast.Tests.WebSockets;
 internal sealed class LogLines(string category) : ILoggerProvider, ILogger
 {
     private readonly Channel<string> _lines = Channel.CreateUnbounded<string>();
+    private readonly ConcurrentQueue<string> _all = new();
+
+    /// <summary>All lines so far.</summary>
+    public string Text => string.Join('\n', _all);
 
     /// <summary>Waits for the next line that has the text.</summary>
     public async Task<string> NextAsync(string text)
@@ -28,7 +33,13 @@ internal sealed class LogLines(string category) : ILoggerProvider, ILogger
     public bool IsEnabled(LogLevel logLevel) => true;
 
     public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter) =>
-        _lines.Writer.TryWrite($"{logLevel}: {formatter(state, exception)} {exception}");
+        Write($"{logLevel}: {formatter(state, exception)} {exception}");
 
     public void Dispose() => _lines.Writer.TryComplete();
+
+    private void Write(string line)
+    {
+        _all.Enqueue(line);
+        _lines.Writer.TryWrite(line);
+    }
 }

@@ -3,6 +3,7 @@ using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Receiving;
 using BatchKit.Broadcast.WebSockets;
+using BatchKit.Diagnostics;
 using Microsoft.AspNetCore.Http;
 using Microsoft.Extensions.Logging.Abstractions;
 
@@ -81,9 +82,9 @@ public sealed class MutatedInputTests
             OutputHandle.Connection(0, 1), ClientProtocol.WebSocket, new ConnectionOrigin(RemoteEndPoint: null, IsSecure: false), queue, WireFormat.WebSocketText, TimeProvider.System);
         var stream = new UpgradedStream(server);
         var socket = WebSocket.CreateFromStream(stream, new WebSocketCreationOptions { IsServer = true, KeepAliveInterval = Timeout.InfiniteTimeSpan });
-        var inbound = new WebSocketInbound(connection, socket, stream, wire, Options, NullLogger.Instance);
+        var inbound = new WebSocketInbound(connection, socket, stream, wire, Options, new WebSocketEndpointOptions { FiltersText = false }, NullLogger.Instance);
 
-        var running = inbound.RunAsync(new InboundDelivery(connection, handler, output: null, Options, NullLogger.Instance), CancellationToken.None);
+        var running = inbound.RunAsync(new InboundDelivery(connection, handler, output: null, Options, new LogThrottle(TimeProvider.System), NullLogger.Instance), CancellationToken.None);
 
         Assert.True(running.IsCompletedSuccessfully);
     }

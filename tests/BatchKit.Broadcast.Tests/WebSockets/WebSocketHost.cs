@@ -45,6 +45,8 @@ internal sealed class WebSocketHost : IAsyncDisposable
         var builder = WebApplication.CreateSlimBuilder();
         var log = new LogLines(typeof(BroadcastTransport).FullName!);
         builder.Logging.ClearProviders().SetMinimumLevel(LogLevel.Debug).AddProvider(log);
+        foreach (var (key, value) in setup.Configuration)
+            builder.Configuration[key] = value;
         setup.Server(builder.WebHost);
         setup.Services(builder.Services);
         var transport = new BroadcastTransport(setup.Options, timeProvider: setup.TimeProvider);

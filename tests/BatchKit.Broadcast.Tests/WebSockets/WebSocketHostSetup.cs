@@ -19,6 +19,9 @@ internal sealed class WebSocketHostSetup
 
     public Action<IWebHostBuilder> Server { get; init; } = Kestrel(listen => listen.Protocols = HttpProtocols.Http1);
 
+    /// <summary>Settings of the application's configuration.</summary>
+    public Dictionary<string, string?> Configuration { get; } = [];
+
     public Action<IServiceCollection> Services { get; init; } = _ => { };
 
     public Action<WebApplication> Before { get; init; } = _ => { };

@@ -103,10 +103,23 @@ public sealed class ClientTests
     }
 
     [Fact]
+    public async Task An_address_has_a_small_share_of_the_places_and_the_others_find_theirs()
+    {
+        const int Share = 20;
+        await using var mud = await RunningMud.StartAsync();
+        var silent = await Task.WhenAll(Enumerable.Range(0, Share).Select(_ => mud.ConnectAsync())).WithinDeadline();
+        using var late = await mud.ConnectAsync();
+
+        Assert.StartsWith("The island is full.", await late.ReadToEndAsync(), StringComparison.Ordinal);
+        foreach (var client in silent)
+            client.Dispose();
+    }
+
+    [Fact]
     public async Task Many_clients_play_at_once()
     {
         const int Players = 100;
-        await using var mud = await RunningMud.StartAsync();
+        await using var mud = await RunningMud.StartAsync("--max-connections-per-address", $"{Players}");
         var clients = await Task.WhenAll(Enumerable.Range(0, Players).Select(number => mud.LoginAsync($"Player{number}"))).WithinDeadline();
 
         var answers = await Task.WhenAll(clients.Select(client => LastLineAsync(client)));

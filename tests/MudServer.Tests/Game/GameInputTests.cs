@@ -27,6 +27,51 @@ public sealed class GameInputTests
     }
 
     [Fact]
+    public async Task Connections_take_turns_however_many_lines_one_of_them_sends()
+    {
+        var input = new GameInput(discardsWhenStopped: false);
+        await input.SendAsync(Lines(100), CancellationToken.None);
+        await input.SendAsync(new[] { Line(OutputHandle.Connection(2, 5), "hello"), Line(OutputHandle.Connection(2, 6), "hi") }, CancellationToken.None);
+        input.Complete();
+
+        var texts = await input.ReadAllAsync().Select(batch => Assert.Single(batch.Messages).Text).ToListAsync();
+
+        Assert.Equal(["line 0", "hello", "hi", "line 1", "line 2"], texts.Take(5));
+        Assert.Equal(102, texts.Count);
+    }
+
+    [Fact]
+    public async Task Long_lines_fill_it_too()
+    {
+        var input = new GameInput(discardsWhenStopped: false);
+        var lines = Enumerable.Range(0, 1000).Select(_ => Line(OutputHandle.Connection(2, 1), new string('x', 4000))).ToArray();
+        using var cancellation = new CancellationTokenSource();
+
+        var sending = input.SendAsync(lines, cancellation.Token).AsTask();
+        var isFull = !sending.IsCompleted;
+        await cancellation.CancelAsync();
+
+        Assert.True(isFull);
+        await Assert.ThrowsAsync<BatchSendException>(() => sending.WithinDeadline());
+    }
+
+    [Fact]
+    public async Task A_node_that_starts_anew_overtakes_what_its_lost_connections_sent()
+    {
+        var input = new GameInput(discardsWhenStopped: false);
+        var other = OutputHandle.Connection(3, 1);
+        await input.SendAsync(Lines(10), CancellationToken.None);
+        await input.SendAsync(new[] { Line(other, "other") }, CancellationToken.None);
+        var started = new BatchMessage(ReadOnlyMemory<byte>.Empty, InputMessage.HeaderFor(InputKind.NodeStarted));
+
+        await input.SendAsync(new[] { MessageBatch.Create(OutputHandle.Connection(2, 1), Producer, 99, started) }, CancellationToken.None);
+
+        input.Complete();
+        var kinds = await input.ReadAllAsync().Select(batch => (batch.Connection.Node, batch.Messages[0].Kind)).ToListAsync();
+        Assert.Equal([(3, InputKind.Line), (2, InputKind.NodeStarted)], kinds);
+    }
+
+    [Fact]
     public async Task A_stopped_game_leaves_input_to_the_next_one_where_a_broker_keeps_it()
     {
         var kept = new GameInput(discardsWhenStopped: false);
@@ -61,6 +106,9 @@ public sealed class GameInputTests
 
         Assert.Equal(new InputMessage((InputKind)kind, "text"), InputMessage.Read(message));
     }
+
+    private static MessageBatch Line(OutputHandle connection, string text) =>
+        MessageBatch.Create(connection, Producer, 1, new BatchMessage(System.Text.Encoding.UTF8.GetBytes(text)));
 
     private static MessageBatch[] Lines(int count) =>
     [

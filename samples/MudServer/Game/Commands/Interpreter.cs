@@ -8,7 +8,8 @@ internal sealed class Interpreter(
 {
     public async ValueTask RunLineAsync(Player player, string line)
     {
-        var budget = new SoftcodeBudget(limits);
+        var allowance = player.Allowance ??= new SoftcodeAllowance(limits, timeProvider);
+        var budget = new SoftcodeBudget(limits, allowance.Available);
         var evaluation = new Evaluation(player.ToSoftcode(), world, budget, random, timeProvider);
         try
         {
@@ -20,6 +21,10 @@ internal sealed class Interpreter(
         catch (SoftcodeLimitException exception)
         {
             await output.LineAsync(player.Session, $"Your command was stopped: {exception.Message}.");
+        }
+        finally
+        {
+            allowance.Spend(budget.UsedUnits);
         }
     }
 

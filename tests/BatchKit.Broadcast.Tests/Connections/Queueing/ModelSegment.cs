@@ -7,4 +7,5 @@ namespace BatchKit.Broadcast.Tests.Connections.Queueing;
 /// <param name="Rest">What the wire has not taken yet.</param>
 /// <param name="IsStarted">True when the wire has taken a part.</param>
 /// <param name="Switches">True when another wire takes over behind it.</param>
-internal sealed record ModelSegment(Amount Amount, byte[] Rest, bool IsStarted, bool Switches);
+/// <param name="HeldBytes">The memory that it holds.</param>
+internal sealed record ModelSegment(Amount Amount, byte[] Rest, bool IsStarted, bool Switches, int HeldBytes);

@@ -33,16 +33,19 @@ internal sealed class QueueModel(SendQueueLimits limits)
 
     public Amount Waiting => All.Aggregate(default(Amount), (sum, segment) => sum + segment.Amount);
 
-    public int HeldBytes => All.Sum(segment => segment.Rest.Length) + _underWayTaken;
+    public int HeldBytes => _waiting.Sum(segment => segment.HeldBytes) + _underWayHeldBytes;
 
     public Amount this[DeliveryOutcome outcome] => _settled[(int)outcome];
 
     private IEnumerable<ModelSegment> All => _underWay.Concat(_waiting);
 
-    // A write under way holds its bytes until all of it is taken.
-    private int _underWayTaken;
+    // A write under way holds its array until all of it is taken.
+    private int _underWayHeldBytes;
 
-    public DisconnectReason? Send(byte[] bytes, int messages, bool switches)
+    /// <summary>The memory that bytes of their own hold.</summary>
+    public static int HeldBytesFor(int bytes) => QueuedSegment.HeldBytesFor(SharedBuffer.CapacityFor(bytes));
+
+    public DisconnectReason? Send(byte[] bytes, int messages, bool switches, int heldBytes)
     {
         var amount = messages == 0 ? default : new Amount(messages, bytes.Length);
         Attempted += amount;
@@ -54,9 +57,9 @@ internal sealed class QueueModel(SendQueueLimits limits)
 
         if (_isWriting)
         {
-            if (!TryAdmit(bytes.Length, messages))
+            if (!TryAdmit(heldBytes, messages))
                 return Refuse(amount);
-            _waiting.Add(new ModelSegment(amount, bytes, IsStarted: false, switches));
+            _waiting.Add(new ModelSegment(amount, bytes, IsStarted: false, switches, heldBytes));
             return null;
         }
 
@@ -74,7 +77,7 @@ internal sealed class QueueModel(SendQueueLimits limits)
             return null;
         }
 
-        _waiting.Add(new ModelSegment(amount, bytes[taken..], IsStarted: taken > 0, switches));
+        _waiting.Add(new ModelSegment(amount, bytes[taken..], IsStarted: taken > 0, switches, heldBytes));
         ProgressAt = Now;
         Drain();
         return null;
@@ -86,7 +89,7 @@ internal sealed class QueueModel(SendQueueLimits limits)
             return;
         IsOpen = false;
         if (lastBytes.Length > 0)
-            _waiting.Add(new ModelSegment(default, lastBytes, IsStarted: false, Switches: false));
+            _waiting.Add(new ModelSegment(default, lastBytes, IsStarted: false, Switches: false, HeldBytesFor(lastBytes.Length)));
         if (_isWriting)
             return;
         ProgressAt = Now;
@@ -132,7 +135,6 @@ internal sealed class QueueModel(SendQueueLimits limits)
             while (_underWay.Find(segment => segment.Rest.Length > 0) is { } segment)
             {
                 var taken = Take(segment.Rest);
-                _underWayTaken += taken;
                 _underWay[_underWay.IndexOf(segment)] = segment with { Rest = segment.Rest[taken..] };
                 if (taken < segment.Rest.Length)
                     return;
@@ -141,7 +143,7 @@ internal sealed class QueueModel(SendQueueLimits limits)
             _underWay.ForEach(segment => Settle(DeliveryOutcome.Sent, segment.Amount));
             _isLoud |= _underWay[^1].Switches;
             _underWay.Clear();
-            _underWayTaken = 0;
+            _underWayHeldBytes = 0;
             ProgressAt = Now;
         }
     }
@@ -166,11 +168,13 @@ internal sealed class QueueModel(SendQueueLimits limits)
         }
         while (!_underWay[^1].Switches && _waiting.Count > 0 && IsWithinOneWrite([.. _underWay, _waiting[0]]));
 
+        _underWayHeldBytes = _underWay.Count == 1 ? _underWay[0].HeldBytes : HeldBytesFor(_underWay.Sum(segment => segment.Rest.Length));
         return true;
     }
 
     private bool IsWithinOneWrite(ModelSegment[] segments) =>
-        segments.Sum(segment => segment.Rest.Length) <= limits.MaxRunBytes && segments.Sum(segment => segment.Amount.Messages) <= limits.MaxRunMessages;
+        segments.Sum(segment => segment.Rest.Length) <= limits.MaxRunBytes && segments.Sum(segment => segment.Amount.Messages) <= limits.MaxRunMessages
+        && HeldBytesFor(segments.Sum(segment => segment.Rest.Length)) <= segments.Sum(segment => segment.HeldBytes);
 
     private void End(DeliveryOutcome outcome)
     {
@@ -180,13 +184,13 @@ internal sealed class QueueModel(SendQueueLimits limits)
             Settle(_endOutcome, segment.Amount);
         _waiting.Clear();
         _underWay.Clear();
-        (_underWayTaken, ProgressAt) = (0, null);
+        (_underWayHeldBytes, ProgressAt) = (0, null);
         (IsOpen, IsOver, _isWriting) = (false, true, false);
     }
 
-    private bool TryAdmit(int bytes, int messages)
+    private bool TryAdmit(int heldBytes, int messages)
     {
-        if (Fits(bytes, messages))
+        if (Fits(heldBytes, messages))
             return true;
         if (limits.Policy == SlowConsumerPolicy.Disconnect || (limits.Policy == SlowConsumerPolicy.DropNewest && messages > 0))
             return false;
@@ -197,13 +201,13 @@ internal sealed class QueueModel(SendQueueLimits limits)
 
         // All or nothing: output is dropped only when that helps.
         var (kept, dropped) = (_waiting.ToArray(), new List<ModelSegment>());
-        foreach (var segment in droppable.TakeWhile(_ => !Fits(bytes, messages)))
+        foreach (var segment in droppable.TakeWhile(_ => !Fits(heldBytes, messages)))
         {
             dropped.Add(segment);
             _waiting.RemoveAt(_waiting.FindIndex(waiting => ReferenceEquals(waiting, segment)));
         }
 
-        if (!Fits(bytes, messages))
+        if (!Fits(heldBytes, messages))
         {
             _waiting.Clear();
             _waiting.AddRange(kept);
@@ -214,7 +218,7 @@ internal sealed class QueueModel(SendQueueLimits limits)
         return true;
     }
 
-    private bool Fits(int bytes, int messages) => HeldBytes + bytes <= limits.MessageCapacityBytes && Waiting.Messages + messages <= limits.MaxMessages;
+    private bool Fits(int heldBytes, int messages) => HeldBytes + heldBytes <= limits.MessageCapacityBytes && Waiting.Messages + messages <= limits.MaxMessages;
 
     private DisconnectReason? Refuse(Amount amount)
     {

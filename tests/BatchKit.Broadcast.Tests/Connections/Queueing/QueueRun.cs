@@ -22,7 +22,7 @@ internal sealed class QueueRun
 
     private QueueRun(SlowConsumerPolicy policy)
     {
-        _limits = new SendQueueLimits(MaxBytes: 4 * MaxMessageBytes, MaxMessages: 9, policy);
+        _limits = new SendQueueLimits(MaxBytes: 4 * QueueModel.HeldBytesFor(MaxMessageBytes), MaxMessages: 9, policy);
         _queue = new SendQueue(_wire, _limits, _counters, _clock);
         _model = new QueueModel(_limits);
     }
@@ -81,18 +81,22 @@ internal sealed class QueueRun
     {
         var text = string.Concat(Enumerable.Range(0, step.Messages).Select(_ => $"<{++_lastMessage}{new string('m', step.Size)}>"[..Math.Min(step.Size, MaxMessageBytes)]));
         var bytes = Encoding.ASCII.GetBytes(text);
-        var expected = _model.Send(bytes, step.Messages, switches: false);
         var tally = default(DeliveryTally);
+        DisconnectReason? expected;
         DisconnectReason? actual;
         if (step.Kind == QueueStepKind.Send)
         {
+            expected = _model.Send(bytes, step.Messages, switches: false, QueueModel.HeldBytesFor(bytes.Length));
             var borrowed = (byte[])bytes.Clone();
             actual = _queue.Send(new OutputRun(borrowed, step.Messages), ref tally);
             Array.Fill(borrowed, (byte)'?');
         }
         else
         {
+            // A buffer of more than twice the size is copied from.
             var owner = SharedBuffer.Copy([.. "owner's "u8, .. bytes]);
+            var isShared = owner.Memory.Length <= 2 * SharedBuffer.CapacityFor(bytes.Length);
+            expected = _model.Send(bytes, step.Messages, switches: false, isShared ? QueuedSegment.HeldBytesFor(owner.Memory.Length) : QueueModel.HeldBytesFor(bytes.Length));
             actual = _queue.Send(new OutputRun(owner.Memory.Span.Slice(8, bytes.Length), step.Messages, owner, 8), ref tally);
             owner.Release();
         }
@@ -104,7 +108,7 @@ internal sealed class QueueRun
     private void SendControl(bool isSwitch)
     {
         byte[] bytes = [.. "nop"u8];
-        var expected = _model.Send(bytes, messages: 0, isSwitch);
+        var expected = _model.Send(bytes, messages: 0, isSwitch, QueueModel.HeldBytesFor(bytes.Length));
         Follow(expected, _queue.SendControl(bytes, isSwitch ? wire => new LoudWire(wire) : null));
     }
 

@@ -1,0 +1,69 @@
+namespace BatchKit.Diagnostics;
+
+/// <summary>Bounds what repeated events add to a log: the first is logged at once, and later ones at most once a period, together.</summary>
+/// <remarks>For events that a client, or a next hop that fails, can repeat without end. All members are thread-safe.</remarks>
+/// <param name="timeProvider">The clock of the period.</param>
+/// <param name="period">How often an event may be logged; a minute when null.</param>
+public sealed class LogThrottle(TimeProvider timeProvider, TimeSpan? period = null)
+{
+    private readonly TimeSpan _period = period ?? TimeSpan.FromMinutes(1);
+
+    // Guards the entries and their fields.
+    private readonly Lock _lock = new();
+    private readonly Dictionary<(int EventId, string Subject), Entry> _entries = [];
+
+    /// <summary>Counts an event, and decides whether it may be logged now.</summary>
+    /// <param name="eventId">The event's id.</param>
+    /// <param name="subject">What it happened to, such as a route. Each has its own period, so there must be few: never a name that a client chooses.</param>
+    /// <param name="amount">How much is to be added to <see cref="ThrottledEvents.Amount"/>, such as a number of batches.</param>
+    /// <param name="events">The events to log: this one, and those that were held back since the last log.</param>
+    /// <returns>False when the event is held back.</returns>
+    public bool TryBegin(int eventId, string subject, long amount, out ThrottledEvents events)
+    {
+        ArgumentNullException.ThrowIfNull(subject);
+        var now = timeProvider.GetTimestamp();
+        lock (_lock)
+        {
+            var isNew = !_entries.TryGetValue((eventId, subject), out var entry);
+            if (isNew)
+                _entries.Add((eventId, subject), entry = new Entry());
+            var isFirst = isNew || timeProvider.GetElapsedTime(entry!.HappenedAt, now) >= _period;
+            entry!.HappenedAt = now;
+            entry.Count++;
+            entry.Amount += amount;
+            events = new ThrottledEvents(entry.Count, entry.Amount, isFirst);
+            if (!isNew && timeProvider.GetElapsedTime(entry.LoggedAt, now) < _period)
+                return false;
+            (entry.LoggedAt, entry.Count, entry.Amount) = (now, 0, 0);
+            return true;
+        }
+    }
+
+    private sealed class Entry
+    {
+        public long HappenedAt { get; set; }
+
+        public long LoggedAt { get; set; }
+
+        public long Count { get; set; }
+
+        public long Amount { get; set; }
+    }
+}
+
+/// <summary>Events of one kind that are logged together.</summary>
+/// <param name="Count">How many there were since the last log.</param>
+/// <param name="Amount">Their amounts in sum.</param>
+/// <param name="IsFirst">True when none of the kind happened in the period before.</param>
+public readonly record struct ThrottledEvents(long Count, long Amount, bool IsFirst)
+{
+    /// <summary>The exception to log: only the first event is logged with its stack trace.</summary>
+    public Exception? TraceOf(Exception failure) => IsFirst ? failure : null;
+
+    /// <summary>The exception's type and message, for a log without its stack trace.</summary>
+    public static string CauseOf(Exception failure)
+    {
+        ArgumentNullException.ThrowIfNull(failure);
+        return $"{failure.GetType().Name}: {failure.Message}";
+    }
+}

@@ -1,0 +1,110 @@
+using System.Diagnostics;
+using System.Runtime;
+using BatchKit.Broadcast.Connections;
+using BatchKit.Broadcast.Tests.Clients;
+using BatchKit.Broadcast.Tests.Support;
+
+namespace BatchKit.Broadcast.Tests.Holds;
+
+/// <summary>What clients that never read cost the process, read from its resident memory.</summary>
+[Collection(HoldCollection.Name)]
+public sealed class HostileMemoryTests(ITestOutputHelper report)
+{
+    private const int Kilobyte = 1024;
+    private const int Megabyte = 1024 * Kilobyte;
+    private const int Pings = 3_000_000;
+    private const string ShortMessage = "12 bytes ...";
+
+    // What pools keep after their users have left.
+    private const int KeptBytes = 8 * Megabyte;
+
+    [Fact]
+    public void What_a_queue_counts_is_the_memory_that_it_holds()
+    {
+        var segments = new SegmentQueue();
+        var lengths = new[] { 2, 12, 100, 700, 3000 };
+        var before = Compact();
+
+        for (var index = 0; index < 100_000; index++)
+            segments.Add(new OutputRun(new byte[lengths[index % lengths.Length]], messages: 1).ToSegment(taken: 0, nextWire: null), isStarted: false);
+        var heldBytes = Compact().Heap - before.Heap;
+
+        report.WriteLine($"{segments.HeldBytes:N0} bytes counted, {heldBytes:N0} held.");
+        Assert.InRange(segments.HeldBytes, 0.95 * heldBytes, 1.05 * heldBytes);
+        GC.KeepAlive(segments);
+    }
+
+    [Fact]
+    public Task One_client_that_pings_and_never_reads_stays_within_its_limit() =>
+        CheckAsync(clients: 1, limitBytes: 16 * Megabyte, _ => ClientProtocol.WebSocket, async (_, client, _) => await client.PingAsync(HostileClients.Of(Pings)));
+
+    [Fact]
+    public Task Clients_that_never_read_short_messages_stay_within_their_limits() =>
+        CheckAsync(HostileClients.Of(50), limitBytes: 4 * Megabyte, _ => ClientProtocol.Telnet, (server, _, connection) => FillAsync(server, connection));
+
+    [Fact]
+    public Task A_mixed_crowd_that_never_reads_stays_within_its_limits() =>
+        CheckAsync(HostileClients.Of(2000), limitBytes: 256 * Kilobyte, number => (ClientProtocol)(number % 3), async (server, client, connection) =>
+        {
+            if (connection.Protocol == ClientProtocol.WebSocket)
+                await client.PingAsync(1000);
+            await FillAsync(server, connection);
+        });
+
+    /// <summary>Lets each client do its worst, and checks what the process grows by, and that it gives that back within ten seconds of the clients' end.</summary>
+    private async Task CheckAsync(
+        int clients, int limitBytes, Func<int, ClientProtocol> protocolOf, Func<HoldServer, DeafClient, ClientConnection, Task> attackAsync)
+    {
+        var options = new BroadcastOptions { MaxQueuedBytes = limitBytes, SlowConsumer = SlowConsumerPolicy.DropNewest, SlowConsumerTimeout = TimeSpan.FromHours(1), TextInputLimits = null };
+        await using var server = await HoldServer.StartAsync(options);
+        (await server.ConnectDeafAsync(number: 0, protocolOf(0))).Client.Dispose();
+        var before = Compact();
+
+        var attackers = new List<(DeafClient Client, ClientConnection Connection)>();
+        for (var number = 1; number <= clients; number++)
+        {
+            attackers.Add(await server.ConnectDeafAsync(number, protocolOf(number)));
+            await attackAsync(server, attackers[^1].Client, attackers[^1].Connection);
+        }
+
+        var during = Compact();
+        var heldBytes = attackers.Sum(attacker => (long)attacker.Connection.Output.HeldBytes);
+        attackers.ForEach(attacker => attacker.Client.Dispose());
+        attackers.ForEach(attacker => attacker.Connection.Abort());
+        var left = await WhenGivenBackAsync(before.Resident + KeptBytes);
+
+        var sum = (long)clients * limitBytes;
+        report.WriteLine($"{clients} clients of {limitBytes:N0} B: {heldBytes:N0} B counted, {during.Resident - before.Resident:N0} B resident, {left - before.Resident:N0} B left.");
+        Assert.InRange(during.Resident - before.Resident, long.MinValue, sum * 3 / 2);
+        Assert.InRange(left - before.Resident, long.MinValue, Math.Max(KeptBytes, sum / 10));
+    }
+
+    /// <summary>Sends one client output until its queue is full, mostly of short messages.</summary>
+    private static async Task FillAsync(HoldServer server, ClientConnection connection)
+    {
+        var filler = new string('x', 10_000);
+        while (connection.Output.HeldBytes == 0)
+            await server.Transport.SendAsync(Deliveries.To(connection.Handle, filler));
+        var dropped = server.Transport.Counters[DeliveryOutcome.DroppedNewest].Messages;
+        while (server.Transport.Counters[DeliveryOutcome.DroppedNewest].Messages == dropped)
+            await server.Transport.SendAsync(Deliveries.To(connection.Handle, ShortMessage));
+    }
+
+    private static async Task<long> WhenGivenBackAsync(long wantedBytes)
+    {
+        long left;
+        var since = Stopwatch.GetTimestamp();
+        while ((left = Compact().Resident) > wantedBytes && Stopwatch.GetElapsedTime(since) < TimeSpan.FromSeconds(10))
+            await Task.Delay(TimeSpan.FromMilliseconds(100));
+        return left;
+    }
+
+    private static (long Heap, long Resident) Compact()
+    {
+        GCSettings.LargeObjectHeapCompactionMode = GCLargeObjectHeapCompactionMode.CompactOnce;
+        GC.Collect(GC.MaxGeneration, GCCollectionMode.Aggressive, blocking: true, compacting: true);
+        GC.WaitForPendingFinalizers();
+        GC.Collect(GC.MaxGeneration, GCCollectionMode.Aggressive, blocking: true, compacting: true);
+        return (GC.GetTotalMemory(forceFullCollection: true), Environment.WorkingSet);
+    }
+}

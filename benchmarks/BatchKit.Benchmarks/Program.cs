@@ -7,6 +7,7 @@ using BatchKit.Benchmarks.EchoServers;
 using BatchKit.Benchmarks.EdgeLoad;
 using BatchKit.Benchmarks.EdgeServers;
 using BatchKit.Benchmarks.FanoutServers;
+using BatchKit.Benchmarks.IdleServers;
 using BatchKit.Benchmarks.MqttSink;
 using BatchKit.Benchmarks.Publishers;
 using BatchKit.Benchmarks.Sink;
@@ -32,6 +33,8 @@ try
             return StormCommand.Run();
         case ["edge", var kind, var port]:
             return await EdgeServerCommand.RunAsync(Enum.Parse<EdgeServerKind>(kind), int.Parse(port, CultureInfo.InvariantCulture));
+        case ["idle", var kind]:
+            return await IdleServerCommand.RunAsync(Enum.Parse<IdleServerKind>(kind));
         case ["subscribe", var port, var quality]:
             return MqttSinkCommand.Run(int.Parse(port, CultureInfo.InvariantCulture), int.Parse(quality, CultureInfo.InvariantCulture));
         case ["publish", var way]:

@@ -65,7 +65,11 @@ public static class BatchKitEndpointRouteBuilderExtensions
             Log.TrustsEveryHost(logger, pattern);
         var endpoint = new WebSocketEndpoint(transport, handlers, options, allowedHosts, output, logger);
         var branch = endpoints.CreateApplicationBuilder();
-        branch.Use(UpgradeInterception.InvokeAsync);
+        branch.Use(static next => context =>
+        {
+            UpgradeInterception.Attach(context);
+            return next(context);
+        });
         branch.UseWebSockets(new WebSocketOptions { KeepAliveInterval = Timeout.InfiniteTimeSpan });
         branch.Run(endpoint.InvokeAsync);
         return endpoints.Map(pattern, branch.Build()).WithDisplayName($"BatchKit WebSockets {pattern}");

@@ -215,8 +215,8 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         }
     }
 
-    /// <summary>The pace of a new connection's input; null where it has no limit.</summary>
-    internal InputPace? CreatePace(bool isText) => (isText ? Options.TextInputLimits : Options.BinaryInputLimits) is { } limits ? new InputPace(limits, TimeProvider) : null;
+    /// <summary>The limits of a new connection's input; null for none.</summary>
+    internal InputLimits? InputLimitsFor(bool isText) => isText ? Options.TextInputLimits : Options.BinaryInputLimits;
 
     /// <summary>Guards a logger of this transport, its listeners and its endpoints against what it throws.</summary>
     internal GuardedLogger Guard(ILogger logger) => new(logger, LoggerFaults);

@@ -18,11 +18,12 @@ public sealed class ClientConnection
     private const int HoldsCompression = 1;
     private const int EndedCompression = 2;
 
-    private readonly TaskCompletionSource<DisconnectReason> _closing = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private ConnectionActivity _activity;
+    private LazyCompletion<DisconnectReason> _closing;
+    private LazyCompletion<bool> _aborting;
     private volatile byte _format;
     private volatile bool _isAuthenticated;
-    private volatile bool _isAborted;
-    private TaskCompletionSource? _aborting;
+    private InputPace? _pace;
     private int _compression;
 
     internal ClientConnection(OutputHandle handle, ClientProtocol protocol, ConnectionOrigin origin, SendQueue output, WireFormat format, TimeProvider timeProvider)
@@ -31,7 +32,7 @@ public sealed class ClientConnection
         Protocol = protocol;
         Origin = origin;
         Output = output;
-        Activity = new ConnectionActivity(timeProvider);
+        _activity = new ConnectionActivity(timeProvider);
         Memberships = new Memberships(this);
         _format = format.Index;
         _isAuthenticated = origin.User?.Identity?.IsAuthenticated is true;
@@ -50,7 +51,7 @@ public sealed class ClientConnection
     public bool IsSecure => Origin.IsSecure;
 
     /// <summary>The user of the WebSocket's request, or that of <see cref="AttachOptions.User"/>; null for other connections.</summary>
-    public ClaimsPrincipal? User => Origin.User;
+    public ClaimsPrincipal? User => Origin.User ?? (Origin.IsRequest ? new ClaimsPrincipal(new ClaimsIdentity()) : null);
 
     /// <summary>What a telnet client reported about itself; null for other protocols.</summary>
     public TelnetTerminal? Terminal { get; internal init; }
@@ -65,12 +66,19 @@ public sealed class ClientConnection
 
     internal SendQueue Output { get; }
 
-    internal ConnectionActivity Activity { get; }
+    internal ref ConnectionActivity Activity => ref _activity;
 
     internal Memberships Memberships { get; }
 
     /// <summary>Delays its input where it has limits; null where it has none.</summary>
-    internal InputPace? Pace { get; init; }
+    /// <remarks>It is created when it is first asked for, by the connection's reader: most clients send little or nothing.</remarks>
+    internal InputPace? Pace => _pace ??= InputLimits is { } limits ? new InputPace(limits, _activity.TimeProvider) : null;
+
+    /// <summary>The pace as far as it is needed; null for a client that has sent too little to be delayed.</summary>
+    internal InputPace? StartedPace => _pace;
+
+    /// <summary>The limits of its input; null for none.</summary>
+    internal InputLimits? InputLimits { get; init; }
 
     /// <summary>Repeats a telnet client's prompt after other output; null when that is off.</summary>
     internal TelnetPrompts? Prompts { get; init; }
@@ -86,23 +94,19 @@ public sealed class ClientConnection
     internal bool IsAttached { get; init; }
 
     /// <summary>True once it was aborted.</summary>
-    internal bool IsAborted => _isAborted;
+    internal bool IsAborted => _aborting.IsSet;
+
+    /// <summary>Completes when it is aborted.</summary>
+    internal Task Aborting => _aborting.Task;
+
+    /// <summary>True once it was closed or aborted.</summary>
+    internal bool IsClosing => _closing.IsSet;
 
     /// <summary>Completes with the reason of its first close or abort.</summary>
     internal Task<DisconnectReason> Closing => _closing.Task;
 
-    /// <summary>Completes when it is aborted. Created on first need: only a connection that lingers after its close needs it.</summary>
-    internal Task Aborting
-    {
-        get
-        {
-            var created = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
-            var aborting = Interlocked.CompareExchange(ref _aborting, created, null) ?? created;
-            if (_isAborted)
-                aborting.TrySetResult();
-            return aborting.Task;
-        }
-    }
+    /// <summary>What accepted it, and ends it at its own end; null for a WebSocket.</summary>
+    internal object? Listener { get; set; }
 
     /// <summary>Marks the client as authenticated.</summary>
     public void MarkAuthenticated() => _isAuthenticated = true;
@@ -126,18 +130,14 @@ public sealed class ClientConnection
 
     internal void Close(DisconnectReason reason)
     {
-        if (_closing.TrySetResult(reason))
+        if (_closing.TrySet(reason))
             Output.Complete(Protocol == ClientProtocol.WebSocket ? WebSocketClosings.FrameFor(reason) : []);
     }
 
     internal void Abort(DisconnectReason reason)
     {
-        _isAborted = true;
-
-        // The write above must be seen before the field is read: whoever creates the task then sees the abort, or the task is completed here.
-        Interlocked.MemoryBarrier();
-        _aborting?.TrySetResult();
-        _closing.TrySetResult(reason);
+        _aborting.TrySet(true);
+        _closing.TrySet(reason);
         Output.Abort(reason switch
         {
             DisconnectReason.SlowConsumer => DeliveryOutcome.DroppedSlowConsumer,
@@ -225,25 +225,32 @@ public enum DisconnectReason
 }
 
 /// <summary>Where a connection comes from: its address, whether it uses TLS, and its user.</summary>
-internal sealed record ConnectionOrigin(IPEndPoint? RemoteEndPoint, bool IsSecure, ClaimsPrincipal? User = null);
+/// <param name="RemoteEndPoint">The client's address.</param>
+/// <param name="IsSecure">Whether it uses TLS.</param>
+/// <param name="User">The user; null when there is none or none is known.</param>
+/// <param name="IsRequest">True when it comes from a request, whose user is anonymous when none is known. An anonymous user is created when it is asked for: it takes 270 bytes.</param>
+internal sealed record ConnectionOrigin(IPEndPoint? RemoteEndPoint, bool IsSecure, ClaimsPrincipal? User = null, bool IsRequest = false);
 
 /// <summary>When a connection started and when it was last active. Its reader writes this, the sweep reads it.</summary>
-internal sealed class ConnectionActivity(TimeProvider timeProvider)
+/// <remarks>Never copied.</remarks>
+internal struct ConnectionActivity(TimeProvider timeProvider)
 {
     private readonly long _startedAt = timeProvider.GetTimestamp();
     private long _recordAt = timeProvider.GetTimestamp();
     private long _heardAt = timeProvider.GetTimestamp();
     private long _receivedBytes;
 
-    public TimeSpan Age => timeProvider.GetElapsedTime(_startedAt);
+    public readonly TimeProvider TimeProvider => timeProvider;
+
+    public readonly TimeSpan Age => timeProvider.GetElapsedTime(_startedAt);
 
     /// <summary>The time since the last whole record.</summary>
-    public TimeSpan RecordAge => timeProvider.GetElapsedTime(Volatile.Read(ref _recordAt));
+    public readonly TimeSpan RecordAge => timeProvider.GetElapsedTime(Volatile.Read(in _recordAt));
 
     /// <summary>The time since the last byte came or the last keep-alive was sent.</summary>
-    public TimeSpan Silence => timeProvider.GetElapsedTime(Volatile.Read(ref _heardAt));
+    public readonly TimeSpan Silence => timeProvider.GetElapsedTime(Volatile.Read(in _heardAt));
 
-    public long ReceivedBytes => Volatile.Read(ref _receivedBytes);
+    public readonly long ReceivedBytes => Volatile.Read(in _receivedBytes);
 
     public void NoteBytes(int bytes)
     {

@@ -6,7 +6,7 @@ namespace BatchKit.Benchmarks.Children;
 internal static class NativeProgram
 {
     /// <summary>Why there is none here; null when there is a compiler.</summary>
-    public static string? WhyMissing { get; } = FindCompiler() is null ? "there is no C compiler 'cc' on the path" : null;
+    public static string? WhyMissing { get; } = FindCompiler("cc") is null ? "there is no C compiler 'cc' on the path" : null;
 
     /// <summary>Builds it.</summary>
     /// <param name="name">Its source's name in <c>benchmarks/native</c>.</param>
@@ -20,20 +20,28 @@ internal static class NativeProgram
 
     private static string Build(string name, string path, params string[] options)
     {
-        var start = new ProcessStartInfo(FindCompiler() ?? throw new InvalidOperationException(WhyMissing))
-        {
-            UseShellExecute = false,
-            RedirectStandardError = true,
-        };
         var source = Path.Combine(AppContext.BaseDirectory, "native", name + ".c");
-        foreach (var argument in (string[])["-std=c11", "-O2", "-Wall", "-Wextra", "-pthread", .. options, "-o", path, source, "-ldl"])
-            start.ArgumentList.Add(argument);
-        using var compiler = Process.Start(start) ?? throw new InvalidOperationException("The C compiler did not start.");
-        var errors = compiler.StandardError.ReadToEnd();
-        compiler.WaitForExit();
-        return compiler.ExitCode == 0 ? path : throw new InvalidOperationException($"{name}.c was not compiled: {errors}");
+        Compile(
+            FindCompiler("cc") ?? throw new InvalidOperationException(WhyMissing),
+            ["-std=c11", "-O2", "-Wall", "-Wextra", "-pthread", .. options, "-o", path, source, "-ldl"]);
+        return path;
     }
 
-    private static string? FindCompiler() => (Environment.GetEnvironmentVariable("PATH") ?? string.Empty)
-        .Split(Path.PathSeparator).Select(folder => Path.Combine(folder, "cc")).FirstOrDefault(File.Exists);
+    /// <summary>Runs a compiler.</summary>
+    /// <exception cref="InvalidOperationException">It failed.</exception>
+    public static void Compile(string path, IEnumerable<string> arguments)
+    {
+        var start = new ProcessStartInfo(path) { UseShellExecute = false, RedirectStandardError = true };
+        foreach (var argument in arguments)
+            start.ArgumentList.Add(argument);
+        using var compiler = Process.Start(start) ?? throw new InvalidOperationException($"{path} did not start.");
+        var errors = compiler.StandardError.ReadToEnd();
+        compiler.WaitForExit();
+        if (compiler.ExitCode != 0)
+            throw new InvalidOperationException($"{string.Join(' ', start.ArgumentList)} was not compiled: {errors}");
+    }
+
+    /// <summary>A compiler's path; null when there is none.</summary>
+    public static string? FindCompiler(string name) => (Environment.GetEnvironmentVariable("PATH") ?? string.Empty)
+        .Split(Path.PathSeparator).Select(folder => Path.Combine(folder, name)).FirstOrDefault(File.Exists);
 }

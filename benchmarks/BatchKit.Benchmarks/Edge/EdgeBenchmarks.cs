@@ -8,6 +8,7 @@ namespace BatchKit.Benchmarks.Edge;
 internal sealed class EdgeBenchmarks : ISuiteRunner
 {
     private const int FewClients = 100;
+    private const int IdleClients = 10_000;
 
     private readonly List<IEdgeStage> _stages = [];
 
@@ -22,6 +23,7 @@ internal sealed class EdgeBenchmarks : ISuiteRunner
         var clients = IsShort ? FewClients : Clients;
         Machine.Require(clients);
         _stages.Add(new StormStage(clients));
+        _stages.Add(new IdleStage(Math.Min(clients, IdleClients)));
         var readings = new SuiteReadings(WriteTables);
         var known = _stages.SelectMany(stage => stage.Names).ToHashSet(StringComparer.Ordinal);
         if (suite.Benchmarks.FirstOrDefault(name => !known.Contains(name)) is { } unknown)

@@ -19,6 +19,7 @@ internal sealed record FanoutBenchmark(
         new("Kestrel", FanoutServerKind.Kestrel),
         new("SignalR", FanoutServerKind.SignalR),
         new("Floor", FanoutServerKind.Floor),
+        new("UWebSockets", FanoutServerKind.UWebSockets),
         new("BatchKitTcp", FanoutServerKind.BatchKitTcp),
         new("BatchKitWebSocket", FanoutServerKind.BatchKitWebSocket),
         new("FiftyGroups", FanoutServerKind.BatchKitTcp, FanoutWorkload.FiftyGroups, IsForMostOnly: true),
@@ -29,7 +30,12 @@ internal sealed record FanoutBenchmark(
     ];
 
     /// <summary>Why it can't run on this machine.</summary>
-    public string? WhyMissing => Server == FanoutServerKind.Floor ? NativeProgram.WhyMissing : null;
+    public string? WhyMissing => Server switch
+    {
+        FanoutServerKind.Floor => NativeProgram.WhyMissing,
+        FanoutServerKind.UWebSockets => UWebSocketsProgram.WhyMissing,
+        _ => null,
+    };
 
     /// <summary>How many sends a subscriber costs.</summary>
     public int Sends => Workload == FanoutWorkload.TenMessages ? Messages : 1;

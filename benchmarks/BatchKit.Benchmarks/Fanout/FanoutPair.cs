@@ -19,9 +19,12 @@ internal sealed class FanoutPair : IDisposable
     public FanoutPair(FanoutServerKind kind, int subscribers)
     {
         _kind = kind;
-        Server = kind == FanoutServerKind.Floor
-            ? ChildProcess.StartProgram(NativeProgram.Build("fanout"), $"{Payload.Bytes}")
-            : ChildProcess.Start("fanout", $"{kind}", $"{subscribers}");
+        Server = kind switch
+        {
+            FanoutServerKind.Floor => ChildProcess.StartProgram(NativeProgram.Build("fanout"), $"{Payload.Bytes}"),
+            FanoutServerKind.UWebSockets => ChildProcess.StartProgram(UWebSocketsProgram.Build(), $"{Payload.Bytes}"),
+            _ => ChildProcess.Start("fanout", $"{kind}", $"{subscribers}"),
+        };
         _port = (int)Server.Read()[0];
         Sink = StartSink(subscribers);
     }
@@ -35,7 +38,7 @@ internal sealed class FanoutPair : IDisposable
     {
         var protocol = _kind switch
         {
-            FanoutServerKind.Naive or FanoutServerKind.Kestrel or FanoutServerKind.BatchKitWebSocket => SinkProtocol.WebSocket,
+            FanoutServerKind.Naive or FanoutServerKind.Kestrel or FanoutServerKind.BatchKitWebSocket or FanoutServerKind.UWebSockets => SinkProtocol.WebSocket,
             FanoutServerKind.SignalR => SinkProtocol.SignalR,
             _ => SinkProtocol.Tcp,
         };

@@ -16,4 +16,11 @@ public sealed class BroadcastHub : Hub
         await Groups.AddToGroupAsync(Context.ConnectionId, FanoutCrowd.Everybody);
         Interlocked.Increment(ref _joined);
     }
+
+    /// <inheritdoc/>
+    public override Task OnDisconnectedAsync(Exception? exception)
+    {
+        Interlocked.Decrement(ref _joined);
+        return Task.CompletedTask;
+    }
 }

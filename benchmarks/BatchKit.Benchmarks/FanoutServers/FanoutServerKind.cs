@@ -19,4 +19,7 @@ internal enum FanoutServerKind
 
     /// <summary>With a route for groups and another for single clients.</summary>
     BatchKitGroupsApart = 8,
+
+    /// <summary>A peer in C++ that is only there where its sources are.</summary>
+    UWebSockets = 9,
 }

@@ -55,5 +55,12 @@ internal sealed class KestrelSockets : IAsyncDisposable
         {
             // The sink is gone.
         }
+
+        // The snapshot would keep the socket's memory.
+        lock (_lock)
+        {
+            _sockets.Remove(socket);
+            _snapshot = [];
+        }
     }
 }

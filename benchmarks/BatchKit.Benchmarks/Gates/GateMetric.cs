@@ -44,4 +44,7 @@ internal enum GateMetric
 
     /// <summary>How often the system found a listener's queue full.</summary>
     Overflows = 13,
+
+    /// <summary>Bytes of resident memory a client, behind a collection.</summary>
+    Resident = 14,
 }

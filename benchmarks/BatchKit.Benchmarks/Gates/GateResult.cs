@@ -24,7 +24,7 @@ internal sealed record GateResult(Gate Gate, IReadOnlyList<double> Rounds)
     private string Unit => Gate.IsRatio ? "x" : Gate.Metric switch
     {
         GateMetric.Time => " ns",
-        GateMetric.Allocated => " B",
+        GateMetric.Allocated or GateMetric.Resident => " B",
         GateMetric.LastByte or GateMetric.Call or GateMetric.Processor or GateMetric.Median or GateMetric.NinetyNine or GateMetric.Greeted => " ms",
         GateMetric.Growth => "x",
         GateMetric.Lost or GateMetric.Overflows => "",

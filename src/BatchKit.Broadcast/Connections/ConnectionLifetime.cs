@@ -14,16 +14,30 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
     /// <param name="place">Its place. It is free for another client as soon as the connection has ended; while its handler still runs, it counts as a lingering one.</param>
     public async Task RunAsync(ClientConnection connection, IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, ClientPlace place)
     {
-        using var calls = new HandlerCalls(connection, transport.Options, timeProvider, transport.LogThrottle, logger);
+        var calls = Start(connection, inbound, handlers, place);
+        await connection.Output.Ending.ConfigureAwait(false);
+        await EndAsync(calls).ConfigureAwait(false);
+    }
+
+    /// <summary>Puts the connection into the table and starts its handler and its reader. Call <see cref="EndAsync"/> when its output is ending.</summary>
+    /// <remarks>For callers that wait for that themselves, so that a silent connection holds one state machine less. Never throws.</remarks>
+    public HandlerCalls Start(ClientConnection connection, IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, ClientPlace place)
+    {
+        var calls = new HandlerCalls(connection, place, transport, logger);
         transport.Connections.Add(connection);
 
         // A drain that began before this connection was in the table has not seen it.
         if (transport.Connections.IsClosed)
             connection.Close(DisconnectReason.Stopped);
-        var reading = calls.ReadAsync(inbound, handlers, output);
-        await Task.WhenAny(reading, connection.Closing, connection.Output.Ended).ConfigureAwait(false);
-        var finishing = reading.IsCompleted && !connection.Closing.IsCompleted ? calls.FinishAsync() : Task.CompletedTask;
-        await WaitForEndAsync(connection, reading).ConfigureAwait(false);
+        calls.Start(inbound, handlers, output);
+        return calls;
+    }
+
+    /// <summary>Completes when the connection has left its groups and the table, and its handler has ended. Never throws.</summary>
+    public async Task EndAsync(HandlerCalls calls)
+    {
+        var connection = calls.Connection;
+        await WaitForEndAsync(calls).ConfigureAwait(false);
 
         // The handler is told first, but it is awaited last: it may take its time, and the connection is over.
         var cancelling = calls.CancelAsync();
@@ -32,22 +46,23 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
         var reason = await connection.Closing.ConfigureAwait(false);
         transport.Connections.CountDisconnect(reason);
         await connection.Output.Ended.ConfigureAwait(false);
-        place.Linger();
+        calls.Place.Linger();
         await cancelling.ConfigureAwait(false);
-        await reading.ConfigureAwait(false);
-        await finishing.ConfigureAwait(false);
+        await calls.Reading.ConfigureAwait(false);
         await calls.EndAsync(reason).ConfigureAwait(false);
-        place.Dispose();
+        calls.Place.Dispose();
+        calls.Dispose();
     }
 
     /// <summary>Waits for the connection's end, of its output or by a close. Lets the client read what is queued and close its side: closing with unread input would reset the connection.</summary>
     /// <remarks>At a stop the drain aborts late connections at the same moment. The outcome of unread output is the same, whichever comes first.</remarks>
-    private async Task WaitForEndAsync(ClientConnection connection, Task reading)
+    private async Task WaitForEndAsync(HandlerCalls calls)
     {
+        var connection = calls.Connection;
         await Task.WhenAny(connection.Closing, connection.Output.Ended).ConfigureAwait(false);
         if (!connection.IsAborted)
         {
-            var isInTime = await WaitAsync(connection, WrittenAndReadAsync(connection, reading)).ConfigureAwait(false);
+            var isInTime = await WaitAsync(connection, WrittenAndReadAsync(calls)).ConfigureAwait(false);
 
             // Only a reader that met a protocol error ends the output before it closes the connection.
             connection.Close(DisconnectReason.ProtocolError);
@@ -59,12 +74,13 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
     }
 
     /// <summary>Completes when all output is written and the input has ended, or when the connection breaks or is aborted.</summary>
-    private static async Task WrittenAndReadAsync(ClientConnection connection, Task reading)
+    private static async Task WrittenAndReadAsync(HandlerCalls calls)
     {
+        var connection = calls.Connection;
         if (await connection.Output.Ended.ConfigureAwait(false) == DeliveryOutcome.Failed)
             connection.Abort(DisconnectReason.ConnectionLost);
-        else if (!reading.IsCompleted)
-            await Task.WhenAny(reading, connection.Aborting).ConfigureAwait(false);
+        else if (!calls.HasInputEnded)
+            await Task.WhenAny(calls.InputEnded, connection.Aborting).ConfigureAwait(false);
     }
 
     private async Task<bool> WaitAsync(ClientConnection connection, Task task)
@@ -85,41 +101,99 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
 }
 
 /// <summary>Owns one connection's handler: its calls are made one after another, each is awaited, and their token is cancelled when the connection ends.</summary>
-internal sealed class HandlerCalls(ClientConnection connection, BroadcastOptions options, TimeProvider timeProvider, LogThrottle throttle, ILogger logger) : IDisposable
+internal sealed class HandlerCalls(ClientConnection connection, ClientPlace place, BroadcastTransport transport, ILogger logger) : IDisposable
 {
     private readonly CancellationTokenSource _ending = new();
+    private LazyCompletion<InboundEnd> _inputEnded;
     private IConnectionHandler? _handler;
 
+    public ClientConnection Connection => connection;
+
+    /// <summary>The connection's place, which is given back as soon as the connection has ended.</summary>
+    public ClientPlace Place => place;
+
+    /// <summary>Reads the input, once it was started.</summary>
+    public IInbound? Inbound { get; private set; }
+
+    public bool HasInputEnded => _inputEnded.IsSet;
+
+    /// <summary>Completes when the input has ended and no record is with the handler any more.</summary>
+    public Task InputEnded => _inputEnded.Task;
+
+    /// <summary>Completes when the handler is told nothing more but the end. Never fails.</summary>
+    public Task Reading { get; private set; } = Task.CompletedTask;
+
     /// <summary>Starts the handler and reads until the input ends, and closes or aborts the connection, depending on how it ended. Never throws.</summary>
-    /// <remarks>Only after an end in order (<see cref="InboundEnd.Finished"/>) is the connection still open.</remarks>
-    public async Task ReadAsync(IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, IOutputBuffer? output)
+    /// <remarks>Only after an end in order (<see cref="InboundEnd.Finished"/>) is the connection still open, and the handler told of it.</remarks>
+    public void Start(IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, IOutputBuffer? output)
     {
-        var end = InboundEnd.Lost;
+        Inbound = inbound;
+        Reading = ReadAsync(StartAsync(handlers), output);
+    }
+
+    // A handler that starts at once leaves one state machine for as long as the client is silent.
+    private Task ReadAsync(ValueTask<bool> starting, IOutputBuffer? output) =>
+        starting.IsCompletedSuccessfully ? ReadAsync(RunAsync(starting.Result, output)) : ReadSlowAsync(starting, output);
+
+    private async Task ReadSlowAsync(ValueTask<bool> starting, IOutputBuffer? output) =>
+        await ReadAsync(RunAsync(await starting.ConfigureAwait(false), output)).ConfigureAwait(false);
+
+    /// <returns>False when the handler failed.</returns>
+    private async ValueTask<bool> StartAsync(Func<ClientConnection, IConnectionHandler> handlers)
+    {
         try
         {
             _handler = handlers(connection);
             connection.RequiresAuthentication = _handler.RequiresAuthentication;
             await _handler.StartAsync(_ending.Token).ConfigureAwait(false);
-            end = await inbound.RunAsync(Delivery(_handler, output), _ending.Token).ConfigureAwait(false);
+            return true;
         }
         catch (Exception failure)
         {
-            connection.CloseAfter(failure, logger, throttle, _ending.Token);
-            end = await DiscardAsync(inbound).ConfigureAwait(false);
+            connection.CloseAfter(failure, logger, transport.LogThrottle, _ending.Token);
+            return false;
+        }
+    }
+
+    private Task<InboundEnd> RunAsync(bool isStarted, IOutputBuffer? output) => isStarted ? Inbound!.RunAsync(Delivery(_handler!, output), _ending.Token) : DiscardAsync();
+
+    private async Task ReadAsync(Task<InboundEnd> running)
+    {
+        var end = InboundEnd.Lost;
+        var hasFailed = false;
+        try
+        {
+            end = await running.ConfigureAwait(false);
+        }
+        catch (Exception failure)
+        {
+            connection.CloseAfter(failure, logger, transport.LogThrottle, _ending.Token);
+            hasFailed = true;
         }
 
+        await EndInputAsync(end, hasFailed).ConfigureAwait(false);
+    }
+
+    private async Task EndInputAsync(InboundEnd end, bool hasFailed)
+    {
+        if (hasFailed)
+            end = await DiscardAsync().ConfigureAwait(false);
+
         // When the connection is being closed, a client that is gone fails the output by itself.
-        if (end == InboundEnd.Lost && !connection.Closing.IsCompleted)
+        if (end == InboundEnd.Lost && !connection.IsClosing)
             connection.Abort(DisconnectReason.ConnectionLost);
         else if (end is InboundEnd.ProtocolError or InboundEnd.Closed)
             connection.Close(end == InboundEnd.ProtocolError ? DisconnectReason.ProtocolError : DisconnectReason.ClientClosed);
+        _inputEnded.TrySet(end);
+        if (!connection.IsClosing)
+            await FinishAsync().ConfigureAwait(false);
     }
 
     /// <summary>Tells the handler that the client has ended its sending side, and closes the connection when the handler, the application or the time limit says so. Never throws.</summary>
-    public async Task FinishAsync()
+    private async Task FinishAsync()
     {
-        var limit = options.CloseTimeout;
-        using var timer = timeProvider.CreateTimer(
+        var limit = transport.Options.CloseTimeout;
+        using var timer = transport.TimeProvider.CreateTimer(
             static state => ((ClientConnection)state!).Close(DisconnectReason.ClientClosed), connection, limit, Timeout.InfiniteTimeSpan);
         try
         {
@@ -131,7 +205,7 @@ internal sealed class HandlerCalls(ClientConnection connection, BroadcastOptions
         }
         catch (Exception failure)
         {
-            connection.CloseAfter(failure, logger, throttle, _ending.Token);
+            connection.CloseAfter(failure, logger, transport.LogThrottle, _ending.Token);
         }
 
         connection.Close(DisconnectReason.ClientClosed);
@@ -146,7 +220,7 @@ internal sealed class HandlerCalls(ClientConnection connection, BroadcastOptions
         }
         catch (AggregateException failure)
         {
-            Log.HandlerFailed(logger, throttle, failure, connection);
+            Log.HandlerFailed(logger, transport.LogThrottle, failure, connection);
         }
     }
 
@@ -160,21 +234,21 @@ internal sealed class HandlerCalls(ClientConnection connection, BroadcastOptions
         }
         catch (Exception failure)
         {
-            Log.HandlerFailed(logger, throttle, failure, connection);
+            Log.HandlerFailed(logger, transport.LogThrottle, failure, connection);
         }
     }
 
     public void Dispose() => _ending.Dispose();
 
-    private InboundDelivery Delivery(IConnectionHandler handler, IOutputBuffer? output) => new(connection, handler, output, options, throttle, logger);
+    private InboundDelivery Delivery(IConnectionHandler handler, IOutputBuffer? output) => new(connection, handler, output, transport.Options, transport.LogThrottle, logger);
 
     /// <summary>Reads on after a failure, and discards what comes: the connection is closed, so that nothing is delivered.</summary>
-    private async Task<InboundEnd> DiscardAsync(IInbound inbound)
+    private async Task<InboundEnd> DiscardAsync()
     {
         try
         {
             if (!connection.IsAborted)
-                return await inbound.RunAsync(Delivery(IdleHandler.Shared, output: null), _ending.Token).ConfigureAwait(false);
+                return await Inbound!.RunAsync(Delivery(IdleHandler.Shared, output: null), _ending.Token).ConfigureAwait(false);
         }
         catch (Exception)
         {

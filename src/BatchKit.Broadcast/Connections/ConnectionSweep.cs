@@ -41,7 +41,7 @@ internal sealed class ConnectionSweep : IAsyncDisposable
         var swept = 0;
         foreach (var connection in _connections.All)
         {
-            if (connection.Closing.IsCompleted)
+            if (connection.IsClosing)
                 continue;
             if (connection.Output.IsStalled(_options.SlowConsumerTimeout))
                 connection.Abort(DisconnectReason.SlowConsumer);

@@ -106,9 +106,15 @@ internal sealed class Group(string name)
 /// <summary>The groups of one connection.</summary>
 internal sealed class Memberships(ClientConnection connection)
 {
-    // Guards the fields. A group's own lock is taken inside it; the opposite order never happens.
-    private readonly Lock _lock = new();
-    private HashSet<Group>? _groups;
+    private const int LockCount = 64;
+
+    private static readonly Lock[] Locks = [.. Enumerable.Range(0, LockCount).Select(_ => new Lock())];
+
+    // Guards the fields. A group's own lock is taken inside it; the opposite order never happens, nor are two of these taken together. Shared by some connections: one each would take 40 bytes.
+    private readonly Lock _lock = Locks[(uint)connection.Handle.GetHashCode() % LockCount];
+
+    // Most clients are in one group, and a set takes 170 bytes: nothing, a group, or a set of several.
+    private object? _groups;
     private bool _isClosed;
 
     public IReadOnlyList<string> Names
@@ -116,7 +122,7 @@ internal sealed class Memberships(ClientConnection connection)
         get
         {
             lock (_lock)
-                return _groups is null ? [] : [.. _groups.Select(group => group.Name)];
+                return [.. AllLocked().Select(group => group.Name)];
         }
     }
 
@@ -139,7 +145,7 @@ internal sealed class Memberships(ClientConnection connection)
                 return !group.TryRetire();
             if (!group.TryAdd(connection))
                 return false;
-            (_groups ??= []).Add(group);
+            AddLocked(group);
             return true;
         }
     }
@@ -148,7 +154,7 @@ internal sealed class Memberships(ClientConnection connection)
     public bool Leave(Group group)
     {
         lock (_lock)
-            return _groups?.Remove(group) is true && group.Remove(connection);
+            return RemoveLocked(group) && group.Remove(connection);
     }
 
     /// <summary>Leaves all groups for good.</summary>
@@ -158,9 +164,36 @@ internal sealed class Memberships(ClientConnection connection)
         lock (_lock)
         {
             _isClosed = true;
-            var groups = _groups;
+            var groups = AllLocked();
             _groups = null;
-            return groups is null ? [] : [.. groups.Where(group => group.Remove(connection))];
+            return [.. groups.Where(group => group.Remove(connection))];
         }
+    }
+
+    private HashSet<Group> AllLocked() => _groups switch
+    {
+        HashSet<Group> several => several,
+        Group only => [only],
+        _ => [],
+    };
+
+    private void AddLocked(Group group)
+    {
+        if (_groups is HashSet<Group> several)
+            several.Add(group);
+        else if (_groups is not Group only)
+            _groups = group;
+        else if (only != group)
+            _groups = new HashSet<Group> { only, group };
+    }
+
+    private bool RemoveLocked(Group group)
+    {
+        if (_groups is HashSet<Group> several)
+            return several.Remove(group);
+        if (_groups != group)
+            return false;
+        _groups = null;
+        return true;
     }
 }

@@ -5,15 +5,19 @@ namespace BatchKit.Broadcast.Connections;
 /// <summary>Writes a connection's output to its wire, in order: directly while the client reads, else from a bounded queue.</summary>
 internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, DeliveryCounters counters, TimeProvider timeProvider)
 {
-    // Guards all fields but the last. Held during IWire.TryWrite, which does not wait, so that the bytes of two writers never mix.
+    // Guards all fields but the two completions and the last. Held during IWire.TryWrite, which does not wait, so that the bytes of two writers never mix.
     private readonly Lock _lock = new();
-    private readonly TaskCompletionSource<DeliveryOutcome> _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private readonly TaskCompletionSource _ending = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private LazyCompletion<DeliveryOutcome> _ended;
     private IWire _wire = firstWire;
     private SegmentQueue? _segments;
     private SendQueueState _state;
     private DeliveryOutcome _endOutcome = DeliveryOutcome.DroppedClosed;
     private bool _isDraining;
     private long _lastProgressAt;
+
+    /// <summary>Completes when it takes no more output.</summary>
+    public Task Ending => _ending.Task;
 
     /// <summary>Completes when the last byte is written, or nothing more will be written: with the outcome of later output, which is a failure when the wire broke.</summary>
     public Task<DeliveryOutcome> Ended => _ended.Task;
@@ -60,6 +64,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
             if (_state != SendQueueState.Open)
                 return;
             _state = SendQueueState.Completing;
+            _ending.TrySetResult();
             if (!lastBytes.IsEmpty)
                 AddLocked(new OutputRun(lastBytes, messages: 0), taken: 0, nextWire: null);
             if (_isDraining)
@@ -208,7 +213,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
 
             _isDraining = finishes;
             if (_state == SendQueueState.Ended)
-                _ended.TrySetResult(_endOutcome);
+                _ended.TrySet(_endOutcome);
             return false;
         }
     }
@@ -258,6 +263,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         if (_state != SendQueueState.Ended)
             _endOutcome = outcome;
         _state = SendQueueState.Ended;
+        _ending.TrySetResult();
         var tally = default(DeliveryTally);
         if (_segments is not null)
         {
@@ -268,7 +274,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
 
         counters.Add(tally);
         if (!_isDraining)
-            _ended.TrySetResult(_endOutcome);
+            _ended.TrySet(_endOutcome);
     }
 
     private static void AbortWire(IWire wire)

@@ -36,6 +36,9 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
     // After so many bytes without a wait other clients get their turn: a client may send faster than it is served.
     private const int MaxTurnBytes = 1024 * 1024;
 
+    // A WebSocket's pong to the server's first ping needs no pace of its own.
+    private const int MaxUnpacedBytes = 16;
+
     private int _turnBytes;
 
     /// <summary>Completes when the client may be read again: it keeps its limit, and others have had their turn.</summary>
@@ -46,15 +49,16 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
         _turnBytes = hasWaited ? 0 : _turnBytes + readBytes;
         if (_turnBytes >= MaxTurnBytes)
             return YieldAsync();
-        return connection.Pace is { } pace && !connection.Closing.IsCompleted ? pace.WhenMayReadAsync(connection.Closing) : default;
+        return connection.StartedPace is { } pace && !connection.IsClosing ? pace.WhenMayReadAsync(connection.Closing) : default;
     }
 
     /// <summary>Notes the bytes of one read.</summary>
     /// <returns>False when the client sent more than allowed and is being disconnected.</returns>
     public bool TryNote(int bytes)
     {
-        connection.Pace?.NoteBytes(bytes);
         connection.Activity.NoteBytes(bytes);
+        if (connection.Activity.ReceivedBytes > MaxUnpacedBytes)
+            connection.Pace?.NoteBytes(bytes);
         if (connection.IsAuthenticated || !(connection.Activity.ReceivedBytes > options.MaxUnauthenticatedBytes))
             return true;
         connection.Close(DisconnectReason.NotAuthenticated);
@@ -71,7 +75,7 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
     private async ValueTask DeliverSlowlyAsync(ReadOnlyMemory<ReceivedRecord> records, int allowed, CancellationToken cancellationToken)
     {
         var pace = connection.Pace!;
-        while (!connection.Closing.IsCompleted)
+        while (!connection.IsClosing)
         {
             if (allowed > 0)
                 await DeliverNowAsync(records[..allowed], cancellationToken).ConfigureAwait(false);
@@ -86,7 +90,7 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
     private ValueTask DeliverNowAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
     {
         // Input after a close is read only so that the connection ends in order.
-        if (connection.Closing.IsCompleted)
+        if (connection.IsClosing)
             return default;
         connection.Activity.NoteRecord();
         var scope = output?.BeginBufferingScope(connection.Handle) ?? default;
@@ -110,7 +114,7 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
     {
         _turnBytes = 0;
         await Task.Yield();
-        if (connection.Pace is { } pace)
+        if (connection.StartedPace is { } pace)
             await pace.WhenMayReadAsync(connection.Closing).ConfigureAwait(false);
     }
 

@@ -1,4 +1,3 @@
-using System.Collections.Concurrent;
 using System.Net.Sockets;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
@@ -19,7 +18,7 @@ internal sealed class TcpClients(
 {
     private readonly ConnectionLifetime _lifetime = new(transport, output, timeProvider, logger);
     private readonly ClientEntry _entry = new(transport, options, timeProvider, logger);
-    private readonly ConcurrentDictionary<ClientConnection, bool> _connections = new();
+    private readonly Func<ClientConnection, bool> _tryCompress = transport.Connections.TryCompress;
     private readonly RunningTasks _entering = new();
     private readonly RunningTasks _running = new();
     private readonly ClientStarts<AcceptedClient> _starts = new(static client => _ = client.Clients.RunAsync(client.Socket, client.Stopping));
@@ -48,9 +47,9 @@ internal sealed class TcpClients(
     /// <summary>Ends the clients that are not already being closed, and waits until all are gone.</summary>
     public Task EndAsync()
     {
-        foreach (var (connection, _) in _connections)
+        foreach (var connection in transport.Connections.All)
         {
-            if (!connection.Closing.IsCompleted)
+            if (connection.Listener == this && !connection.IsClosing)
                 connection.Abort(DisconnectReason.Stopped);
         }
 
@@ -59,53 +58,67 @@ internal sealed class TcpClients(
 
     private async Task RunAsync(Socket socket, CancellationToken stopping)
     {
+        var place = new ClientPlace(transport.Connections);
         try
         {
-            using var place = new ClientPlace(transport.Connections);
-            await EnterAsync(socket, place, stopping).Unwrap().ConfigureAwait(false);
+            if (await _entry.EnterAsync(socket, place, stopping).ConfigureAwait(false) is { } channel)
+                _ = RunConnectionAsync(socket, channel.Source, Start(channel, place));
+            else
+                End(socket, place);
+        }
+        catch (Exception failure)
+        {
+            Log.HandshakeFailed(logger, address: null, failure.Message);
+            End(socket, place);
+        }
+
+        _entering.End();
+    }
+
+    private HandlerCalls Start(ClientChannel channel, ClientPlace place)
+    {
+        var queue = new SendQueue(channel.Wire, transport.Limits, transport.Counters, timeProvider);
+        var (connection, reader) = Create(channel.Origin, queue);
+        connection.Listener = this;
+        return _lifetime.Start(connection, new ByteInbound(connection, channel.Source, reader, transport.Options, logger), handlers, place);
+    }
+
+    /// <summary>Waits for the connection's end. A client that is silent holds no other state machine than this and its reader's two, so it is apart from what comes before and after.</summary>
+    private async Task RunConnectionAsync(Socket socket, IByteSource source, HandlerCalls calls)
+    {
+        await calls.Connection.Output.Ending.ConfigureAwait(false);
+        await EndAsync(source, calls).ConfigureAwait(false);
+        End(socket, calls.Place);
+    }
+
+    private async Task EndAsync(IByteSource source, HandlerCalls calls)
+    {
+        try
+        {
+            await _lifetime.EndAsync(calls).ConfigureAwait(false);
+            await calls.Connection.Output.Ended.ConfigureAwait(false);
+            if (source is IAsyncDisposable disposable)
+                await disposable.DisposeAsync().ConfigureAwait(false);
         }
         catch (Exception failure)
         {
             Log.HandshakeFailed(logger, address: null, failure.Message);
         }
+    }
 
+    private void End(Socket socket, ClientPlace place)
+    {
+        place.Dispose();
         socket.Dispose();
         _running.End();
-    }
-
-    /// <returns>The task of the running connection.</returns>
-    private async Task<Task> EnterAsync(Socket socket, ClientPlace place, CancellationToken stopping)
-    {
-        try
-        {
-            var channel = await _entry.EnterAsync(socket, place, stopping).ConfigureAwait(false);
-            return channel is null ? Task.CompletedTask : RunConnectionAsync(channel, place);
-        }
-        finally
-        {
-            _entering.End();
-        }
-    }
-
-    private async Task RunConnectionAsync(ClientChannel channel, ClientPlace place)
-    {
-        var queue = new SendQueue(channel.Wire, transport.Limits, transport.Counters, timeProvider);
-        var (connection, reader) = Create(channel.Origin, queue);
-        _connections[connection] = true;
-        var inbound = new ByteInbound(connection, channel.Source, reader, transport.Options, logger);
-        await _lifetime.RunAsync(connection, inbound, handlers, place).ConfigureAwait(false);
-        _connections.TryRemove(connection, out _);
-        await queue.Ended.ConfigureAwait(false);
-        if (channel.Source is IAsyncDisposable source)
-            await source.DisposeAsync().ConfigureAwait(false);
     }
 
     private (ClientConnection Connection, IRecordReader Reader) Create(ConnectionOrigin origin, SendQueue queue)
     {
         var handle = transport.Connections.NextHandle();
         if (options.Protocol == ClientProtocol.Telnet)
-            return TelnetConnectionFactory.Create(handle, origin, queue, transport.Options, options.Telnet, timeProvider, transport.CreatePace(isText: true), options.FiltersText ?? true, transport.Connections.TryCompress);
-        var connection = new ClientConnection(handle, ClientProtocol.Tcp, origin, queue, WireFormat.Raw, timeProvider) { Pace = transport.CreatePace(isText: false) };
+            return TelnetConnectionFactory.Create(handle, origin, queue, transport.Options, options.Telnet, timeProvider, transport.InputLimitsFor(isText: true), options.FiltersText ?? true, _tryCompress);
+        var connection = new ClientConnection(handle, ClientProtocol.Tcp, origin, queue, WireFormat.Raw, timeProvider) { InputLimits = transport.InputLimitsFor(isText: false) };
         return (connection, new CutRecordReader(options.Cutter, transport.Options.MaxRecordBytes, options.FiltersText ?? false));
     }
 }
@@ -124,7 +137,7 @@ internal static class TelnetConnectionFactory
         BroadcastOptions options,
         TelnetOptions telnet,
         TimeProvider timeProvider,
-        InputPace? pace = null,
+        InputLimits? inputLimits = null,
         bool filtersText = true,
         Func<ClientConnection, bool>? tryCompress = null)
     {
@@ -134,9 +147,9 @@ internal static class TelnetConnectionFactory
         {
             Terminal = new TelnetTerminal { Charset = telnet.InitialCharset },
             Prompts = telnet.RepeatsPrompt ? new TelnetPrompts(timeProvider) : null,
-            Pace = pace,
+            InputLimits = inputLimits,
         };
-        var negotiation = new TelnetNegotiation(connection, telnet, () => tryCompress?.Invoke(connection) ?? true);
+        var negotiation = new TelnetNegotiation(connection, telnet, tryCompress);
         negotiation.Start();
         return (connection, new TelnetRecordReader(connection, negotiation, options.MaxRecordBytes, filtersText, timeProvider));
     }

@@ -1,4 +1,3 @@
-using System.Buffers;
 using System.Buffers.Binary;
 using System.Text;
 using BatchKit.Broadcast.Connections;
@@ -19,15 +18,15 @@ internal sealed class TelnetNegotiation
     private readonly TelnetTerminal _terminal;
     private readonly TelnetOptions _options;
     private readonly TelnetAnswers _answers;
-    private readonly OptionSide _server;
-    private readonly OptionSide _client;
-    private readonly Func<bool> _tryCompress;
+    private readonly Func<ClientConnection, bool>? _tryCompress;
+    private OptionSide _server;
+    private OptionSide _client;
     private bool _isCharsetAsked;
 
     /// <param name="connection">The client.</param>
     /// <param name="options">What is supported.</param>
-    /// <param name="tryCompress">Takes a place for a compressed client; false when there is none.</param>
-    public TelnetNegotiation(ClientConnection connection, TelnetOptions options, Func<bool> tryCompress)
+    /// <param name="tryCompress">Takes a place for a compressed client; false when there is none. Null for no limit. All clients share it.</param>
+    public TelnetNegotiation(ClientConnection connection, TelnetOptions options, Func<ClientConnection, bool>? tryCompress = null)
     {
         _connection = connection;
         _tryCompress = tryCompress;
@@ -55,9 +54,9 @@ internal sealed class TelnetNegotiation
         ];
         ReadOnlySpan<byte> theirs = [TelnetCode.TerminalTypeOption, TelnetCode.WindowSizeOption];
         foreach (var option in theirs)
-            Offer(_client, TelnetCode.Do, option);
+            Offer(ref _client, TelnetCode.Do, option);
         foreach (var option in ours)
-            Offer(_server, TelnetCode.Will, option);
+            Offer(ref _server, TelnetCode.Will, option);
         Flush();
     }
 
@@ -66,9 +65,9 @@ internal sealed class TelnetNegotiation
     {
         var feature = FeatureOf(option);
         var isServers = command is TelnetCode.Do or TelnetCode.Dont;
-        var side = isServers ? _server : _client;
+        ref var side = ref isServers ? ref _server : ref _client;
         var before = side.Agreed;
-        if (command == TelnetCode.Do && feature == TelnetFeatures.Compression && side.Supports(feature) && (before & feature) == TelnetFeatures.None && !_tryCompress())
+        if (command == TelnetCode.Do && feature == TelnetFeatures.Compression && side.Supports(feature) && (before & feature) == TelnetFeatures.None && _tryCompress?.Invoke(_connection) is false)
             side.Forbid(feature);
         var answer = command is TelnetCode.Will or TelnetCode.Do ? side.ReceiveYes(feature) : side.ReceiveNo(feature);
         if (answer is { } agrees)
@@ -101,7 +100,7 @@ internal sealed class TelnetNegotiation
     /// <summary>Sends the answers.</summary>
     public void Flush() => _answers.Flush();
 
-    private void Offer(OptionSide side, byte command, byte option)
+    private void Offer(ref OptionSide side, byte command, byte option)
     {
         var feature = FeatureOf(option);
         if ((feature & _options.Offered & side.Supported) == TelnetFeatures.None)
@@ -223,8 +222,8 @@ internal sealed class TelnetNegotiation
 }
 
 /// <summary>The options of one side of a connection, by the Q method of RFC 1143. It answers neither what it asked for itself nor what is already so: that prevents endless loops.</summary>
-/// <remarks>The server never asks to end an agreed option, so the method's states that wait for such an end do not occur.</remarks>
-internal sealed class OptionSide(TelnetFeatures supported)
+/// <remarks>The server never asks to end an agreed option, so the method's states that wait for such an end do not occur. Never copied.</remarks>
+internal struct OptionSide(TelnetFeatures supported)
 {
     private TelnetFeatures _asked;
 
@@ -238,7 +237,7 @@ internal sealed class OptionSide(TelnetFeatures supported)
     public void Ask(TelnetFeatures feature) => _asked |= feature;
 
     /// <summary>True while the server agrees to a feature.</summary>
-    public bool Supports(TelnetFeatures feature) => (Supported & feature) != TelnetFeatures.None;
+    public readonly bool Supports(TelnetFeatures feature) => (Supported & feature) != TelnetFeatures.None;
 
     /// <summary>Refuses a feature from now on.</summary>
     public void Forbid(TelnetFeatures feature) => Supported &= ~feature;
@@ -267,38 +266,6 @@ internal sealed class OptionSide(TelnetFeatures supported)
         Agreed &= ~feature;
         _asked &= ~feature;
         return wasAgreed ? false : null;
-    }
-}
-
-/// <summary>The server's answers in negotiation: sent together for each read, and limited per connection, so that a flood of requests is not answered endlessly.</summary>
-internal sealed class TelnetAnswers(ClientConnection connection)
-{
-    // Clients need about ten. An old client that repeats its negotiation needs a few dozen.
-    public const int MaxAnswers = 1024;
-
-    private readonly ArrayBufferWriter<byte> _bytes = new();
-    private int _answers;
-
-    /// <summary>True when the client has sent more requests than allowed.</summary>
-    public bool IsExhausted => _answers > MaxAnswers;
-
-    public void Add(params ReadOnlySpan<byte> answer)
-    {
-        if (++_answers <= MaxAnswers)
-            _bytes.Write(answer);
-    }
-
-    /// <summary>Adds text, which is not limited.</summary>
-    public void AddText(ReadOnlySpan<byte> text) => _bytes.Write(text);
-
-    /// <summary>Sends what was added.</summary>
-    /// <param name="nextWire">Creates the wire for all bytes after it; null to keep the current one.</param>
-    public void Flush(Func<IWire, IWire>? nextWire = null)
-    {
-        if (_bytes.WrittenCount == 0)
-            return;
-        connection.SendControl(_bytes.WrittenSpan, IsExhausted ? null : nextWire);
-        _bytes.ResetWrittenCount();
     }
 }
 

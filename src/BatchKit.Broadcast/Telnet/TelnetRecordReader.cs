@@ -18,8 +18,10 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
     private static readonly SearchValues<byte> Special = SearchValues.Create([.. Enumerable.Range(0, ' ').Select(code => (byte)code), Delete, TelnetCode.Interpret]);
 
     private readonly TelnetLine _line = new(maxRecordBytes);
-    private readonly TelnetLine _subnegotiation = new(MaxSubnegotiationBytes);
-    private readonly RecordBytes _recordBytes = new();
+
+    // Created on first need: most clients send neither, once their negotiation is over.
+    private TelnetLine? _subnegotiation;
+    private RecordBytes? _recordBytes;
     private State _state;
     private byte _command;
     private bool _wasReturn;
@@ -37,9 +39,13 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
 
     public string? Failure { get; private set; }
 
+    private TelnetLine Subnegotiation => _subnegotiation ??= new TelnetLine(MaxSubnegotiationBytes);
+
+    private RecordBytes Changed => _recordBytes ??= new RecordBytes();
+
     public bool TryRead(Memory<byte> received, List<ReceivedRecord> records, out int consumedBytes)
     {
-        _recordBytes.Clear();
+        _recordBytes?.Clear();
         ReadOnlyMemory<byte> rest = received;
         while (!rest.IsEmpty && Failure is null && records.Count < RecordBatch.MaxRecords)
         {
@@ -175,12 +181,12 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
         var length = bytes.Span.IndexOf(TelnetCode.Interpret);
         if (length < 0)
         {
-            _subnegotiation.Append(bytes.Span);
+            Subnegotiation.Append(bytes.Span);
             bytes = default;
         }
         else
         {
-            _subnegotiation.Append(bytes.Span[..length]);
+            Subnegotiation.Append(bytes.Span[..length]);
             bytes = bytes[(length + 1)..];
             _state = State.SubnegotiationInterpret;
         }
@@ -192,7 +198,7 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
     {
         if (command == TelnetCode.Interpret)
         {
-            _subnegotiation.Append([TelnetCode.Interpret]);
+            Subnegotiation.Append([TelnetCode.Interpret]);
             _state = State.Subnegotiation;
             return;
         }
@@ -202,13 +208,13 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
             ApplyCommand(command);
         else
             EndSubnegotiation(records);
-        _subnegotiation.Clear();
+        Subnegotiation.Clear();
     }
 
     private void EndSubnegotiation(List<ReceivedRecord> records)
     {
         _state = State.Text;
-        var body = _subnegotiation.Text;
+        var body = Subnegotiation.Text;
         if (_command is not (TelnetCode.GmcpOption or TelnetCode.MsdpOption))
             negotiation.ReceiveSubnegotiation(_command, body);
         else if ((_command == TelnetCode.GmcpOption ? negotiation.TakesGmcp : negotiation.TakesMsdp) && body.Length > maxRecordBytes)
@@ -221,7 +227,7 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
 
     private void CheckLimits()
     {
-        if (_subnegotiation.IsTooLong)
+        if (_subnegotiation is { IsTooLong: true })
             Failure = $"a subnegotiation above {MaxSubnegotiationBytes} bytes";
         else if (!negotiation.IsWithinLimits)
             Failure = $"more than {TelnetAnswers.MaxAnswers} requests in negotiation";
@@ -229,10 +235,10 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
 
     private ReadOnlyMemory<byte> Copy(ReadOnlySpan<byte> bytes)
     {
-        bytes.CopyTo(_recordBytes.GetFree(bytes.Length));
-        return _recordBytes.Take(bytes.Length);
+        bytes.CopyTo(Changed.GetFree(bytes.Length));
+        return Changed.Take(bytes.Length);
     }
 
     private ReadOnlyMemory<byte> Clean(ReadOnlySpan<byte> text, TelnetCharset charset) =>
-        _recordBytes.Take(TelnetText.ToUtf8(text, charset, filtersText, _recordBytes.GetFree(PlayerText.GetMaxBytes(text.Length))));
+        Changed.Take(TelnetText.ToUtf8(text, charset, filtersText, Changed.GetFree(PlayerText.GetMaxBytes(text.Length))));
 }

@@ -1,5 +1,6 @@
 using System.Buffers.Binary;
 using System.Net.Sockets;
+using BatchKit.Broadcast.Connections;
 using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
@@ -17,7 +18,8 @@ internal sealed class OutputPath(OutputHandle handle, ILogger logger)
     private const int Direct = 1;
     private const int Stream = 2;
 
-    private readonly TaskCompletionSource _chosen = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private LazyCompletion<int> _chosen;
+    private ITimer? _limit;
     private int _path;
 
     /// <summary>Completes with the choice.</summary>
@@ -27,6 +29,19 @@ internal sealed class OutputPath(OutputHandle handle, ILogger logger)
 
     /// <summary>True when the socket is written to directly.</summary>
     public bool IsDirect => Volatile.Read(ref _path) == Direct;
+
+    /// <summary>Chooses the stream when nothing else is chosen within a time limit.</summary>
+    public void ChooseWithin(TimeSpan limit, TimeProvider timeProvider)
+    {
+        if (!IsOpen)
+            return;
+        var timer = timeProvider.CreateTimer(static state => ((OutputPath)state!).ChooseStream("the client sent no pong in time"), this, limit, Timeout.InfiniteTimeSpan);
+
+        // A full barrier: whoever chooses at this moment sees the timer, or this sees the choice.
+        Interlocked.Exchange(ref _limit, timer);
+        if (!IsOpen)
+            EndLimit();
+    }
 
     public void ChooseDirect()
     {
@@ -44,9 +59,13 @@ internal sealed class OutputPath(OutputHandle handle, ILogger logger)
     {
         if (Interlocked.CompareExchange(ref _path, path, Open) != Open)
             return false;
-        _chosen.TrySetResult();
+        _chosen.TrySet(path);
+        EndLimit();
         return true;
     }
+
+    // A timer takes 120 bytes, which no client that has answered needs any more.
+    private void EndLimit() => Interlocked.Exchange(ref _limit, null)?.Dispose();
 }
 
 /// <summary>Decides whether the bytes of an upgraded request are the bytes of its socket, so that frames may be written to it directly.</summary>

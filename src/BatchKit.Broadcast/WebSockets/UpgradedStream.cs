@@ -119,6 +119,10 @@ internal sealed class UpgradedStream(Stream server) : Stream
     {
         var reading = server.ReadAsync(buffer, cancellationToken);
         _hasWaited = !reading.IsCompletedSuccessfully;
+
+        // The framework waits for a silent client in a read without a buffer, which brings no bytes to note.
+        if (buffer.IsEmpty)
+            return reading;
         return _hasWaited ? ReadSlowAsync(reading, buffer) : ValueTask.FromResult(Note(buffer.Span[..reading.Result]));
     }
 
@@ -159,11 +163,15 @@ internal sealed class UpgradeInterception(IHttpUpgradeFeature? upgrade, IHttpExt
     /// <summary>The connection's bytes, once it is upgraded.</summary>
     public UpgradedStream? Stream { get; private set; }
 
-    public static async Task InvokeAsync(HttpContext context, Func<Task> next)
+    /// <summary>The interception of a request's upgrade; null when it can't be upgraded.</summary>
+    public static UpgradeInterception? Of(HttpContext context) =>
+        context.Features.Get<IHttpUpgradeFeature>() as UpgradeInterception ?? context.Features.Get<IHttpExtendedConnectFeature>() as UpgradeInterception;
+
+    /// <summary>Intercepts a request's upgrade.</summary>
+    public static void Attach(HttpContext context)
     {
         var (upgrade, connect) = (context.Features.Get<IHttpUpgradeFeature>(), context.Features.Get<IHttpExtendedConnectFeature>());
         var interception = new UpgradeInterception(upgrade, connect);
-        context.Features.Set(interception);
         if (upgrade is not null)
             context.Features.Set<IHttpUpgradeFeature>(interception);
         if (connect is not null)
@@ -172,7 +180,6 @@ internal sealed class UpgradeInterception(IHttpUpgradeFeature? upgrade, IHttpExt
         // WebSocket middleware of the application would bypass this one. Without its feature, the branch's own middleware sets another.
         if (upgrade is { IsUpgradableRequest: true } || connect is { IsExtendedConnect: true })
             context.Features.Set<IHttpWebSocketFeature>(null);
-        await next().ConfigureAwait(false);
     }
 
     public async Task<Stream> UpgradeAsync() => Stream = new UpgradedStream(await upgrade!.UpgradeAsync().ConfigureAwait(false));

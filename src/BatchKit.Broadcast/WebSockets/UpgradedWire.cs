@@ -17,6 +17,10 @@ internal sealed class UpgradedWire(Stream stream, Socket? socket, OutputPath pat
     // The path is chosen once. Kept here, a broadcast need not fetch it from memory for each client.
     private bool _isDirect;
 
+    public OutputPath Path => path;
+
+    public UpgradedEnding Ending => ending;
+
     /// <summary>
     /// Asks the client for a pong, through the stream. When the server reports the upgrade, its response has not been sent yet: a direct write at that moment overtook it in 3,717 of 4,000 tries. The
     /// pong shows that the response has arrived.
@@ -135,6 +139,24 @@ internal sealed class UpgradedEnding(HttpContext context)
     {
         lock (_lock)
             _isOver = true;
+    }
+}
+
+/// <summary>The time in which a client's input is read.</summary>
+internal readonly struct UpgradedInput : IDisposable
+{
+    private readonly UpgradedWire _wire;
+
+    public UpgradedInput(UpgradedWire wire)
+    {
+        _wire = wire;
+        wire.Ending.NoteInput(isRead: true);
+    }
+
+    public void Dispose()
+    {
+        _wire.Path.ChooseStream("the handler failed");
+        _wire.Ending.NoteInput(isRead: false);
     }
 }
 

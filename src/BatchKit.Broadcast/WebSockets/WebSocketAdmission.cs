@@ -1,5 +1,9 @@
 using System.Net;
+using System.Security.Claims;
+using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
+using Microsoft.AspNetCore.Http.Features.Authentication;
 using Microsoft.Extensions.Primitives;
 
 namespace BatchKit.Broadcast.WebSockets;
@@ -89,13 +93,12 @@ internal sealed class ForwardedOrigin(IList<IPNetwork> trustedProxies)
 
     public ConnectionOrigin Read(HttpContext context)
     {
-        var address = context.Connection.RemoteIpAddress;
-        var end = address is null ? null : new IPEndPoint(address, context.Connection.RemotePort);
+        var end = EndPointOf(context);
         if (end is null || !IsTrusted(end.Address))
-            return new ConnectionOrigin(end, context.Request.IsHttps, context.User);
+            return new ConnectionOrigin(end, context.Request.IsHttps, UserOf(context), IsRequest: true);
         var scheme = LastOf(context.Request.Headers[ProtoHeader].ToString());
         var isSecure = scheme.IsEmpty ? context.Request.IsHttps : scheme.Equals("https", StringComparison.OrdinalIgnoreCase);
-        return new ConnectionOrigin(FindClient(end, context.Request.Headers[ForHeader].ToString()), isSecure, context.User);
+        return new ConnectionOrigin(FindClient(end, context.Request.Headers[ForHeader].ToString()), isSecure, UserOf(context), IsRequest: true);
     }
 
     /// <summary>The last address that is not a trusted proxy's. The client may have forged any address before it.</summary>
@@ -114,6 +117,18 @@ internal sealed class ForwardedOrigin(IList<IPNetwork> trustedProxies)
 
         return client;
     }
+
+    // The features themselves: the context would create an object for the connection, and another for its end point, which the socket has already.
+    private static IPEndPoint? EndPointOf(HttpContext context)
+    {
+        if (context.Features.Get<IHttpConnectionFeature>() is not { RemoteIpAddress: { } address } connection)
+            return null;
+        var socketsOwn = context.Features.Get<IConnectionEndPointFeature>()?.RemoteEndPoint as IPEndPoint;
+        return socketsOwn?.Port == connection.RemotePort && socketsOwn.Address.Equals(address) ? socketsOwn : new IPEndPoint(address, connection.RemotePort);
+    }
+
+    // The context itself would create an anonymous user.
+    private static ClaimsPrincipal? UserOf(HttpContext context) => context.Features.Get<IHttpAuthenticationFeature>()?.User;
 
     private bool IsTrusted(IPAddress address)
     {

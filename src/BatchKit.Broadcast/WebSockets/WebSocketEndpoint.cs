@@ -1,8 +1,10 @@
 using System.Net.Sockets;
+using System.Net.WebSockets;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Primitives;
 
@@ -22,62 +24,118 @@ internal sealed class WebSocketEndpoint(
 
     private readonly ForwardedOrigin _forwarded = new(transport.Options.TrustedProxies);
 
+    private readonly ConnectionLifetime _lifetime = new(transport, output, transport.TimeProvider, logger);
     private readonly TimeSpan _startLimit = StartLimit(transport.Options);
 
-    public async Task InvokeAsync(HttpContext context)
+    /// <summary>Serves a request until its connection has ended. A client that is silent holds one state machine for it.</summary>
+    public Task InvokeAsync(HttpContext context)
     {
-        if (!await _admission.TryAdmitAsync(context).ConfigureAwait(false))
-            return;
-        var origin = _forwarded.Read(context);
-        var address = origin.RemoteEndPoint?.Address;
-        using var place = new ClientPlace(transport.Connections);
-        if (!place.TryTake(address))
-        {
-            Log.TurnedAway(logger, $"the connection limit is reached, in total or for {address}");
-            Log.ClientsTurnedAway(logger, transport.LogThrottle, transport.Options);
-            await WebSocketAdmission.RefuseAsync(context, StatusCodes.Status503ServiceUnavailable, "There are too many connections. Try again later.").ConfigureAwait(false);
-            return;
-        }
-
-        await ServeAsync(context, origin, place).ConfigureAwait(false);
+        var admitting = _admission.TryAdmitAsync(context);
+        if (!admitting.IsCompletedSuccessfully)
+            return InvokeSlowAsync(admitting, context);
+        return admitting.Result ? ServeAsync(context) : Task.CompletedTask;
     }
 
-    private async Task ServeAsync(HttpContext context, ConnectionOrigin origin, ClientPlace place)
+    private async Task InvokeSlowAsync(ValueTask<bool> admitting, HttpContext context)
     {
-        var handle = transport.Connections.NextHandle();
-        var path = new OutputPath(handle, logger);
-        var interception = context.Features.Get<UpgradeInterception>()!;
-        var direct = FindSocket(context, interception, path);
-        var accepting = new WebSocketAcceptContext { SubProtocol = _admission.ChooseSubProtocol(context), KeepAliveInterval = Timeout.InfiniteTimeSpan };
-        using var socket = await context.WebSockets.AcceptWebSocketAsync(accepting).ConfigureAwait(false);
-        var stream = interception.Stream ?? new UpgradedStream(new MessageStream(socket));
-        var ending = new UpgradedEnding(context);
-        var wire = new UpgradedWire(stream.Server, direct, path, ending);
+        if (await admitting.ConfigureAwait(false))
+            await ServeAsync(context).ConfigureAwait(false);
+    }
+
+    private Task ServeAsync(HttpContext context)
+    {
+        var origin = _forwarded.Read(context);
+        var address = origin.RemoteEndPoint?.Address;
+        var place = new ClientPlace(transport.Connections);
+        if (place.TryTake(address))
+        {
+            var starting = StartAsync(context, origin, place);
+            return starting.IsCompletedSuccessfully ? RunAsync(starting.Result, context) : RunSlowAsync(starting, context);
+        }
+
+        Log.TurnedAway(logger, $"the connection limit is reached, in total or for {address}");
+        Log.ClientsTurnedAway(logger, transport.LogThrottle, transport.Options);
+        return WebSocketAdmission.RefuseAsync(context, StatusCodes.Status503ServiceUnavailable, "There are too many connections. Try again later.");
+    }
+
+    private async Task RunSlowAsync(Task<HandlerCalls?> starting, HttpContext context) =>
+        await RunAsync(await starting.ConfigureAwait(false), context).ConfigureAwait(false);
+
+    private async Task RunAsync(HandlerCalls? calls, HttpContext context)
+    {
+        if (calls is null)
+            return;
+        await calls.Connection.Output.Ending.ConfigureAwait(false);
+        await EndAsync(calls, context).ConfigureAwait(false);
+    }
+
+    /// <summary>Upgrades a request and starts its connection.</summary>
+    /// <returns>Null when the client was gone.</returns>
+    private async Task<HandlerCalls?> StartAsync(HttpContext context, ConnectionOrigin origin, ClientPlace place)
+    {
+        WebSocket? socket = null;
+        HandlerCalls? calls = null;
+        try
+        {
+            var handle = transport.Connections.NextHandle();
+            var path = new OutputPath(handle, logger);
+            var interception = UpgradeInterception.Of(context);
+            var direct = FindSocket(context, interception?.Upgrade, path);
+            var accepting = new WebSocketAcceptContext { SubProtocol = _admission.ChooseSubProtocol(context), KeepAliveInterval = Timeout.InfiniteTimeSpan };
+            socket = await context.WebSockets.AcceptWebSocketAsync(accepting).ConfigureAwait(false);
+            var stream = interception?.Stream ?? new UpgradedStream(new MessageStream(socket));
+            var wire = new UpgradedWire(stream.Server, direct, path, new UpgradedEnding(context));
+            if (await TryStartAsync(wire, origin).ConfigureAwait(false))
+                calls = Start(Connect(handle, origin, wire), socket, stream, wire, place);
+            return calls;
+        }
+        finally
+        {
+            if (calls is null)
+            {
+                socket?.Dispose();
+                place.Dispose();
+            }
+        }
+    }
+
+    private async Task<bool> TryStartAsync(UpgradedWire wire, ConnectionOrigin origin)
+    {
         try
         {
             await wire.StartAsync().ConfigureAwait(false);
+            return true;
         }
         catch (Exception failure) when (failure is IOException or OperationCanceledException)
         {
             Log.HandshakeFailed(logger, origin.RemoteEndPoint, failure.Message);
-            return;
+            return false;
         }
+    }
 
-        using var limit = transport.TimeProvider.CreateTimer(
-            static state => ((OutputPath)state!).ChooseStream("the client sent no pong in time"), path, _startLimit, Timeout.InfiniteTimeSpan);
-        var connection = Connect(handle, origin, wire);
-        var inbound = new WebSocketInbound(connection, socket, stream, wire, path, ending, transport.Options, options, logger);
-        await new ConnectionLifetime(transport, output, transport.TimeProvider, logger).RunAsync(connection, inbound, handlers, place).ConfigureAwait(false);
-        await connection.Output.Ended.ConfigureAwait(false);
-        ending.NoteEnd();
-        if (!path.IsDirect && HttpProtocol.IsHttp11(context.Request.Protocol) && context.Features.Get<IConnectionLifetimeFeature>() is { } lingering)
+    private HandlerCalls Start(ClientConnection connection, WebSocket socket, UpgradedStream stream, UpgradedWire wire, ClientPlace place)
+    {
+        wire.Path.ChooseWithin(_startLimit, transport.TimeProvider);
+        var inbound = new WebSocketInbound(connection, socket, stream, wire, transport.Options, options, logger);
+        return _lifetime.Start(connection, inbound, handlers, place);
+    }
+
+    private async Task EndAsync(HandlerCalls calls, HttpContext context)
+    {
+        var inbound = (WebSocketInbound)calls.Inbound!;
+        using var socket = inbound.Socket;
+        using var place = calls.Place;
+        await _lifetime.EndAsync(calls).ConfigureAwait(false);
+        await calls.Connection.Output.Ended.ConfigureAwait(false);
+        inbound.Wire.Ending.NoteEnd();
+        if (!inbound.Wire.Path.IsDirect && HttpProtocol.IsHttp11(context.Request.Protocol) && context.Features.Get<IConnectionLifetimeFeature>() is { } lingering)
             LingeringEnd.Start(lingering, transport.Options.CloseTimeout, transport.TimeProvider);
     }
 
-    private Socket? FindSocket(HttpContext context, UpgradeInterception interception, OutputPath path)
+    private Socket? FindSocket(HttpContext context, IHttpUpgradeFeature? upgrade, OutputPath path)
     {
         Socket? socket = null;
-        var obstacle = options.WritesDirectly ? DirectEligibility.FindObstacle(context, interception.Upgrade, out socket) : "the endpoint's options say so";
+        var obstacle = options.WritesDirectly ? DirectEligibility.FindObstacle(context, upgrade, out socket) : "the endpoint's options say so";
         if (obstacle is null)
             return socket;
         path.ChooseStream(obstacle);
@@ -88,7 +146,7 @@ internal sealed class WebSocketEndpoint(
     {
         var queue = new SendQueue(wire, transport.Limits, transport.Counters, transport.TimeProvider);
         var format = options.SendsBinary ? WireFormat.WebSocketBinary : WireFormat.WebSocketText;
-        return new ClientConnection(handle, ClientProtocol.WebSocket, origin, queue, format, transport.TimeProvider) { Pace = transport.CreatePace(isText: !options.SendsBinary) };
+        return new ClientConnection(handle, ClientProtocol.WebSocket, origin, queue, format, transport.TimeProvider) { InputLimits = transport.InputLimitsFor(isText: !options.SendsBinary) };
     }
 
     // Half of the time limits after which a client that takes nothing is disconnected, so that a client that only sends no pong is not.

@@ -12,51 +12,34 @@ internal sealed class WebSocketInbound(
     WebSocket socket,
     UpgradedStream stream,
     UpgradedWire wire,
-    OutputPath path,
-    UpgradedEnding ending,
     BroadcastOptions options,
     WebSocketEndpointOptions endpoint,
     ILogger logger) : IInbound
 {
-    private readonly MessageAssembly _assembly = new(options.MaxRecordBytes, endpoint.FiltersText, endpoint.KeepsLineFeeds);
+    // Created for the first message: many clients only listen.
+    private MessageAssembly? _assembly;
 
+    public WebSocket Socket => socket;
+
+    public UpgradedWire Wire => wire;
+
+    // One method and not two: while a client is silent, each would hold a state machine of 140 bytes and more.
     public async Task<InboundEnd> RunAsync(InboundDelivery delivery, CancellationToken cancellationToken)
     {
-        ending.NoteInput(isRead: true);
-        stream.Attach(connection, delivery, path);
-        try
-        {
-            var end = await ReceiveAsync(delivery, cancellationToken).ConfigureAwait(false);
-            _assembly.Release();
-            path.ChooseStream("the client's input ended first");
-            if (end == InboundEnd.ProtocolError)
-                await EndBrokenAsync(cancellationToken).ConfigureAwait(false);
-            return end;
-        }
-        finally
-        {
-            path.ChooseStream("the handler failed");
-            ending.NoteInput(isRead: false);
-        }
-    }
-
-    private async Task<InboundEnd> ReceiveAsync(InboundDelivery delivery, CancellationToken cancellationToken)
-    {
+        using var input = new UpgradedInput(wire);
+        stream.Attach(connection, delivery, wire.Path);
         while (true)
         {
             ValueWebSocketReceiveResult received;
-            var receiving = socket.ReceiveAsync(_assembly.GetFree(), cancellationToken);
-            var hasWaited = !receiving.IsCompleted;
-            if (hasWaited)
-                await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
+            bool hasWaited;
             try
             {
-                received = await receiving.ConfigureAwait(false);
+                received = await ReceiveAsync(delivery, out hasWaited, cancellationToken).ConfigureAwait(false);
             }
             catch (Exception failure) when (failure is WebSocketException or OperationCanceledException or IOException)
             {
                 await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
-                return EndAfter(failure);
+                return await EndAsync(EndAfter(failure), cancellationToken).ConfigureAwait(false);
             }
 
             if (!stream.SeesInput)
@@ -65,31 +48,52 @@ internal sealed class WebSocketInbound(
             {
                 await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
                 connection.Output.Complete(WebSocketClosings.Answer(socket.CloseStatus));
-                return InboundEnd.Closed;
+                return await EndAsync(InboundEnd.Closed, cancellationToken).ConfigureAwait(false);
             }
 
             var kind = received.MessageType == WebSocketMessageType.Text ? RecordKind.Data : RecordKind.Binary;
+            _assembly ??= new MessageAssembly(options.MaxRecordBytes, endpoint.FiltersText, endpoint.KeepsLineFeeds);
             var fault = _assembly.Add(received.Count, received.EndOfMessage, kind);
             if (fault != MessageFault.None || _assembly.IsFull)
                 await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
             if (fault != MessageFault.None)
-                return EndFaulty(fault);
+                return await EndAsync(EndFaulty(fault), cancellationToken).ConfigureAwait(false);
             if (!stream.SeesInput)
                 await delivery.WhenMayReadAsync(hasWaited, received.Count).ConfigureAwait(false);
         }
     }
 
-    private async Task EndBrokenAsync(CancellationToken cancellationToken)
+    /// <summary>Receives, and delivers what was received before when it has to wait.</summary>
+    private ValueTask<ValueWebSocketReceiveResult> ReceiveAsync(InboundDelivery delivery, out bool hasWaited, CancellationToken cancellationToken)
     {
+        var receiving = socket.ReceiveAsync(_assembly?.GetFree() ?? default, cancellationToken);
+        hasWaited = !receiving.IsCompleted;
+        return hasWaited && _assembly is { Records.IsEmpty: false } ? DeliverMeanwhileAsync(receiving, delivery, cancellationToken) : receiving;
+    }
+
+    private async ValueTask<ValueWebSocketReceiveResult> DeliverMeanwhileAsync(
+        ValueTask<ValueWebSocketReceiveResult> receiving, InboundDelivery delivery, CancellationToken cancellationToken)
+    {
+        await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
+        return await receiving.ConfigureAwait(false);
+    }
+
+    private async Task<InboundEnd> EndAsync(InboundEnd end, CancellationToken cancellationToken)
+    {
+        _assembly?.Release();
+        wire.Path.ChooseStream("the client's input ended first");
+        if (end != InboundEnd.ProtocolError)
+            return end;
         connection.Close(DisconnectReason.ProtocolError);
         await connection.Output.Ended.ConfigureAwait(false);
         await wire.EndSendingAsync().ConfigureAwait(false);
         await ReadToEndAsync(cancellationToken).ConfigureAwait(false);
+        return end;
     }
 
     private async ValueTask DeliverAsync(InboundDelivery delivery, CancellationToken cancellationToken)
     {
-        if (_assembly.Records.IsEmpty)
+        if (_assembly is null || _assembly.Records.IsEmpty)
             return;
         await delivery.DeliverAsync(_assembly.Records, cancellationToken).ConfigureAwait(false);
         _assembly.Clear();

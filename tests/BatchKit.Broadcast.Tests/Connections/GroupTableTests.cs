@@ -55,6 +55,26 @@ public sealed class GroupTableTests : IAsyncDisposable
         Assert.Same(after, _groups.GetMembers("hall"));
     }
 
+    [Theory]
+    [InlineData(1)]
+    [InlineData(2)]
+    [InlineData(3)]
+    public void A_client_leaves_one_of_its_groups_and_then_all(int groups)
+    {
+        var names = Enumerable.Range(0, groups).Select(number => $"hall {number}").ToArray();
+        var client = new FakeClient(_transport).Join([.. names, .. names]).Connection;
+        var joined = client.Memberships.Names.Order().ToArray();
+
+        _groups.Leave(client, names[0]);
+        var left = client.Memberships.Names.Order().ToArray();
+        _groups.LeaveAll(client);
+
+        Assert.Equal(names, joined);
+        Assert.Equal(names[1..], left);
+        Assert.Empty(client.Memberships.Names);
+        Assert.Equal(0, _groups.Count);
+    }
+
     [Fact]
     public void Names_differ_by_case()
     {

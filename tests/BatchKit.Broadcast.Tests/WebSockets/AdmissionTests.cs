@@ -160,6 +160,19 @@ public sealed class AdmissionTests
     }
 
     [Fact]
+    public async Task A_request_without_a_user_has_an_anonymous_one()
+    {
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup());
+        using var client = await RawClient.ConnectAsync(host.EndPoint);
+
+        var handler = await host.HandlerAsync();
+
+        Assert.False(handler.Connection.User!.Identity!.IsAuthenticated);
+        Assert.False(handler.Connection.IsAuthenticated);
+        Assert.Equal(IPAddress.Loopback, handler.Connection.RemoteEndPoint!.Address);
+    }
+
+    [Fact]
     public async Task One_more_than_there_is_room_for_gets_503_and_a_place_that_is_given_back_is_taken_again()
     {
         await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Options = new BroadcastOptions { MaxConnections = 1 } });

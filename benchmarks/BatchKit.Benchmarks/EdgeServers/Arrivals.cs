@@ -31,5 +31,6 @@ internal sealed class Arrivals
 
             Thread.Sleep(1);
         }
-    }) { IsBackground = true }.Start();
+    })
+    { IsBackground = true }.Start();
 }

@@ -6,7 +6,7 @@ namespace BatchKit.Tests.Transports;
 
 public sealed class FrameTrustTests
 {
-    private const int Rejected = 205;
+    private const int Rejected = 206;
 
     private static readonly byte[] FirstKey = Some.RandomBytes(FrameSigner.MinKeyBytes, seed: 1);
     private static readonly byte[] SecondKey = Some.RandomBytes(FrameSigner.MinKeyBytes, seed: 2);

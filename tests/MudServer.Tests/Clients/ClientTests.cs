@@ -108,6 +108,9 @@ public sealed class ClientTests
         const int Share = 20;
         await using var mud = await RunningMud.StartAsync();
         var silent = await Task.WhenAll(Enumerable.Range(0, Share).Select(_ => mud.ConnectAsync())).WithinDeadline();
+
+        // Clients may start in another order than they connect, so the late one connects when the others have their places.
+        await Task.WhenAll(silent.Select(client => client.ReadPastAsync("step ashore"))).WithinDeadline();
         using var late = await mud.ConnectAsync();
 
         Assert.StartsWith("The island is full.", await late.ReadToEndAsync(), StringComparison.Ordinal);

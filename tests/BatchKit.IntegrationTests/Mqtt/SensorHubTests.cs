@@ -1,6 +1,7 @@
 using BatchKit.TestServers.Mosquitto;
 using BatchKit.TestServers.Mud;
 using BatchKit.TestServers.Network;
+using BatchKit.TestServers.Processes;
 using BatchKit.TestServers.SensorHub;
 
 namespace BatchKit.IntegrationTests.Mqtt;
@@ -88,7 +89,7 @@ public sealed class SensorHubTests : IAsyncLifetime
     public async Task A_terminal_shows_the_live_view()
     {
         RequiredServer.SkipWhen(TerminalProgram.WhyMissing("dotnet", "dotnet-sdk-10.0"));
-        var program = Path.Combine(AppContext.BaseDirectory, "SensorHub.dll");
+        var program = BuiltProgram.PathOf("SensorHub");
         using var terminal = TerminalProgram.Start("dotnet", $"'{program}' --server {_server.Address} --rate 1000 --seconds 2");
 
         await terminal.ReadPastAsync("messages a send");

@@ -1,4 +1,5 @@
 using System.Diagnostics;
+using BatchKit.TestServers.Processes;
 
 namespace BatchKit.IntegrationTests.Postgres;
 
@@ -10,7 +11,7 @@ internal sealed record ToolRun(int ExitCode, string Output, string Errors)
 {
     public const string ConnectionVariable = "BATCHKIT_CONNECTION";
 
-    public static string ProgramPath => Path.Combine(AppContext.BaseDirectory, "BatchKit.Tool.dll");
+    public static string ProgramPath => BuiltProgram.PathOf("BatchKit.Tool");
 
     /// <summary>Runs it to its end.</summary>
     /// <param name="connection">What the environment has as connection; nothing when null.</param>

@@ -1,4 +1,5 @@
 using BatchKit.TestServers.Mud;
+using BatchKit.TestServers.Processes;
 using BatchKit.TestServers.WorldTicks;
 
 namespace BatchKit.IntegrationTests.Postgres;
@@ -80,7 +81,7 @@ public sealed class WorldTicksTests(PostgresFixture postgres) : IAsyncLifetime
     {
         RequiredServer.SkipWhen(TerminalProgram.WhyMissing("dotnet", "dotnet-sdk-10.0"));
         var server = await postgres.GetAsync();
-        var program = Path.Combine(AppContext.BaseDirectory, "WorldTicks.dll");
+        var program = BuiltProgram.PathOf("WorldTicks");
         using var terminal = TerminalProgram.Start("dotnet", $"'{program}' --connection '{server.ConnectionString}' --schema '{_way.Schema}' --npcs 20 --seconds 2 --poison 0");
 
         await terminal.ReadPastAsync("given back");

@@ -15,7 +15,7 @@ public abstract class SampleProcess : IDisposable
     private protected SampleProcess(string name, IEnumerable<string> arguments)
     {
         _name = name;
-        string[] command = ["--default-signal=INT", "dotnet", Path.Combine(AppContext.BaseDirectory, $"{name}.dll")];
+        string[] command = ["--default-signal=INT", "dotnet", BuiltProgram.PathOf(name)];
         _process = ServerProcess.Start("env", [.. command, .. arguments], new Dictionary<string, string>(StringComparer.Ordinal));
     }
 

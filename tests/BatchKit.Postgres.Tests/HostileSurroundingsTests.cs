@@ -170,8 +170,7 @@ public sealed class HostileSurroundingsTests(PostgresFixture postgres)
         await using var schema = await postgres.NewSchemaAsync();
         await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
         var user = schema.Name;
-        await schema.ExecuteAsync($"create role {user} login; grant usage on schema {{s}} to {user}; grant all on all tables in schema {{s}} to {user}");
-        await using var dataSource = NpgsqlDataSource.Create(new NpgsqlConnectionStringBuilder(schema.DataSource.ConnectionString) { Username = user });
+        await using var dataSource = await schema.OpenAsOwnRoleAsync();
         var handler = new KeepingHandler();
         var receiver = new PostgresQueueReceiver(
             dataSource, new PostgresQueueReceiverOptions { Schema = schema.Name, Queue = "tasks", Concurrency = 1, PollInterval = TimeSpan.FromMilliseconds(20), MaxReconnectDelay = TimeSpan.FromMilliseconds(200) }, handler);

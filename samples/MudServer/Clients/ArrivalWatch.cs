@@ -28,7 +28,7 @@ internal sealed class ArrivalWatch(
         }
         catch (Exception exception) when (exception is OperationCanceledException or ObjectDisposedException)
         {
-            // The client has left, or the server stops: nobody waits any more.
+            // The client has left, or the server stops: no one waits any more.
         }
     }
 

@@ -24,7 +24,7 @@ internal sealed class ClientCount
         }
     }
 
-    /// <summary>Completes when there is nobody, at once when there is nobody now.</summary>
+    /// <summary>Completes when no client is left; at once when there is none now.</summary>
     public Task WhenNoneAsync()
     {
         lock (_lock)

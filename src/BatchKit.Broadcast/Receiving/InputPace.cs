@@ -17,12 +17,7 @@ internal sealed class InputPace(InputLimits limits, TimeProvider timeProvider)
 
     /// <summary>Takes as many records as may be delivered now.</summary>
     /// <returns>How many of them; zero when the client must wait.</returns>
-    public int TakeRecords(int records)
-    {
-        var taken = Math.Min(records, _records.Available(timeProvider));
-        _records.Take(taken, timeProvider);
-        return taken;
-    }
+    public int TakeRecords(int records) => _records.TakeAtMost(records, timeProvider);
 
     /// <summary>Completes when the client may be read; at once when it keeps its limit.</summary>
     public ValueTask WhenMayReadAsync(Task closing) => _bytes.Available(timeProvider) > 0 ? default : DelayAsync(_bytes, closing);
@@ -57,6 +52,14 @@ internal sealed class InputPace(InputLimits limits, TimeProvider timeProvider)
         {
             Refill(timeProvider);
             _tokens -= tokens;
+        }
+
+        /// <summary>Takes as many as there are, up to a number.</summary>
+        public int TakeAtMost(int tokens, TimeProvider timeProvider)
+        {
+            var taken = Math.Min(tokens, Available(timeProvider));
+            _tokens -= taken;
+            return taken;
         }
 
         /// <summary>How long it takes until there is what comes in the given time, but at least one token.</summary>

@@ -206,9 +206,7 @@ internal sealed class FrameRejections(TimeProvider timeProvider, ILogger logger)
 {
     private static readonly TimeSpan Period = TimeSpan.FromSeconds(10);
 
-    // Touched by the receive under way only.
-    private long _unlogged;
-    private long? _loggedAt;
+    private readonly LogThrottle _throttle = new(timeProvider, Period);
 
     // Counted by the receive under way, read by any thread.
     private long _count;
@@ -218,10 +216,6 @@ internal sealed class FrameRejections(TimeProvider timeProvider, ILogger logger)
     public void Add(string reason)
     {
         Interlocked.Increment(ref _count);
-        _unlogged++;
-        if (_loggedAt is { } at && timeProvider.GetElapsedTime(at) < Period)
-            return;
-        ReceiverLog.FramesRejected(logger, _unlogged, reason, Period);
-        (_unlogged, _loggedAt) = (0, timeProvider.GetTimestamp());
+        ReceiverLog.FramesRejected(logger, _throttle, reason, Period);
     }
 }

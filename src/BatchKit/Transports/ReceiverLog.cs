@@ -42,6 +42,12 @@ internal static partial class ReceiverLog
             FrameDropped(logger, bytes, events.Count, ThrottledEvents.CauseOf(exception), events.TraceOf(exception));
     }
 
+    public static void FramesRejected(ILogger logger, LogThrottle throttle, string reason, TimeSpan period)
+    {
+        if (throttle.TryBegin(206, string.Empty, amount: 1, out var events))
+            FramesRejected(logger, events.Count, reason, period);
+    }
+
     [LoggerMessage(200, LogLevel.Warning, "The next hop failed to take {Batches} received batches, {Failures} consecutive times; the next try is in {Delay}. {Cause}")]
     private static partial void NextHopFailed(ILogger logger, int batches, int failures, TimeSpan delay, string cause, Exception? exception);
 
@@ -61,5 +67,5 @@ internal static partial class ReceiverLog
     private static partial void MessagesGivenUp(ILogger logger, int messages, TimeSpan deliveryTimeout, long total, string cause, Exception? exception);
 
     [LoggerMessage(206, LogLevel.Warning, "{Frames} received frames were rejected and dropped, the last because {Reason}; further ones are reported once in {Period}.")]
-    public static partial void FramesRejected(ILogger logger, long frames, string reason, TimeSpan period);
+    private static partial void FramesRejected(ILogger logger, long frames, string reason, TimeSpan period);
 }

@@ -26,8 +26,7 @@ public sealed class OutboxSurroundingsTests(PostgresFixture postgres)
         await using var schema = await postgres.NewSchemaAsync();
         await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name, TestContext.Current.CancellationToken);
         var user = schema.Name;
-        await schema.ExecuteAsync($"create role {user} login; grant usage on schema {{s}} to {user}; grant all on all tables in schema {{s}} to {user}");
-        await using var dataSource = NpgsqlDataSource.Create(new NpgsqlConnectionStringBuilder(schema.DataSource.ConnectionString) { Username = user });
+        await using var dataSource = await schema.OpenAsOwnRoleAsync();
         var arrived = new CollectingTransport();
         var outbox = new PostgresOutbox(dataSource, arrived, new PostgresOutboxOptions { Schema = schema.Name, PollInterval = TimeSpan.FromMilliseconds(20) });
         await outbox.StartAsync(CancellationToken.None).WithinDeadline();

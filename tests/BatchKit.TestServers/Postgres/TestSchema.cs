@@ -32,6 +32,13 @@ public sealed class TestSchema : IAsyncDisposable
         await command.ExecuteNonQueryAsync();
     }
 
+    /// <summary>Creates a role that has the schema's name and all rights on its tables, which must exist, and a pool that logs in as this role.</summary>
+    public async Task<NpgsqlDataSource> OpenAsOwnRoleAsync()
+    {
+        await ExecuteAsync($"create role {Name} login; grant usage on schema {{s}} to {Name}; grant all on all tables in schema {{s}} to {Name}");
+        return NpgsqlDataSource.Create(new NpgsqlConnectionStringBuilder(DataSource.ConnectionString) { Username = Name });
+    }
+
     /// <summary>The first column of the first row; <c>{s}</c> stands for the quoted schema.</summary>
     public async Task<T?> ScalarAsync<T>(string sql)
     {

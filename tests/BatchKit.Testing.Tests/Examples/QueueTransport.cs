@@ -32,8 +32,7 @@ internal sealed class QueueReceiver : IAsyncDisposable
         _receiver = receiver;
 
         // The loop would keep the caller's transaction, activity and AsyncLocals otherwise.
-        using (ExecutionContext.SuppressFlow())
-            _receiving = Task.Run(() => ReceiveAsync(queue));
+        _receiving = CallerContext.RunWithout(() => ReceiveAsync(queue));
     }
 
     public async ValueTask DisposeAsync()

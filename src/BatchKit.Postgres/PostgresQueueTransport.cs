@@ -174,7 +174,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         if (ServerFault.LosesQueue(exception))
             ForgetQueues();
 
-        return exception is OperationCanceledException && limit.IsOver
+        return limit.IsOver && exception is OperationCanceledException or NpgsqlException { InnerException: TimeoutException }
             ? new TimeoutException($"The server did not answer within {_options.CommandTimeout} ({nameof(PostgresOptions.CommandTimeout)}).", exception)
             : exception;
     }

@@ -102,7 +102,7 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
                 return;
             }
 
-            await Task.WhenAny(answer, running, Task.Delay(left, timeProvider, ended.Token)).ConfigureAwait(false);
+            await Task.WhenAny(answer, running, Task.Delay(KeepAlive.RoundUp(left), timeProvider, ended.Token)).ConfigureAwait(false);
             if (timeProvider.GetElapsedTime(start) >= limit)
                 _firstAttempt.TrySetResult();
         }

@@ -88,7 +88,7 @@ internal sealed class Alarm(TimeProvider timeProvider)
         while (!cancellationToken.IsCancellationRequested && Left(out var asked) is { } left)
         {
             using var ending = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
-            await Task.WhenAny(asked, Task.Delay(left, timeProvider, ending.Token)).ConfigureAwait(false);
+            await Task.WhenAny(asked, Task.Delay(WholeMilliseconds.Of(left), timeProvider, ending.Token)).ConfigureAwait(false);
             await ending.CancelAsync().ConfigureAwait(false);
         }
     }

@@ -11,7 +11,9 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
 
     private readonly InsertStatements _statements = new(tables);
 
-    private readonly int _timeoutSeconds = WholeSeconds.Of(options.CommandTimeout);
+    // The caller's token ends a statement after CommandTimeout, and says so. Npgsql's own limit ends only what takes no token: reading what is left after a cancellation. With the same time the two
+    // would race.
+    private readonly int _timeoutSeconds = WholeSeconds.Of(2 * options.CommandTimeout);
 
     /// <summary>Stores the rows whose numbers are above the producer's, in order, in a transaction of their own. The others are stored already.</summary>
     /// <param name="rows">The rows.</param>

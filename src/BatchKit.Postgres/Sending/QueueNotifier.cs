@@ -166,13 +166,10 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
             _pending.ExceptWith(due);
             foreach (var queue in due)
                 _sentAt[queue] = now;
-            wait = due.Length > 0 || _pending.Count == 0 ? TimeSpan.Zero : _pending.Min(queue => WholeMilliseconds(interval - timeProvider.GetElapsedTime(_sentAt[queue], now)));
+            wait = due.Length > 0 || _pending.Count == 0 ? TimeSpan.Zero : _pending.Min(queue => WholeMilliseconds.Of(interval - timeProvider.GetElapsedTime(_sentAt[queue], now)));
             return _isRunning = (due.Length > 0 || _pending.Count > 0) && !_stopping.IsCancellationRequested;
         }
     }
-
-    // Task.Delay rounds down to whole milliseconds: a shorter delay would end at once, again and again until the interval is over.
-    private static TimeSpan WholeMilliseconds(TimeSpan wait) => TimeSpan.FromMilliseconds(Math.Ceiling(wait.TotalMilliseconds));
 
     private async Task SendAsync(int[] queues)
     {

@@ -1,21 +1,18 @@
 namespace MudServer.Game;
 
 /// <summary>What one command took, as the difference between the buffer's counters before it and after it was settled.</summary>
-internal sealed class CommandMeasure(IOutputBuffer output, GameOutput gameOutput, TimeProvider timeProvider)
+internal sealed class CommandMeasure(IOutputBuffer output, TimeProvider timeProvider)
 {
     private readonly OutputStatistics _before = output.GetStatistics();
-    private readonly long _unseenBefore = gameOutput.UnseenMessages;
     private readonly long _startedAt = timeProvider.GetTimestamp();
 
     public string Describe(bool isSettled)
     {
         var elapsed = timeProvider.GetElapsedTime(_startedAt);
         var after = output.GetStatistics();
-        var messages = after.AcceptedMessages - _before.AcceptedMessages - (gameOutput.UnseenMessages - _unseenBefore);
-        var batches = after.Batches - _before.Batches;
+        var messages = after.AcceptedMessages - _before.AcceptedMessages;
         var sends = after.Sends - _before.Sends;
-        return $"[{Count(messages, "message", "messages")}, {Count(batches, "batch", "batches")}, {Count(sends, "send", "sends")}, "
-            + $"{elapsed.TotalMilliseconds:0.0} ms{(isSettled ? string.Empty : ", not settled")}]";
+        return $"[{Count(messages, "message", "messages")} in {Count(sends, "send", "sends")}, {elapsed.TotalMilliseconds:0.0} ms{(isSettled ? string.Empty : ", not settled")}]";
     }
 
     private static string Count(long count, string one, string many) => $"{count} {(count == 1 ? one : many)}";

@@ -78,7 +78,7 @@ internal sealed class GameLoop(
 
     private async Task AnswerAsync(Session session, Func<ValueTask> answerAsync)
     {
-        var measure = session.IsTimed ? new CommandMeasure(buffer, output, timeProvider) : null;
+        var measure = session.IsTimed ? new CommandMeasure(buffer, timeProvider) : null;
         output.SendsEachMessage = !session.IsBuffered;
         var scope = session.IsBuffered ? buffer.BeginBufferingScope() : default;
         try

@@ -12,9 +12,6 @@ internal sealed class GameOutput(IOutputBuffer output, TimeProvider timeProvider
     /// <summary>True shows the old behaviour: each message is sent, and waited for, by itself.</summary>
     public bool SendsEachMessage { get; set; }
 
-    /// <summary>Prompts and control messages so far: what the buffer counts as messages and a player would not.</summary>
-    public long UnseenMessages { get; private set; }
-
     public ValueTask LineAsync(Session session, string text) => WriteAsync(session.Handle, text, "\r\n", header: null);
 
     public async ValueTask LinesAsync(Session session, string text)
@@ -30,17 +27,9 @@ internal sealed class GameOutput(IOutputBuffer output, TimeProvider timeProvider
         return WriteAsync(room.Group, text, "\r\n", header);
     }
 
-    public ValueTask PromptAsync(Session session)
-    {
-        UnseenMessages++;
-        return WriteAsync(session.Handle, "> ", string.Empty, MessageHeader.Prompt);
-    }
+    public ValueTask PromptAsync(Session session) => WriteAsync(session.Handle, "> ", string.Empty, MessageHeader.Prompt);
 
-    public ValueTask ControlAsync(Session session, ControlMessage control)
-    {
-        UnseenMessages++;
-        return WriteAsync(session.Handle, control.ToPayload(), MessageHeader.Control);
-    }
+    public ValueTask ControlAsync(Session session, ControlMessage control) => WriteAsync(session.Handle, control.ToPayload(), MessageHeader.Control);
 
     private ValueTask WriteAsync(OutputHandle handle, string text, string ending, MessageHeader? header)
     {

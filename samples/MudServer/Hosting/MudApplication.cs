@@ -54,14 +54,15 @@ internal static class MudApplication
 
     private static void AddGame(IServiceCollection services, MudOptions options)
     {
-        services.AddSingleton(new GameSettings(options.IsBuffered, ClosesConnections: options.Role == MudRole.All));
+        services.AddSingleton(new GameSettings(options.IsBuffered, ClosesConnections: options.Role == MudRole.All, options.Hop));
         services.AddSingleton(new GameInput(discardsWhenStopped: options.Role == MudRole.All));
         services.AddSingleton(new World(LanternIsle.Create()));
         services.AddSingleton<GameOutput>();
         services.AddSingleton(new Random());
         services.AddSingleton(SoftcodeLimits.Standard);
         services.AddSingleton<WhoList>();
-        services.AddSingleton(provider => IslandCommands.Create(provider.GetRequiredService<World>(), provider.GetRequiredService<WhoList>()));
+        services.AddSingleton<Comparison>();
+        services.AddSingleton(provider => IslandCommands.Create(provider.GetRequiredService<World>(), provider.GetRequiredService<WhoList>(), provider.GetRequiredService<Comparison>()));
         services.AddSingleton<Interpreter>();
         services.AddSingleton<Lobby>();
         services.AddSingleton<GameLoop>();

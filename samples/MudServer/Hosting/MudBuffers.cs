@@ -36,8 +36,8 @@ internal static class MudBuffers
                 output.UseLocal(Clients);
                 break;
             case MudTransport.Memory:
-                output.Services.AddSingleton(services => new InMemoryTransport(Clients(services)));
-                output.AddRoute("memory", services => services.GetRequiredService<InMemoryTransport>());
+                output.Services.AddSingleton(services => new SimulatedBroker(Clients(services), options.ConfirmTime, services.GetRequiredService<TimeProvider>()));
+                output.AddRoute("memory", services => services.GetRequiredService<SimulatedBroker>());
                 break;
             default:
                 UseBroker(output, options, options.Role == MudRole.All ? Clients : Game);

@@ -9,7 +9,7 @@ internal static class MudHelp
         {
             var settings = MudSettings.All.Select(setting => $"  {setting.Argument + " " + setting.Values,-47} {setting.Summary}");
             return $"""
-                Lantern Isle: a small MUD on BatchKit. Without arguments it runs in one process, needs no broker,
+                Lantern Isle: a small MUD on BatchKit. Without arguments it runs in one process, simulates a broker,
                 listens for telnet on 127.0.0.1:4201, and has a page to play on at http://127.0.0.1:4202/.
 
                   dotnet run --project samples/MudServer

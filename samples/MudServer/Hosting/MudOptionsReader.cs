@@ -1,3 +1,5 @@
+using System.CommandLine;
+
 namespace MudServer.Hosting;
 
 /// <summary>Reads the options: what the command line does not say the environment does, then the settings file, then the defaults.</summary>
@@ -23,21 +25,15 @@ internal static class MudOptionsReader
 
     private static Dictionary<string, string> ReadArguments(IReadOnlyList<string> arguments)
     {
-        var given = new Dictionary<string, string>(StringComparer.Ordinal);
-        for (var index = 0; index < arguments.Count; index++)
-        {
-            var argument = arguments[index];
-            var equals = argument.IndexOf('=', StringComparison.Ordinal);
-            var word = equals < 0 ? argument : argument[..equals];
-            var setting = MudSettings.All.FirstOrDefault(setting => setting.Argument == word)
-                ?? throw new MudUsageException($"\"{word}\" is not an argument that the server knows.");
-            if (equals < 0 && (index + 1 == arguments.Count || arguments[index + 1].StartsWith("--", StringComparison.Ordinal)))
-                throw new MudUsageException($"{word} needs a value: {word} {setting.Values}");
-            if (!given.TryAdd(setting.Name, equals < 0 ? arguments[++index] : argument[(equals + 1)..]))
-                throw new MudUsageException($"{word} is given twice.");
-        }
-
-        return given;
+        var command = new Command("mud-server");
+        foreach (var setting in MudSettings.All)
+            command.Add(new Option<string>(setting.Argument));
+        var given = command.Parse([.. arguments]);
+        if (given.Errors.Count > 0)
+            throw new MudUsageException(given.Errors[0].Message);
+        return MudSettings.All
+            .Where(setting => given.GetResult(setting.Argument) is not null)
+            .ToDictionary(setting => setting.Name, setting => given.GetValue<string>(setting.Argument)!, StringComparer.Ordinal);
     }
 
     private static void Apply(MudSetting setting, MudOptions options, string source, string value)

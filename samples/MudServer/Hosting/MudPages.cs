@@ -31,6 +31,7 @@ internal static class MudPages
     {
         Role = options.Role,
         Transport = options.Transport,
+        Hop = options.Hop,
         IsBuffered = options.IsBuffered,
         Node = options.Node,
         Players = services.GetService<World>()?.PlayerCount,
@@ -44,7 +45,7 @@ internal static class MudPages
     {
         // The receiver is named like the buffer that it was added to: a gateway has only the one for input.
         var name = options.Role == MudRole.Gateway ? MudBuffers.Input : string.Empty;
-        return services.GetService<InMemoryTransport>()?.Receiver.GetStatistics()
+        return services.GetService<SimulatedBroker>()?.Receiver.GetStatistics()
             ?? services.GetKeyedService<RabbitMqReceiver>(name)?.GetStatistics()
             ?? services.GetKeyedService<MassTransitReceiver>(name)?.GetStatistics();
     }

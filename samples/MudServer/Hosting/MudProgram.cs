@@ -43,6 +43,7 @@ internal static class MudProgram
         {
             $"Lantern Isle is up: role {MudSettings.Word(options.Role)}, transport {MudSettings.Word(options.Transport)}, "
                 + $"buffering {(options.IsBuffered ? "on" : "off")}, node {options.Node}.",
+            $"  Output:   over {options.Hop}",
         };
         if (application.Services.GetKeyedService<BroadcastListener>(MudBuffers.Input) is { EndPoint: var telnet })
             lines.Add($"  Play:     telnet {telnet.Address} {telnet.Port}  or  {application.Urls.First()}/");

@@ -8,8 +8,10 @@ internal static class MudSettings
 {
     public static IReadOnlyList<MudSetting> All { get; } =
     [
-        new("transport", "local|memory|masstransit|rabbitmq", "How output gets from the game to the sockets.",
+        new("transport", "local|memory|masstransit|rabbitmq", "How output gets from the game to the sockets; memory by default.",
             (options, value) => options.RequestedTransport = Choice<MudTransport>(value)),
+        new("confirm", "<milliseconds>", "How long the simulated broker of memory takes to confirm a send; 0.3 by default.",
+            (options, value) => options.ConfirmTime = Milliseconds(value)),
         new("role", "all|game|gateway", "One process for all, or one of two with RabbitMQ between them.",
             (options, value) => options.Role = Choice<MudRole>(value)),
         new("buffering", "on|off", "off: every message is sent, and waited for, by itself.",
@@ -66,6 +68,11 @@ internal static class MudSettings
         int.TryParse(value, NumberStyles.None, CultureInfo.InvariantCulture, out var number) && number >= least && number <= most
             ? number
             : throw new FormatException($"takes a number from {least} to {most}");
+
+    private static TimeSpan Milliseconds(string value) =>
+        double.TryParse(value, NumberStyles.AllowDecimalPoint, CultureInfo.InvariantCulture, out var milliseconds) && milliseconds <= 1000
+            ? TimeSpan.FromMilliseconds(milliseconds)
+            : throw new FormatException("takes milliseconds from 0 to 1000, such as 0.3");
 
     private static IPAddress Address(string value) =>
         IPAddress.TryParse(value, out var address) ? address : throw new FormatException("takes an IP address, such as 127.0.0.1 or 0.0.0.0");

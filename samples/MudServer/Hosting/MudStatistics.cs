@@ -10,6 +10,8 @@ internal sealed record MudStatistics
 
     public required MudTransport Transport { get; init; }
 
+    public required string Hop { get; init; }
+
     public required bool IsBuffered { get; init; }
 
     public required int Node { get; init; }

@@ -8,8 +8,8 @@ internal sealed class TelnetPrompts(TimeProvider timeProvider)
 {
     private static readonly byte[] NewLine = "\r\n"u8.ToArray();
 
-    // One prompt may answer several lines, and some lines get none. After this time without a line or a prompt no answer is expected.
-    private static readonly TimeSpan AnswerLimit = TimeSpan.FromSeconds(2);
+    // One prompt may answer several lines, and some lines get none. After this time without a line or a prompt no answer is expected. A long answer that is sent line by line over a broker takes seconds.
+    private static readonly TimeSpan AnswerLimit = TimeSpan.FromSeconds(5);
 
     // Guards all fields: the reader notes lines while sends add output.
     private readonly Lock _lock = new();

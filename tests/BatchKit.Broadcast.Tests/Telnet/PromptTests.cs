@@ -70,7 +70,7 @@ public sealed class PromptTests : IAsyncDisposable
     {
         _scene.Read("'look' 0D 0A 'who' 0D 0A");
         await SendAsync(Line("A hall."), Line("Ann."), Prompt("> "));
-        _scene.Time.Advance(TimeSpan.FromSeconds(2));
+        _scene.Time.Advance(TimeSpan.FromSeconds(5));
 
         await SendAsync(Line("Ann waves."));
 
@@ -83,7 +83,7 @@ public sealed class PromptTests : IAsyncDisposable
         await SendAsync(Prompt("> "));
         _scene.Read("'say hello' 0D 0A");
         await SendAsync(Line("You say hello."));
-        _scene.Time.Advance(TimeSpan.FromSeconds(2));
+        _scene.Time.Advance(TimeSpan.FromSeconds(5));
 
         await SendAsync(Line("Ann waves."));
 

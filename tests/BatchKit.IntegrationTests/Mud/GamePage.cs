@@ -33,6 +33,10 @@ internal sealed class GamePage : IAsyncDisposable
 
     public ILocator Buffering => _page.GetByRole(AriaRole.Switch, new() { Name = "Buffering" });
 
+    public ILocator Compare => _page.GetByRole(AriaRole.Button, new() { Name = "Compare" });
+
+    public ILocator Comparison => _page.Locator("#comparison");
+
     public ILocator Loop => _page.GetByRole(AriaRole.Button, new() { Name = "Send 1000 lines" });
 
     public static async Task<GamePage> OpenAsync(IBrowser browser, Uri address, int width = 1280, int height = 800, bool isPhone = false)
@@ -81,7 +85,7 @@ internal sealed class GamePage : IAsyncDisposable
     public async Task WaitForTotalAsync(string series, int least) => await _page.WaitForFunctionAsync(
         "([id, least]) => Number(document.getElementById(id).textContent.replaceAll(',', '')) >= least", new object[] { $"total-{series}", least });
 
-    public async Task<string> ReadPlotAsync(string series) => await _page.Locator($"#plot .series.{series}").GetAttributeAsync("d") ?? string.Empty;
+    public Task<int> CountBarsAsync() => _page.Locator("#plot .series").CountAsync();
 
     /// <summary>True when the newest line can be seen.</summary>
     public Task<bool> ShowsNewestLineAsync() => _page.EvaluateAsync<bool>(

@@ -56,7 +56,7 @@ public sealed class TwoProcessesTests(RabbitMqFixture fixture)
         var lines = await ana.AskAsync("@dolist lnum(1000)=@pemit %#=%i0");
 
         Assert.Equal(Numbers, lines[..^1]);
-        Assert.StartsWith("[1000 messages, 1 batch, 1 send, ", lines[^1], StringComparison.Ordinal);
+        Assert.StartsWith("[1000 messages in 1 send, ", lines[^1], StringComparison.Ordinal);
     }
 
     [Theory]

@@ -1,3 +1,3 @@
 namespace MudServer.Tests.Game;
 
-public sealed class LocalPlayingTests() : PlayingTests("local");
+public sealed class LocalPlayingTests() : PlayingTests("--transport", "local");

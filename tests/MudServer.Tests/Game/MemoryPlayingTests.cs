@@ -1,3 +1,3 @@
 namespace MudServer.Tests.Game;
 
-public sealed class MemoryPlayingTests() : PlayingTests("memory");
+public sealed class MemoryPlayingTests() : PlayingTests("--transport", "memory", "--confirm", "0");

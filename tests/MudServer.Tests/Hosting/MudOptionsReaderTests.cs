@@ -12,7 +12,8 @@ public sealed class MudOptionsReaderTests
         var options = Read([]);
 
         Assert.Equal(MudRole.All, options.Role);
-        Assert.Equal(MudTransport.Local, options.Transport);
+        Assert.Equal(MudTransport.Memory, options.Transport);
+        Assert.Equal("a simulated broker that confirms a send after 0.3 ms", options.Hop);
         Assert.True(options.IsBuffered);
         Assert.Equal((IPAddress.Loopback, 4201, 4202, 1), (options.Address, options.Port, options.HttpPort, options.Node));
         Assert.False(options.UsesRabbitMq);
@@ -58,13 +59,14 @@ public sealed class MudOptionsReaderTests
     }
 
     [Theory]
-    [InlineData("\"--prot\" is not an argument", "--prot", "1")]
-    [InlineData("\"extra\" is not an argument", "extra")]
-    [InlineData("--port needs a value", "--port")]
-    [InlineData("--port needs a value", "--port", "--node")]
+    [InlineData("'--prot'", "--prot", "1")]
+    [InlineData("'extra'", "extra")]
+    [InlineData("'--port'", "--port")]
+    [InlineData("--port takes a number", "--port", "--node")]
+    [InlineData("--confirm takes milliseconds from 0 to 1000, such as 0.3, and \"-1\" is not", "--confirm=-1")]
     [InlineData("--port takes a number from 0 to 65535, and \"70000\" is not", "--port", "70000")]
     [InlineData("--port takes a number", "--port=-1")]
-    [InlineData("--port is given twice", "--port=1", "--port=2")]
+    [InlineData("'--port'", "--port=1", "--port=2")]
     [InlineData("--transport takes one of local, memory, masstransit, rabbitmq", "--transport", "pigeon")]
     [InlineData("--transport takes one of", "--transport", "1")]
     [InlineData("--buffering takes on or off", "--buffering", "maybe")]

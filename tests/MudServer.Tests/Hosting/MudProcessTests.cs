@@ -19,7 +19,7 @@ public sealed class MudProcessTests
     }
 
     [Theory]
-    [InlineData("\"--prot\" is not an argument", "--prot", "1")]
+    [InlineData("'--prot'", "--prot", "1")]
     [InlineData("--transport takes one of local, memory, masstransit, rabbitmq", "--transport", "pigeon")]
     public async Task Wrong_arguments_end_with_2_and_say_why(string expected, params string[] arguments)
     {

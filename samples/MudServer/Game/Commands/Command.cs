@@ -5,4 +5,7 @@ internal sealed record Command(string Name, string Usage, string Summary, Func<C
 {
     /// <summary>Other words for it.</summary>
     public IReadOnlyList<string> Aliases { get; init; } = [];
+
+    /// <summary>What <c>help</c> with its name adds.</summary>
+    public IReadOnlyList<string> Examples { get; init; } = [];
 }

@@ -1,3 +1,4 @@
+import { Comparison } from "./comparison.js";
 import { Connection } from "./connection.js";
 import { History } from "./history.js";
 import { Plot, series } from "./plot.js";
@@ -10,7 +11,8 @@ const element = id => document.getElementById(id);
 const terminal = new Terminal();
 const history = new History();
 const plot = new Plot();
-const totals = { messages: 0, batches: 0, sends: 0 };
+const comparison = new Comparison();
+const totals = { messages: 0, sends: 0 };
 
 let name = null;
 let isAshore = false;
@@ -53,13 +55,14 @@ function follow(line) {
     name = null;
     connection.leave();
   }
+  comparison.follow(line);
   const buffering = /^Buffering is (on|off)\.$/.exec(line);
   if (buffering) setBuffering(buffering[1] === "on");
 }
 
 function setAshore(value) {
   isAshore = value;
-  element("dolist").disabled = !value;
+  for (const button of ["compare", "dolist"]) element(button).disabled = !value;
   element("buffering").disabled = !value;
   element("hint").hidden = value;
   element("line").placeholder = value ? "look" : "connect YourName";
@@ -91,7 +94,7 @@ function showCounters(growth, stats) {
   element("ratio").textContent = totals.sends === 0 ? "–" : (totals.messages / totals.sends).toLocaleString("en", { maximumFractionDigits: 1 });
   isBufferedByDefault = stats.isBuffered;
   if (isAtGateway !== (stats.role === "Gateway")) describe(stats.role === "Gateway");
-  const process = `${stats.transport.toLowerCase()}, node ${stats.node}`;
+  const process = `node ${stats.node}, over ${stats.hop}`;
   element("process").textContent = isAtGateway ? `Gateway, ${process}: counts what arrives` : `Game and clients, ${process}`;
 }
 
@@ -99,12 +102,11 @@ function showCounters(growth, stats) {
 function describe(atGateway) {
   isAtGateway = atGateway;
   plot.sendName = atGateway ? "frame" : "send";
-  element("messages-verb").textContent = atGateway ? " arrived" : " written";
   element("name-sends").textContent = atGateway ? "Frames" : "Sends";
-  element("name-ratio").textContent = atGateway ? "per frame" : "per send";
+  element("name-ratio").textContent = atGateway ? "Per frame" : "Per send";
   element("about").textContent = atGateway
-    ? "This process is a gateway: it shows what reached it from the game, and how many batches and broker frames that took. What was written, and for whom, is on the game's own /stats."
-    : "Everything the game has written for anybody since you opened this page, the batches that made of it, and the sends that took them away. The scale is logarithmic.";
+    ? "This process is a gateway: it counts the messages that arrived from the game since you opened this page, and the broker's frames that carried them. The game's own /stats counts what was written."
+    : "Messages that the game has written for all players since you opened this page, and the sends in which they left. The scale of the bars is logarithmic.";
 }
 
 element("entry").addEventListener("submit", event => {
@@ -128,6 +130,7 @@ element("line").addEventListener("keydown", event => {
 });
 
 element("again").addEventListener("click", () => connection.connectNow());
+element("compare").addEventListener("click", () => type("compare"));
 element("dolist").addEventListener("click", () => type(loop));
 element("buffering").addEventListener("click", event => type(`buffering ${event.currentTarget.getAttribute("aria-checked") === "true" ? "off" : "on"}`));
 

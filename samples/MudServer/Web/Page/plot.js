@@ -1,33 +1,31 @@
 const namespace = "http://www.w3.org/2000/svg";
-const samples = 120;
+const columns = 16;
 const left = 34;
-const right = 4;
 const top = 8;
-const bottom = 18;
+const bottom = 6;
 
-export const series = ["messages", "batches", "sends"];
+export const series = ["messages", "sends"];
 
-/** Draws how much was counted in each half second of the last minute, on a scale on which both 1 and 1000 can be seen. */
+/** Draws a pair of bars for each half second in which something was sent, the newest at the right, on a scale on which both 1 and 1000 can be seen. */
 export class Plot {
   /** What a send is called: a gateway counts frames. */
   sendName = "send";
 
   #svg = document.getElementById("plot");
   #said = document.getElementById("plot-said");
-  #values = Object.fromEntries(series.map(name => [name, new Array(samples).fill(0)]));
+  #grown = [];
   #grid = this.#append("g");
-  #area = this.#append("path", "area");
-  #paths = Object.fromEntries(series.map(name => [name, this.#append("path", `series ${name}`)]));
+  #bars = this.#append("g");
 
   constructor() {
     new ResizeObserver(() => this.#draw()).observe(this.#svg);
   }
 
   add(growth) {
-    for (const name of series) {
-      this.#values[name].push(growth[name]);
-      this.#values[name].shift();
-    }
+    // An idle half second would only push the others off the plot.
+    if (growth.messages === 0 && growth.sends === 0) return;
+    this.#grown = [...this.#grown, growth].slice(-columns);
+    this.#said.textContent = `Last: ${count(growth.messages, "message")} in ${count(growth.sends, this.sendName)}.`;
     this.#draw();
   }
 
@@ -35,41 +33,38 @@ export class Plot {
     const { width, height } = this.#svg.getBoundingClientRect();
     if (width === 0) return;
     this.#svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    const most = Math.max(10, ...series.flatMap(name => this.#values[name]));
+    const most = Math.max(1000, ...this.#grown.flatMap(growth => series.map(name => growth[name])));
     const ceiling = 10 ** Math.ceil(Math.log10(most));
-    const x = index => left + (width - left - right) * index / samples;
     const y = value => top + (height - top - bottom) * (1 - Math.log10(1 + value) / Math.log10(1 + ceiling));
-    this.#drawGrid(width, height, ceiling, y);
-    for (const name of series) this.#paths[name].setAttribute("d", steps(this.#values[name], x, y));
-    this.#area.setAttribute("d", `${steps(this.#values.messages, x, y)}V${y(0)}H${x(0)}Z`);
-    const [messages, batches, sends] = series.map(name => Math.max(...this.#values[name]));
-    this.#said.textContent = messages === 0
-      ? "Nothing was counted in the last minute."
-      : `Most in half a second of the last minute: ${count(messages, "message")}, ${count(batches, "batch", "batches")}, ${count(sends, this.sendName)}.`;
+    this.#drawGrid(width, ceiling, y);
+    const column = (width - left) / columns;
+    const bar = column * 0.38;
+    this.#bars.replaceChildren();
+    this.#grown.forEach((growth, index) => {
+      const start = width - column * (this.#grown.length - index) + column * 0.12;
+      series.forEach((name, place) => this.#drawBar(name, start + place * bar, bar, y(growth[name]), y(0)));
+    });
   }
 
-  #drawGrid(width, height, ceiling, y) {
+  #drawBar(name, x, width, y, foot) {
+    const rectangle = this.#append("rect", `series ${name}`, this.#bars);
+    for (const [key, value] of [["x", x], ["y", y], ["width", width], ["height", foot - y]]) rectangle.setAttribute(key, value.toFixed(1));
+  }
+
+  #drawGrid(width, ceiling, y) {
     this.#grid.replaceChildren();
     const shown = [0];
     for (let value = ceiling; value >= 1; value = Math.round(value / 10)) {
-      // A low plot has no room for each power of ten.
+      // A low plot has no space for each power of ten.
       if (shown.every(other => Math.abs(y(value) - y(other)) >= 13)) shown.push(value);
     }
     for (const value of shown) {
       const line = this.#append("line", "grid", this.#grid);
-      for (const [name, at] of [["x1", left], ["x2", width - right], ["y1", y(value)], ["y2", y(value)]]) line.setAttribute(name, at);
-      this.#label(left - 6, y(value) + 4, "end", shorten(value));
+      for (const [name, at] of [["x1", left], ["x2", width], ["y1", y(value)], ["y2", y(value)]]) line.setAttribute(name, at);
+      const label = this.#append("text", "", this.#grid);
+      for (const [name, at] of [["x", left - 6], ["y", y(value) + 4], ["text-anchor", "end"]]) label.setAttribute(name, at);
+      label.textContent = shorten(value);
     }
-    this.#label(left, height - 3, "start", "1 min ago");
-    this.#label(width - right, height - 3, "end", "now");
-  }
-
-  #label(x, y, anchor, text) {
-    const label = this.#append("text", "", this.#grid);
-    label.setAttribute("x", x);
-    label.setAttribute("y", y);
-    label.setAttribute("text-anchor", anchor);
-    label.textContent = text;
   }
 
   #append(tag, className = "", parent = this.#svg) {
@@ -80,14 +75,10 @@ export class Plot {
   }
 }
 
-function steps(values, x, y) {
-  return values.map((value, index) => `${index === 0 ? `M${x(0)} ` : "V"}${y(value).toFixed(1)}H${x(index + 1).toFixed(1)}`).join("");
-}
-
 function shorten(value) {
   return value >= 1_000_000 ? `${value / 1_000_000}M` : value >= 1000 ? `${value / 1000}k` : `${value}`;
 }
 
-function count(number, one, many = `${one}s`) {
-  return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+function count(number, one) {
+  return `${number.toLocaleString("en")} ${number === 1 ? one : `${one}s`}`;
 }

@@ -9,7 +9,7 @@ export class Statistics {
 
   /**
    * @param {() => boolean} isWanted Whether to ask now.
-   * @param {(growth: {messages: number, batches: number, sends: number}, stats: object) => void} take Gets each reading.
+   * @param {(growth: {messages: number, sends: number}, stats: object) => void} take Gets each reading.
    */
   constructor(isWanted, take) {
     this.#isWanted = isWanted;
@@ -41,12 +41,12 @@ export class Statistics {
     const before = isAnother ? now : this.#last;
     this.#last = now;
     this.#process = process;
-    this.#take({ messages: now.messages - before.messages, batches: now.batches - before.batches, sends: now.sends - before.sends }, stats);
+    this.#take({ messages: now.messages - before.messages, sends: now.sends - before.sends }, stats);
   }
 }
 
 /** A process with the game in it counts what was written; a gateway what arrived. */
 function countersOf({ output, receiver }) {
-  if (output) return { messages: output.acceptedMessages, batches: output.batches, sends: output.sends };
-  return { messages: receiver?.receivedMessages ?? 0, batches: receiver?.receivedBatches ?? 0, sends: receiver?.receivedFrames ?? 0 };
+  if (output) return { messages: output.acceptedMessages, sends: output.sends };
+  return { messages: receiver?.receivedMessages ?? 0, sends: receiver?.receivedFrames ?? 0 };
 }

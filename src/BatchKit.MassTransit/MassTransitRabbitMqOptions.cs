@@ -2,6 +2,7 @@ using System.ComponentModel.DataAnnotations;
 using System.Globalization;
 using System.Net.Security;
 using System.Security.Cryptography.X509Certificates;
+using Microsoft.Extensions.Configuration;
 
 namespace BatchKit.MassTransit;
 
@@ -57,6 +58,14 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     /// <summary>The first host and its port, for human-readable messages.</summary>
     internal (string Host, int Port) First => Hosts.Count == 0 ? ("localhost", Port) : Split(Hosts[0]);
 
+    /// <summary>Reads the settings that a section has. Hosts of the section replace the ones before.</summary>
+    internal static void Read(IConfiguration section, MassTransitRabbitMqOptions options)
+    {
+        if (section.GetSection(nameof(Hosts)) is var hosts && hosts.Exists())
+            options.Hosts = hosts.Value is { Length: > 0 } host ? [host] : [];
+        section.Bind(new MassTransitRabbitMqSection(options));
+    }
+
     internal MassTransitRabbitMqOptions Copy()
     {
         var copy = (MassTransitRabbitMqOptions)MemberwiseClone();
@@ -92,4 +101,26 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
         var (host, port) = Split(text);
         return Uri.CheckHostName(host) != UriHostNameType.Unknown && port is >= 1 and <= 65_535;
     }
+}
+
+/// <summary>The settings that a section can have. Binding is generated for these alone, because it can't be generated for certificates and callbacks.</summary>
+internal sealed class MassTransitRabbitMqSection
+{
+    private readonly MassTransitRabbitMqOptions _options;
+
+    public MassTransitRabbitMqSection() : this(new()) { }
+
+    internal MassTransitRabbitMqSection(MassTransitRabbitMqOptions options) => _options = options;
+
+    public IList<string> Hosts { get => _options.Hosts; set => _options.Hosts = value; }
+    public int Port { get => _options.Port; set => _options.Port = value; }
+    public string UserName { get => _options.UserName; set => _options.UserName = value; }
+    public string Password { get => _options.Password; set => _options.Password = value; }
+    public string VirtualHost { get => _options.VirtualHost; set => _options.VirtualHost = value; }
+    public TimeSpan Heartbeat { get => _options.Heartbeat; set => _options.Heartbeat = value; }
+    public TimeSpan ConnectTimeout { get => _options.ConnectTimeout; set => _options.ConnectTimeout = value; }
+    public TimeSpan ReconnectDelay { get => _options.ReconnectDelay; set => _options.ReconnectDelay = value; }
+    public string? ConnectionName { get => _options.ConnectionName; set => _options.ConnectionName = value; }
+    public bool UseTls { get => _options.UseTls; set => _options.UseTls = value; }
+    public string? TlsServerName { get => _options.TlsServerName; set => _options.TlsServerName = value; }
 }

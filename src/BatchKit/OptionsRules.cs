@@ -28,7 +28,7 @@ public static class OptionsRules
         var path = (section as IConfigurationSection)?.Path;
         var options = services.AddOptions<TOptions>(name);
         if (section is not null && bind is not null)
-            options.Configure(bound => bind(section, bound));
+            options.Configure(bound => Read(section, bound, bind, name, owner));
         if (configure is not null)
             options.Configure(configure);
 
@@ -43,6 +43,35 @@ public static class OptionsRules
         services.AddSingleton<IValidateOptions<TOptions>>(new NamedRules<TOptions>(name, owner, rules) { Section = path });
         options.ValidateOnStart();
     }
+
+    // A value that is not of its setting's type: the binder's error has the value and the path, and not the options' type. The value of a key is left out.
+    private static void Read<TOptions>(IConfiguration section, TOptions options, Action<IConfiguration, TOptions> bind, string name, string owner)
+        where TOptions : class
+    {
+        try
+        {
+            bind(section, options);
+        }
+        catch (InvalidOperationException exception)
+        {
+            var path = (section as IConfigurationSection)?.Path;
+            var key = section.AsEnumerable(makePathsRelative: true).Select(static pair => pair.Key)
+                .FirstOrDefault(key => exception.Message.Contains($"'{(path is null ? key : ConfigurationPath.Combine(path, key))}'", StringComparison.OrdinalIgnoreCase));
+            var setting = key is null ? typeof(TOptions).Name : $"{typeof(TOptions).Name}.{key.Replace(ConfigurationPath.KeyDelimiter, ".", StringComparison.Ordinal)}";
+            var reason = exception.Message.Contains(typeof(byte[]).FullName!, StringComparison.Ordinal)
+                ? "The value is not base64."
+                : $"{exception.Message} Write a time as '00:00:05', a switch as 'true' or 'false', and a number without its unit.";
+            throw new OptionsValidationException(name, typeof(TOptions), [$"{setting} could not be read: {reason}{OriginOf(name, owner, path)}"]);
+        }
+    }
+
+    internal static string OriginOf(string name, string owner, string? section) => (name.Length, section) switch
+    {
+        (0, null) => string.Empty,
+        (0, _) => $" It is set in section '{section}'.",
+        (_, null) => $" It is set for {owner} '{name}'.",
+        _ => $" It is set for {owner} '{name}' in section '{section}'.",
+    };
 
     /// <summary>Checks options that were not registered, as a constructor does.</summary>
     /// <typeparam name="TOptions">The options.</typeparam>
@@ -79,13 +108,7 @@ internal sealed class NamedRules<TOptions>(string name, string owner, IValidateO
         var result = rules.Validate(name: null, options);
         if (!result.Failed)
             return result;
-        var origin = (name.Length, Section) switch
-        {
-            (0, null) => string.Empty,
-            (0, _) => $" It is set in section '{Section}'.",
-            (_, null) => $" It is set for {owner} '{name}'.",
-            _ => $" It is set for {owner} '{name}' in section '{Section}'.",
-        };
+        var origin = OptionsRules.OriginOf(name, owner, Section);
         return ValidateOptionsResult.Fail(result.Failures.Select(failure => Qualify(failure) + origin));
     }
 

@@ -1,4 +1,6 @@
+using System.ComponentModel.DataAnnotations;
 using System.Diagnostics.CodeAnalysis;
+using System.Globalization;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Options;
@@ -6,7 +8,7 @@ using Microsoft.Extensions.Options;
 namespace BatchKit;
 
 /// <summary>Registers and checks the options of a package that extends <see cref="BatchKitBuilder"/>. Every error begins with the options' type, and says where they are set.</summary>
-public static class OptionsRules
+internal static class OptionsRules
 {
     /// <summary>Registers named options that are checked when the host starts. It may be called again for the same options: settings add up, in the order of the calls.</summary>
     /// <typeparam name="TOptions">The options.</typeparam>
@@ -127,4 +129,33 @@ internal sealed class NamedRules<TOptions>(string name, string owner, IValidateO
             return $"{rest[at..].Split(' ', 2)[0]}{separator}{rest}";
         return start + (rest.StartsWith(failure[..end], StringComparison.Ordinal) ? rest : failure);
     }
+}
+
+/// <summary>Limits an option to times between two others, both included. Unlike <see cref="RangeAttribute"/> with a type, it is safe to trim.</summary>
+/// <param name="minimum">The least, as in <c>00:00:01</c>.</param>
+/// <param name="maximum">The most.</param>
+[AttributeUsage(AttributeTargets.Property)]
+internal sealed class TimeSpanRangeAttribute(string minimum, string maximum) : ValidationAttribute
+{
+    /// <summary>The least.</summary>
+    public string Minimum { get; } = minimum;
+
+    /// <summary>The most.</summary>
+    public string Maximum { get; } = maximum;
+
+    /// <inheritdoc/>
+    public override bool IsValid(object? value) =>
+        value is null || (value is TimeSpan time && time >= Parse(Minimum) && time <= Parse(Maximum));
+
+    /// <inheritdoc/>
+    public override string FormatErrorMessage(string name) => $"{name} must be between {Minimum} and {Maximum}.";
+
+    /// <inheritdoc/>
+    protected override ValidationResult? IsValid(object? value, ValidationContext validationContext)
+    {
+        ArgumentNullException.ThrowIfNull(validationContext);
+        return IsValid(value) ? ValidationResult.Success : new ValidationResult(FormatErrorMessage($"{validationContext.DisplayName} ({value})"));
+    }
+
+    private static TimeSpan Parse(string text) => TimeSpan.Parse(text, CultureInfo.InvariantCulture);
 }

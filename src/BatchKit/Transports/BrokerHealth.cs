@@ -3,7 +3,7 @@ using Microsoft.Extensions.Diagnostics.HealthChecks;
 namespace BatchKit.Transports;
 
 /// <summary>The health of a buffer's connection over a broker, in a sentence: what its transport and its receiver say of themselves, put together. For an adapter's health check.</summary>
-internal static class BrokerHealth
+public static class BrokerHealth
 {
     /// <summary>Says whether output goes out and comes in.</summary>
     /// <param name="failureStatus">What to report when it does not: the registration's.</param>

@@ -87,7 +87,11 @@ public static class BroadcastBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(options);
         ArgumentNullException.ThrowIfNull(handlers);
-        builder.Services.AddKeyedSingleton(builder.Name, (provider, key) => CreateListener(provider, (string)key!, options, handlers));
+        var (name, services) = (builder.Name, builder.Services);
+        services.AddKeyedSingleton(name, (provider, key) => CreateListener(provider, (string)key!, options, handlers));
+        // Without UseBroadcast nothing would ask for the listener.
+        services.AddOptions<BroadcastListenerOptions>(name).Validate<IServiceProviderIsKeyedService>(
+            (_, registered) => registered.IsKeyedService(typeof(BroadcastTransport), name), WithoutClients(nameof(Listen), name)).ValidateOnStart();
         return builder;
     }
 
@@ -100,6 +104,10 @@ public static class BroadcastBuilderExtensions
         var factory = ActivatorUtilities.CreateFactory<THandler>([typeof(ClientConnection)]);
         return builder.Listen(options, (services, connection) => factory(services, [connection]));
     }
+
+    /// <summary>The error of a method that needs clients and found none.</summary>
+    internal static string WithoutClients(string method, string name) =>
+        $"{method} found no clients of {(name.Length == 0 ? "the unnamed output buffer" : $"the output buffer '{name}'")}. Call UseBroadcast, or AddBroadcast for a gateway, on what AddBatchKit returned for that buffer.";
 
     private static void AddSection(BatchKitBuilder builder, IConfiguration section)
     {

@@ -45,7 +45,7 @@ public sealed class BroadcastOptions : IValidatableObject
     public int MaxQueuedMessages { get; set; } = 100_000;
 
     /// <summary>What happens when a client's queue is full; the client is disconnected by default.</summary>
-    [EnumDataType(typeof(SlowConsumerPolicy))]
+    [EnumDataType(typeof(SlowConsumerPolicy), ErrorMessage = "{0} must be Disconnect, DropOldest or DropNewest.")]
     public SlowConsumerPolicy SlowConsumer { get; set; }
 
     /// <summary>How long output may wait while a client takes none of it; 30 s by default. The client is then disconnected, whatever the policy.</summary>

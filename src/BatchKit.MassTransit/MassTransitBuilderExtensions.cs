@@ -56,7 +56,7 @@ public static class MassTransitBuilderExtensions
         ArgumentNullException.ThrowIfNull(next);
         var name = builder.Name;
         if (IsRegistered<MassTransitReceiver>(builder))
-            throw new InvalidOperationException($"{builder} receives from MassTransit already.");
+            throw new InvalidOperationException($"{builder} receives from MassTransit already. Call ReceiveFromMassTransit once, with a transport that hands batches to all that take them.");
 
         AddBus(builder, configure);
         builder.Services.AddKeyedSingleton(name, (services, _) => CreateReceiver(services, builder, next));
@@ -140,7 +140,7 @@ public static class MassTransitBuilderExtensions
             if (!owner.IsOwn || owner.Connection.Bus is not IBusControl bus || bus.CheckHealth() is not { Status: not BusHealthStatus.Healthy } health)
                 return null;
             exception = health.Exception;
-            return $"Not connected to {owner.Target}: {exception?.GetBaseException().Message ?? health.Description}";
+            return $"Not connected to {owner.Target}: {(exception?.GetBaseException().Message ?? health.Description)?.TrimEnd('.')}. Check that the broker runs, and the settings of {nameof(MassTransitOptions.RabbitMq)}: hosts, port, user name and password.";
         }
 
         private string? FindReceiverFault() => receiver?.Fault is { } fault ? $"Does not receive from {owner.Target}: {fault}" : null;

@@ -117,7 +117,7 @@ public sealed class MassTransitOptions : IValidatableObject
         if (Bus is not null && RabbitMq is not null)
         {
             yield return new ValidationResult(
-                $"{nameof(Bus)} and {nameof(RabbitMq)} are both set; the application's bus has its own connection.", [nameof(Bus), nameof(RabbitMq)]);
+                $"{nameof(Bus)} and {nameof(RabbitMq)} are both set. Leave {nameof(RabbitMq)} null, because the application's bus has its own connection, or leave {nameof(Bus)} null.", [nameof(Bus), nameof(RabbitMq)]);
         }
     }
 }

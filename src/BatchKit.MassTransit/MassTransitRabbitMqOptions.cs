@@ -10,6 +10,7 @@ namespace BatchKit.MassTransit;
 public sealed class MassTransitRabbitMqOptions : IValidatableObject
 {
     /// <summary>The brokers of one cluster, each as <c>host</c> or <c>host:port</c>; they are tried in turn. Empty, the default, means <c>localhost</c>.</summary>
+    [Required]
     public IList<string> Hosts { get; set; } = [];
 
     /// <summary>The port of hosts without a port of their own; 5672 by default. With TLS 5671 is usual.</summary>
@@ -76,13 +77,18 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)
     {
+        // What is in the options of the bus is not named after them.
+        const string Member = $"{nameof(MassTransitOptions.RabbitMq)}.{nameof(Hosts)}";
+        if (Hosts is null)
+            yield break;
+
         // The text does not repeat the entry, which may be a URI with a password.
         for (var index = 0; index < Hosts.Count; index++)
         {
             if (IsHost(Hosts[index]))
                 continue;
             yield return new ValidationResult(
-                $"{nameof(Hosts)}[{index}] must be a host name or address, with a port or without, as in 'broker:5672'.", [nameof(Hosts)]);
+                $"{Member}[{index}] must be a host name or address, with a port or without, as in 'broker:5672'.", [Member]);
         }
     }
 

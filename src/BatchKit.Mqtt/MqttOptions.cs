@@ -20,7 +20,7 @@ public sealed class MqttOptions : IValidatableObject
     public Uri Server { get; set; } = new("mqtt://localhost");
 
     /// <summary>The version of the protocol; 5 by default.</summary>
-    [EnumDataType(typeof(MqttVersion))]
+    [EnumDataType(typeof(MqttVersion), ErrorMessage = "{0} must be V311 or V5.")]
     public MqttVersion Version { get; set; } = MqttVersion.V5;
 
     /// <summary>
@@ -93,7 +93,7 @@ public sealed class MqttOptions : IValidatableObject
     public int MaxPacketBytes { get; set; } = 2 * 1024 * 1024;
 
     /// <summary>QoS 0 or 1 for messages that no rule matches; 1 by default.</summary>
-    [EnumDataType(typeof(MqttQualityOfService))]
+    [EnumDataType(typeof(MqttQualityOfService), ErrorMessage = "{0} must be AtMostOnce or AtLeastOnce.")]
     public MqttQualityOfService QualityOfService { get; set; } = MqttQualityOfService.AtLeastOnce;
 
     /// <summary>QoS, retain and expiry by topic; the first rule whose filter matches applies. Empty by default.</summary>
@@ -235,7 +235,7 @@ public sealed class MqttTopicRule
     public string Filter { get; set; } = "#";
 
     /// <summary>QoS 0 or 1; null, the default, takes <see cref="MqttOptions.QualityOfService"/>.</summary>
-    [EnumDataType(typeof(MqttQualityOfService))]
+    [EnumDataType(typeof(MqttQualityOfService), ErrorMessage = "{0} must be AtMostOnce or AtLeastOnce.")]
     public MqttQualityOfService? QualityOfService { get; set; }
 
     /// <summary>Whether the broker keeps the last message for later subscribers; false by default.</summary>
@@ -254,7 +254,7 @@ public sealed class MqttSubscription
     public string Filter { get; set; } = "";
 
     /// <summary>The maximum QoS to receive with, 0 or 1; 1 by default.</summary>
-    [EnumDataType(typeof(MqttQualityOfService))]
+    [EnumDataType(typeof(MqttQualityOfService), ErrorMessage = "{0} must be AtMostOnce or AtLeastOnce.")]
     public MqttQualityOfService QualityOfService { get; set; } = MqttQualityOfService.AtLeastOnce;
 }
 

@@ -161,6 +161,8 @@ public sealed class RabbitMqOptions : IValidatableObject
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)
     {
+        if (Hosts is null)
+            yield break;
         if (Hosts.Count == 0)
             yield return new ValidationResult($"{nameof(Hosts)} must name a broker.", [nameof(Hosts)]);
 

@@ -126,7 +126,13 @@ internal sealed class NamedRules<TOptions>(string name, string owner, IValidateO
             return $"{typeof(TOptions).Name}{separator}{failure}";
         var rest = failure[(end + separator.Length)..];
         if (rest.IndexOf(start, StringComparison.Ordinal) is >= 0 and var at)
-            return $"{rest[at..].Split(' ', 2)[0]}{separator}{rest}";
+        {
+            var member = rest[at..].Split(' ', 2)[0];
+            return rest == $"The {member} field is required." ? $"{member} must be set and not be empty."
+                : rest.StartsWith($"The field {member} ", StringComparison.Ordinal) ? rest["The field ".Length..]
+                : $"{member}{separator}{rest}";
+        }
+
         return start + (rest.StartsWith(failure[..end], StringComparison.Ordinal) ? rest : failure);
     }
 }

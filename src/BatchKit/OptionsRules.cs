@@ -130,6 +130,7 @@ internal sealed class NamedRules<TOptions>(string name, string owner, IValidateO
             var member = rest[at..].Split(' ', 2)[0];
             return rest == $"The {member} field is required." ? $"{member} must be set and not be empty."
                 : rest.StartsWith($"The field {member} ", StringComparison.Ordinal) ? rest["The field ".Length..]
+                : at == 0 ? rest
                 : $"{member}{separator}{rest}";
         }
 

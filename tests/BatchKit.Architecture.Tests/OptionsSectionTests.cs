@@ -131,7 +131,7 @@ public sealed class OptionsSectionTests
         new ConfigurationBuilder().AddInMemoryCollection(settings.Select(setting => KeyValuePair.Create($"Game:Adapter:{setting.Key}", setting.Value))).Build().GetSection("Game:Adapter");
 
     // Without the rules, which not every changed value keeps.
-    private static object Read(Type type, IServiceCollection services)
+    private static object Read(Type type, ServiceCollection services)
     {
         services.AddOptions();
         foreach (var rules in services.Where(service => service.ServiceType == typeof(IValidateOptions<>).MakeGenericType(type)).ToArray())

@@ -95,6 +95,6 @@ public sealed partial class ErrorTests(RabbitMqFixture rabbitMq, MosquittoFixtur
 
     /// <summary>What tells the reader what to do: an order, or the rule that a value must keep.</summary>
     [GeneratedRegex(@"\b(must|use|set|call|give|add|raise|choose|check|start|write|make|return|register|resolve|grant|run|split|update|leave|await|let|take|pass|send|stop|remove)\b",
-        RegexOptions.IgnoreCase | RegexOptions.CultureInvariant, matchTimeoutMilliseconds: 10_000)]
+        RegexOptions.IgnoreCase | RegexOptions.ExplicitCapture | RegexOptions.CultureInvariant, matchTimeoutMilliseconds: 10_000)]
     private static partial Regex Remedy { get; }
 }

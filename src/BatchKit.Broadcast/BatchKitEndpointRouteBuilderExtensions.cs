@@ -30,7 +30,7 @@ public static class BatchKitEndpointRouteBuilderExtensions
         var services = endpoints.ServiceProvider;
         var factory = ActivatorUtilities.CreateFactory<THandler>([typeof(ClientConnection)]);
         return endpoints.MapBatchKitWebSockets(
-            pattern, services.GetRequiredKeyedService<BroadcastTransport>(bufferName), connection => factory(services, [connection]), options,
+            pattern, FindTransport(services, bufferName), connection => factory(services, [connection]), options,
             services.GetRequiredKeyedService<OutputBuffer>(bufferName));
     }
 
@@ -74,6 +74,9 @@ public static class BatchKitEndpointRouteBuilderExtensions
         branch.Run(endpoint.InvokeAsync);
         return endpoints.Map(pattern, branch.Build()).WithDisplayName($"BatchKit WebSockets {pattern}");
     }
+
+    private static BroadcastTransport FindTransport(IServiceProvider services, string bufferName) => services.GetKeyedService<BroadcastTransport>(bufferName)
+        ?? throw new InvalidOperationException(BroadcastBuilderExtensions.WithoutClients("MapBatchKitWebSockets", bufferName));
 
     /// <summary>The hosts that the application was told that it serves, as ASP.NET Core's host filtering has them; none when it serves every host.</summary>
     private static List<StringSegment> AllowedHosts(IServiceProvider services)

@@ -2,6 +2,7 @@ using System.Diagnostics.CodeAnalysis;
 using System.Diagnostics.Metrics;
 using BatchKit;
 using BatchKit.Broadcast;
+using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection.Extensions;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
@@ -32,6 +33,14 @@ public static class BroadcastBuilderExtensions
         return builder.AddRoute(LocalFirstRouter.LocalRoute, services => services.GetRequiredKeyedService<BroadcastTransport>(builder.Name), partitions);
     }
 
+    /// <inheritdoc cref="UseBroadcast(BatchKitBuilder, Action{BroadcastOptions}, int)"/>
+    /// <remarks><inheritdoc cref="AddBroadcast(BatchKitBuilder, IConfiguration, Action{BroadcastOptions})" path="/remarks"/></remarks>
+    public static BatchKitBuilder UseBroadcast(this BatchKitBuilder builder, IConfiguration section, Action<BroadcastOptions>? configure = null, int partitions = 1)
+    {
+        AddSection(builder, section);
+        return builder.UseBroadcast(configure, partitions);
+    }
+
     /// <summary>Adds the clients without a route to them. This is for a gateway: a receiver brings their output (<c>ReceiveFromRabbitMq(services => services.GetRequiredKeyedService&lt;BroadcastTransport&gt;(name))</c>), and this buffer sends their input.</summary>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
     /// <param name="configure">Sets the options.</param>
@@ -53,6 +62,17 @@ public static class BroadcastBuilderExtensions
         return builder;
     }
 
+    /// <inheritdoc cref="AddBroadcast(BatchKitBuilder, Action{BroadcastOptions})"/>
+    /// <remarks>
+    /// The keys of the section are the names of <see cref="BroadcastOptions"/>' properties; a network is written as <c>10.0.0.0/8</c>. It is read once, when the options are first needed; errors name it.
+    /// <paramref name="configure"/> runs after that.
+    /// </remarks>
+    public static BatchKitBuilder AddBroadcast(this BatchKitBuilder builder, IConfiguration section, Action<BroadcastOptions>? configure = null)
+    {
+        AddSection(builder, section);
+        return builder.AddBroadcast(configure);
+    }
+
     /// <summary>Listens for clients, TCP or telnet as <see cref="BroadcastListenerOptions.Protocol"/> says, from the host's start to its stop.</summary>
     /// <remarks>
     /// The records of each read are delivered within a buffering scope of this buffer for the connection's handle. The <see cref="BroadcastListener"/> is a keyed service with the buffer's
@@ -67,7 +87,11 @@ public static class BroadcastBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(options);
         ArgumentNullException.ThrowIfNull(handlers);
-        builder.Services.AddKeyedSingleton(builder.Name, (provider, key) => CreateListener(provider, (string)key!, options, handlers));
+        var (name, services) = (builder.Name, builder.Services);
+        services.AddKeyedSingleton(name, (provider, key) => CreateListener(provider, (string)key!, options, handlers));
+        // Without UseBroadcast nothing would ask for the listener.
+        services.AddOptions<BroadcastListenerOptions>(name).Validate<IServiceProviderIsKeyedService>(
+            (_, registered) => registered.IsKeyedService(typeof(BroadcastTransport), name), WithoutClients(nameof(Listen), name)).ValidateOnStart();
         return builder;
     }
 
@@ -79,6 +103,17 @@ public static class BroadcastBuilderExtensions
     {
         var factory = ActivatorUtilities.CreateFactory<THandler>([typeof(ClientConnection)]);
         return builder.Listen(options, (services, connection) => factory(services, [connection]));
+    }
+
+    /// <summary>The error of a method that needs clients and found none.</summary>
+    internal static string WithoutClients(string method, string name) =>
+        $"{method} found no clients of {(name.Length == 0 ? "the unnamed output buffer" : $"the output buffer '{name}'")}. Call UseBroadcast, or AddBroadcast for a gateway, on what AddBatchKit returned for that buffer.";
+
+    private static void AddSection(BatchKitBuilder builder, IConfiguration section)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        ArgumentNullException.ThrowIfNull(section);
+        OptionsRules.Add(builder.Services, builder.Name, BroadcastOptionsValidator.Shared, configure: null, section, BroadcastOptions.Read);
     }
 
     private static BroadcastTransport CreateTransport(IServiceProvider services, string name) => new(

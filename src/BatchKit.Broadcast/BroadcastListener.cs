@@ -55,7 +55,7 @@ public sealed class BroadcastListener : IAsyncDisposable
 
     /// <summary>The end point it listens on, with the real port.</summary>
     /// <exception cref="InvalidOperationException">The listener was not started.</exception>
-    public IPEndPoint EndPoint => _endPoint ?? throw new InvalidOperationException("The listener was not started.");
+    public IPEndPoint EndPoint => _endPoint ?? throw new InvalidOperationException("The listener was not started. Call StartAsync, or read the end point after the host has started.");
 
     /// <summary>Starts listening. Call it once.</summary>
     /// <param name="cancellationToken">Cancels the start, not the listener.</param>
@@ -66,7 +66,7 @@ public sealed class BroadcastListener : IAsyncDisposable
         cancellationToken.ThrowIfCancellationRequested();
         ObjectDisposedException.ThrowIf(_stoppingToken.IsCancellationRequested, this);
         if (_socket is not null)
-            throw new InvalidOperationException("The listener was started before.");
+            throw new InvalidOperationException("The listener was started before. Call StartAsync once.");
         var socket = AcceptLoop.Listen(_options.EndPoint, _options.Backlog);
         _socket = socket;
         _endPoint = (IPEndPoint)socket.LocalEndPoint!;

@@ -54,7 +54,7 @@ public sealed class BroadcastListenerOptions : IValidatableObject
         if (Protocol is not (ClientProtocol.Tcp or ClientProtocol.Telnet))
             yield return new ValidationResult($"{nameof(Protocol)} ({Protocol}) must be {ClientProtocol.Tcp} or {ClientProtocol.Telnet}.", [nameof(Protocol)]);
         if (Tls is { ServerCertificate: null, ServerCertificateContext: null, ServerCertificateSelectionCallback: null })
-            yield return new ValidationResult($"{nameof(Tls)} needs a server certificate, or a callback that selects one.", [nameof(Tls)]);
+            yield return new ValidationResult($"{nameof(Tls)} has no server certificate. Set one, or a callback that selects one.", [nameof(Tls)]);
     }
 }
 

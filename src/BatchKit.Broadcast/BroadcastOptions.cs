@@ -1,5 +1,6 @@
 using System.ComponentModel.DataAnnotations;
 using System.Net;
+using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Options;
 
 namespace BatchKit.Broadcast;
@@ -44,7 +45,7 @@ public sealed class BroadcastOptions : IValidatableObject
     public int MaxQueuedMessages { get; set; } = 100_000;
 
     /// <summary>What happens when a client's queue is full; the client is disconnected by default.</summary>
-    [EnumDataType(typeof(SlowConsumerPolicy))]
+    [EnumDataType(typeof(SlowConsumerPolicy), ErrorMessage = "{0} must be Disconnect, DropOldest or DropNewest.")]
     public SlowConsumerPolicy SlowConsumer { get; set; }
 
     /// <summary>How long output may wait while a client takes none of it; 30 s by default. The client is then disconnected, whatever the policy.</summary>
@@ -119,6 +120,15 @@ public sealed class BroadcastOptions : IValidatableObject
     /// <summary>The most connections from one address.</summary>
     internal int PlacesPerAddress => MaxConnectionsPerAddress ?? Math.Min(MaxConnections, Math.Max(LeastPlacesPerAddress, MaxConnections / AddressShare));
 
+    /// <summary>Reads the settings that a section has. Trusted proxies of the section replace the ones before.</summary>
+    internal static void Read(IConfiguration section, BroadcastOptions options)
+    {
+        section.Bind(new BroadcastSection(options));
+        var proxies = section.GetSection(nameof(TrustedProxies));
+        if (proxies.Exists())
+            options.TrustedProxies = [.. proxies.GetChildren().Select(ReadNetwork)];
+    }
+
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)
     {
@@ -129,6 +139,41 @@ public sealed class BroadcastOptions : IValidatableObject
                 [nameof(MaxConnectionsPerAddress)]);
         }
     }
+
+    private static IPNetwork ReadNetwork(IConfigurationSection section) => IPNetwork.TryParse(section.Value, out var network)
+        ? network
+        : throw new InvalidOperationException($"The value '{section.Value}' at '{section.Path}' is not a network such as '10.0.0.0/8'.");
+}
+
+/// <summary>The settings that a section can have, besides the trusted proxies. Binding is generated for these alone, because it can't be generated for networks.</summary>
+internal sealed class BroadcastSection
+{
+    private readonly BroadcastOptions _options;
+
+    public BroadcastSection() : this(new()) { }
+
+    internal BroadcastSection(BroadcastOptions options) => _options = options;
+
+    public int MaxConnections { get => _options.MaxConnections; set => _options.MaxConnections = value; }
+    public int? MaxConnectionsPerAddress { get => _options.MaxConnectionsPerAddress; set => _options.MaxConnectionsPerAddress = value; }
+    public int MaxLingeringHandlers { get => _options.MaxLingeringHandlers; set => _options.MaxLingeringHandlers = value; }
+    public int MaxCompressedConnections { get => _options.MaxCompressedConnections; set => _options.MaxCompressedConnections = value; }
+    public int MaxQueuedBytes { get => _options.MaxQueuedBytes; set => _options.MaxQueuedBytes = value; }
+    public int MaxQueuedMessages { get => _options.MaxQueuedMessages; set => _options.MaxQueuedMessages = value; }
+    public SlowConsumerPolicy SlowConsumer { get => _options.SlowConsumer; set => _options.SlowConsumer = value; }
+    public TimeSpan SlowConsumerTimeout { get => _options.SlowConsumerTimeout; set => _options.SlowConsumerTimeout = value; }
+    public int MaxRecordBytes { get => _options.MaxRecordBytes; set => _options.MaxRecordBytes = value; }
+    public InputLimits? TextInputLimits { get => _options.TextInputLimits; set => _options.TextInputLimits = value; }
+    public InputLimits? BinaryInputLimits { get => _options.BinaryInputLimits; set => _options.BinaryInputLimits = value; }
+    public TimeSpan? IdleTimeout { get => _options.IdleTimeout; set => _options.IdleTimeout = value; }
+    public TimeSpan? KeepAliveInterval { get => _options.KeepAliveInterval; set => _options.KeepAliveInterval = value; }
+    public int? MaxUnauthenticatedBytes { get => _options.MaxUnauthenticatedBytes; set => _options.MaxUnauthenticatedBytes = value; }
+    public TimeSpan? AuthenticationTimeout { get => _options.AuthenticationTimeout; set => _options.AuthenticationTimeout = value; }
+    public TimeSpan HandshakeTimeout { get => _options.HandshakeTimeout; set => _options.HandshakeTimeout = value; }
+    public TimeSpan CloseTimeout { get => _options.CloseTimeout; set => _options.CloseTimeout = value; }
+    public TimeSpan DrainTimeout { get => _options.DrainTimeout; set => _options.DrainTimeout = value; }
+    public string? GoodbyeMessage { get => _options.GoodbyeMessage; set => _options.GoodbyeMessage = value; }
+    public string? TurnAwayMessage { get => _options.TurnAwayMessage; set => _options.TurnAwayMessage = value; }
 }
 
 /// <summary>What happens when a client's queue is full.</summary>

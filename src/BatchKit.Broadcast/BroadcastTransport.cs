@@ -227,7 +227,9 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         options ??= new AttachOptions();
         var place = new ClientPlace(Connections);
         if (!place.TryTake(options.RemoteEndPoint?.Address))
-            throw new InvalidOperationException(Connections.IsClosed ? "The transport has stopped." : "A connection limit is reached, in total or for the address.");
+            throw new InvalidOperationException(Connections.IsClosed
+                ? "The transport has stopped and takes no more connections. Attach connections only while the host runs."
+                : $"A connection limit is reached: {nameof(BroadcastOptions.MaxConnections)} ({Options.MaxConnections}) in total, or {nameof(BroadcastOptions.MaxConnectionsPerAddress)} ({Options.PlacesPerAddress}) for the address. Raise it, or turn the client away.");
         var origin = new ConnectionOrigin(options.RemoteEndPoint, options.IsSecure, options.User);
         var format = protocol != ClientProtocol.WebSocket ? WireFormat.Raw : options.SendsBinary ? WireFormat.WebSocketBinary : WireFormat.WebSocketText;
         var output = new SendQueue(wire, Limits, Counters, TimeProvider);

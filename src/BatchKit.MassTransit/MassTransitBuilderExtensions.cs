@@ -2,6 +2,7 @@ using BatchKit;
 using BatchKit.MassTransit;
 using BatchKit.Transports;
 using MassTransit;
+using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
@@ -33,6 +34,14 @@ public static class MassTransitBuilderExtensions
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<MassTransitTransport>(builder.Name), partitions);
     }
 
+    /// <inheritdoc cref="UseMassTransit(BatchKitBuilder, Action{MassTransitOptions}, int)"/>
+    /// <remarks><inheritdoc cref="ReceiveFromMassTransit(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, IConfiguration, Action{MassTransitOptions})" path="/remarks"/></remarks>
+    public static BatchKitBuilder UseMassTransit(this BatchKitBuilder builder, IConfiguration section, Action<MassTransitOptions>? configure = null, int partitions = 1)
+    {
+        AddSection(builder, section);
+        return builder.UseMassTransit(configure, partitions);
+    }
+
     /// <summary>Receives this node's frames from a MassTransit bus. The node is the buffer's, <see cref="OutputBufferOptions.Node"/>.</summary>
     /// <remarks><inheritdoc cref="UseMassTransit(BatchKitBuilder, Action{MassTransitOptions}, int)" path="/remarks"/></remarks>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
@@ -47,13 +56,32 @@ public static class MassTransitBuilderExtensions
         ArgumentNullException.ThrowIfNull(next);
         var name = builder.Name;
         if (IsRegistered<MassTransitReceiver>(builder))
-            throw new InvalidOperationException($"{builder} receives from MassTransit already.");
+            throw new InvalidOperationException($"{builder} receives from MassTransit already. Call ReceiveFromMassTransit once, with a transport that hands batches to all that take them.");
 
         AddBus(builder, configure);
         builder.Services.AddKeyedSingleton(name, (services, _) => CreateReceiver(services, builder, next));
         builder.Services.AddSingleton<IHostedService>(services => new ReceiverHostedService(
             services.GetRequiredKeyedService<MassTransitReceiver>(name), services.GetRequiredKeyedService<BusOwner>(name)));
         return builder;
+    }
+
+    /// <inheritdoc cref="ReceiveFromMassTransit(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, Action{MassTransitOptions})"/>
+    /// <remarks>
+    /// The keys of the section are the names of <see cref="MassTransitOptions"/>' properties; certificates and callbacks can't be in a section. It is read once, when the options are first needed; errors
+    /// name it. <paramref name="configure"/> runs after that.
+    /// </remarks>
+    public static BatchKitBuilder ReceiveFromMassTransit(
+        this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, IConfiguration section, Action<MassTransitOptions>? configure = null)
+    {
+        AddSection(builder, section);
+        return builder.ReceiveFromMassTransit(next, configure);
+    }
+
+    private static void AddSection(BatchKitBuilder builder, IConfiguration section)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        ArgumentNullException.ThrowIfNull(section);
+        OptionsRules.Add(builder.Services, builder.Name, MassTransitOptionsValidator.Shared, configure: null, section, MassTransitOptions.Read);
     }
 
     private static void AddBus(BatchKitBuilder builder, Action<MassTransitOptions>? configure)
@@ -112,7 +140,7 @@ public static class MassTransitBuilderExtensions
             if (!owner.IsOwn || owner.Connection.Bus is not IBusControl bus || bus.CheckHealth() is not { Status: not BusHealthStatus.Healthy } health)
                 return null;
             exception = health.Exception;
-            return $"Not connected to {owner.Target}: {exception?.GetBaseException().Message ?? health.Description}";
+            return $"Not connected to {owner.Target}: {(exception?.GetBaseException().Message ?? health.Description)?.TrimEnd('.')}. Check that the broker runs, and the settings of {nameof(MassTransitOptions.RabbitMq)}: hosts, port, user name and password.";
         }
 
         private string? FindReceiverFault() => receiver?.Fault is { } fault ? $"Does not receive from {owner.Target}: {fault}" : null;

@@ -1,4 +1,5 @@
 using System.ComponentModel.DataAnnotations;
+using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Options;
 using IBus = MassTransit.IBus;
 
@@ -94,6 +95,14 @@ public sealed class MassTransitOptions : IValidatableObject
     [TimeSpanRange("00:00:00.100", "01:00:00")]
     public TimeSpan TopologyCheckInterval { get; set; } = TimeSpan.FromSeconds(5);
 
+    /// <summary>Reads the settings that a section has.</summary>
+    internal static void Read(IConfiguration section, MassTransitOptions options)
+    {
+        section.Bind(new MassTransitSection(options));
+        if (section.GetSection(nameof(RabbitMq)) is var rabbitMq && rabbitMq.Exists())
+            MassTransitRabbitMqOptions.Read(rabbitMq, options.RabbitMq ??= new MassTransitRabbitMqOptions());
+    }
+
     /// <summary>Copies the settings, so that later changes have no effect on whoever keeps the copy.</summary>
     internal MassTransitOptions Copy()
     {
@@ -108,9 +117,31 @@ public sealed class MassTransitOptions : IValidatableObject
         if (Bus is not null && RabbitMq is not null)
         {
             yield return new ValidationResult(
-                $"{nameof(Bus)} and {nameof(RabbitMq)} are both set; the application's bus has its own connection.", [nameof(Bus), nameof(RabbitMq)]);
+                $"{nameof(Bus)} and {nameof(RabbitMq)} are both set. Leave {nameof(RabbitMq)} null, because the application's bus has its own connection, or leave {nameof(Bus)} null.", [nameof(Bus), nameof(RabbitMq)]);
         }
     }
+}
+
+/// <summary>The settings that a section can have, besides the connection to RabbitMQ. Binding is generated for these alone, because it can't be generated for a callback.</summary>
+internal sealed class MassTransitSection
+{
+    private readonly MassTransitOptions _options;
+
+    public MassTransitSection() : this(new()) { }
+
+    internal MassTransitSection(MassTransitOptions options) => _options = options;
+
+    public string Prefix { get => _options.Prefix; set => _options.Prefix = value; }
+    public int? DestinationNode { get => _options.DestinationNode; set => _options.DestinationNode = value; }
+    public bool Durable { get => _options.Durable; set => _options.Durable = value; }
+    public TimeSpan? QueueExpiry { get => _options.QueueExpiry; set => _options.QueueExpiry = value; }
+    public int Prefetch { get => _options.Prefetch; set => _options.Prefetch = value; }
+    public bool DeclareTopology { get => _options.DeclareTopology; set => _options.DeclareTopology = value; }
+    public int MaxFrameBytes { get => _options.MaxFrameBytes; set => _options.MaxFrameBytes = value; }
+    public TimeSpan PublishTimeout { get => _options.PublishTimeout; set => _options.PublishTimeout = value; }
+    public TimeSpan UnroutableGrace { get => _options.UnroutableGrace; set => _options.UnroutableGrace = value; }
+    public TimeSpan StopTimeout { get => _options.StopTimeout; set => _options.StopTimeout = value; }
+    public TimeSpan TopologyCheckInterval { get => _options.TopologyCheckInterval; set => _options.TopologyCheckInterval = value; }
 }
 
 /// <summary>Checks the options against their attributes; the code is generated.</summary>

@@ -2,6 +2,7 @@ using System.ComponentModel.DataAnnotations;
 using System.Globalization;
 using System.Net.Security;
 using System.Security.Cryptography.X509Certificates;
+using Microsoft.Extensions.Configuration;
 
 namespace BatchKit.MassTransit;
 
@@ -9,6 +10,7 @@ namespace BatchKit.MassTransit;
 public sealed class MassTransitRabbitMqOptions : IValidatableObject
 {
     /// <summary>The brokers of one cluster, each as <c>host</c> or <c>host:port</c>; they are tried in turn. Empty, the default, means <c>localhost</c>.</summary>
+    [Required]
     public IList<string> Hosts { get; set; } = [];
 
     /// <summary>The port of hosts without a port of their own; 5672 by default. With TLS 5671 is usual.</summary>
@@ -57,6 +59,14 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     /// <summary>The first host and its port, for human-readable messages.</summary>
     internal (string Host, int Port) First => Hosts.Count == 0 ? ("localhost", Port) : Split(Hosts[0]);
 
+    /// <summary>Reads the settings that a section has. Hosts of the section replace the ones before.</summary>
+    internal static void Read(IConfiguration section, MassTransitRabbitMqOptions options)
+    {
+        if (section.GetSection(nameof(Hosts)) is var hosts && hosts.Exists())
+            options.Hosts = hosts.Value is { Length: > 0 } host ? [host] : [];
+        section.Bind(new MassTransitRabbitMqSection(options));
+    }
+
     internal MassTransitRabbitMqOptions Copy()
     {
         var copy = (MassTransitRabbitMqOptions)MemberwiseClone();
@@ -67,13 +77,18 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)
     {
+        // What is in the options of the bus is not named after them.
+        const string Member = $"{nameof(MassTransitOptions.RabbitMq)}.{nameof(Hosts)}";
+        if (Hosts is null)
+            yield break;
+
         // The text does not repeat the entry, which may be a URI with a password.
         for (var index = 0; index < Hosts.Count; index++)
         {
             if (IsHost(Hosts[index]))
                 continue;
             yield return new ValidationResult(
-                $"{nameof(Hosts)}[{index}] must be a host name or address, with a port or without, as in 'broker:5672'.", [nameof(Hosts)]);
+                $"{Member}[{index}] must be a host name or address, with a port or without, as in 'broker:5672'.", [Member]);
         }
     }
 
@@ -92,4 +107,26 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
         var (host, port) = Split(text);
         return Uri.CheckHostName(host) != UriHostNameType.Unknown && port is >= 1 and <= 65_535;
     }
+}
+
+/// <summary>The settings that a section can have. Binding is generated for these alone, because it can't be generated for certificates and callbacks.</summary>
+internal sealed class MassTransitRabbitMqSection
+{
+    private readonly MassTransitRabbitMqOptions _options;
+
+    public MassTransitRabbitMqSection() : this(new()) { }
+
+    internal MassTransitRabbitMqSection(MassTransitRabbitMqOptions options) => _options = options;
+
+    public IList<string> Hosts { get => _options.Hosts; set => _options.Hosts = value; }
+    public int Port { get => _options.Port; set => _options.Port = value; }
+    public string UserName { get => _options.UserName; set => _options.UserName = value; }
+    public string Password { get => _options.Password; set => _options.Password = value; }
+    public string VirtualHost { get => _options.VirtualHost; set => _options.VirtualHost = value; }
+    public TimeSpan Heartbeat { get => _options.Heartbeat; set => _options.Heartbeat = value; }
+    public TimeSpan ConnectTimeout { get => _options.ConnectTimeout; set => _options.ConnectTimeout = value; }
+    public TimeSpan ReconnectDelay { get => _options.ReconnectDelay; set => _options.ReconnectDelay = value; }
+    public string? ConnectionName { get => _options.ConnectionName; set => _options.ConnectionName = value; }
+    public bool UseTls { get => _options.UseTls; set => _options.UseTls = value; }
+    public string? TlsServerName { get => _options.TlsServerName; set => _options.TlsServerName = value; }
 }

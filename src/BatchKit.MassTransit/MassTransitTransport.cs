@@ -197,7 +197,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
             using var encoded = PooledFrame.Encode(frame.Batches, _signer);
             return encoded.Bytes.Length <= Options.MaxFrameBytes
                 ? encoded.Bytes.ToArray()
-                : throw new FrameRefusedException($"A batch needs a frame of more than {nameof(MassTransitOptions.MaxFrameBytes)} ({Options.MaxFrameBytes}) bytes.");
+                : throw new FrameRefusedException($"A batch needs a frame of more than {nameof(MassTransitOptions.MaxFrameBytes)} ({Options.MaxFrameBytes}) bytes. Raise it, or write smaller messages.");
         }
         catch (ArgumentException exception)
         {
@@ -227,7 +227,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         {
             _connection.Age.Restart();
             throw new TimeoutException(
-                $"The bus did not confirm a frame within {nameof(MassTransitOptions.PublishTimeout)} ({Options.PublishTimeout}).", exception);
+                $"The bus did not confirm a frame within {nameof(MassTransitOptions.PublishTimeout)} ({Options.PublishTimeout}). Check that the broker runs and can be reached, or raise the time.", exception);
         }
         catch (Exception exception) when (exception is not OperationCanceledException)
         {
@@ -252,7 +252,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
 
         if (_connection.Age.IsBelow(Options.UnroutableGrace))
             throw new IOException($"Node {destination.Node} has no queue yet, and the bus connected only recently.", returned);
-        throw new FrameRefusedException($"Node {destination.Node} has no queue: no receiver runs there.", returned);
+        throw new FrameRefusedException($"Node {destination.Node} has no queue: no receiver runs there. Start the process that has that Node and receives from the same bus with the same Prefix.", returned);
     }
 
     // The bus declares a deleted exchange again, and the broker confirms a frame to all nodes although no queue is bound to it yet.

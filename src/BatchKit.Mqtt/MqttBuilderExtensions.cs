@@ -2,6 +2,7 @@ using BatchKit;
 using BatchKit.Mqtt;
 using BatchKit.Mqtt.Publishing;
 using BatchKit.Transports;
+using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection.Extensions;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
@@ -45,6 +46,14 @@ public static class MqttBuilderExtensions
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<MqttTransport>(name), partitions);
     }
 
+    /// <inheritdoc cref="UseMqtt(BatchKitBuilder, Action{MqttOptions}, int)"/>
+    /// <remarks><inheritdoc cref="ReceiveFromMqtt(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, IConfiguration, Action{MqttOptions})" path="/remarks"/></remarks>
+    public static BatchKitBuilder UseMqtt(this BatchKitBuilder builder, IConfiguration section, Action<MqttOptions>? configure = null, int partitions = 1)
+    {
+        AddSection(builder, section);
+        return builder.UseMqtt(configure, partitions);
+    }
+
     /// <summary>Receives messages over MQTT from the host's start to its stop: those of <see cref="MqttOptions.Subscriptions"/>, or in envelope mode the frames for this node
     /// (<see cref="OutputBufferOptions.Node"/>).</summary>
     /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
@@ -59,6 +68,25 @@ public static class MqttBuilderExtensions
         builder.Services.AddKeyedSingleton(builder.Name, (services, _) => CreateReceiver(services, builder, next));
         builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<MqttReceiver>(builder.Name));
         return builder;
+    }
+
+    /// <inheritdoc cref="ReceiveFromMqtt(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, Action{MqttOptions})"/>
+    /// <remarks>
+    /// The keys of the section are the names of <see cref="MqttOptions"/>' properties; certificates, callbacks and a will can't be in a section. It is read once, when the options are first needed; errors
+    /// name it. <paramref name="configure"/> runs after that.
+    /// </remarks>
+    public static BatchKitBuilder ReceiveFromMqtt(
+        this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, IConfiguration section, Action<MqttOptions>? configure = null)
+    {
+        AddSection(builder, section);
+        return builder.ReceiveFromMqtt(next, configure);
+    }
+
+    private static void AddSection(BatchKitBuilder builder, IConfiguration section)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        ArgumentNullException.ThrowIfNull(section);
+        OptionsRules.Add(builder.Services, builder.Name, MqttOptionsValidator.Shared, configure: null, section, MqttOptions.Read);
     }
 
     private static void SetDefaults(OutputBufferOptions options)

@@ -1,6 +1,7 @@
 using System.ComponentModel.DataAnnotations;
 using System.Net.Security;
 using System.Security.Cryptography.X509Certificates;
+using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Options;
 
 namespace BatchKit.Mqtt;
@@ -19,7 +20,7 @@ public sealed class MqttOptions : IValidatableObject
     public Uri Server { get; set; } = new("mqtt://localhost");
 
     /// <summary>The version of the protocol; 5 by default.</summary>
-    [EnumDataType(typeof(MqttVersion))]
+    [EnumDataType(typeof(MqttVersion), ErrorMessage = "{0} must be V311 or V5.")]
     public MqttVersion Version { get; set; } = MqttVersion.V5;
 
     /// <summary>
@@ -92,7 +93,7 @@ public sealed class MqttOptions : IValidatableObject
     public int MaxPacketBytes { get; set; } = 2 * 1024 * 1024;
 
     /// <summary>QoS 0 or 1 for messages that no rule matches; 1 by default.</summary>
-    [EnumDataType(typeof(MqttQualityOfService))]
+    [EnumDataType(typeof(MqttQualityOfService), ErrorMessage = "{0} must be AtMostOnce or AtLeastOnce.")]
     public MqttQualityOfService QualityOfService { get; set; } = MqttQualityOfService.AtLeastOnce;
 
     /// <summary>QoS, retain and expiry by topic; the first rule whose filter matches applies. Empty by default.</summary>
@@ -161,6 +162,19 @@ public sealed class MqttOptions : IValidatableObject
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext) => MqttOptionsRules.FindBroken(this);
 
+    /// <summary>Reads the settings that a section has. Topic rules and subscriptions of the section replace the ones before.</summary>
+    internal static void Read(IConfiguration section, MqttOptions options)
+    {
+        // By hand: an error of the binder repeats an address that can't be read, which may contain a password. The validator's does not.
+        if (section[nameof(Server)] is { } server)
+            options.Server = Uri.TryCreate(server, UriKind.Absolute, out var address) ? address : new Uri(string.Empty, UriKind.Relative);
+        if (section.GetSection(nameof(TopicRules)).Exists())
+            options.TopicRules = [];
+        if (section.GetSection(nameof(Subscriptions)).Exists())
+            options.Subscriptions = [];
+        section.Bind(new MqttSection(options));
+    }
+
     /// <summary>A copy that later changes of these settings, their lists and the objects in them don't affect.</summary>
     internal MqttOptions Copy()
     {
@@ -175,6 +189,41 @@ public sealed class MqttOptions : IValidatableObject
     }
 }
 
+/// <summary>The settings that a section can have, besides the address. Binding is generated for these alone, because it can't be generated for certificates, callbacks and a will.</summary>
+internal sealed class MqttSection
+{
+    private readonly MqttOptions _options;
+
+    public MqttSection() : this(new()) { }
+
+    internal MqttSection(MqttOptions options) => _options = options;
+
+    public MqttVersion Version { get => _options.Version; set => _options.Version = value; }
+    public string? ClientId { get => _options.ClientId; set => _options.ClientId = value; }
+    public string? UserName { get => _options.UserName; set => _options.UserName = value; }
+    public string? Password { get => _options.Password; set => _options.Password = value; }
+    public string? TlsServerName { get => _options.TlsServerName; set => _options.TlsServerName = value; }
+    public bool CleanStart { get => _options.CleanStart; set => _options.CleanStart = value; }
+    public TimeSpan SessionExpiry { get => _options.SessionExpiry; set => _options.SessionExpiry = value; }
+    public TimeSpan KeepAlive { get => _options.KeepAlive; set => _options.KeepAlive = value; }
+    public TimeSpan ConnectTimeout { get => _options.ConnectTimeout; set => _options.ConnectTimeout = value; }
+    public TimeSpan ReconnectDelay { get => _options.ReconnectDelay; set => _options.ReconnectDelay = value; }
+    public TimeSpan MaxReconnectDelay { get => _options.MaxReconnectDelay; set => _options.MaxReconnectDelay = value; }
+    public bool QuickAcknowledge { get => _options.QuickAcknowledge; set => _options.QuickAcknowledge = value; }
+    public int MaxPacketBytes { get => _options.MaxPacketBytes; set => _options.MaxPacketBytes = value; }
+    public MqttQualityOfService QualityOfService { get => _options.QualityOfService; set => _options.QualityOfService = value; }
+    public IList<MqttTopicRule> TopicRules { get => _options.TopicRules; set => _options.TopicRules = value; }
+    public bool AllowSystemTopics { get => _options.AllowSystemTopics; set => _options.AllowSystemTopics = value; }
+    public int PublishWindow { get => _options.PublishWindow; set => _options.PublishWindow = value; }
+    public int MaxTopicAliases { get => _options.MaxTopicAliases; set => _options.MaxTopicAliases = value; }
+    public TimeSpan PublishTimeout { get => _options.PublishTimeout; set => _options.PublishTimeout = value; }
+    public string? EnvelopePrefix { get => _options.EnvelopePrefix; set => _options.EnvelopePrefix = value; }
+    public int? DestinationNode { get => _options.DestinationNode; set => _options.DestinationNode = value; }
+    public IList<MqttSubscription> Subscriptions { get => _options.Subscriptions; set => _options.Subscriptions = value; }
+    public int ReceiveMaximum { get => _options.ReceiveMaximum; set => _options.ReceiveMaximum = value; }
+    public TimeSpan StopTimeout { get => _options.StopTimeout; set => _options.StopTimeout = value; }
+}
+
 /// <summary>How messages are published to the topics that a filter matches. A message's own settings take precedence.</summary>
 public sealed class MqttTopicRule
 {
@@ -186,7 +235,7 @@ public sealed class MqttTopicRule
     public string Filter { get; set; } = "#";
 
     /// <summary>QoS 0 or 1; null, the default, takes <see cref="MqttOptions.QualityOfService"/>.</summary>
-    [EnumDataType(typeof(MqttQualityOfService))]
+    [EnumDataType(typeof(MqttQualityOfService), ErrorMessage = "{0} must be AtMostOnce or AtLeastOnce.")]
     public MqttQualityOfService? QualityOfService { get; set; }
 
     /// <summary>Whether the broker keeps the last message for later subscribers; false by default.</summary>
@@ -205,7 +254,7 @@ public sealed class MqttSubscription
     public string Filter { get; set; } = "";
 
     /// <summary>The maximum QoS to receive with, 0 or 1; 1 by default.</summary>
-    [EnumDataType(typeof(MqttQualityOfService))]
+    [EnumDataType(typeof(MqttQualityOfService), ErrorMessage = "{0} must be AtMostOnce or AtLeastOnce.")]
     public MqttQualityOfService QualityOfService { get; set; } = MqttQualityOfService.AtLeastOnce;
 }
 

@@ -19,6 +19,9 @@ internal static class MqttOptionsRules
 
     public static IEnumerable<ValidationResult> FindBroken(MqttOptions options)
     {
+        if (options.Server is null || options.TopicRules is null || options.Subscriptions is null)
+            yield break;
+
         // The message does not repeat the address: it may contain a password.
         if (!options.Server.IsAbsoluteUri || !Schemes.Contains(options.Server.Scheme) || options.Server.Host.Length == 0)
             yield return Broken($"{nameof(options.Server)} must be an address such as mqtt://host, mqtts://host, ws://host/path or wss://host/path.", nameof(options.Server));

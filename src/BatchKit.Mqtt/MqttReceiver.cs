@@ -129,10 +129,10 @@ internal static class ReceivingRules
     public static void ThrowIfBroken(MqttOptions options)
     {
         if (options.EnvelopePrefix is null && options.Subscriptions.Count == 0)
-            throw Broken($"A receiver needs {nameof(options.Subscriptions)} or an {nameof(options.EnvelopePrefix)}.");
+            throw Broken($"{nameof(MqttOptions)}.{nameof(options.Subscriptions)} is empty, and {nameof(options.EnvelopePrefix)} is not set: set one of them, so that the receiver has something to receive.");
         if (options.Version == MqttVersion.V311 && options.ClientId is null && options.SessionExpiry > TimeSpan.Zero)
         {
-            throw Broken($"MQTT 3.1.1 keeps a session for ever, and a random client id never resumes it: set {nameof(options.ClientId)}, or {nameof(options.SessionExpiry)} "
+            throw Broken($"{nameof(MqttOptions)}.{nameof(options.ClientId)} is not set: MQTT 3.1.1 keeps a session for ever, and a random client id never resumes it: set {nameof(options.ClientId)}, or {nameof(options.SessionExpiry)} "
                 + "to zero for a receiver that may lose what arrives while it is not connected.");
         }
     }

@@ -17,7 +17,7 @@ internal static class MqttTopics
         if (FindFaultInText(topic) is { } fault)
             return fault;
         if (topic.AsSpan().ContainsAny('+', '#'))
-            return $"The topic {Show(topic)} holds a wildcard (+ or #), which is allowed in subscriptions only.";
+            return $"The topic {Show(topic)} holds a wildcard (+ or #), which is allowed in subscriptions only: use a topic without it.";
         return !allowSystemTopics && topic.StartsWith("$SYS", StringComparison.Ordinal)
             ? $"The topic {Show(topic)} is reserved for the broker; set {nameof(MqttOptions.AllowSystemTopics)} to publish to it."
             : null;

@@ -167,13 +167,13 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
     private void ThrowIfUnfit(OutputHandle handle, BatchMessage[] messages)
     {
         if (handle.IsNone)
-            throw new ArgumentException("The handle is default and has no destination.", nameof(handle));
+            throw new ArgumentException("The handle is default and has no destination. Use OutputHandle.Connection or OutputHandle.Named.", nameof(handle));
         if (messages.Length == 0)
-            throw new ArgumentException("There are no messages.", nameof(messages));
+            throw new ArgumentException("There are no messages. Give at least one.", nameof(messages));
         foreach (var message in messages)
         {
             if (EnqueuedFrames.MeasureAtMost(message) > MaxMessageBytes && EnqueuedFrames.Measure(message) is var bytes && bytes > MaxMessageBytes)
-                throw new ArgumentException($"A message has {bytes} bytes with its header, more than {nameof(MaxMessageBytes)} ({MaxMessageBytes}).", nameof(messages));
+                throw new ArgumentException($"A message has {bytes} bytes with its header, more than {nameof(MaxMessageBytes)} ({MaxMessageBytes}). Split it into several, or raise the limit of the transport behind the outbox.", nameof(messages));
         }
     }
 
@@ -181,7 +181,7 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
     {
         if (transaction is not null)
         {
-            var own = transaction.Connection ?? throw new InvalidOperationException("The transaction has ended.");
+            var own = transaction.Connection ?? throw new InvalidOperationException("The transaction has ended. Enqueue before its commit or rollback.");
             return await _insert.RunAsync(own, transaction, queue, isFresh, frames, cancellationToken).ConfigureAwait(false);
         }
 

@@ -1,6 +1,7 @@
 using BatchKit;
 using BatchKit.RabbitMQ;
 using BatchKit.Transports;
+using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
@@ -29,6 +30,14 @@ public static class RabbitMqBuilderExtensions
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<RabbitMqTransport>(builder.Name), partitions);
     }
 
+    /// <inheritdoc cref="UseRabbitMq(BatchKitBuilder, Action{RabbitMqOptions}, int)"/>
+    /// <remarks><inheritdoc cref="ReceiveFromRabbitMq(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, IConfiguration, Action{RabbitMqOptions})" path="/remarks"/></remarks>
+    public static BatchKitBuilder UseRabbitMq(this BatchKitBuilder builder, IConfiguration section, Action<RabbitMqOptions>? configure = null, int partitions = 1)
+    {
+        AddSection(builder, section);
+        return builder.UseRabbitMq(configure, partitions);
+    }
+
     /// <summary>Receives the frames for this node (<see cref="OutputBufferOptions.Node"/>) from RabbitMQ, from the host's start to its stop.</summary>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
     /// <param name="next">Returns the transport that gets the batches: the one to this node's connections, or your own.</param>
@@ -42,6 +51,25 @@ public static class RabbitMqBuilderExtensions
         builder.Services.AddKeyedSingleton(builder.Name, (services, _) => CreateReceiver(services, builder, next));
         builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<RabbitMqReceiver>(builder.Name));
         return builder;
+    }
+
+    /// <inheritdoc cref="ReceiveFromRabbitMq(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, Action{RabbitMqOptions})"/>
+    /// <remarks>
+    /// The keys of the section are the names of <see cref="RabbitMqOptions"/>' properties; certificates and callbacks can't be in a section. It is read once, when the options are first needed; errors
+    /// name it. <paramref name="configure"/> runs after that.
+    /// </remarks>
+    public static BatchKitBuilder ReceiveFromRabbitMq(
+        this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, IConfiguration section, Action<RabbitMqOptions>? configure = null)
+    {
+        AddSection(builder, section);
+        return builder.ReceiveFromRabbitMq(next, configure);
+    }
+
+    private static void AddSection(BatchKitBuilder builder, IConfiguration section)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        ArgumentNullException.ThrowIfNull(section);
+        OptionsRules.Add(builder.Services, builder.Name, RabbitMqOptionsValidator.Shared, configure: null, section, RabbitMqOptions.Read);
     }
 
     private static void AddShared(BatchKitBuilder builder, Action<RabbitMqOptions>? configure)

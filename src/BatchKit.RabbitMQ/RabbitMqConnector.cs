@@ -51,14 +51,14 @@ internal sealed class RabbitMqConnector
     public IOException Explain(Exception exception, bool timedOut)
     {
         if (timedOut)
-            return new IOException($"{Target} did not answer within {_options.ConnectTimeout} ({nameof(RabbitMqOptions.ConnectTimeout)}).", exception);
+            return new IOException($"{Target} did not answer within {_options.ConnectTimeout} ({nameof(RabbitMqOptions.ConnectTimeout)}). Check the address and the firewall, or raise the time.", exception);
         var cause = Innermost(exception);
         var text = cause switch
         {
             AuthenticationFailureException => $"{Target} refused the login of user '{_options.UserName}': check UserName and Password.",
-            AuthenticationException => $"{Target} could not be trusted: {cause.Message}",
-            OperationInterruptedException { ShutdownReason: { } reason } => $"{Target} refused: {reason.ReplyText}",
-            _ => $"{Target} can't be reached: {cause.Message}",
+            AuthenticationException => $"{Target} could not be trusted: {cause.Message} Check that the port is the broker's for TLS, and its certificate; ValidateServerCertificate decides about certificates of your own.",
+            OperationInterruptedException { ShutdownReason: { } reason } => $"{Target} refused: {reason.ReplyText.TrimEnd('.')}. Check VirtualHost, the user's permissions, and what exists under Prefix with other arguments: delete that, or set the options to match it.",
+            _ => $"{Target} can't be reached: {cause.Message.TrimEnd('.')}. Start the broker, or set Hosts to its address.",
         };
         return new IOException(text, exception);
     }

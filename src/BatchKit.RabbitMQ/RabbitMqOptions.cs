@@ -2,6 +2,7 @@ using System.ComponentModel.DataAnnotations;
 using System.Globalization;
 using System.Net.Security;
 using System.Security.Cryptography.X509Certificates;
+using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Options;
 
 namespace BatchKit.RabbitMQ;
@@ -140,6 +141,14 @@ public sealed class RabbitMqOptions : IValidatableObject
     [TimeSpanRange("00:00:00.100", "01:00:00")]
     public TimeSpan TopologyCheckInterval { get; set; } = TimeSpan.FromSeconds(5);
 
+    /// <summary>Reads the settings that a section has. Hosts of the section replace the ones before.</summary>
+    internal static void Read(IConfiguration section, RabbitMqOptions options)
+    {
+        if (section.GetSection(nameof(Hosts)) is var hosts && hosts.Exists())
+            options.Hosts = hosts.Value is { Length: > 0 } host ? [host] : [];
+        section.Bind(new RabbitMqSection(options));
+    }
+
     /// <summary>Copies the settings, so that later changes have no effect on whoever keeps the copy.</summary>
     internal RabbitMqOptions Copy()
     {
@@ -152,6 +161,8 @@ public sealed class RabbitMqOptions : IValidatableObject
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)
     {
+        if (Hosts is null)
+            yield break;
         if (Hosts.Count == 0)
             yield return new ValidationResult($"{nameof(Hosts)} must name a broker.", [nameof(Hosts)]);
 
@@ -168,6 +179,39 @@ public sealed class RabbitMqOptions : IValidatableObject
                 $"{nameof(MaxReconnectDelay)} ({MaxReconnectDelay}) must not be below {nameof(ReconnectDelay)} ({ReconnectDelay}).", [nameof(MaxReconnectDelay)]);
         }
     }
+}
+
+/// <summary>The settings that a section can have. Binding is generated for these alone, because it can't be generated for certificates and callbacks.</summary>
+internal sealed class RabbitMqSection
+{
+    private readonly RabbitMqOptions _options;
+
+    public RabbitMqSection() : this(new()) { }
+
+    internal RabbitMqSection(RabbitMqOptions options) => _options = options;
+
+    public IList<string> Hosts { get => _options.Hosts; set => _options.Hosts = value; }
+    public string UserName { get => _options.UserName; set => _options.UserName = value; }
+    public string Password { get => _options.Password; set => _options.Password = value; }
+    public string VirtualHost { get => _options.VirtualHost; set => _options.VirtualHost = value; }
+    public bool UseTls { get => _options.UseTls; set => _options.UseTls = value; }
+    public string? TlsServerName { get => _options.TlsServerName; set => _options.TlsServerName = value; }
+    public string Prefix { get => _options.Prefix; set => _options.Prefix = value; }
+    public int? DestinationNode { get => _options.DestinationNode; set => _options.DestinationNode = value; }
+    public bool Durable { get => _options.Durable; set => _options.Durable = value; }
+    public TimeSpan? QueueExpiry { get => _options.QueueExpiry; set => _options.QueueExpiry = value; }
+    public string? DeadLetterExchange { get => _options.DeadLetterExchange; set => _options.DeadLetterExchange = value; }
+    public bool DeclareTopology { get => _options.DeclareTopology; set => _options.DeclareTopology = value; }
+    public int Prefetch { get => _options.Prefetch; set => _options.Prefetch = value; }
+    public int MaxFrameBytes { get => _options.MaxFrameBytes; set => _options.MaxFrameBytes = value; }
+    public TimeSpan ConnectTimeout { get => _options.ConnectTimeout; set => _options.ConnectTimeout = value; }
+    public TimeSpan PublishTimeout { get => _options.PublishTimeout; set => _options.PublishTimeout = value; }
+    public TimeSpan UnroutableGrace { get => _options.UnroutableGrace; set => _options.UnroutableGrace = value; }
+    public TimeSpan Heartbeat { get => _options.Heartbeat; set => _options.Heartbeat = value; }
+    public TimeSpan ReconnectDelay { get => _options.ReconnectDelay; set => _options.ReconnectDelay = value; }
+    public TimeSpan MaxReconnectDelay { get => _options.MaxReconnectDelay; set => _options.MaxReconnectDelay = value; }
+    public TimeSpan StopTimeout { get => _options.StopTimeout; set => _options.StopTimeout = value; }
+    public TimeSpan TopologyCheckInterval { get => _options.TopologyCheckInterval; set => _options.TopologyCheckInterval = value; }
 }
 
 /// <summary>Checks the options against their attributes; the code is generated, so it is safe to trim.</summary>

@@ -178,7 +178,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         {
             encoded = PooledFrame.Encode(frame.Batches, _signer);
             if (encoded.Bytes.Length > _options.MaxFrameBytes)
-                return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} does not fit {nameof(RabbitMqOptions.MaxFrameBytes)}.");
+                return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} does not fit {nameof(RabbitMqOptions.MaxFrameBytes)} ({_options.MaxFrameBytes}). Raise it, or write smaller messages.");
             var properties = new BasicProperties { Persistent = _options.Durable };
             // Never cancelled by a token: that can corrupt the client's tracking of confirms (rabbitmq-dotnet-client, issue 1900).
             await open.Channel.BasicPublishAsync(_topology.Exchange, RabbitMqTopology.RoutingKey(frame.Destination), mandatory: true,
@@ -220,7 +220,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
 
         // Shortly after connecting, the node's receiver may still be about to declare its queue.
         var mayComeBack = _timeProvider.GetElapsedTime(open.OpenedTimestamp) < _options.UnroutableGrace;
-        return new FrameResult(mayComeBack ? FrameOutcome.NotTaken : FrameOutcome.Refused, $"{destination} has no queue: no receiver runs there.");
+        return new FrameResult(mayComeBack ? FrameOutcome.NotTaken : FrameOutcome.Refused, $"{destination} has no queue: no receiver runs there. Start the process that has that Node and receives from RabbitMQ with the same Prefix and VirtualHost.");
     }
 
     private async ValueTask<FrameResult[]> WaitAsync(Task<FrameResult>[] publishes, OpenChannel open, CancellationToken cancellationToken)

@@ -49,7 +49,7 @@ public sealed class BatchKitBuilder
         ArgumentOutOfRangeException.ThrowIfLessThan(partitions, 1);
         ArgumentOutOfRangeException.ThrowIfGreaterThan(partitions, OutputRoute.MaxPartitions);
         if (HasRoute(routeName))
-            throw new InvalidOperationException($"{this} already has a route '{routeName}'.");
+            throw new InvalidOperationException($"{this} already has a route '{routeName}'. Each adapter's Use method adds a route: call one of them, or give the other transport a route of another name by AddRoute, and choose by UseRouter.");
         _routes.Add(new RouteRegistration(routeName, transport, partitions));
         return this;
     }
@@ -69,7 +69,7 @@ public sealed class BatchKitBuilder
     {
         ArgumentNullException.ThrowIfNull(router);
         if (_router is not null)
-            throw new InvalidOperationException($"{this} already has a router.");
+            throw new InvalidOperationException($"{this} already has a router. Call UseRouter once.");
         _router = router;
         return this;
     }
@@ -89,7 +89,7 @@ public sealed class BatchKitBuilder
     {
         ArgumentNullException.ThrowIfNull(codec);
         if (_hasCodec)
-            throw new InvalidOperationException($"{this} already has a codec.");
+            throw new InvalidOperationException($"{this} already has a codec. Call UseCodec or UseJson once; another buffer may have another codec.");
         _hasCodec = true;
         Services.AddKeyedSingleton(Name, codec);
         Services.AddKeyedSingleton(Name, (services, key) => new TypedOutput(services.GetRequiredKeyedService<IOutputBuffer>(key), codec));

@@ -70,7 +70,7 @@ public static class BatchKitServiceCollectionExtensions
         ArgumentNullException.ThrowIfNull(name);
         var builder = new BatchKitBuilder(name, services);
         if (services.Any(service => service.IsKeyedService && service.KeyedImplementationInstance is BatchKitBuilder other && other.Name == name))
-            throw new InvalidOperationException($"{builder} is registered already.");
+            throw new InvalidOperationException($"{builder} is registered already. Give each buffer a name of its own: AddBatchKit(\"name\").");
 
         services.AddKeyedSingleton(name, builder);
         AddOptions(services, name, configuration, configure);

@@ -35,9 +35,9 @@ public sealed class MessageDispatcher(IMessageCodec codec) : IBatchTransport
     public MessageDispatcher On<T>(Func<OutputHandle, T, CancellationToken, ValueTask> handler)
     {
         ArgumentNullException.ThrowIfNull(handler);
-        var name = _codec.GetHeader<T>().Type ?? throw new InvalidOperationException($"The codec's header for {typeof(T)} has no {nameof(MessageHeader.Type)}.");
+        var name = _codec.GetHeader<T>().Type ?? throw new InvalidOperationException($"The codec's header for {typeof(T)} has no {nameof(MessageHeader.Type)}. Set it in the codec's GetHeader.");
         if (!_handlers.TryAdd(name, (handle, payload, cancellationToken) => handler(handle, Decode<T>(name, payload.Span), cancellationToken)))
-            throw new InvalidOperationException($"Messages of type '{name}' already have a handler.");
+            throw new InvalidOperationException($"Messages of type '{name}' already have a handler. Call On once for each type.");
         return this;
     }
 
@@ -81,7 +81,7 @@ public sealed class MessageDispatcher(IMessageCodec codec) : IBatchTransport
 
     // Not thrown: a sender whose types are all unknown would cost an exception's stack trace for each message.
     private static MessageRefusedException NoHandler(OutputHandle handle, string? type) => new(
-        type is null ? $"A message for {handle} has no type." : $"A message for {handle} has the type '{type}', which has no handler.");
+        type is null ? $"A message for {handle} has no type. Write it by TypedOutput, or set MessageHeader.Type." : $"A message for {handle} has the type '{type}', which has no handler. Call On for that type.");
 
     private T Decode<T>(string name, ReadOnlySpan<byte> payload)
     {
@@ -91,7 +91,7 @@ public sealed class MessageDispatcher(IMessageCodec codec) : IBatchTransport
         }
         catch (Exception exception)
         {
-            throw new MessageRefusedException($"A message of type '{name}' with {payload.Length} bytes can't be decoded.", exception);
+            throw new MessageRefusedException($"A message of type '{name}' with {payload.Length} bytes can't be decoded. Sender and receiver must use the same codec and the same type of that name.", exception);
         }
     }
 

@@ -73,7 +73,7 @@ public sealed class MessageHeader
     private static void ThrowIfUnknown(MessageKind kind)
     {
         if (kind is < MessageKind.Output or > MessageKind.Control)
-            throw new ArgumentException($"A header's {nameof(Kind)} ({(int)kind}) is not one of {string.Join(", ", Enum.GetNames<MessageKind>())}.", nameof(kind));
+            throw new ArgumentException($"A header's {nameof(Kind)} ({(int)kind}) must be one of {string.Join(", ", Enum.GetNames<MessageKind>())}.", nameof(kind));
     }
 
     private static int UnitsOf(string? text, string part)
@@ -81,7 +81,7 @@ public sealed class MessageHeader
         if (text is null)
             return 0;
         if (text.Length > MaxTextBytes / 3 && Encoding.UTF8.GetByteCount(text) is > MaxTextBytes and var bytes)
-            throw new ArgumentException($"A header's {part} has {bytes} UTF-8 bytes, more than {nameof(MaxTextBytes)} ({MaxTextBytes}).", nameof(text));
+            throw new ArgumentException($"A header's {part} has {bytes} UTF-8 bytes, more than {nameof(MaxTextBytes)} ({MaxTextBytes}). Use a shorter text, or write it in the payload.", nameof(text));
         return text.Length;
     }
 }

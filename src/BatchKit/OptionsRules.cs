@@ -1,4 +1,6 @@
+using System.ComponentModel.DataAnnotations;
 using System.Diagnostics.CodeAnalysis;
+using System.Globalization;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Options;
@@ -6,7 +8,7 @@ using Microsoft.Extensions.Options;
 namespace BatchKit;
 
 /// <summary>Registers and checks the options of a package that extends <see cref="BatchKitBuilder"/>. Every error begins with the options' type, and says where they are set.</summary>
-public static class OptionsRules
+internal static class OptionsRules
 {
     /// <summary>Registers named options that are checked when the host starts. It may be called again for the same options: settings add up, in the order of the calls.</summary>
     /// <typeparam name="TOptions">The options.</typeparam>
@@ -28,7 +30,7 @@ public static class OptionsRules
         var path = (section as IConfigurationSection)?.Path;
         var options = services.AddOptions<TOptions>(name);
         if (section is not null && bind is not null)
-            options.Configure(bound => bind(section, bound));
+            options.Configure(bound => Read(section, bound, bind, name, owner));
         if (configure is not null)
             options.Configure(configure);
 
@@ -43,6 +45,35 @@ public static class OptionsRules
         services.AddSingleton<IValidateOptions<TOptions>>(new NamedRules<TOptions>(name, owner, rules) { Section = path });
         options.ValidateOnStart();
     }
+
+    // A value that is not of its setting's type: the binder's error has the value and the path, and not the options' type. The value of a key is left out.
+    private static void Read<TOptions>(IConfiguration section, TOptions options, Action<IConfiguration, TOptions> bind, string name, string owner)
+        where TOptions : class
+    {
+        try
+        {
+            bind(section, options);
+        }
+        catch (InvalidOperationException exception)
+        {
+            var path = (section as IConfigurationSection)?.Path;
+            var key = section.AsEnumerable(makePathsRelative: true).Select(static pair => pair.Key)
+                .FirstOrDefault(key => exception.Message.Contains($"'{(path is null ? key : ConfigurationPath.Combine(path, key))}'", StringComparison.OrdinalIgnoreCase));
+            var setting = key is null ? typeof(TOptions).Name : $"{typeof(TOptions).Name}.{key.Replace(ConfigurationPath.KeyDelimiter, ".", StringComparison.Ordinal)}";
+            var reason = exception.Message.Contains(typeof(byte[]).FullName!, StringComparison.Ordinal)
+                ? "The value is not base64."
+                : $"{exception.Message} Write a time as '00:00:05', a switch as 'true' or 'false', and a number without its unit.";
+            throw new OptionsValidationException(name, typeof(TOptions), [$"{setting} could not be read: {reason}{OriginOf(name, owner, path)}"]);
+        }
+    }
+
+    internal static string OriginOf(string name, string owner, string? section) => (name.Length, section) switch
+    {
+        (0, null) => string.Empty,
+        (0, _) => $" It is set in section '{section}'.",
+        (_, null) => $" It is set for {owner} '{name}'.",
+        _ => $" It is set for {owner} '{name}' in section '{section}'.",
+    };
 
     /// <summary>Checks options that were not registered, as a constructor does.</summary>
     /// <typeparam name="TOptions">The options.</typeparam>
@@ -79,13 +110,7 @@ internal sealed class NamedRules<TOptions>(string name, string owner, IValidateO
         var result = rules.Validate(name: null, options);
         if (!result.Failed)
             return result;
-        var origin = (name.Length, Section) switch
-        {
-            (0, null) => string.Empty,
-            (0, _) => $" It is set in section '{Section}'.",
-            (_, null) => $" It is set for {owner} '{name}'.",
-            _ => $" It is set for {owner} '{name}' in section '{Section}'.",
-        };
+        var origin = OptionsRules.OriginOf(name, owner, Section);
         return ValidateOptionsResult.Fail(result.Failures.Select(failure => Qualify(failure) + origin));
     }
 
@@ -101,7 +126,43 @@ internal sealed class NamedRules<TOptions>(string name, string owner, IValidateO
             return $"{typeof(TOptions).Name}{separator}{failure}";
         var rest = failure[(end + separator.Length)..];
         if (rest.IndexOf(start, StringComparison.Ordinal) is >= 0 and var at)
-            return $"{rest[at..].Split(' ', 2)[0]}{separator}{rest}";
+        {
+            var member = rest[at..].Split(' ', 2)[0];
+            return rest == $"The {member} field is required." ? $"{member} must be set and not be empty."
+                : rest.StartsWith($"The field {member} ", StringComparison.Ordinal) ? rest["The field ".Length..]
+                : at == 0 ? rest
+                : $"{member}{separator}{rest}";
+        }
+
         return start + (rest.StartsWith(failure[..end], StringComparison.Ordinal) ? rest : failure);
     }
+}
+
+/// <summary>Limits an option to times between two others, both included. Unlike <see cref="RangeAttribute"/> with a type, it is safe to trim.</summary>
+/// <param name="minimum">The least, as in <c>00:00:01</c>.</param>
+/// <param name="maximum">The most.</param>
+[AttributeUsage(AttributeTargets.Property)]
+internal sealed class TimeSpanRangeAttribute(string minimum, string maximum) : ValidationAttribute
+{
+    /// <summary>The least.</summary>
+    public string Minimum { get; } = minimum;
+
+    /// <summary>The most.</summary>
+    public string Maximum { get; } = maximum;
+
+    /// <inheritdoc/>
+    public override bool IsValid(object? value) =>
+        value is null || (value is TimeSpan time && time >= Parse(Minimum) && time <= Parse(Maximum));
+
+    /// <inheritdoc/>
+    public override string FormatErrorMessage(string name) => $"{name} must be between {Minimum} and {Maximum}.";
+
+    /// <inheritdoc/>
+    protected override ValidationResult? IsValid(object? value, ValidationContext validationContext)
+    {
+        ArgumentNullException.ThrowIfNull(validationContext);
+        return IsValid(value) ? ValidationResult.Success : new ValidationResult(FormatErrorMessage($"{validationContext.DisplayName} ({value})"));
+    }
+
+    private static TimeSpan Parse(string text) => TimeSpan.Parse(text, CultureInfo.InvariantCulture);
 }

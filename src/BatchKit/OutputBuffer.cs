@@ -257,7 +257,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     {
         _handles.Stop();
         _dispatcher.EndLinger();
-        _settings.Budget.FailWaiters(new ObjectDisposedException(nameof(OutputBuffer)));
+        _settings.Budget.FailWaiters(HandleTable.Stopped());
         try
         {
             await _dispatcher.WhenIdleAsync().WaitAsync(_settings.DrainTimeout, _settings.Clock.TimeProvider, cancellationToken).ConfigureAwait(false);
@@ -282,12 +282,13 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
                 return scope.Value;
         }
 
-        throw new ObjectDisposedException(nameof(OutputBuffer));
+        throw HandleTable.Stopped();
     }
 
     private BufferingScope OpenAmbient(string openerFile, int openerLine, TimeSpan maxHold)
     {
-        ObjectDisposedException.ThrowIf(_handles.IsStopped, this);
+        if (_handles.IsStopped)
+            throw HandleTable.Stopped();
         return _ambientScopes.Open(openerFile, openerLine, maxHold);
     }
 

@@ -180,35 +180,6 @@ public enum OverflowPolicy
     DropOldest = 3,
 }
 
-/// <summary>Limits an option to times between two others, both included. Unlike <see cref="RangeAttribute"/> with a type, it is safe to trim.</summary>
-/// <param name="minimum">The least, as in <c>00:00:01</c>.</param>
-/// <param name="maximum">The most.</param>
-[AttributeUsage(AttributeTargets.Property)]
-public sealed class TimeSpanRangeAttribute(string minimum, string maximum) : ValidationAttribute
-{
-    /// <summary>The least.</summary>
-    public string Minimum { get; } = minimum;
-
-    /// <summary>The most.</summary>
-    public string Maximum { get; } = maximum;
-
-    /// <inheritdoc/>
-    public override bool IsValid(object? value) =>
-        value is null || (value is TimeSpan time && time >= Parse(Minimum) && time <= Parse(Maximum));
-
-    /// <inheritdoc/>
-    public override string FormatErrorMessage(string name) => $"{name} must be between {Minimum} and {Maximum}.";
-
-    /// <inheritdoc/>
-    protected override ValidationResult? IsValid(object? value, ValidationContext validationContext)
-    {
-        ArgumentNullException.ThrowIfNull(validationContext);
-        return IsValid(value) ? ValidationResult.Success : new ValidationResult(FormatErrorMessage($"{validationContext.DisplayName} ({value})"));
-    }
-
-    private static TimeSpan Parse(string text) => TimeSpan.Parse(text, CultureInfo.InvariantCulture);
-}
-
 /// <summary>Limits an option to whole numbers between two others, both included. Unlike <see cref="RangeAttribute"/>, its error has the value.</summary>
 [AttributeUsage(AttributeTargets.Property)]
 internal sealed class NumberRangeAttribute(long minimum, long maximum) : ValidationAttribute

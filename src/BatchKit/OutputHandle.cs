@@ -72,7 +72,7 @@ public readonly struct OutputHandle : IEquatable<OutputHandle>
     {
         ArgumentException.ThrowIfNullOrEmpty(name);
         if (name.Length > MaxNameBytes / 3 && Encoding.UTF8.GetByteCount(name) is > MaxNameBytes and var bytes)
-            throw new ArgumentException($"The name has {bytes} UTF-8 bytes, more than {nameof(MaxNameBytes)} ({MaxNameBytes}).", nameof(name));
+            throw new ArgumentException($"The name has {bytes} UTF-8 bytes, more than {nameof(MaxNameBytes)} ({MaxNameBytes}). Use a shorter name.", nameof(name));
         return new OutputHandle(name.GetHashCode(StringComparison.Ordinal), name);
     }
 

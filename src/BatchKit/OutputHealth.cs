@@ -14,7 +14,7 @@ public sealed record OutputHealth(HealthStatus Status, ImmutableArray<string> Re
 /// Instead of unhealthy it reports the status that was registered for failures.
 /// </remarks>
 /// <param name="output">The buffer.</param>
-public sealed class OutputBufferHealthCheck(OutputBuffer output) : IHealthCheck
+internal sealed class OutputBufferHealthCheck(OutputBuffer output) : IHealthCheck
 {
     /// <inheritdoc/>
     public Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)

@@ -55,7 +55,7 @@ public sealed record OutputStatistics
 }
 
 /// <summary>Why a batch was sealed and queued.</summary>
-public enum FlushReason
+internal enum FlushReason
 {
     /// <summary>The outermost buffering scope closed.</summary>
     ScopeClosed = 0,
@@ -92,7 +92,7 @@ public enum FlushReason
 }
 
 /// <summary>Why messages were dropped. Every dropped message is counted with its reason.</summary>
-public enum DropReason
+internal enum DropReason
 {
     /// <summary>The buffer was full, and its <see cref="OverflowPolicy"/> is to drop.</summary>
     Overflow = 0,

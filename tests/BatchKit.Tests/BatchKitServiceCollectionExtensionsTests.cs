@@ -128,7 +128,7 @@ public sealed class BatchKitServiceCollectionExtensionsTests
         Services.AddBatchKit(_application.Configuration.GetSection("Game")).UseLocal(_ => _transport);
         using var host = _application.Build();
 
-        var exception = await Assert.ThrowsAsync<InvalidOperationException>(() => host.StartAsync(TestContext.Current.CancellationToken));
+        var exception = await Assert.ThrowsAsync<OptionsValidationException>(() => host.StartAsync(TestContext.Current.CancellationToken));
 
         Assert.Contains("Game:MaxBatchMessages", exception.Message, StringComparison.Ordinal);
         Assert.Contains("many", exception.Message, StringComparison.Ordinal);

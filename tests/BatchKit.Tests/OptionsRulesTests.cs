@@ -21,7 +21,7 @@ public sealed class OptionsRulesTests
         Assert.Equal(
         [
             "SomeOptions.Host must name a broker. It is set for the output buffer 'game' in section 'Game:Broker'.",
-            "SomeOptions.Port: The field SomeOptions.Port must be between 10 and 20. It is set for the output buffer 'game' in section 'Game:Broker'.",
+            "SomeOptions.Port must be between 10 and 20. It is set for the output buffer 'game' in section 'Game:Broker'.",
         ], exception.Failures.Order(StringComparer.Ordinal));
     }
 
@@ -34,7 +34,7 @@ public sealed class OptionsRulesTests
         var exception = Assert.Throws<OptionsValidationException>(() => Options("game"));
 
         Assert.Equal(
-            "SomeOptions.Port: The field SomeOptions.Port must be between 10 and 20. It is set for the output buffer 'game' in section 'Other'.", Assert.Single(exception.Failures));
+            "SomeOptions.Port must be between 10 and 20. It is set for the output buffer 'game' in section 'Other'.", Assert.Single(exception.Failures));
     }
 
     [Fact]

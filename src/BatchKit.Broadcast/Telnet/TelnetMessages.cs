@@ -86,7 +86,7 @@ public static class TelnetMessages
     private static void Append(List<byte> bytes, string text)
     {
         if (text.AsSpan().ContainsAnyInRange('\0', (char)ArrayClose))
-            throw new ArgumentException("A name or value of MSDP has none of the characters from 0 to 6.", nameof(text));
+            throw new ArgumentException("A name or value of MSDP has a character from 0 to 6, which MSDP uses itself. Remove it.", nameof(text));
         bytes.AddRange(Encoding.UTF8.GetBytes(text));
     }
 

@@ -35,7 +35,7 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
                 $"No connection to {address.Target}: {nameof(MqttOptions.CredentialsProvider)} failed with {exception.GetType().Name}.", reasonCode: null, exception),
             ConnectStage.Network => new MqttConnectException(DescribeNetwork(exception), reasonCode: null, exception),
             ConnectStage.WebSocket => new MqttConnectException(
-                $"The broker at {address.Target} refused the WebSocket: it may not serve one at this path, or may require TLS (wss://). {StreamFaults.Describe(exception)}", reasonCode: null, exception),
+                $"The broker at {address.Target} refused the WebSocket: check its path and port; it may require TLS (wss://). {StreamFaults.Describe(exception)}", reasonCode: null, exception),
             _ => address.UsesTls ? ExplainTls(exception, attempt.Stage) : ExplainSilence(exception),
         };
     }
@@ -70,7 +70,7 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
         {
             ConnectStage.Credentials => $"No connection to {address.Target}: {nameof(MqttOptions.CredentialsProvider)} did not answer {limit}.",
             ConnectStage.Network => $"The broker at {address.Target} did not answer {limit}.",
-            ConnectStage.Tls => $"The broker at {address.Target} did not finish the TLS handshake {limit}: it may speak no TLS on this port.",
+            ConnectStage.Tls => $"The broker at {address.Target} did not finish the TLS handshake {limit}: it may speak no TLS on this port: check {nameof(MqttOptions.Server)}.",
             ConnectStage.WebSocket => $"The broker at {address.Target} did not finish the WebSocket handshake {limit}.",
             _ => $"The broker at {address.Target} accepted the connection and did not answer CONNECT {limit}.",
         };
@@ -81,9 +81,9 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
         var socketError = FindCause<SocketException>(exception)?.SocketErrorCode;
         return socketError switch
         {
-            SocketError.HostNotFound or SocketError.NoData or SocketError.TryAgain => $"The broker at {address.Target} was not found: the name is not known.",
-            SocketError.ConnectionRefused => $"The broker at {address.Target} can't be reached: the connection was refused, so nothing listens there.",
-            SocketError.TimedOut => $"The broker at {address.Target} can't be reached: it does not answer.",
+            SocketError.HostNotFound or SocketError.NoData or SocketError.TryAgain => $"The broker at {address.Target} was not found: the name is not known. Check {nameof(MqttOptions.Server)}.",
+            SocketError.ConnectionRefused => $"The broker at {address.Target} can't be reached: the connection was refused, so nothing listens there. Start the broker, or set {nameof(MqttOptions.Server)} to its address.",
+            SocketError.TimedOut => $"The broker at {address.Target} can't be reached: it does not answer. Check {nameof(MqttOptions.Server)} and the firewall.",
             _ => $"The broker at {address.Target} can't be reached: {StreamFaults.Describe(exception)}",
         };
     }
@@ -110,7 +110,7 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
         }
 
         var hint = FindCause<AuthenticationException>(exception) is null || Says(cause, "frame") || Says(cause, "EOF")
-            ? "it may speak no TLS on this port"
+            ? "it may speak no TLS on this port; use mqtt:// or ws://, or the port for TLS"
             : $"it may require a client certificate ({nameof(MqttOptions.ClientCertificates)}) or another version of TLS";
         return new MqttConnectException($"The TLS handshake with the broker at {address.Target} failed: {hint}. {cause}", reasonCode: null, exception);
     }

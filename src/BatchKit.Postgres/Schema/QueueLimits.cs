@@ -42,11 +42,11 @@ internal static class QueueLimits
         try
         {
             var bytes = Strict.GetByteCount(name);
-            return bytes > maxBytes ? $"has {bytes} UTF-8 bytes, more than {maxBytes}." : null;
+            return bytes > maxBytes ? $"has {bytes} UTF-8 bytes, more than {maxBytes}. Use a shorter one." : null;
         }
         catch (EncoderFallbackException)
         {
-            return "is not valid Unicode: it has half of a surrogate pair.";
+            return "is not valid Unicode: it has half of a surrogate pair. Remove it.";
         }
     }
 }

@@ -1,6 +1,7 @@
 using System.Runtime.InteropServices;
 using BatchKit.Postgres.Schema;
 using BatchKit.Transports;
+using Npgsql;
 
 namespace BatchKit.Postgres.Sending;
 
@@ -63,7 +64,7 @@ internal sealed class SendReader(PostgresOptions options, SendLimits limits, Que
         if (options.FrameQueue is null && QueueLimits.RefuseQueue(batch.Handle.Name) is { } reason)
             return $"A handle's name, which is the queue's name, {reason}";
         return limits.BytesOf(batch) is var bytes && bytes > limits.MaxBytes
-            ? $"A batch for {batch.Handle} has {bytes} bytes, more than {nameof(PostgresOptions.MaxStatementBytes)} allows ({limits.MaxBytes})."
+            ? $"A batch for {batch.Handle} has {bytes} bytes, more than {nameof(PostgresOptions.MaxStatementBytes)} allows ({limits.MaxBytes}). Raise it, or write smaller messages."
             : null;
     }
 }
@@ -155,10 +156,19 @@ internal sealed class SendReport(int batches)
     public Exception ToException(string target, Exception? cause)
     {
         if (_acknowledged == 0 && !HasRefusals)
-            return new IOException($"{target} did not accept the send. {cause?.Message}", cause);
+            return new IOException($"{target} did not accept the send. {Advise(cause)}", cause);
         var sentences = cause is null ? _refusals! : [.. _refusals ?? [], cause.Message];
         return new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(Outcomes), $"{target} did not accept all batches. {string.Join(' ', sentences)}", cause);
     }
+
+    // What this package throws itself says what to do; what Npgsql and the server say does not.
+    private static string? Advise(Exception? cause) => cause switch
+    {
+        PostgresException { SqlState: PostgresErrorCodes.DiskFull } => $"{cause.Message}. Give the server more disk space; the buffer sends again meanwhile.",
+        PostgresException => $"{cause.Message}. Check the database and its user in the connection string.",
+        NpgsqlException => $"{cause.Message}. Check that the server runs, and its address in the connection string.",
+        _ => cause?.Message,
+    };
 
     private BatchOutcome[] Outcomes => _outcomes ??= new BatchOutcome[batches];
 }

@@ -222,5 +222,5 @@ internal sealed class HandleSettlement(BufferSettings settings)
     }
 
     public static OutputDeliveryException ErrorFor(long lostMessages, Exception? cause) =>
-        new(lostMessages, $"{lostMessages} messages were not delivered: {cause?.Message ?? "they were dropped."}", cause);
+        new(lostMessages, $"{lostMessages} {(lostMessages == 1 ? "message was" : "messages were")} not delivered and will not be sent again: {cause?.Message ?? "they were dropped."} Write them again if they still matter.", cause);
 }

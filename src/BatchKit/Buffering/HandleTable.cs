@@ -55,6 +55,10 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
 
     public static void EndEncoding() => _isEncoding = false;
 
+    /// <summary>The error of a write or scope after the stop.</summary>
+    public static ObjectDisposedException Stopped() => new(nameof(OutputBuffer),
+        "The output buffer has stopped and takes no more writes. Write before the host stops: hosted services stop in the reverse order of their registration, so register those that write after AddBatchKit.");
+
     public static void ThrowIfEncoding()
     {
         if (_isEncoding)
@@ -147,7 +151,7 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
     private HandleBuffer? Add(OutputHandle handle)
     {
         if (handle.IsNone)
-            throw new ArgumentException("The handle is default and names no destination.", nameof(handle));
+            throw new ArgumentException("The handle is default and names no destination. Use OutputHandle.Connection or OutputHandle.Named.", nameof(handle));
         if (Live > settings.MaxIdleHandles)
             Trim();
 

@@ -143,18 +143,24 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
             throw TooLarge(bytes);
     }
 
-    private static void ThrowIfStopped(AppendResult result) => ObjectDisposedException.ThrowIf(result == AppendResult.Retired, typeof(OutputBuffer));
+    private static void ThrowIfStopped(AppendResult result)
+    {
+        if (result == AppendResult.Retired)
+            throw HandleTable.Stopped();
+    }
 
     private OutputOverflowException TooLarge(long bytes)
     {
         var isOwnLimit = maxMessageBytes == settings.MaxMessageBytes;
         var limit = isOwnLimit ? nameof(OutputBufferOptions.MaxMessageBytes) : "the transport's MaxMessageBytes";
-        return new OutputOverflowException(limit, maxMessageBytes, $"A message of {bytes} bytes is larger than {limit} ({maxMessageBytes}).", isPermanent: true);
+        var remedy = isOwnLimit ? $"raise {nameof(OutputBufferOptions)}.{limit}" : "raise the largest frame or packet in the transport's options";
+        return new OutputOverflowException(limit, maxMessageBytes, $"A message of {bytes} bytes is larger than {limit} ({maxMessageBytes}). Split it into several messages, or {remedy}.", isPermanent: true);
     }
 
     private OutputOverflowException Full() => new(
         nameof(OutputBufferOptions.MaxBufferedBytes), settings.Budget.Capacity,
-        $"Output buffer '{settings.Name}' is full: {settings.Budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({settings.Budget.Capacity}) bytes are accepted and not yet settled.", isPermanent: false);
+        $"Output buffer '{settings.Name}' is full: {settings.Budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({settings.Budget.Capacity}) bytes are accepted and not yet settled. "
+        + $"Call WriteAsync, which waits for capacity while {nameof(OutputBufferOptions.Overflow)} is {nameof(OverflowPolicy.Wait)}, or raise {nameof(OutputBufferOptions.MaxBufferedBytes)}.", isPermanent: false);
 }
 
 /// <summary>What became of an append.</summary>
@@ -187,7 +193,7 @@ internal struct EncodedPayload<TState>(int maxBytes, TState state, MessageEncode
             var written = encode(destination, state);
             if ((uint)written <= (uint)destination.Length)
                 return written;
-            _failure = new InvalidOperationException($"The encoder says that it wrote {written} bytes; it was given {destination.Length}.");
+            _failure = new InvalidOperationException($"The encoder says that it wrote {written} bytes; it was given {destination.Length}. Return the number of bytes that it wrote, from 0 to the length of the memory.");
         }
         catch (Exception failure)
         {

@@ -5,7 +5,7 @@ namespace BatchKit.Diagnostics;
 
 /// <summary>Counts what observers throw: loggers, meter and activity listeners, and callbacks of cancellation tokens.</summary>
 /// <remarks>Observers only watch, so what they throw ends no loop and no connection. A health check reports it as degraded. Thread-safe.</remarks>
-public sealed class ObserverFaults
+internal sealed class ObserverFaults
 {
     private long _count;
     private volatile Exception? _last;
@@ -61,7 +61,7 @@ public sealed class ObserverFaults
 
 /// <summary>A logger that throws nothing: what the logger inside it throws is counted.</summary>
 /// <remarks>After a fault, a scope is null, a level is not enabled and a line is lost. Thread-safe when the logger inside it is.</remarks>
-public sealed class GuardedLogger : ILogger
+internal sealed class GuardedLogger : ILogger
 {
     private readonly ILogger _inner;
 

@@ -4,7 +4,7 @@ namespace BatchKit.Diagnostics;
 /// <remarks>For events that a client, or a next hop that fails, can repeat without end. All members are thread-safe.</remarks>
 /// <param name="timeProvider">The clock of the period.</param>
 /// <param name="period">How often an event may be logged; a minute when null.</param>
-public sealed class LogThrottle(TimeProvider timeProvider, TimeSpan? period = null)
+internal sealed class LogThrottle(TimeProvider timeProvider, TimeSpan? period = null)
 {
     private readonly TimeSpan _period = period ?? TimeSpan.FromMinutes(1);
 
@@ -55,7 +55,7 @@ public sealed class LogThrottle(TimeProvider timeProvider, TimeSpan? period = nu
 /// <param name="Count">How many there were since the last log.</param>
 /// <param name="Amount">Their amounts in sum.</param>
 /// <param name="IsFirst">True when none of the kind happened in the period before.</param>
-public readonly record struct ThrottledEvents(long Count, long Amount, bool IsFirst)
+internal readonly record struct ThrottledEvents(long Count, long Amount, bool IsFirst)
 {
     /// <summary>The exception to log: only the first event is logged with its stack trace.</summary>
     public Exception? TraceOf(Exception failure) => IsFirst ? failure : null;

@@ -33,7 +33,7 @@ internal sealed class Dispatcher : IAsyncDisposable
             return _firstRoute.PartitionsOf(handle);
         var names = _router.GetRoutes(handle);
         if (names.IsDefaultOrEmpty)
-            throw new InvalidOperationException($"The router {_router.GetType().Name} named no route for a handle.");
+            throw new InvalidOperationException($"The router {_router.GetType().Name} named no route for a handle. Return at least one of: {string.Join(", ", _routes.Keys)}.");
         if (names.Length == 1)
             return Find(names[0]).PartitionsOf(handle);
         return [.. names.Distinct(StringComparer.Ordinal).Select(name => Find(name).PartitionsOf(handle)[0])];
@@ -135,7 +135,7 @@ internal sealed class Dispatcher : IAsyncDisposable
     private DispatchRoute Find(string name) => _routes.TryGetValue(name, out var route)
         ? route
         : throw new InvalidOperationException(
-            $"The router {_router!.GetType().Name} named the route '{name}', which was not added; there are: {string.Join(", ", _routes.Keys)}.");
+            $"The router {_router!.GetType().Name} named the route '{name}', which was not added. Return one of these, or add it: {string.Join(", ", _routes.Keys)}.");
 
     private void Add(OutputRoute route, HoldQueue holds, long epoch)
     {
@@ -147,7 +147,7 @@ internal sealed class Dispatcher : IAsyncDisposable
         }
 
         if (!_routes.TryAdd(route.Name, new DispatchRoute(partitions)))
-            throw new ArgumentException($"The route '{route.Name}' was given twice.", nameof(route));
+            throw new ArgumentException($"The route '{route.Name}' was given twice. Give each route a name of its own.", nameof(route));
     }
 }
 

@@ -80,7 +80,7 @@ public static class FrameReader
     {
         var magic = cursor.ReadBytes(FrameFormat.Magic.Length);
         if (!magic.SequenceEqual(FrameFormat.Magic))
-            FrameCursor.Refuse(FrameSigner.IsSigned(magic) ? "The frame is signed, and this reader has no keys." : "The bytes are not a frame: they do not begin as one.");
+            FrameCursor.Refuse(FrameSigner.IsSigned(magic) ? "The frame is signed, and this reader has no keys. Give it the sender's FrameKeys." : "The bytes are not a frame: they do not begin as one. Check what else publishes there.");
         var version = cursor.ReadByte();
         if (version is < FrameFormat.FirstVersion or > FrameFormat.Version)
             FrameCursor.Refuse($"The frame has version {version}; this reader knows versions {FrameFormat.FirstVersion} to {FrameFormat.Version}.");

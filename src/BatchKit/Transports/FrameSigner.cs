@@ -30,7 +30,7 @@ public sealed class FrameSigner
         ArgumentNullException.ThrowIfNull(keys);
         _keys = [.. keys.Select(static key => (byte[])key.Clone())];
         if (_keys.IsEmpty || _keys.Any(static key => key.Length < MinKeyBytes))
-            throw new ArgumentException($"At least one key is needed, and each has at least {MinKeyBytes} bytes.", nameof(keys));
+            throw new ArgumentException($"Give at least one key, each of at least {MinKeyBytes} random bytes.", nameof(keys));
     }
 
     private static ReadOnlySpan<byte> Prefix => [(byte)'B', (byte)'K', (byte)'S', 1];

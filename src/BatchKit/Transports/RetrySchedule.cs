@@ -4,7 +4,7 @@ namespace BatchKit.Transports;
 /// <remarks>Without state: use it from any thread.</remarks>
 /// <param name="firstDelay">The pause after the first failure.</param>
 /// <param name="maxDelay">The longest pause.</param>
-public sealed class RetrySchedule(TimeSpan firstDelay, TimeSpan maxDelay)
+internal sealed class RetrySchedule(TimeSpan firstDelay, TimeSpan maxDelay)
 {
     // 2^62 ticks are 14,000 years: above any limit, and below an overflow.
     private const int MaxDoublings = 62;

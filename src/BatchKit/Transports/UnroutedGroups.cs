@@ -7,7 +7,7 @@ namespace BatchKit.Transports;
 /// </remarks>
 /// <param name="grace">How long such frames are sent again, from the first one.</param>
 /// <param name="timeProvider">Measures that time.</param>
-public sealed class UnroutedGroups(TimeSpan grace, TimeProvider timeProvider)
+internal sealed class UnroutedGroups(TimeSpan grace, TimeProvider timeProvider)
 {
     private volatile bool _hasReached;
     private volatile bool _isUnrouted;

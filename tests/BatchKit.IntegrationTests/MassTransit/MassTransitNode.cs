@@ -70,7 +70,8 @@ internal sealed class MassTransitNode : IAsyncDisposable
     }
 
     /// <summary>Waits until the health check says this: a bus says that it has started a moment after it receives.</summary>
-    public Task WaitForHealthAsync(HealthStatus status) => Until.TrueAsync(async () => (await CheckHealthAsync()).Status == status);
+    public Task WaitForHealthAsync(HealthStatus status, string text = "") =>
+        Until.TrueAsync(async () => await CheckHealthAsync() is var health && health.Status == status && health.Description!.Contains(text, StringComparison.Ordinal));
 
     public Task StopAsync() => _host.StopAsync();
 

@@ -2,14 +2,16 @@ using BatchKit.IntegrationTests.Hostile;
 using BatchKit.IntegrationTests.RabbitMQ;
 using BatchKit.MassTransit;
 using BatchKit.Testing;
+using BatchKit.TestServers.Certificates;
 using BatchKit.TestServers.Network;
+using BatchKit.TestServers.RabbitMQ;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.IntegrationTests.MassTransit;
 
-/// <summary>Loggers that throw, callers with ambient state, and settings that change: a buffer on a MassTransit bus goes on, and health says what happened.</summary>
+/// <summary>Loggers and callbacks that throw, callers with ambient state, and settings that change: a buffer on a MassTransit bus goes on, and health says what happened.</summary>
 public sealed class MassTransitSurroundingsTests(RabbitMqFixture fixture)
 {
     private readonly string _prefix = Some.Name("mt");
@@ -43,6 +45,62 @@ public sealed class MassTransitSurroundingsTests(RabbitMqFixture fixture)
         await node.StopAsync().WithinDeadline();
         Assert.Equal(Some.Lines(3), node.Received.Texts);
         Assert.True(loggers.Thrown > 0);
+    }
+
+    [Fact]
+    public async Task A_certificate_callback_that_throws_is_named_and_the_next_attempt_connects()
+    {
+        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
+        using var certificate = TestAuthority.MakeSelfSigned();
+        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate });
+        var isBroken = true;
+        await using var node = await MassTransitNode.StartAsync(1, MassTransitSome.Settings(server, _prefix, server.TlsPort, options =>
+        {
+            options.RabbitMq!.UseTls = true;
+            options.RabbitMq.ValidateServerCertificate = (_, _, _, _) => Volatile.Read(ref isBroken) ? throw new NotSupportedException("The callback fails.") : true;
+        }));
+
+        node.Output.Write(Some.Connection(1), "line 0"u8);
+        await node.WaitForHealthAsync(HealthStatus.Unhealthy, "The callback fails.");
+        Volatile.Write(ref isBroken, false);
+        await node.Receiver.WaitUntilReadyAsync().WithinDeadline();
+        node.Output.Write(Some.Connection(1), "line 1"u8);
+
+        await node.Received.WaitForMessagesAsync(2);
+        await node.WaitForHealthAsync(HealthStatus.Healthy);
+        Assert.Equal(Some.Lines(2), node.Received.Texts);
+    }
+
+    [Fact]
+    public async Task A_certificate_callback_that_throws_at_a_later_call_ends_nothing()
+    {
+        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
+        using var certificate = TestAuthority.MakeSelfSigned();
+        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate });
+        await using var proxy = TcpProxy.Start(server.Host, server.TlsPort);
+        var (calls, failing) = (0, Random.Shared.Next(3, 6));
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, proxy.Port, options =>
+        {
+            options.RabbitMq!.UseTls = true;
+            options.RabbitMq.ValidateServerCertificate = (_, _, _, _) => Interlocked.Increment(ref calls) == failing ? throw new NotSupportedException("The callback fails.") : true;
+        }));
+        var handle = Some.Connection(1);
+
+        var lines = 0;
+        for (; Volatile.Read(ref calls) <= failing; lines++)
+        {
+            node.Output.Write(handle, Some.Bytes($"line {lines}"));
+            await node.Output.FlushAsync().WithinDeadline();
+            await node.Received.WaitForMessagesAsync(lines + 1);
+            var connections = proxy.AcceptedConnections;
+            proxy.ResetAll();
+            await Until.TrueAsync(() => proxy.AcceptedConnections > connections);
+        }
+
+        node.Output.Write(handle, Some.Bytes($"line {lines}"));
+        await node.Output.FlushAsync().WithinDeadline();
+        await node.Received.WaitForMessagesAsync(lines + 1);
+        Assert.Equal(Some.Lines(lines + 1), node.Received.Texts);
     }
 
     [Theory]

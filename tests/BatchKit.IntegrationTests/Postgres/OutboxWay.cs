@@ -35,6 +35,9 @@ internal sealed class OutboxWay : IAsyncDisposable
 
     public static async Task<OutboxWay> CreateAsync(PostgresFixture fixture) => new(await fixture.NewSchemaAsync());
 
+    /// <summary>Creates one in a schema, which it then owns.</summary>
+    public static OutboxWay On(TestSchema schema) => new(schema);
+
     /// <summary>Another outbox on the same rows, not started.</summary>
     public PostgresOutbox Make(IBatchTransport? inner = null, Action<PostgresOutboxOptions>? configure = null)
     {

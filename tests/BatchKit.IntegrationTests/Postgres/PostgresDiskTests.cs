@@ -15,6 +15,8 @@ public sealed class PostgresDiskTests(OwnPostgresFixture fixture) : IClassFixtur
     private const int MessageBytes = 100_000;
     private const string DiskFull = PostgresErrorCodes.DiskFull;
 
+    private static readonly OutputHandle Room = OutputHandle.Named("room");
+
     [Fact]
     public async Task A_full_disk_is_named_and_loses_nothing()
     {
@@ -40,14 +42,59 @@ public sealed class PostgresDiskTests(OwnPostgresFixture fixture) : IClassFixtur
         await way.WaitUntilReceivingAsync();
     }
 
+    [Fact]
+    public async Task An_outbox_on_a_full_disk_names_it_and_loses_nothing()
+    {
+        var server = await fixture.GetAsync();
+        await using var disk = await SmallDisk.MountAsync(DiskBytes);
+        Assert.SkipWhen(disk.WhyMissing is not null, disk.WhyMissing ?? "");
+        await using var way = OutboxWay.On(TestSchema.On(server));
+        await MoveTablesAsync(way.Schema, disk);
+        await using var output = new OutputBuffer(way.Outbox, new OutputBufferOptions { MaxRetryDelay = TimeSpan.FromMilliseconds(200) });
+        var stalled = way.Inner.Stall();
+        await way.StartAsync();
+        await WriteAsync(output, Messages, start: 0);
+        await stalled.EnteredAsync();
+
+        await FillAsync(way.Schema);
+        var written = WriteAsync(output, Messages, start: Messages);
+        await Until.TrueAsync(() => output.GetHealth().Reasons.Any(reason => reason.Contains(DiskFull, StringComparison.Ordinal)));
+        var enqueued = await Assert.ThrowsAsync<PostgresException>(() => way.Outbox.EnqueueAsync(Room, [MessageOf(0)]));
+        stalled.Release();
+        await way.WaitForAsync(Messages);
+        await way.Schema.ExecuteAsync("drop table {s}.filler");
+
+        await written.WithinDeadline();
+        await way.WaitForAsync(2 * Messages);
+        Assert.Equal(DiskFull, enqueued.SqlState);
+        Assert.Equal(Enumerable.Range(0, 2 * Messages), way.Arrived.MessagesFor(Room).Select(message => (int)message.Payload[0]));
+        Assert.Null(way.Outbox.Fault);
+    }
+
+    // The first byte of a message is its number.
+    private static async Task WriteAsync(OutputBuffer output, int count, int start)
+    {
+        for (var number = start; number < start + count; number++)
+            await output.WriteAsync(Room, MessageOf(number).Payload);
+        await output.FlushAsync();
+    }
+
+    private static BatchMessage MessageOf(int number)
+    {
+        var payload = Some.RandomBytes(MessageBytes, number);
+        payload[0] = (byte)number;
+        return new BatchMessage(payload);
+    }
+
     private static async Task MoveTablesAsync(TestSchema schema, SmallDisk disk)
     {
+        var space = Some.Name("small");
         await PostgresSchema.EnsureSchemaAsync(schema.DataSource, schema.Name);
-        await schema.ExecuteAsync($"create tablespace small location '{disk.Path}'");
+        await schema.ExecuteAsync($"create tablespace \"{space}\" location '{disk.Path}'");
         await schema.ExecuteAsync($"""
-            alter table {schema.Quoted}.messages set tablespace small;
-            alter table {schema.Quoted}.claims set tablespace small;
-            create table {schema.Quoted}.filler (filling text) tablespace small;
+            alter table {schema.Quoted}.messages set tablespace "{space}";
+            alter table {schema.Quoted}.claims set tablespace "{space}";
+            create table {schema.Quoted}.filler (filling text) tablespace "{space}";
             insert into {schema.Quoted}.filler select repeat('x', 1000) from generate_series(1, {FillerRows})
             """);
     }
@@ -75,5 +122,5 @@ public sealed class PostgresDiskTests(OwnPostgresFixture fixture) : IClassFixtur
     }
 
     private static MessageBatch MessageBatchOf(ProducerId producer, long number) =>
-        MessageBatch.Create(OutputHandle.Named("filling"), producer, number, new BatchMessage(Some.RandomBytes(MessageBytes, (int)number)));
+        MessageBatch.Create(OutputHandle.Named("filling"), producer, number, MessageOf((int)number));
 }

@@ -31,7 +31,7 @@ public sealed class PostgresQueueAdminNameTests(PostgresFixture fixture)
             await Assert.ThrowsAsync<KeyNotFoundException>(() => admin.PurgeAsync(queue)),
         };
 
-        Assert.All(errors, error => Assert.Equal($"There is no queue '{queue}' in the schema '{schema.Name}'.", error.Message));
+        Assert.All(errors, error => Assert.StartsWith($"There is no queue '{queue}' in the schema '{schema.Name}'. ", error.Message, StringComparison.Ordinal));
     }
 
     [Theory]

@@ -148,7 +148,7 @@ public sealed class ToolTests(PostgresFixture fixture) : IAsyncLifetime
     {
         var run = await RunAsync(command);
 
-        Assert.Equal((1, "", $"There is no queue 'nowhere' in the schema '{Schema.Name}'.\n"), (run.ExitCode, run.Output, run.Errors));
+        Assert.Equal((1, "", $"There is no queue 'nowhere' in the schema '{Schema.Name}'. Check both names; a queue is created by its first message, or when its receiver starts.\n"), (run.ExitCode, run.Output, run.Errors));
     }
 
     private Task<ToolRun> RunAsync(params string[] command) => ToolRun.RunAsync(_connection, ["queue", command[0], "--schema", Schema.Name, .. command[1..]]);

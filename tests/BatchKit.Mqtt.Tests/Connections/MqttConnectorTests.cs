@@ -19,7 +19,7 @@ public sealed class MqttConnectorTests : IDisposable
 
         var failure = await FailAsync(new MqttOptions { Server = new Uri($"mqtt://127.0.0.1:{port}") });
 
-        Assert.Equal($"The broker at mqtt://127.0.0.1:{port} can't be reached: the connection was refused, so nothing listens there.", failure.Message);
+        Assert.Equal($"The broker at mqtt://127.0.0.1:{port} can't be reached: the connection was refused, so nothing listens there. Start the broker, or set Server to its address.", failure.Message);
         Assert.False(failure.IsRefusal);
     }
 

@@ -15,7 +15,7 @@ public sealed class BatchReceiverOptionsTests
         { "BatchReceiverOptions.MaxRetryDelay (00:00:00.0500000) must not be below RetryDelay (00:00:00.1000000).", options => options.MaxRetryDelay = TimeSpan.FromMilliseconds(50) },
         { "BatchReceiverOptions.DeliveryTimeout (00:00:00) must be between 00:00:00.010 and 1.00:00:00.", options => options.DeliveryTimeout = TimeSpan.Zero },
         { "BatchReceiverOptions.Limits.MaxBatches (0) must be between 1 and 2147483647.", options => options.Limits = new FrameLimits { MaxBatches = 0 } },
-        { "BatchReceiverOptions.Limits: The BatchReceiverOptions.Limits field is required.", options => options.Limits = null! },
+        { "BatchReceiverOptions.Limits must be set and not be empty.", options => options.Limits = null! },
     };
 
     [Theory]

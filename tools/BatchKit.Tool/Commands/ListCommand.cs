@@ -23,7 +23,7 @@ internal static class ListCommand
         {
             queues = [.. queues.Where(queue => queue.Queue == name)];
             if (queues.Count == 0)
-                throw new KeyNotFoundException($"There is no queue '{name}' in the schema '{session.Schema}'.");
+                throw new KeyNotFoundException($"There is no queue '{name}' in the schema '{session.Schema}'. Check both names; a queue is created by its first message, or when its receiver starts.");
         }
 
         if (session.WritesJson)

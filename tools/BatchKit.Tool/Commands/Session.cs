@@ -72,7 +72,7 @@ internal sealed class Session
         if (Console.IsInputRedirected)
             throw new UsageException("There is no terminal to ask on whether you are sure: give --yes.");
         var counts = (await Admin.ListAsync(cancellationToken)).FirstOrDefault(counts => counts.Queue == queue)
-            ?? throw new KeyNotFoundException($"There is no queue '{queue}' in the schema '{Schema}'.");
+            ?? throw new KeyNotFoundException($"There is no queue '{queue}' in the schema '{Schema}'. Check both names; a queue is created by its first message, or when its receiver starts.");
         await Console.Error.WriteAsync($"{PrintableText.Of(question(counts))} [y/N] ");
         var answer = await Task.Run(Console.ReadLine, cancellationToken).WaitAsync(cancellationToken);
         if (answer?.Trim() is "y" or "Y" or "yes")

@@ -147,6 +147,20 @@ public sealed class BatchKitServiceCollectionExtensionsTests
     }
 
     [Fact]
+    public async Task A_process_that_only_receives_needs_no_route_and_is_healthy()
+    {
+        Services.AddBatchKit().AddFrameReceiver(_ => new CollectingTransport());
+        using var host = _application.Build();
+
+        await host.StartAsync(TestContext.Current.CancellationToken);
+
+        var health = await host.Services.GetRequiredService<HealthCheckService>().CheckHealthAsync(TestContext.Current.CancellationToken);
+        Assert.Equal(HealthStatus.Healthy, health.Status);
+        Assert.Contains("has no route", Assert.Throws<InvalidOperationException>(host.Services.GetRequiredService<IOutputBuffer>).Message, StringComparison.Ordinal);
+        await host.StopAsync(TestContext.Current.CancellationToken);
+    }
+
+    [Fact]
     public async Task Several_routes_that_nothing_chooses_between_stop_the_start()
     {
         Services.AddBatchKit().UseLocal(_ => _transport).AddRoute("audit", _ => _transport);

@@ -1,3 +1,4 @@
+using System.Diagnostics.CodeAnalysis;
 using BatchKit;
 using BatchKit.Mqtt;
 using BatchKit.Mqtt.Publishing;
@@ -45,6 +46,22 @@ public static class MqttBuilderExtensions
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<MqttTransport>(name), partitions);
     }
 
+    /// <summary>Passes messages that arrive over MQTT to a handler, in a scope of the services for each batch, from the host's start to its stop.</summary>
+    /// <remarks>
+    /// A batch has the messages of one read from the connection. The messages' <see cref="ReceivedMessage.Handle"/> is named as their topic. Their header has the content type, response topic
+    /// (<see cref="MessageHeader.ReplyTo"/>), correlation data, retain flag and user properties; a message without any has no header. Typed messages are read by the buffer's codec. MQTT has no place for a message's type, so tell types by their topics.
+    /// </remarks>
+    /// <typeparam name="THandler">The handler; it is registered as a scoped service unless the services have it.</typeparam>
+    /// <param name="builder">The builder that <c>AddBatchKit</c> returned. It needs no route.</param>
+    /// <param name="configure">Configures the options; null leaves the defaults.</param>
+    public static BatchKitBuilder ReceiveFromMqtt<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] THandler>(
+        this BatchKitBuilder builder, Action<MqttOptions>? configure = null)
+        where THandler : class, IMessageHandler
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        return builder.ReceiveFromMqtt(builder.AddHandler<THandler>(), configure);
+    }
+
     /// <summary>Receives messages over MQTT from the host's start to its stop: those of <see cref="MqttOptions.Subscriptions"/>, or in envelope mode the frames for this node
     /// (<see cref="OutputBufferOptions.Node"/>).</summary>
     /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
@@ -58,7 +75,7 @@ public static class MqttBuilderExtensions
         AddShared(builder, configure);
         builder.Services.AddKeyedSingleton(builder.Name, (services, _) => CreateReceiver(services, builder, next));
         builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<MqttReceiver>(builder.Name));
-        return builder;
+        return builder.AllowNoRoute();
     }
 
     private static void SetDefaults(OutputBufferOptions options)

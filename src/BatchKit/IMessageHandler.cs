@@ -23,9 +23,9 @@ public interface IMessageHandler<in TMessage>
     where TMessage : ReceivedMessage
 {
     /// <summary>Handles a batch of messages.</summary>
-    /// <param name="messages">At least one message, in order. The messages and their memory are valid until the task has ended.</param>
+    /// <param name="batch">At least one message, in order. The messages and their memory are valid until the task has ended.</param>
     /// <param name="cancellationToken">Cancelled when the receiver stops and no longer waits, or its hold on the messages has ended.</param>
-    ValueTask HandleAsync(IReadOnlyList<TMessage> messages, CancellationToken cancellationToken);
+    ValueTask HandleAsync(IReadOnlyList<TMessage> batch, CancellationToken cancellationToken);
 }
 
 /// <summary>A message that a receiver took off a broker.</summary>
@@ -65,7 +65,7 @@ public class ReceivedMessage
 
     /// <summary>Reads the message as a <typeparamref name="T"/>, whatever its <see cref="MessageHeader.Type"/>.</summary>
     /// <typeparam name="T">A type that the buffer's codec knows.</typeparam>
-    /// <exception cref="MessageRefusedException">The bytes are not a <typeparamref name="T"/>. When the handler lets the exception out, the receiver refuses this message, and handles the others again.</exception>
+    /// <exception cref="MessageRefusedException">The bytes are not a <typeparamref name="T"/>; the message is refused. When the handler lets the exception out, it gets the other messages again.</exception>
     /// <exception cref="InvalidOperationException">No codec is registered.</exception>
     public T Read<T>()
     {
@@ -76,7 +76,9 @@ public class ReceivedMessage
         }
         catch (Exception exception)
         {
-            throw new MessageRefusedException($"A message of {Payload.Length} bytes for {Handle} can't be decoded as {typeof(T).Name}.", exception);
+            var reason = $"A message of {Payload.Length} bytes for {Handle} can't be decoded as {typeof(T).Name}.";
+            Refuse(reason);
+            throw new MessageRefusedException(reason, exception);
         }
     }
 
@@ -95,9 +97,8 @@ public class ReceivedMessage
             value = Read<T>();
             return true;
         }
-        catch (MessageRefusedException exception)
+        catch (MessageRefusedException)
         {
-            Refuse(exception.Message);
             return false;
         }
     }
@@ -131,11 +132,11 @@ public sealed class ScopedMessageHandler<THandler, TMessage>(IServiceScopeFactor
     where TMessage : ReceivedMessage
 {
     /// <inheritdoc/>
-    public async ValueTask HandleAsync(IReadOnlyList<TMessage> messages, CancellationToken cancellationToken)
+    public async ValueTask HandleAsync(IReadOnlyList<TMessage> batch, CancellationToken cancellationToken)
     {
         var scope = scopes.CreateAsyncScope();
         await using (scope.ConfigureAwait(false))
-            await scope.ServiceProvider.GetRequiredService<THandler>().HandleAsync(messages, cancellationToken).ConfigureAwait(false);
+            await scope.ServiceProvider.GetRequiredService<THandler>().HandleAsync(batch, cancellationToken).ConfigureAwait(false);
     }
 }
 

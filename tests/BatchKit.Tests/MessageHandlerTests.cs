@@ -178,11 +178,11 @@ public sealed class MessageHandlerTests
 
     private sealed class Recorder(Journal journal, Unit unit) : IMessageHandler
     {
-        public ValueTask HandleAsync(IReadOnlyList<ReceivedMessage> messages, CancellationToken cancellationToken)
+        public ValueTask HandleAsync(IReadOnlyList<ReceivedMessage> batch, CancellationToken cancellationToken)
         {
             Assert.NotNull(unit);
             var texts = new List<string>();
-            foreach (var message in messages)
+            foreach (var message in batch)
             {
                 journal.OnMessage(message);
                 texts.Add(Text(message));

@@ -130,12 +130,18 @@ public sealed class BatchKitBuilder
     public bool HasRoute(string routeName) => _routes.Exists(route => route.Name == routeName);
 
     /// <summary>Creates the settings of a receiver on this buffer's node: it drops group output that the buffer's local route has already delivered here, and only that, and verifies frames where <see cref="OutputBufferOptions.FrameKeys"/> has keys.</summary>
-    /// <remarks>Adapters call it when they create their receiver. It does not create the buffer.</remarks>
+    /// <remarks>
+    /// Adapters call it when they create their receiver. It does not create the buffer. The other settings are the services' <see cref="BatchReceiverOptions"/> of the buffer's name, such as
+    /// <c>services.Configure&lt;BatchReceiverOptions&gt;(options => options.DeliveryTimeout = TimeSpan.FromSeconds(10))</c> for the unnamed buffer.
+    /// </remarks>
     /// <param name="services">The services that the buffer is created from.</param>
     public BatchReceiverOptions CreateReceiverOptions(IServiceProvider services)
     {
         ArgumentNullException.ThrowIfNull(services);
-        return new BatchReceiverOptions { IsDeliveredLocally = services.GetRequiredKeyedService<OwnOutput>(Name).IsDeliveredLocally, Signer = CreateSigner(services) };
+        var options = services.GetRequiredService<IOptionsFactory<BatchReceiverOptions>>().Create(Name);
+        options.IsDeliveredLocally = services.GetRequiredKeyedService<OwnOutput>(Name).IsDeliveredLocally;
+        options.Signer = CreateSigner(services);
+        return options;
     }
 
     /// <summary>Creates the signer of this buffer's frames, from <see cref="OutputBufferOptions.FrameKeys"/>; null when there are no keys.</summary>

@@ -88,10 +88,10 @@ public sealed class MessageHeader
 
     private int CorrelationBytes()
     {
-        var bytes = CorrelationData.IsDefault ? 0 : CorrelationData.Length;
-        return bytes <= MaxTextBytes
-            ? bytes
-            : throw new ArgumentException($"A header's {nameof(CorrelationData)} has {bytes} bytes, more than {nameof(MaxTextBytes)} ({MaxTextBytes}).", nameof(CorrelationData));
+        var correlation = CorrelationData.IsDefault ? [] : CorrelationData;
+        return correlation.Length <= MaxTextBytes
+            ? correlation.Length
+            : throw new ArgumentException($"A header's {nameof(CorrelationData)} has {correlation.Length} bytes, more than {nameof(MaxTextBytes)} ({MaxTextBytes}).", nameof(correlation));
     }
 
     // Checked at the write: in a frame, an unknown kind or a text that is too long would fail every send, and block the batches behind it.

@@ -54,6 +54,7 @@ public static class MqttBuilderExtensions
     /// <typeparam name="THandler">The handler; it is registered as a scoped service unless the services have it.</typeparam>
     /// <param name="builder">The builder that <c>AddBatchKit</c> returned. It needs no route.</param>
     /// <param name="configure">Configures the options; null leaves the defaults.</param>
+    /// <exception cref="InvalidOperationException">The buffer receives from MQTT already.</exception>
     public static BatchKitBuilder ReceiveFromMqtt<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] THandler>(
         this BatchKitBuilder builder, Action<MqttOptions>? configure = null)
         where THandler : class, IMessageHandler
@@ -67,11 +68,14 @@ public static class MqttBuilderExtensions
     /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
     /// <param name="next">Returns the transport that gets the batches: the one to this node's connections, or your own.</param>
     /// <param name="configure">Configures the options; null leaves the defaults.</param>
+    /// <exception cref="InvalidOperationException">The buffer receives from MQTT already.</exception>
     public static BatchKitBuilder ReceiveFromMqtt(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, Action<MqttOptions>? configure = null)
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
+        if (builder.Services.Any(service => service.IsKeyedService && service.ServiceType == typeof(MqttReceiver) && Equals(service.ServiceKey, builder.Name)))
+            throw new InvalidOperationException($"{builder} receives from MQTT already. Handle everything in one handler, or receive with a buffer of another name: AddBatchKit(name).");
         AddShared(builder, configure);
         builder.Services.AddKeyedSingleton(builder.Name, (services, _) => CreateReceiver(services, builder, next));
         builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<MqttReceiver>(builder.Name));

@@ -38,6 +38,7 @@ public static class RabbitMqBuilderExtensions
     /// <typeparam name="THandler">The handler; it is registered as a scoped service unless the services have it.</typeparam>
     /// <param name="builder">What <c>AddBatchKit</c> returned. It needs no route.</param>
     /// <param name="configure">Sets the options.</param>
+    /// <exception cref="InvalidOperationException">The buffer receives from RabbitMQ already.</exception>
     public static BatchKitBuilder ReceiveFromRabbitMq<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] THandler>(
         this BatchKitBuilder builder, Action<RabbitMqOptions>? configure = null)
         where THandler : class, IMessageHandler
@@ -50,11 +51,14 @@ public static class RabbitMqBuilderExtensions
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
     /// <param name="next">Returns the transport that gets the batches: the one to this node's connections, or your own.</param>
     /// <param name="configure">Sets the options.</param>
+    /// <exception cref="InvalidOperationException">The buffer receives from RabbitMQ already.</exception>
     public static BatchKitBuilder ReceiveFromRabbitMq(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, Action<RabbitMqOptions>? configure = null)
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
+        if (builder.Services.Any(service => service.IsKeyedService && service.ServiceType == typeof(RabbitMqReceiver) && Equals(service.ServiceKey, builder.Name)))
+            throw new InvalidOperationException($"{builder} receives from RabbitMQ already. Handle everything in one handler, or receive with a buffer of another name: AddBatchKit(name).");
         AddShared(builder, configure);
         builder.Services.AddKeyedSingleton(builder.Name, (services, _) => CreateReceiver(services, builder, next));
         builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<RabbitMqReceiver>(builder.Name));

@@ -80,18 +80,18 @@ public sealed class MessageHeader
         var properties = Properties.IsDefault ? [] : Properties;
         var total = bytesPerNumber * (4 + excluded.Length + (2 * properties.Length));
         if (IsExtended)
-            total += (bytesPerNumber * 3) + CorrelationBytes();
+            total += (bytesPerNumber * 3) + BytesOf(CorrelationData);
         foreach (var property in properties)
             units += UnitsOf(property.Key, "property name") + UnitsOf(property.Value, "property value");
         return total + (units * bytesPerUnit);
     }
 
-    private int CorrelationBytes()
+    private static int BytesOf(ImmutableArray<byte> correlation)
     {
-        var correlation = CorrelationData.IsDefault ? [] : CorrelationData;
-        return correlation.Length <= MaxTextBytes
-            ? correlation.Length
-            : throw new ArgumentException($"A header's {nameof(CorrelationData)} has {correlation.Length} bytes, more than {nameof(MaxTextBytes)} ({MaxTextBytes}).", nameof(correlation));
+        var bytes = correlation.IsDefault ? 0 : correlation.Length;
+        if (bytes > MaxTextBytes)
+            throw new ArgumentException($"A header's {nameof(CorrelationData)} has {bytes} bytes, more than {nameof(MaxTextBytes)} ({MaxTextBytes}).", nameof(correlation));
+        return bytes;
     }
 
     // Checked at the write: in a frame, an unknown kind or a text that is too long would fail every send, and block the batches behind it.

@@ -64,6 +64,16 @@ public sealed class ReadmeExampleTests(PostgresFixture postgres, MosquittoFixtur
         });
     }
 
+    [Fact]
+    public void A_second_receiver_of_a_buffer_is_refused_with_what_to_do_instead()
+    {
+        var builder = Host.CreateEmptyApplicationBuilder(settings: null).Services.AddBatchKit();
+        builder.ReceiveFromMqtt<Sensors>().ReceiveFromRabbitMq<Sensors>().ReceiveFromMassTransit<Sensors>().ReceiveFromPostgres<Sensors>("npc");
+
+        foreach (Action again in new Action[] { () => builder.ReceiveFromMqtt<Sensors>(), () => builder.ReceiveFromRabbitMq<Sensors>(), () => builder.ReceiveFromMassTransit<Sensors>(), () => builder.ReceiveFromPostgres<Sensors>("npc") })
+            Assert.Contains("already", Assert.Throws<InvalidOperationException>(again).Message, StringComparison.Ordinal);
+    }
+
     private static async Task AssertReceivesAsync(Action<IServiceCollection> add)
     {
         var application = Host.CreateEmptyApplicationBuilder(settings: null);

@@ -1,3 +1,4 @@
+using System.Text;
 using System.Text.Json.Serialization;
 using BatchKit.Testing;
 using Microsoft.Extensions.DependencyInjection;
@@ -169,7 +170,7 @@ internal abstract class HandlerPath : IAsyncDisposable
 
     public abstract Task<long> CountRefusedAsync(IServiceProvider services);
 
-    public virtual ValueTask DisposeAsync() => ValueTask.CompletedTask;
+    public abstract ValueTask DisposeAsync();
 }
 
 /// <summary>What the handlers of one host did. Thread-safe.</summary>
@@ -220,7 +221,7 @@ internal sealed class Journal
         {
             OnMessage(message);
             lock (_lock)
-                _texts.Add(System.Text.Encoding.UTF8.GetString(message.Payload.Span));
+                _texts.Add(Encoding.UTF8.GetString(message.Payload.Span));
         }
     }
 

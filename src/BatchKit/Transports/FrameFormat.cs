@@ -11,7 +11,7 @@ namespace BatchKit.Transports;
 /// header: kind and flags (1 byte), then what is flagged: excluded connections (count, numbers), key, content type (shared), type (shared), properties
 /// (count, shared names and values), and how many of the messages directly behind have the same header. Or one byte, <see cref="SharedHeader"/> with
 /// 4 n, for the frame's n-th header. The first <see cref="MaxSharedHeaders"/> that say more than a kind have numbers. In front of a header may be <see cref="ExtendedHeader"/>,
-    /// flags (1 byte), and what is flagged: reply-to (shared), correlation data (count of bytes, bytes).
+/// flags (1 byte), and what is flagged: reply-to (shared), correlation data (count of bytes, bytes).
 /// text: count of bytes, UTF-8. shared text: a number; 0 is followed by the text, and n stands for the frame's n-th shared text. The first
 /// <see cref="MaxSharedTexts"/> texts of at most <see cref="MaxSharedTextLength"/> UTF-16 units have numbers.</para>
 /// <para>Version 1 had no type, no shared headers, no counts of same headers, and plain texts instead of shared ones. The writer writes version 2 and the reader

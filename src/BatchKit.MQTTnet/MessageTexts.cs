@@ -23,13 +23,15 @@ internal static class MessageTexts
         return PacketText.FindFault(topic) is { } fault ? $"The topic {Show(topic)} {fault}." : null;
     }
 
-    /// <summary>What is wrong with the content type or a property of a message; null when they may be sent.</summary>
+    /// <summary>What is wrong with the content type, response topic or a property of a message; null when they may be sent.</summary>
     public static string? FindFault(MessageHeader? header)
     {
         if (header is null)
             return null;
         if (header.ContentType is { } contentType && PacketText.FindFault(contentType) is { } contentTypeFault)
             return $"The content type {Show(contentType)} {contentTypeFault}.";
+        if (header.ReplyTo is { } replyTo && FindFaultInReplyTo(replyTo) is { } replyToFault)
+            return $"The response topic {Show(replyTo)} {replyToFault}.";
         if (header.Properties.IsDefaultOrEmpty)
             return null;
         foreach (var (name, value) in header.Properties)
@@ -41,6 +43,13 @@ internal static class MessageTexts
         }
 
         return null;
+    }
+
+    private static string? FindFaultInReplyTo(string topic)
+    {
+        if (topic.Length == 0)
+            return "is empty";
+        return topic.AsSpan().ContainsAny('+', '#') ? "holds a wildcard (+ or #)" : PacketText.FindFault(topic);
     }
 
     // Quotes and shortens a topic and escapes unprintable characters, so that a topic can't forge a line of a log.

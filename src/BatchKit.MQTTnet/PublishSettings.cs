@@ -1,4 +1,5 @@
 using System.Buffers;
+using System.Runtime.InteropServices;
 using BatchKit.Transports;
 using MQTTnet;
 using MQTTnet.Packets;
@@ -17,12 +18,16 @@ internal readonly record struct PublishSettings(MqttQualityOfServiceLevel Qualit
             Topic = topic,
             Payload = new ReadOnlySequence<byte>(payload),
             QualityOfServiceLevel = QualityOfService,
-            Retain = Retain,
+            Retain = Retain || header is { IsRetained: true },
             // Zero means no expiry (MQTT 5, section 3.3.2.3.3); the options allow one second or more.
             MessageExpiryInterval = Expiry is { } expiry ? (uint)expiry.TotalSeconds : 0,
         };
         if (header?.ContentType is { } contentType)
             message.ContentType = contentType;
+        if (header?.ReplyTo is { } replyTo)
+            message.ResponseTopic = replyTo;
+        if (header is { CorrelationData.IsDefaultOrEmpty: false })
+            message.CorrelationData = ImmutableCollectionsMarshal.AsArray(header.CorrelationData);
         if (properties is null)
             return message;
         foreach (var property in header!.Properties)

@@ -1,3 +1,4 @@
+using System.Diagnostics.CodeAnalysis;
 using BatchKit;
 using BatchKit.MassTransit;
 using BatchKit.Transports;
@@ -42,6 +43,24 @@ public static class MassTransitBuilderExtensions
         return builder.UseMassTransit(configure, partitions);
     }
 
+    /// <summary>Passes the messages for this node (<see cref="OutputBufferOptions.Node"/>) to a handler, in a scope of the services for each batch, from the host's start to its stop.</summary>
+    /// <remarks>
+    /// A batch has the messages of one frame, which is one message of the bus. The senders are other BatchKit processes, and a message's header is what its sender wrote: key, type, content type,
+    /// reply-to, correlation data and properties cross as they are. MassTransit's own headers are not passed on. Typed messages are read by the buffer's codec.
+    /// </remarks>
+    /// <typeparam name="THandler">The handler; it is registered as a scoped service unless the services have it.</typeparam>
+    /// <param name="builder">What <c>AddBatchKit</c> returned. It needs no route.</param>
+    /// <param name="configure">Sets the options, whose name is the buffer's; settings made by <see cref="UseMassTransit(BatchKitBuilder, Action{MassTransitOptions}, int)"/> stay.</param>
+    /// <returns>The builder.</returns>
+    /// <exception cref="InvalidOperationException">The buffer receives from MassTransit already.</exception>
+    public static BatchKitBuilder ReceiveFromMassTransit<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] THandler>(
+        this BatchKitBuilder builder, Action<MassTransitOptions>? configure = null)
+        where THandler : class, IMessageHandler
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        return builder.ReceiveFromMassTransit(builder.AddHandler<THandler>(), configure);
+    }
+
     /// <summary>Receives this node's frames from a MassTransit bus. The node is the buffer's, <see cref="OutputBufferOptions.Node"/>.</summary>
     /// <remarks><inheritdoc cref="UseMassTransit(BatchKitBuilder, Action{MassTransitOptions}, int)" path="/remarks"/></remarks>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
@@ -62,7 +81,7 @@ public static class MassTransitBuilderExtensions
         builder.Services.AddKeyedSingleton(name, (services, _) => CreateReceiver(services, builder, next));
         builder.Services.AddSingleton<IHostedService>(services => new ReceiverHostedService(
             services.GetRequiredKeyedService<MassTransitReceiver>(name), services.GetRequiredKeyedService<BusOwner>(name)));
-        return builder;
+        return builder.AllowNoRoute();
     }
 
     /// <inheritdoc cref="ReceiveFromMassTransit(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, Action{MassTransitOptions})"/>

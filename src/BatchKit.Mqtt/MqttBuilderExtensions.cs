@@ -1,3 +1,4 @@
+using System.Diagnostics.CodeAnalysis;
 using BatchKit;
 using BatchKit.Mqtt;
 using BatchKit.Mqtt.Publishing;
@@ -54,20 +55,40 @@ public static class MqttBuilderExtensions
         return builder.UseMqtt(configure, partitions);
     }
 
+    /// <summary>Passes messages that arrive over MQTT to a handler, in a scope of the services for each batch, from the host's start to its stop.</summary>
+    /// <remarks>
+    /// A batch has the messages of one read from the connection. The messages' <see cref="ReceivedMessage.Handle"/> is named as their topic. Their header has the content type, response topic
+    /// (<see cref="MessageHeader.ReplyTo"/>), correlation data, retain flag and user properties; a message without any has no header. Typed messages are read by the buffer's codec. MQTT has no place for a message's type, so tell types by their topics.
+    /// </remarks>
+    /// <typeparam name="THandler">The handler; it is registered as a scoped service unless the services have it.</typeparam>
+    /// <param name="builder">The builder that <c>AddBatchKit</c> returned. It needs no route.</param>
+    /// <param name="configure">Configures the options; null leaves the defaults.</param>
+    /// <exception cref="InvalidOperationException">The buffer receives from MQTT already.</exception>
+    public static BatchKitBuilder ReceiveFromMqtt<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] THandler>(
+        this BatchKitBuilder builder, Action<MqttOptions>? configure = null)
+        where THandler : class, IMessageHandler
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        return builder.ReceiveFromMqtt(builder.AddHandler<THandler>(), configure);
+    }
+
     /// <summary>Receives messages over MQTT from the host's start to its stop: those of <see cref="MqttOptions.Subscriptions"/>, or in envelope mode the frames for this node
     /// (<see cref="OutputBufferOptions.Node"/>).</summary>
     /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
     /// <param name="next">Returns the transport that gets the batches: the one to this node's connections, or your own.</param>
     /// <param name="configure">Configures the options; null leaves the defaults.</param>
+    /// <exception cref="InvalidOperationException">The buffer receives from MQTT already.</exception>
     public static BatchKitBuilder ReceiveFromMqtt(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, Action<MqttOptions>? configure = null)
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
+        if (builder.Services.Any(service => service.IsKeyedService && service.ServiceType == typeof(MqttReceiver) && Equals(service.ServiceKey, builder.Name)))
+            throw new InvalidOperationException($"{builder} receives from MQTT already. Handle everything in one handler, or receive with a buffer of another name: AddBatchKit(name).");
         AddShared(builder, configure);
         builder.Services.AddKeyedSingleton(builder.Name, (services, _) => CreateReceiver(services, builder, next));
         builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<MqttReceiver>(builder.Name));
-        return builder;
+        return builder.AllowNoRoute();
     }
 
     /// <inheritdoc cref="ReceiveFromMqtt(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, Action{MqttOptions})"/>

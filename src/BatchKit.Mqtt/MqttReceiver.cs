@@ -12,8 +12,8 @@ namespace BatchKit.Mqtt;
 /// <remarks>
 /// <para>
 /// The messages of one read from the connection are delivered together: consecutive messages on one topic become a batch for the handle with that name
-/// (<see cref="OutputHandle.Named"/>), with content type and user properties in their headers. Response topic, correlation data, and the retain and duplicate flags
-/// are not passed on. With <see cref="MqttOptions.EnvelopePrefix"/> each message is a frame of a BatchKit sender, for this node or for all nodes.
+/// (<see cref="OutputHandle.Named"/>), with content type, response topic, correlation data, retain flag and user properties in their headers. The duplicate flag is
+/// not passed on. With <see cref="MqttOptions.EnvelopePrefix"/> each message is a frame of a BatchKit sender, for this node or for all nodes.
 /// </para>
 /// <para>
 /// The receiver acknowledges a message when the next transport has accepted it or refused it for good. Until then the broker keeps the message, and sends it again

@@ -4,6 +4,7 @@ using BatchKit.Postgres;
 using BatchKit.Postgres.Frames;
 using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
+using Microsoft.Extensions.DependencyInjection.Extensions;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
@@ -67,6 +68,39 @@ public static class PostgresBuilderExtensions
             options.Poison = PoisonPolicy.Block;
             configure?.Invoke(options);
         });
+        return builder.AllowNoRoute();
+    }
+
+    /// <summary>Passes the messages of a queue to a handler, in a scope of the services for each batch, from the host's start to its stop. Call it once for each queue.</summary>
+    /// <remarks>
+    /// A handler that implements <see cref="IMessageHandler"/> sees messages as those of any broker; one that implements <c>IMessageHandler&lt;QueueMessage&gt;</c> sees attempts and priorities too, and may complete, retry or refuse each message. A
+    /// refused message is moved to the dead table. Handlers run concurrently, up to <see cref="PostgresQueueReceiverOptions.Concurrency"/> batches. Typed messages are read by the buffer's codec.
+    /// </remarks>
+    /// <typeparam name="THandler">The handler; it is registered as a scoped service unless the services have it.</typeparam>
+    /// <param name="builder">What <c>AddBatchKit</c> returned. It needs no route.</param>
+    /// <param name="queue">The queue's name, which is also the options name of its <see cref="PostgresQueueReceiverOptions"/>.</param>
+    /// <param name="configure">Sets the options.</param>
+    /// <exception cref="InvalidOperationException">The services have a receiver of this queue already.</exception>
+    public static BatchKitBuilder ReceiveFromPostgres<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] THandler>(
+        this BatchKitBuilder builder, string queue, Action<PostgresQueueReceiverOptions>? configure = null)
+        where THandler : class, IMessageHandler<QueueMessage>
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        builder.Services.TryAddScoped<THandler>();
+        builder.Services.AddPostgresQueueReceiver(
+            queue, services => CodecHandler.Create(new ScopedMessageHandler<THandler, QueueMessage>(services.GetRequiredService<IServiceScopeFactory>()), services.GetKeyedService<IMessageCodec>(builder.Name)), configure);
+        return builder.AllowNoRoute();
+    }
+
+    /// <inheritdoc cref="ReceiveFromPostgres{THandler}(BatchKitBuilder, string, Action{PostgresQueueReceiverOptions})"/>
+    /// <remarks>The keys of the section are the names of the options' properties. It is read once, when the options are first needed; errors name it.</remarks>
+    public static BatchKitBuilder ReceiveFromPostgres<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] THandler>(
+        this BatchKitBuilder builder, string queue, IConfiguration section, Action<PostgresQueueReceiverOptions>? configure = null)
+        where THandler : class, IMessageHandler<QueueMessage>
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        builder.ReceiveFromPostgres<THandler>(queue);
+        AddReceiverOptions(builder.Services, queue, section, configure);
         return builder;
     }
 
@@ -111,14 +145,14 @@ public static class PostgresBuilderExtensions
         return builder.UsePostgresOutbox(inner, configure);
     }
 
-    /// <summary>Adds a receiver that passes a queue's messages to a handler, from the host's start to its stop. Call it once for each queue.</summary>
+    /// <summary>Adds a receiver that passes a queue's messages to a handler that you create, from the host's start to its stop. Call it once for each queue.</summary>
     /// <param name="services">The services.</param>
     /// <param name="queue">The queue's name, which is also the options name of its <see cref="PostgresQueueReceiverOptions"/>.</param>
-    /// <param name="handler">Returns the handler. Resolve it from the services, so that they dispose it.</param>
+    /// <param name="handler">Returns the handler, which gets all batches, so it can't use scoped services. Resolve it from the services, so that they dispose it.</param>
     /// <param name="configure">Sets the options.</param>
     /// <exception cref="InvalidOperationException">The services have a receiver of this queue already.</exception>
     public static IServiceCollection AddPostgresQueueReceiver(
-        this IServiceCollection services, string queue, Func<IServiceProvider, IQueueHandler> handler, Action<PostgresQueueReceiverOptions>? configure = null)
+        this IServiceCollection services, string queue, Func<IServiceProvider, IMessageHandler<QueueMessage>> handler, Action<PostgresQueueReceiverOptions>? configure = null)
     {
         ArgumentNullException.ThrowIfNull(services);
         ArgumentException.ThrowIfNullOrEmpty(queue);
@@ -137,10 +171,10 @@ public static class PostgresBuilderExtensions
         return services;
     }
 
-    /// <inheritdoc cref="AddPostgresQueueReceiver(IServiceCollection, string, Func{IServiceProvider, IQueueHandler}, Action{PostgresQueueReceiverOptions})"/>
+    /// <inheritdoc cref="AddPostgresQueueReceiver(IServiceCollection, string, Func{IServiceProvider, IMessageHandler{QueueMessage}}, Action{PostgresQueueReceiverOptions})"/>
     /// <remarks>The keys of the section are the names of the options' properties. It is read once, when the options are first needed; errors name it.</remarks>
     public static IServiceCollection AddPostgresQueueReceiver(
-        this IServiceCollection services, string queue, Func<IServiceProvider, IQueueHandler> handler, IConfiguration section, Action<PostgresQueueReceiverOptions>? configure = null)
+        this IServiceCollection services, string queue, Func<IServiceProvider, IMessageHandler<QueueMessage>> handler, IConfiguration section, Action<PostgresQueueReceiverOptions>? configure = null)
     {
         services.AddPostgresQueueReceiver(queue, handler);
         AddReceiverOptions(services, queue, section, configure);
@@ -174,6 +208,19 @@ public static class PostgresBuilderExtensions
         var receiver = new BatchReceiver(
             next(services), builder.CreateReceiverOptions(services), services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>());
         return new FrameHandler(receiver, services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueReceiver>>());
+    }
+
+    /// <summary>Gives each message the codec that reads it, and passes the batch on.</summary>
+    private sealed class CodecHandler(IMessageHandler<QueueMessage> next, IMessageCodec codec) : IMessageHandler<QueueMessage>
+    {
+        public static IMessageHandler<QueueMessage> Create(IMessageHandler<QueueMessage> next, IMessageCodec? codec) => codec is null ? next : new CodecHandler(next, codec);
+
+        public ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
+        {
+            for (var index = 0; index < batch.Count; index++)
+                batch[index].UseCodec(codec);
+            return next.HandleAsync(batch, cancellationToken);
+        }
     }
 
     /// <summary>Reports whether a transport or an outbox can send, or a receiver receives; the others are null.</summary>

@@ -21,7 +21,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
 
     private readonly NpgsqlDataSource _dataSource;
     private readonly PostgresQueueReceiverOptions _options;
-    private readonly IQueueHandler _handler;
+    private readonly IMessageHandler<QueueMessage> _handler;
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
     private readonly Tables _tables;
@@ -42,12 +42,12 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     /// <param name="logger">Where it logs; nowhere when null.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresQueueReceiver(
-        NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IQueueHandler handler, TimeProvider? timeProvider = null, ILogger<PostgresQueueReceiver>? logger = null)
+        NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IMessageHandler<QueueMessage> handler, TimeProvider? timeProvider = null, ILogger<PostgresQueueReceiver>? logger = null)
         : this(dataSource, options, handler, timeProvider, (ILogger?)logger)
     {
     }
 
-    internal PostgresQueueReceiver(NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IQueueHandler handler, TimeProvider? timeProvider, ILogger? logger)
+    internal PostgresQueueReceiver(NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IMessageHandler<QueueMessage> handler, TimeProvider? timeProvider, ILogger? logger)
     {
         ArgumentNullException.ThrowIfNull(dataSource);
         ArgumentNullException.ThrowIfNull(options);

@@ -3,19 +3,23 @@ using System.Globalization;
 
 namespace BatchKit.Postgres;
 
-/// <summary>A message of a queue, which its handler completes, retries or buries.</summary>
-/// <remarks>Call one of <see cref="Complete"/>, <see cref="Retry"/> or <see cref="Bury"/>; the last call wins. Not thread-safe; valid while the handler of its batch runs.</remarks>
-public sealed class QueueMessage
+/// <summary>A message of a queue, which its handler completes, retries or refuses.</summary>
+/// <remarks>
+/// A handler that implements <c>IMessageHandler&lt;QueueMessage&gt;</c> gets it; one that implements <see cref="IMessageHandler"/> gets it too, as a <see cref="ReceivedMessage"/>. Call one of <see cref="Complete"/>, <see cref="Retry"/> or
+/// <see cref="Refuse"/>; the last call wins. A message that is not marked is completed when the handler's task completes; when the handler throws, it is retried after a pause, in a batch of its own. Not thread-safe; valid while the handler of its batch runs.
+/// </remarks>
+public sealed class QueueMessage : ReceivedMessage
 {
-    internal QueueMessage(long id, int attempt, int priority, DateTimeOffset enqueuedAt, string? key, MessageHeader? header, ReadOnlyMemory<byte> payload)
+    private readonly string? _key;
+
+    internal QueueMessage(OutputHandle queue, long id, int attempt, int priority, DateTimeOffset enqueuedAt, string? key, MessageHeader? header, ReadOnlyMemory<byte> payload)
+        : base(queue, payload, header)
     {
         Id = id;
         Attempt = attempt;
         Priority = priority;
         EnqueuedAt = enqueuedAt;
-        Key = key;
-        Header = header;
-        Payload = payload;
+        _key = key;
     }
 
     /// <summary>Its number in the schema. Numbers rise in the order of insertion; a retried message keeps its number.</summary>
@@ -30,14 +34,8 @@ public sealed class QueueMessage
     /// <summary>When it was enqueued, by the server's clock.</summary>
     public DateTimeOffset EnqueuedAt { get; }
 
-    /// <summary>In an ordered queue the key that it was enqueued with; null otherwise.</summary>
-    public string? Key { get; }
-
-    /// <summary>Its header; null for a plain message.</summary>
-    public MessageHeader? Header { get; }
-
-    /// <summary>Its payload.</summary>
-    public ReadOnlyMemory<byte> Payload { get; }
+    /// <summary>The key that it was enqueued with; null for none.</summary>
+    public override string? Key => _key ?? base.Key;
 
     /// <summary>How the handler marked it; null when it did not.</summary>
     internal MessageOutcome? Outcome { get; private set; }
@@ -63,11 +61,11 @@ public sealed class QueueMessage
         Mark(MessageOutcome.Retry, reason, delay);
     }
 
-    /// <summary>Gives it up: it is moved to the dead table.</summary>
+    /// <summary>Refuses it for good: it is moved to the dead table.</summary>
     /// <param name="reason">The reason, which the table stores.</param>
-    public void Bury(string reason)
+    public override void Refuse(string reason)
     {
-        ArgumentNullException.ThrowIfNull(reason);
+        base.Refuse(reason);
         Mark(MessageOutcome.Dead, reason, delay: null);
     }
 
@@ -88,11 +86,15 @@ public sealed class QueueMessage
     internal void Withhold(string reason)
     {
         IsWithheld = true;
-        Bury(reason);
+        Refuse(reason);
     }
+
+    /// <summary>Reads typed messages by this codec.</summary>
+    internal void UseCodec(IMessageCodec codec) => Codec = codec;
 
     private void Mark(MessageOutcome outcome, string? reason, TimeSpan? delay)
     {
+        RefusalReason = outcome == MessageOutcome.Dead ? reason : null;
         Outcome = outcome;
         Reason = reason;
         RetryDelay = delay;

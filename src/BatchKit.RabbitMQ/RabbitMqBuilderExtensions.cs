@@ -1,3 +1,4 @@
+using System.Diagnostics.CodeAnalysis;
 using BatchKit;
 using BatchKit.RabbitMQ;
 using BatchKit.Transports;
@@ -38,19 +39,39 @@ public static class RabbitMqBuilderExtensions
         return builder.UseRabbitMq(configure, partitions);
     }
 
+    /// <summary>Passes the messages for this node (<see cref="OutputBufferOptions.Node"/>) to a handler, in a scope of the services for each batch, from the host's start to its stop.</summary>
+    /// <remarks>
+    /// A batch has the messages of one frame, which is one message of the broker. The senders are other BatchKit processes, and a message's header is what its sender wrote: key, type, content type,
+    /// reply-to, correlation data and properties cross as they are. Headers and properties of the broker's own message are not passed on. Typed messages are read by the buffer's codec.
+    /// </remarks>
+    /// <typeparam name="THandler">The handler; it is registered as a scoped service unless the services have it.</typeparam>
+    /// <param name="builder">What <c>AddBatchKit</c> returned. It needs no route.</param>
+    /// <param name="configure">Sets the options.</param>
+    /// <exception cref="InvalidOperationException">The buffer receives from RabbitMQ already.</exception>
+    public static BatchKitBuilder ReceiveFromRabbitMq<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] THandler>(
+        this BatchKitBuilder builder, Action<RabbitMqOptions>? configure = null)
+        where THandler : class, IMessageHandler
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        return builder.ReceiveFromRabbitMq(builder.AddHandler<THandler>(), configure);
+    }
+
     /// <summary>Receives the frames for this node (<see cref="OutputBufferOptions.Node"/>) from RabbitMQ, from the host's start to its stop.</summary>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
     /// <param name="next">Returns the transport that gets the batches: the one to this node's connections, or your own.</param>
     /// <param name="configure">Sets the options.</param>
+    /// <exception cref="InvalidOperationException">The buffer receives from RabbitMQ already.</exception>
     public static BatchKitBuilder ReceiveFromRabbitMq(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, Action<RabbitMqOptions>? configure = null)
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
+        if (builder.Services.Any(service => service.IsKeyedService && service.ServiceType == typeof(RabbitMqReceiver) && Equals(service.ServiceKey, builder.Name)))
+            throw new InvalidOperationException($"{builder} receives from RabbitMQ already. Handle everything in one handler, or receive with a buffer of another name: AddBatchKit(name).");
         AddShared(builder, configure);
         builder.Services.AddKeyedSingleton(builder.Name, (services, _) => CreateReceiver(services, builder, next));
         builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<RabbitMqReceiver>(builder.Name));
-        return builder;
+        return builder.AllowNoRoute();
     }
 
     /// <inheritdoc cref="ReceiveFromRabbitMq(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, Action{RabbitMqOptions})"/>

@@ -66,13 +66,16 @@ public static class Some
     /// <param name="start">The first number.</param>
     public static string[] Lines(int count, int start = 0) => [.. Enumerable.Range(start, count).Select(static line => $"line {line}")];
 
-    /// <summary>A header that has everything: a kind, excluded connections, a key, a content type and properties, one of them twice.</summary>
+    /// <summary>A header that has everything: a kind, excluded connections, a key, a content type, reply-to, correlation data, the retain flag and properties, one of them twice.</summary>
     public static MessageHeader FullHeader() => new()
     {
         Kind = MessageKind.Prompt,
         ExcludedConnections = [Connection(), Connection(node: OutputHandle.MaxNode)],
         Key = "key äöü",
         ContentType = "application/json",
+        ReplyTo = "answers/äöü",
+        CorrelationData = [0, 1, 255],
+        IsRetained = true,
         Properties = [new("first", "one"), new("second", ""), new("first", "again €")],
     };
 }

@@ -1,7 +1,9 @@
+using System.Diagnostics.CodeAnalysis;
 using System.Diagnostics.Metrics;
 using System.Text.Json.Serialization;
 using BatchKit.Transports;
 using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.DependencyInjection.Extensions;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
@@ -9,12 +11,13 @@ using Microsoft.Extensions.Options;
 namespace BatchKit;
 
 /// <summary>Adds routes, a router and a codec to one output buffer. <c>AddBatchKit</c> returns it; adapters extend it with their <c>UseX</c> methods.</summary>
-/// <remarks>Use it from one thread, while the services are registered. A buffer without a route, or with several and no router, stops the host's start.</remarks>
+/// <remarks>Use it from one thread, while the services are registered. A buffer without a route stops the host's start unless the process receives; so does one with several routes and no router.</remarks>
 public sealed class BatchKitBuilder
 {
     private readonly List<RouteRegistration> _routes = [];
     private Func<IServiceProvider, IOutputRouter>? _router;
     private bool _hasCodec;
+    private bool _allowsNoRoute;
 
     internal BatchKitBuilder(string name, IServiceCollection services)
     {
@@ -31,6 +34,9 @@ public sealed class BatchKitBuilder
     internal IReadOnlyList<RouteRegistration> Routes => _routes;
 
     internal Func<IServiceProvider, IOutputRouter>? Router => _router;
+
+    /// <summary>True when the process only receives, so that there is no buffer.</summary>
+    internal bool IsReceiveOnly => _allowsNoRoute && _routes.Count == 0;
 
     /// <summary>Adds a route: a way out of this process.</summary>
     /// <param name="routeName">The route's name for the router and in metrics; unique in the buffer.</param>
@@ -100,17 +106,42 @@ public sealed class BatchKitBuilder
         return this;
     }
 
+    /// <summary>Lets the host start without a route, because the process receives: then there is no buffer to write to. Adapters call it in their <c>ReceiveFromX</c> methods.</summary>
+    public BatchKitBuilder AllowNoRoute()
+    {
+        _allowsNoRoute = true;
+        return this;
+    }
+
+    /// <summary>Registers a handler of received messages, scoped unless the services have it, and returns the factory of the transport that a receiver passes its batches to. Adapters call it in their <c>ReceiveFromX</c> methods.</summary>
+    /// <remarks>Typed messages are read by the buffer's codec; see <see cref="UseCodec"/>.</remarks>
+    /// <typeparam name="THandler">The handler.</typeparam>
+    public Func<IServiceProvider, IBatchTransport> AddHandler<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] THandler>()
+        where THandler : class, IMessageHandler
+    {
+        Services.TryAddScoped<THandler>();
+        return services => new HandlerTransport(
+            new ScopedMessageHandler<THandler, ReceivedMessage>(services.GetRequiredService<IServiceScopeFactory>()), services.GetKeyedService<IMessageCodec>(Name),
+            services.GetService<TimeProvider>(), services.GetService<ILogger<HandlerTransport>>());
+    }
+
     /// <summary>True when a route of that name was added. Routes may be added in any order, so call it when services are created.</summary>
     /// <param name="routeName">The route's name.</param>
     public bool HasRoute(string routeName) => _routes.Exists(route => route.Name == routeName);
 
     /// <summary>Creates the settings of a receiver on this buffer's node: it drops group output that the buffer's local route has already delivered here, and only that, and verifies frames where <see cref="OutputBufferOptions.FrameKeys"/> has keys.</summary>
-    /// <remarks>Adapters call it when they create their receiver. It does not create the buffer.</remarks>
+    /// <remarks>
+    /// Adapters call it when they create their receiver. It does not create the buffer. The other settings are the services' <see cref="BatchReceiverOptions"/> of the buffer's name, such as
+    /// <c>services.Configure&lt;BatchReceiverOptions&gt;(options => options.DeliveryTimeout = TimeSpan.FromSeconds(10))</c> for the unnamed buffer.
+    /// </remarks>
     /// <param name="services">The services that the buffer is created from.</param>
     public BatchReceiverOptions CreateReceiverOptions(IServiceProvider services)
     {
         ArgumentNullException.ThrowIfNull(services);
-        return new BatchReceiverOptions { IsDeliveredLocally = services.GetRequiredKeyedService<OwnOutput>(Name).IsDeliveredLocally, Signer = CreateSigner(services) };
+        var options = services.GetRequiredService<IOptionsFactory<BatchReceiverOptions>>().Create(Name);
+        options.IsDeliveredLocally = services.GetRequiredKeyedService<OwnOutput>(Name).IsDeliveredLocally;
+        options.Signer = CreateSigner(services);
+        return options;
     }
 
     /// <summary>Creates the signer of this buffer's frames, from <see cref="OutputBufferOptions.FrameKeys"/>; null when there are no keys.</summary>
@@ -195,13 +226,13 @@ internal sealed class OutputBufferFactory(BatchKitBuilder registration)
 }
 
 /// <summary>Creates the buffer when the host starts, so that wrong settings fail there, and drains it when the host stops.</summary>
-internal sealed class OutputBufferHostedService(IServiceProvider services, string name) : IHostedService
+internal sealed class OutputBufferHostedService(IServiceProvider services, BatchKitBuilder registration) : IHostedService
 {
     private OutputBuffer? _output;
 
     public Task StartAsync(CancellationToken cancellationToken)
     {
-        _output = services.GetRequiredKeyedService<OutputBuffer>(name);
+        _output = registration.IsReceiveOnly ? null : services.GetRequiredKeyedService<OutputBuffer>(registration.Name);
         return Task.CompletedTask;
     }
 

@@ -34,7 +34,7 @@ public static class BatchKitServiceCollectionExtensions
     /// <param name="services">The services.</param>
     /// <param name="name">The buffer's name; unique in the services.</param>
     /// <param name="configure">Sets the buffer's options.</param>
-    /// <returns>A builder for the buffer's routes. A buffer needs at least one.</returns>
+    /// <returns>A builder for the buffer's routes. A buffer needs at least one; a process that only receives needs none.</returns>
     /// <exception cref="InvalidOperationException">A buffer of that name is registered already.</exception>
     public static BatchKitBuilder AddBatchKit(this IServiceCollection services, string name, Action<OutputBufferOptions>? configure = null) =>
         AddNamed(services, name, configuration: null, configure);
@@ -78,10 +78,10 @@ public static class BatchKitServiceCollectionExtensions
         services.AddKeyedSingleton(name, static (_, _) => new OwnOutput());
         services.AddKeyedSingleton(name, (provider, _) => factory.Create(provider));
         services.AddKeyedSingleton<IOutputBuffer>(name, (provider, key) => provider.GetRequiredKeyedService<OutputBuffer>(key));
-        services.AddSingleton<IHostedService>(provider => new OutputBufferHostedService(provider, name));
+        services.AddSingleton<IHostedService>(provider => new OutputBufferHostedService(provider, builder));
         services.AddHealthChecks().Add(new HealthCheckRegistration(
             name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
-            provider => new OutputBufferHealthCheck(provider.GetRequiredKeyedService<OutputBuffer>(name)),
+            provider => builder.IsReceiveOnly ? new ReceiveOnlyHealthCheck() : new OutputBufferHealthCheck(provider.GetRequiredKeyedService<OutputBuffer>(name)),
             failureStatus: null, tags: [HealthCheckName]));
         return builder;
     }

@@ -1,3 +1,4 @@
+using System.Diagnostics.CodeAnalysis;
 using BatchKit;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
@@ -29,6 +30,17 @@ public static class FrameBuilderExtensions
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<FrameTransport>(builder.Name), partitions);
     }
 
+    /// <summary>Registers a <see cref="FrameReceiver"/> for this node that passes the messages to a handler, in a scope of the services for each batch.</summary>
+    /// <typeparam name="THandler">The handler; it is registered as a scoped service unless the services have it.</typeparam>
+    /// <inheritdoc cref="AddFrameReceiver(BatchKitBuilder, Func{IServiceProvider, IBatchTransport}, Action{BatchReceiverOptions})"/>
+    public static BatchKitBuilder AddFrameReceiver<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] THandler>(
+        this BatchKitBuilder builder, Action<BatchReceiverOptions>? configure = null)
+        where THandler : class, IMessageHandler
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        return builder.AddFrameReceiver(builder.AddHandler<THandler>(), configure);
+    }
+
     /// <summary>Registers a <see cref="FrameReceiver"/> for this node (<see cref="OutputBufferOptions.Node"/>), as a singleton keyed by the buffer's name, and unkeyed for the unnamed buffer.</summary>
     /// <remarks>Your hosted service takes the frames off the broker and hands them to the receiver.</remarks>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
@@ -48,6 +60,6 @@ public static class FrameBuilderExtensions
         });
         if (builder.Name.Length == 0)
             builder.Services.AddSingleton(services => services.GetRequiredKeyedService<FrameReceiver>(builder.Name));
-        return builder;
+        return builder.AllowNoRoute();
     }
 }

@@ -14,17 +14,28 @@ namespace BatchKit;
 /// that sends to a dispatcher in its own process gives up the whole batch.</para>
 /// <para>Register all handlers before the first send. Sends may overlap where several receivers use one dispatcher.</para>
 /// </remarks>
-/// <param name="codec">Decodes the messages and names their types.</param>
-public sealed class MessageDispatcher(IMessageCodec codec) : IBatchTransport
+public sealed class MessageDispatcher : IBatchTransport
 {
     private const int MaxPositions = 1024;
 
-    private readonly IMessageCodec _codec = codec ?? throw new ArgumentNullException(nameof(codec));
+    private readonly IMessageCodec? _codec;
+    private readonly Func<OutputHandle, BatchMessage, CancellationToken, ValueTask>? _handleAll;
     private readonly Dictionary<string, Func<OutputHandle, ReadOnlyMemory<byte>, CancellationToken, ValueTask>> _handlers = new(StringComparer.Ordinal);
 
     // Guards the messages at which failed batches go on. Some batches are never sent again, so the oldest entry is removed at the limit.
     private readonly Lock _lock = new();
     private readonly OrderedDictionary<BatchKey, Position> _positions = [];
+
+    /// <summary>Creates a dispatcher without handlers.</summary>
+    /// <param name="codec">Decodes the messages and names their types.</param>
+    public MessageDispatcher(IMessageCodec codec)
+    {
+        ArgumentNullException.ThrowIfNull(codec);
+        _codec = codec;
+    }
+
+    /// <summary>Creates a dispatcher with one handler for the messages of all types, and of none.</summary>
+    internal MessageDispatcher(Func<OutputHandle, BatchMessage, CancellationToken, ValueTask> handleAll) => _handleAll = handleAll;
 
     /// <summary>Registers the handler of a type.</summary>
     /// <typeparam name="T">The type that was given to <see cref="TypedOutput.Write"/>.</typeparam>
@@ -35,7 +46,7 @@ public sealed class MessageDispatcher(IMessageCodec codec) : IBatchTransport
     public MessageDispatcher On<T>(Func<OutputHandle, T, CancellationToken, ValueTask> handler)
     {
         ArgumentNullException.ThrowIfNull(handler);
-        var name = _codec.GetHeader<T>().Type ?? throw new InvalidOperationException($"The codec's header for {typeof(T)} has no {nameof(MessageHeader.Type)}. Set it in the codec's GetHeader.");
+        var name = _codec!.GetHeader<T>().Type ?? throw new InvalidOperationException($"The codec's header for {typeof(T)} has no {nameof(MessageHeader.Type)}. Set it in the codec's GetHeader.");
         if (!_handlers.TryAdd(name, (handle, payload, cancellationToken) => handler(handle, Decode<T>(name, payload.Span), cancellationToken)))
             throw new InvalidOperationException($"Messages of type '{name}' already have a handler. Call On once for each type.");
         return this;
@@ -54,7 +65,9 @@ public sealed class MessageDispatcher(IMessageCodec codec) : IBatchTransport
                 {
                     cancellationToken.ThrowIfCancellationRequested();
                     var (payload, header) = sent[message];
-                    if (header?.Type is { } type && _handlers.TryGetValue(type, out var handler))
+                    if (_handleAll is not null)
+                        await _handleAll(sent.Handle, sent[message], cancellationToken).ConfigureAwait(false);
+                    else if (header?.Type is { } type && _handlers.TryGetValue(type, out var handler))
                         await handler(sent.Handle, payload, cancellationToken).ConfigureAwait(false);
                     else
                         (refusals ??= []).Add(new Refusal(new MessageRefusal(batch, message), NoHandler(sent.Handle, header?.Type)));
@@ -79,6 +92,23 @@ public sealed class MessageDispatcher(IMessageCodec codec) : IBatchTransport
             throw Fail(batches.Length, batches.Length, refusals, refusals[0].Reason);
     }
 
+    /// <summary>True when a message of one of the batches failed, and the batch has not been sent again since.</summary>
+    internal bool HasFailed(ReadOnlySpan<MessageBatch> batches)
+    {
+        lock (_lock)
+        {
+            if (_positions.Count == 0)
+                return false;
+            foreach (var batch in batches)
+            {
+                if (_positions.ContainsKey(new BatchKey(batch.Producer, batch.Number, batch.Handle)))
+                    return true;
+            }
+
+            return false;
+        }
+    }
+
     // Not thrown: a sender whose types are all unknown would cost an exception's stack trace for each message.
     private static MessageRefusedException NoHandler(OutputHandle handle, string? type) => new(
         type is null ? $"A message for {handle} has no type. Write it by TypedOutput, or set MessageHeader.Type." : $"A message for {handle} has the type '{type}', which has no handler. Call On for that type.");
@@ -87,7 +117,7 @@ public sealed class MessageDispatcher(IMessageCodec codec) : IBatchTransport
     {
         try
         {
-            return _codec.Decode<T>(payload);
+            return _codec!.Decode<T>(payload);
         }
         catch (Exception exception)
         {

@@ -8,8 +8,8 @@ namespace BatchKit;
 public sealed class MessageHeader
 {
     /// <summary>
-    /// The longest <see cref="Key"/>, <see cref="ContentType"/>, <see cref="Type"/>, property name or property value, in UTF-8 bytes: 65,535. A write with a
-    /// longer one throws <see cref="ArgumentException"/>.
+    /// The longest <see cref="Key"/>, <see cref="ContentType"/>, <see cref="Type"/>, <see cref="ReplyTo"/>, property name or property value, in UTF-8 bytes, and the longest
+    /// <see cref="CorrelationData"/>: 65,535 bytes. A write with a longer one throws <see cref="ArgumentException"/>.
     /// </summary>
     public const int MaxTextBytes = ushort.MaxValue;
 
@@ -37,11 +37,23 @@ public sealed class MessageHeader
     /// <summary>The name of the payload's type, which <see cref="MessageDispatcher"/> chooses the handler by; null by default.</summary>
     public string? Type { get; init; }
 
+    /// <summary>Where the sender expects the answer: the name of a handle, such as MQTT 5's response topic; null by default.</summary>
+    public string? ReplyTo { get; init; }
+
+    /// <summary>Bytes that the sender wants back with the answer, such as MQTT 5's correlation data; empty by default.</summary>
+    public ImmutableArray<byte> CorrelationData { get; init; } = [];
+
+    /// <summary>MQTT's retain flag; false by default. In a message that you write it asks the broker to keep the message for later subscribers; in a received one it says that the broker had kept it.</summary>
+    public bool IsRetained { get; init; }
+
     /// <summary>Further properties in order, for transports that have a place for them, such as MQTT 5's user properties; empty by default.</summary>
     public ImmutableArray<KeyValuePair<string, string>> Properties { get; init; } = [];
 
     /// <summary>The most bytes that it needs in a frame, which the buffer reserves for it.</summary>
     internal int EncodedBytes => _encodedBytes != 0 ? _encodedBytes : _encodedBytes = MeasureEncoded();
+
+    /// <summary>True when it has a part that few messages have, which a frame writes behind a mark.</summary>
+    internal bool IsExtended => ReplyTo is not null || IsRetained || !CorrelationData.IsDefaultOrEmpty;
 
     /// <summary>Copies the header with another one's type, and with its content type where this one has none.</summary>
     internal MessageHeader WithTypeOf(MessageHeader other) => new()
@@ -51,6 +63,9 @@ public sealed class MessageHeader
         Key = Key,
         ContentType = ContentType ?? other.ContentType,
         Type = other.Type,
+        ReplyTo = ReplyTo,
+        CorrelationData = CorrelationData,
+        IsRetained = IsRetained,
         Properties = Properties,
     };
 
@@ -60,13 +75,23 @@ public sealed class MessageHeader
         const int bytesPerUnit = 3;
         const int bytesPerNumber = 10;
         ThrowIfUnknown(Kind);
-        var units = UnitsOf(Key, nameof(Key)) + UnitsOf(ContentType, nameof(ContentType)) + UnitsOf(Type, nameof(Type));
+        var units = UnitsOf(Key, nameof(Key)) + UnitsOf(ContentType, nameof(ContentType)) + UnitsOf(Type, nameof(Type)) + UnitsOf(ReplyTo, nameof(ReplyTo));
         var excluded = ExcludedConnections.IsDefault ? [] : ExcludedConnections;
         var properties = Properties.IsDefault ? [] : Properties;
         var total = bytesPerNumber * (4 + excluded.Length + (2 * properties.Length));
+        if (IsExtended)
+            total += (bytesPerNumber * 3) + BytesOf(CorrelationData);
         foreach (var property in properties)
             units += UnitsOf(property.Key, "property name") + UnitsOf(property.Value, "property value");
         return total + (units * bytesPerUnit);
+    }
+
+    private static int BytesOf(ImmutableArray<byte> correlation)
+    {
+        var bytes = correlation.IsDefault ? 0 : correlation.Length;
+        if (bytes > MaxTextBytes)
+            throw new ArgumentException($"A header's {nameof(CorrelationData)} has {bytes} bytes, more than {nameof(MaxTextBytes)} ({MaxTextBytes}).", nameof(correlation));
+        return bytes;
     }
 
     // Checked at the write: in a frame, an unknown kind or a text that is too long would fail every send, and block the batches behind it.

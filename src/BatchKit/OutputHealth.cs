@@ -26,3 +26,10 @@ internal sealed class OutputBufferHealthCheck(OutputBuffer output) : IHealthChec
         return Task.FromResult(new HealthCheckResult(status, reasons));
     }
 }
+
+/// <summary>Reports that a process without a route has no buffer that could fail. Receivers have health checks of their own.</summary>
+internal sealed class ReceiveOnlyHealthCheck : IHealthCheck
+{
+    public Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default) =>
+        Task.FromResult(HealthCheckResult.Healthy("It has no route, because this process only receives."));
+}

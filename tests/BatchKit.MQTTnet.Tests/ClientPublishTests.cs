@@ -43,7 +43,8 @@ public sealed class ClientPublishTests : IAsyncLifetime
         Assert.Equal(["plain", "full", ""], subscriber.Texts);
         Assert.All(subscriber.Messages, message => Assert.Equal(topic.Name, message.Topic));
         Assert.Equal(["first = one", "second = ", "first = again €"], subscriber.Messages[1].Properties);
-        Assert.Equal("application/json", subscriber.Messages[1].ContentType);
+        Assert.Equal(("application/json", "answers/äöü"), (subscriber.Messages[1].ContentType, subscriber.Messages[1].ResponseTopic));
+        Assert.Equal([0, 1, 255], subscriber.Messages[1].CorrelationData);
         Assert.Empty(subscriber.Messages[2].Properties);
     }
 

@@ -56,7 +56,7 @@ public sealed class InjectUnderLoadTests
         }
     }
 
-    private static bool IsCorrupted(ReceivedMessage message)
+    private static bool IsCorrupted(ArrivedMessage message)
     {
         var number = int.Parse(message.Text.AsSpan(0, message.Text.IndexOf(' ', StringComparison.Ordinal)), CultureInfo.InvariantCulture);
         return message.Topic != TopicOf(number) || message.Text != TextOf(number)

@@ -4,14 +4,14 @@ using System.Text;
 namespace BatchKit.Postgres.Tests;
 
 /// <summary>Keeps the texts of what it is given.</summary>
-internal sealed class KeepingHandler : IQueueHandler
+internal sealed class KeepingHandler : IMessageHandler<QueueMessage>
 {
     private readonly ConcurrentQueue<string> _texts = new();
     private readonly SemaphoreSlim _handled = new(initialCount: 0);
 
     public IEnumerable<string> Texts => _texts;
 
-    public ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
+    public ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
     {
         foreach (var message in batch)
             _texts.Enqueue(Encoding.UTF8.GetString(message.Payload.Span));

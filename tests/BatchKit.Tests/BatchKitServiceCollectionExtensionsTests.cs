@@ -1,5 +1,6 @@
 using System.Collections.Immutable;
 using BatchKit.Testing;
+using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
@@ -144,6 +145,34 @@ public sealed class BatchKitServiceCollectionExtensionsTests
 
         Assert.Contains("'game' has no route", exception.Message, StringComparison.Ordinal);
         Assert.Contains("UseLocal", exception.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_process_that_only_receives_needs_no_route_and_is_healthy()
+    {
+        Services.AddBatchKit().AddFrameReceiver(_ => new CollectingTransport());
+        using var host = _application.Build();
+
+        await host.StartAsync(TestContext.Current.CancellationToken);
+
+        var health = await host.Services.GetRequiredService<HealthCheckService>().CheckHealthAsync(TestContext.Current.CancellationToken);
+        Assert.Equal(HealthStatus.Healthy, health.Status);
+        Assert.Contains("has no route", Assert.Throws<InvalidOperationException>(host.Services.GetRequiredService<IOutputBuffer>).Message, StringComparison.Ordinal);
+        await host.StopAsync(TestContext.Current.CancellationToken);
+    }
+
+    [Fact]
+    public void A_receivers_settings_are_the_options_of_its_buffers_name()
+    {
+        var game = Services.AddBatchKit("game");
+        Services.Configure<BatchReceiverOptions>("game", options => options.DeliveryTimeout = TimeSpan.FromSeconds(7));
+        using var host = _application.Build();
+
+        var options = game.CreateReceiverOptions(host.Services);
+
+        Assert.Equal(TimeSpan.FromSeconds(7), options.DeliveryTimeout);
+        Assert.NotNull(options.IsDeliveredLocally);
+        Assert.NotSame(options, game.CreateReceiverOptions(host.Services));
     }
 
     [Fact]

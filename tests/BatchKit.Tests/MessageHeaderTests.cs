@@ -13,6 +13,8 @@ public sealed class MessageHeaderTests
         new MessageHeader { ContentType = TooLong },
         new MessageHeader { Properties = [new(TooLong, "")] },
         new MessageHeader { Properties = [new("", TooLong)] },
+        new MessageHeader { ReplyTo = TooLong },
+        new MessageHeader { CorrelationData = [.. new byte[MessageHeader.MaxTextBytes + 1]] },
         new MessageHeader { Kind = (MessageKind)3 },
     ];
 

@@ -1,3 +1,4 @@
+using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
@@ -74,6 +75,23 @@ internal static class Smoke
         }
 
         Require(sum == 42, $"{sum} of 42 coins arrived.");
+    }
+
+    public static async Task HandledAsync()
+    {
+        Purse.Sum = 0;
+        var application = Host.CreateApplicationBuilder();
+        application.Services.AddBatchKit(options => options.Node = 3)
+            .UseJson(SmokeJson.Default)
+            .UseFrameTransport(services => (frame, cancellationToken) => services.GetRequiredService<FrameReceiver>().ReceiveAsync(frame.Bytes, cancellationToken))
+            .AddFrameReceiver<Purse>();
+        using var host = application.Build();
+        await host.StartAsync();
+
+        host.Services.GetRequiredService<TypedOutput>().Write(Player, new Coins(42));
+        await host.StopAsync();
+
+        Require(Purse.Sum == 42, $"{Purse.Sum} of 42 coins were handled.");
     }
 
     public static async Task BadOptionsAsync()

@@ -30,6 +30,8 @@ internal static class HubApplication
     /// <summary>The whole way of a change: buffer, MQTT, broker, MQTT, meter.</summary>
     private static void AddBuffer(IServiceCollection services, HubOptions options)
     {
+        // It counts for as long as the program runs, so it is one object and not one for each batch.
+        services.AddSingleton<ArrivalMeter>();
         services.AddBatchKit(output =>
             {
                 // When there is no more room the oldest values go: they are worth least.
@@ -38,7 +40,7 @@ internal static class HubApplication
                 output.DrainTimeout = TimeSpan.FromSeconds(10);
             })
             .UseMqtt(mqtt => Set(mqtt, options))
-            .ReceiveFromMqtt(provider => provider.GetRequiredService<ArrivalMeter>());
+            .ReceiveFromMqtt<ArrivalMeter>();
     }
 
     private static void Set(MqttOptions mqtt, HubOptions options)
@@ -59,7 +61,6 @@ internal static class HubApplication
     {
         services.AddSingleton<HubClock>();
         services.AddSingleton(provider => new GameWorld(options.Topics, provider.GetRequiredService<HubClock>()));
-        services.AddSingleton<ArrivalMeter>();
         services.AddSingleton<HubMeter>();
         services.AddSingleton<HubConnections>();
         services.AddSingleton<HubHealth>();

@@ -1,10 +1,10 @@
-using BatchKit.Transports;
+using BatchKit;
 using SensorHub.World;
 
 namespace SensorHub.Measuring;
 
 /// <summary>The far end: gets what the subscriber receives, counts it, and measures how long it took.</summary>
-internal sealed class ArrivalMeter(GameWorld world, HubClock clock) : IBatchTransport
+internal sealed class ArrivalMeter(GameWorld world, HubClock clock) : IMessageHandler
 {
     private readonly Dictionary<OutputHandle, SeenNumbers> _topics = world.Properties.ToDictionary(property => property.Handle, _ => new SeenNumbers());
     private readonly LatencyHistogram _latencies = new();
@@ -20,14 +20,12 @@ internal sealed class ArrivalMeter(GameWorld world, HubClock clock) : IBatchTran
 
     public long[] CopyLatencies() => _latencies.Copy();
 
-    public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    public ValueTask HandleAsync(IReadOnlyList<ReceivedMessage> batch, CancellationToken cancellationToken)
     {
         var now = clock.Microseconds;
-        foreach (var batch in batches.Span)
+        foreach (var message in batch)
         {
-            if (!_topics.TryGetValue(batch.Handle, out var seen))
-                continue;
-            foreach (var message in batch)
+            if (_topics.TryGetValue(message.Handle, out var seen))
                 Take(message.Payload.Span, seen, now);
         }
 

@@ -73,16 +73,16 @@ internal static class TicksApplication
         services.AddSingleton<WorkerMeter>();
         services.AddSingleton<TaskRunner>();
         services.AddSingleton<ReportWriter>();
-        services.AddSingleton<TaskHandler>();
         services.AddHostedService<WorkerHeartbeat>();
-        services.AddPostgresQueueReceiver(TaskQueues.Npc, static provider => provider.GetRequiredService<TaskHandler>(), receiver => Set(receiver, options));
-        services.AddPostgresQueueReceiver(TaskQueues.Weather, static provider => provider.GetRequiredService<TaskHandler>(), receiver =>
-        {
-            Set(receiver, options);
-            receiver.Shards = TaskQueues.WeatherShards;
-            // Each busy batch holds a connection, and the weather is a small part of the work.
-            receiver.Concurrency = Math.Min(options.Concurrency, WeatherConcurrency);
-        });
+        services.AddBatchKit("worker")
+            .ReceiveFromPostgres<TaskHandler>(TaskQueues.Npc, receiver => Set(receiver, options))
+            .ReceiveFromPostgres<TaskHandler>(TaskQueues.Weather, receiver =>
+            {
+                Set(receiver, options);
+                receiver.Shards = TaskQueues.WeatherShards;
+                // Each busy batch holds a connection, and the weather is a small part of the work.
+                receiver.Concurrency = Math.Min(options.Concurrency, WeatherConcurrency);
+            });
         if (!options.IsWorld)
             services.AddSingleton<ITicksRun, WorkerRun>();
     }

@@ -1,4 +1,5 @@
 using System.Diagnostics;
+using BatchKit;
 using BatchKit.Postgres;
 using WorldTicks.Ledger;
 using WorldTicks.World;
@@ -6,12 +7,12 @@ using WorldTicks.World;
 namespace WorldTicks.Working;
 
 /// <summary>Handles batches of either queue: runs task after task, and writes down every few that they are done.</summary>
-internal sealed class TaskHandler(TaskRunner runner, ReportWriter reports, WorkerMeter meter) : IQueueHandler
+internal sealed class TaskHandler(TaskRunner runner, ReportWriter reports, WorkerMeter meter) : IMessageHandler<QueueMessage>
 {
     // Not each by itself, which would cost a round trip a task, and not the whole batch: what a killed worker had not written down is run again.
     private const int ReportEvery = 25;
 
-    public async ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
+    public async ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
     {
         var takenAt = Stopwatch.GetTimestamp();
         var done = new List<(QueueMessage Message, TaskReport Report)>(ReportEvery);
@@ -19,7 +20,7 @@ internal sealed class TaskHandler(TaskRunner runner, ReportWriter reports, Worke
         {
             if (!WorldTask.TryRead(message.Payload.Span, out var task))
             {
-                message.Bury("This is not a task of a world.");
+                message.Refuse("This is not a task of a world.");
                 continue;
             }
 

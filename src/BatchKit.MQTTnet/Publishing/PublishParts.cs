@@ -35,6 +35,10 @@ internal sealed record PublishParts(IMqttClient Client, ClientWatch Watch, Publi
             return bytes;
         if (header.ContentType is { } contentType)
             bytes += measure(contentType);
+        if (header.ReplyTo is { } replyTo)
+            bytes += PropertyOverheadBytes + measure(replyTo);
+        if (!header.CorrelationData.IsDefaultOrEmpty)
+            bytes += PropertyOverheadBytes + header.CorrelationData.Length;
         if (header.Properties.IsDefaultOrEmpty)
             return bytes;
         foreach (var property in header.Properties)

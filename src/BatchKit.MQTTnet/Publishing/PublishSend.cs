@@ -124,7 +124,9 @@ internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatc
         var properties = PublishSettings.HasProperties(header) ? parts.Lists.Rent() : null;
         publish.Hold();
         Interlocked.Increment(ref _open);
-        _ = PublishAsync(publish, parts.Settings.CreateMessage(batch.Handle.Name!, payload, header, properties), properties);
+        // MQTT 3.1.1 has the retain flag too.
+        var settings = batch.HasHeaders && batch.Headers[_message] is { IsRetained: true } ? parts.Settings with { Retain = true } : parts.Settings;
+        _ = PublishAsync(publish, settings.CreateMessage(batch.Handle.Name!, payload, header, properties), properties);
     }
 
     // The send awaits the count of open publishes. A publish is never cancelled: a cancelled write may stop inside a packet, and before MQTTnet 5.2 a late

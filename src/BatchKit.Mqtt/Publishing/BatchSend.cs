@@ -136,6 +136,9 @@ internal sealed class BatchPublishes(TopicPolicy policy) : PublishGroup
         {
             fields.ContentType = header.ContentType;
             fields.UserProperties = header.Properties.AsSpan();
+            fields.ResponseTopic = header.ReplyTo;
+            fields.CorrelationData = header.CorrelationData.AsSpan();
+            fields.Retain |= header.IsRetained;
         }
 
         return default;

@@ -35,6 +35,8 @@ internal sealed class TopicArrivals(int node, ILogger logger) : IArrivals
     // Enough for a read of small packets; larger memory is returned after use.
     private const int KeptBytes = 64 * 1024;
 
+    private static readonly MessageHeader Retained = new() { IsRetained = true };
+
     private readonly ProducerId _producer = new(node, MemoryMarshal.Read<long>(RandomNumberGenerator.GetBytes(sizeof(long))), Partition: 0);
     private readonly TopicHandles _handles = new();
     private readonly List<(OutputHandle Handle, int Start, int Length, MessageHeader? Header)> _messages = [];
@@ -100,11 +102,15 @@ internal sealed class TopicArrivals(int node, ILogger logger) : IArrivals
 
     private static MessageHeader? CreateHeader(in ReceivedPublish publish)
     {
-        if (publish.ContentType.IsEmpty && !publish.HasUserProperties)
-            return null;
+        var hasProperties = publish.HasUserProperties || !publish.ContentType.IsEmpty || !publish.ResponseTopic.IsEmpty || !publish.CorrelationData.IsEmpty;
+        if (!hasProperties)
+            return publish.Retain ? Retained : null;
         return new MessageHeader
         {
             ContentType = publish.ContentType.IsEmpty ? null : Encoding.UTF8.GetString(publish.ContentType),
+            ReplyTo = publish.ResponseTopic.IsEmpty ? null : Encoding.UTF8.GetString(publish.ResponseTopic),
+            CorrelationData = [.. publish.CorrelationData],
+            IsRetained = publish.Retain,
             Properties = publish.HasUserProperties ? UserProperties.Read(publish.Properties) : [],
         };
     }

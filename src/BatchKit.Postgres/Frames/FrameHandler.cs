@@ -7,12 +7,12 @@ namespace BatchKit.Postgres.Frames;
 
 /// <summary>Passes the frames of a queue, in order, to a <see cref="BatchReceiver"/>.</summary>
 /// <remarks>One batch at a time, because the receiver takes one frame at a time.</remarks>
-internal sealed class FrameHandler(BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger? logger = null) : IQueueHandler
+internal sealed class FrameHandler(BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger? logger = null) : IMessageHandler<QueueMessage>
 {
     private readonly HandlerTurns _turns = new();
     private readonly NewerFrames _newer = new(timeProvider ?? TimeProvider.System, GuardedLogger.Of(logger));
 
-    public async ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
+    public async ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
     {
         var (earlier, ended) = _turns.Join();
         var next = 0;
@@ -47,7 +47,7 @@ internal sealed class FrameHandler(BatchReceiver receiver, TimeProvider? timePro
         }
         catch (FrameFormatException exception)
         {
-            message.Bury(exception.Message);
+            message.Refuse(exception.Message);
         }
     }
 }
@@ -67,7 +67,7 @@ internal sealed class NewerFrames(TimeProvider timeProvider, ILogger logger)
     private long? _gaveUpAt;
 
     /// <summary>True when the frame is of a newer version and was left, with all behind it, or given up; then the batch has been marked from there on.</summary>
-    public bool TryLeave(QueueBatch batch, int index)
+    public bool TryLeave(IReadOnlyList<QueueMessage> batch, int index)
     {
         var message = batch[index];
         if (!StoredHeader.IsNewer(message.Payload.Span))
@@ -80,7 +80,7 @@ internal sealed class NewerFrames(TimeProvider timeProvider, ILogger logger)
         {
             _gaveUpAt = timeProvider.GetTimestamp();
             Log.NewerFrameBuried(logger, message.Id, Limit);
-            message.Bury($"It was written by a newer version of this package, and no process that can read it has taken it within {Limit}.");
+            message.Refuse($"It was written by a newer version of this package, and no process that can read it has taken it within {Limit}.");
         }
         else
         {

@@ -4,7 +4,7 @@ using Microsoft.Extensions.Logging;
 namespace BatchKit.Postgres.Frames;
 
 /// <summary>Forwards the stored batches of a claim in one send, and retries in place what the inner transport has not acknowledged, so that order holds.</summary>
-internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions options, TimeProvider timeProvider, ILogger logger, CancellationToken stopping) : IQueueHandler
+internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions options, TimeProvider timeProvider, ILogger logger, CancellationToken stopping) : IMessageHandler<QueueMessage>
 {
     private readonly RetrySchedule _schedule = new(TimeSpan.FromMilliseconds(100), TimeSpan.FromSeconds(5));
 
@@ -16,7 +16,7 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
     /// <summary>Why the inner transport does not accept batches; null while it does.</summary>
     public string? Fault => _fault;
 
-    public async ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
+    public async ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
     {
         foreach (var message in batch)
             message.Release();
@@ -48,7 +48,7 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
         catch (FrameFormatException exception)
         {
             Log.StoredFrameMalformed(logger, options.Name, message.Id, exception.Message);
-            message.Bury(exception.Message);
+            message.Refuse(exception.Message);
         }
     }
 
@@ -205,6 +205,6 @@ internal sealed class StoredRow(QueueMessage message, int batches)
         if (_refusal is null)
             message.Complete();
         else
-            message.Bury(_refusal);
+            message.Refuse(_refusal);
     }
 }

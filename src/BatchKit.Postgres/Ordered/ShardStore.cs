@@ -147,10 +147,11 @@ internal static class ShardBatchReader
         var (shard, epoch) = (0, 0L);
         var messages = new List<QueueMessage>();
         HashSet<string>? waitingKeys = null;
+        var handle = OutputHandle.Named(queue);
         while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
         {
             (shard, epoch) = (reader.GetInt16(0), reader.GetInt64(1));
-            var message = ReadMessage(reader, unreadableDelay);
+            var message = ReadMessage(reader, handle, unreadableDelay);
             messages.Add(message);
             // What follows a message that waits for a process that can read it must not overtake it.
             if (message is { IsWithheld: true, Outcome: MessageOutcome.Released })
@@ -159,14 +160,15 @@ internal static class ShardBatchReader
                 message.Withhold(delay: null);
         }
 
-        return messages.Count == 0 ? null : new Claim(epoch, shard, new QueueBatch(queue, [.. messages])) { HasMore = hasMore };
+        return messages.Count == 0 ? null : new Claim(epoch, shard, new QueueBatch([.. messages])) { HasMore = hasMore };
     }
 
-    private static QueueMessage ReadMessage(NpgsqlDataReader reader, TimeSpan unreadableDelay)
+    private static QueueMessage ReadMessage(NpgsqlDataReader reader, OutputHandle queue, TimeSpan unreadableDelay)
     {
         var stored = reader.IsDBNull(7) ? null : reader.GetFieldValue<byte[]>(7);
         var header = StoredHeader.Read(stored, out var fault);
         var message = new QueueMessage(
+            queue,
             reader.GetInt64(2),
             reader.GetInt16(3) + 1,
             -reader.GetInt16(4),

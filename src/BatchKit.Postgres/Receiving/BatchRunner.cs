@@ -1,7 +1,7 @@
 namespace BatchKit.Postgres.Receiving;
 
 /// <summary>Passes a claim's messages to the handler, and marks those that a failed or cancelled handler left unmarked.</summary>
-internal sealed class BatchRunner(ReceiverParts parts, IQueueHandler handler)
+internal sealed class BatchRunner(ReceiverParts parts, IMessageHandler<QueueMessage> handler)
 {
     // How long a cancelled handler may take to end. After that all its messages are given back, those that it has handled too. Half of the time that a stop has left, and longer than a busy machine pauses.
     private static readonly TimeSpan CancelledHandlerTime = TimeSpan.FromSeconds(1);
@@ -25,6 +25,10 @@ internal sealed class BatchRunner(ReceiverParts parts, IQueueHandler handler)
         {
             // The handler was cancelled and ended.
             MarkRest(batch, static message => message.Release());
+        }
+        catch (MessageRefusedException exception) when (batch.Count == 1)
+        {
+            MarkRest(batch, message => message.Refuse(exception.Message));
         }
         catch (Exception exception)
         {

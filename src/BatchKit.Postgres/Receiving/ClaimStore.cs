@@ -146,6 +146,7 @@ internal static class ClaimReading
     public static async ValueTask<List<Claim>> ReadAsync(NpgsqlDataReader reader, string queue, int wanted, TimeSpan unreadableDelay, CancellationToken cancellationToken)
     {
         var claims = new List<Claim>(1);
+        var handle = OutputHandle.Named(queue);
         while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
         {
             var attempt = reader.GetInt16(1) + 1;
@@ -158,7 +159,7 @@ internal static class ClaimReading
             for (var index = 0; index < messages.Length; index++)
             {
                 var header = StoredHeader.Read(headers?[index], out var fault);
-                messages[index] = new QueueMessage(ids[index], attempt, -ranks[index], new DateTimeOffset(times[index]), key: null, header, payloads[index]);
+                messages[index] = new QueueMessage(handle, ids[index], attempt, -ranks[index], new DateTimeOffset(times[index]), key: null, header, payloads[index]);
                 if (fault is not null)
                     StoredHeader.Withhold(messages[index], headers![index], fault, unreadableDelay);
             }
@@ -167,7 +168,7 @@ internal static class ClaimReading
                 Array.Sort(messages, ByTurn);
             // A retry is a batch of its own, so more messages may wait.
             var hasMore = attempt > 1 || reader.GetInt64(7) >= wanted || reader.GetInt64(7) > messages.Length;
-            claims.Add(new Claim(reader.GetInt64(0), shard: -1, new QueueBatch(queue, messages)) { HasMore = hasMore });
+            claims.Add(new Claim(reader.GetInt64(0), shard: -1, new QueueBatch(messages)) { HasMore = hasMore });
         }
 
         return claims;

@@ -1,3 +1,4 @@
+using System.Collections;
 using Npgsql;
 
 namespace BatchKit.Postgres.Receiving;
@@ -34,6 +35,27 @@ internal sealed class Claim(long token, int shard, QueueBatch batch)
 
     /// <summary>True when there are probably more messages, for another worker to claim.</summary>
     public bool HasMore { get; init; }
+}
+
+/// <summary>Messages of one queue that were claimed together, in order: the batch of a handler.</summary>
+internal sealed class QueueBatch(QueueMessage[] messages) : IReadOnlyList<QueueMessage>
+{
+    public int Count => messages.Length;
+
+    public QueueMessage this[int index] => messages[index];
+
+    /// <summary>Returns the messages for the handler; null when there are none.</summary>
+    public QueueBatch? WithoutWithheld()
+    {
+        if (!Array.Exists(messages, static message => message.IsWithheld))
+            return this;
+        var rest = Array.FindAll(messages, static message => !message.IsWithheld);
+        return rest.Length == 0 ? null : new QueueBatch(rest);
+    }
+
+    public IEnumerator<QueueMessage> GetEnumerator() => ((IEnumerable<QueueMessage>)messages).GetEnumerator();
+
+    IEnumerator IEnumerable.GetEnumerator() => messages.GetEnumerator();
 }
 
 /// <summary>A worker's request for claims.</summary>
@@ -152,11 +174,11 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
                 continue;
             }
 
-            copies[index] = new QueueMessage(message.Id, message.Attempt, message.Priority, message.EnqueuedAt, message.Key, message.Header, message.Payload);
+            copies[index] = new QueueMessage(message.Handle, message.Id, message.Attempt, message.Priority, message.EnqueuedAt, message.Key, message.Header, message.Payload);
             copies[index].Release();
         }
 
-        Claim = new Claim(Claim.Token, Claim.Shard, new QueueBatch(batch.Queue, copies));
+        Claim = new Claim(Claim.Token, Claim.Shard, new QueueBatch(copies));
     }
 
     public void Dispose()

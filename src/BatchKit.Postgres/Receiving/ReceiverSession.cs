@@ -6,7 +6,7 @@ using Npgsql;
 namespace BatchKit.Postgres.Receiving;
 
 /// <summary>Runs all tasks of a receiver that has found its queue, until the receiver stops or the queue is lost.</summary>
-internal sealed class ReceiverSession(ReceiverParts parts, IQueueHandler handler, QueueEntry queue)
+internal sealed class ReceiverSession(ReceiverParts parts, IMessageHandler<QueueMessage> handler, QueueEntry queue)
 {
     public async Task RunAsync()
     {

@@ -1,3 +1,5 @@
+using System.Buffers;
+
 namespace BatchKit.Transports;
 
 /// <summary>What the writer and the reader of frames agree on. Numbers are little-endian varints of 7 bits a byte unless said otherwise.</summary>
@@ -8,7 +10,8 @@ namespace BatchKit.Transports;
 /// headers: how many messages have one; then, until these are covered, how many messages without one come next, and a header.
 /// header: kind and flags (1 byte), then what is flagged: excluded connections (count, numbers), key, content type (shared), type (shared), properties
 /// (count, shared names and values), and how many of the messages directly behind have the same header. Or one byte, <see cref="SharedHeader"/> with
-/// 4 n, for the frame's n-th header. The first <see cref="MaxSharedHeaders"/> that say more than a kind have numbers.
+/// 4 n, for the frame's n-th header. The first <see cref="MaxSharedHeaders"/> that say more than a kind have numbers. In front of a header may be <see cref="ExtendedHeader"/>,
+/// flags (1 byte), and what is flagged: reply-to (shared), correlation data (count of bytes, bytes).
 /// text: count of bytes, UTF-8. shared text: a number; 0 is followed by the text, and n stands for the frame's n-th shared text. The first
 /// <see cref="MaxSharedTexts"/> texts of at most <see cref="MaxSharedTextLength"/> UTF-16 units have numbers.</para>
 /// <para>Version 1 had no type, no shared headers, no counts of same headers, and plain texts instead of shared ones. The writer writes version 2 and the reader
@@ -43,16 +46,64 @@ internal static class FrameFormat
 
     public const byte KindMask = 0x03;
     public const byte SharedHeader = 0x03;
+    public const byte ExtendedHeader = SharedHeader;
     public const byte ExcludedFlag = 0x04;
     public const byte KeyFlag = 0x08;
     public const byte ContentTypeFlag = 0x10;
     public const byte PropertiesFlag = 0x20;
     public const byte TypeFlag = 0x40;
     public const byte RepeatedFlag = 0x80;
+    public const byte ReplyToFlag = 0x01;
+    public const byte CorrelationFlag = 0x02;
+    public const byte RetainedFlag = 0x04;
+    public const byte KnownExtensionFlags = ReplyToFlag | CorrelationFlag | RetainedFlag;
     public const byte MoreThanKind = ExcludedFlag | KeyFlag | ContentTypeFlag | PropertiesFlag | TypeFlag;
     public const byte FirstVersionHeaderFlags = KindMask | ExcludedFlag | KeyFlag | ContentTypeFlag | PropertiesFlag;
 
     public static ReadOnlySpan<byte> Magic => "BKF"u8;
+}
+
+/// <summary>What the frame that is being written or read refers to by numbers, from 1. It rents memory for the first.</summary>
+internal ref struct NumberedValues<T>(int maxCount)
+    where T : class
+{
+    private T[]? _values;
+
+    public int Count { get; private set; }
+
+    public readonly T this[int number] => _values![number - 1];
+
+    public readonly ReadOnlySpan<T> All => _values.AsSpan(0, Count);
+
+    /// <summary>The number of this object, or 0 when it has none.</summary>
+    public readonly int Find(T value)
+    {
+        var all = All;
+        for (var index = 0; index < all.Length; index++)
+        {
+            if (ReferenceEquals(all[index], value))
+                return index + 1;
+        }
+
+        return 0;
+    }
+
+    /// <summary>Gives the value the next number, unless all are given.</summary>
+    public void Add(T value)
+    {
+        if (Count == maxCount)
+            return;
+        _values ??= ArrayPool<T>.Shared.Rent(maxCount);
+        _values[Count++] = value;
+    }
+
+    public void Dispose()
+    {
+        if (_values is not null)
+            ArrayPool<T>.Shared.Return(_values, clearArray: true);
+        _values = null;
+        Count = 0;
+    }
 }
 
 /// <summary>The limits of one frame, checked before memory is allocated for it. A frame past a limit is refused with an error that names the limit.</summary>

@@ -1,4 +1,3 @@
-using System.Buffers;
 using System.Collections.Immutable;
 
 namespace BatchKit.Transports;
@@ -52,7 +51,7 @@ internal ref struct HeaderWriter
         if (_headers.Find(header) is var number && number > 0)
             return number;
         // Only a header without a part of its own is likely to equal an earlier one, so only then is it worth a look at each.
-        if (header.Type is null || header.Key is not null || !header.ExcludedConnections.IsDefaultOrEmpty || !header.Properties.IsDefaultOrEmpty)
+        if (header.Type is null || header.Key is not null || header.IsExtended || !header.ExcludedConnections.IsDefaultOrEmpty || !header.Properties.IsDefaultOrEmpty)
             return 0;
         var all = _headers.All;
         for (var index = 0; index < all.Length; index++)
@@ -79,8 +78,13 @@ internal ref struct HeaderWriter
             && header.Type == other.Type
             && header.ContentType == other.ContentType
             && header.Key == other.Key
+            && header.IsExtended == other.IsExtended
+            && (!header.IsExtended || IsExtensionSame(header, other))
             && header.ExcludedConnections.AsSpan().SequenceEqual(other.ExcludedConnections.AsSpan())
             && AreSame(header.Properties.AsSpan(), other.Properties.AsSpan()));
+
+    private static bool IsExtensionSame(MessageHeader header, MessageHeader other) =>
+        header.ReplyTo == other.ReplyTo && header.IsRetained == other.IsRetained && header.CorrelationData.AsSpan().SequenceEqual(other.CorrelationData.AsSpan());
 
     private static bool AreSame(ReadOnlySpan<KeyValuePair<string, string>> properties, ReadOnlySpan<KeyValuePair<string, string>> others)
     {
@@ -97,9 +101,11 @@ internal ref struct HeaderWriter
 
     private int WriteHeader(Span<byte> target, int position, MessageHeader header, int repeats)
     {
+        if (header.IsExtended)
+            position = WriteExtension(target, position, header);
         var flags = FlagsOf(header, repeats);
         target[position++] = flags;
-        if ((flags & FrameFormat.MoreThanKind) != 0)
+        if (header.IsExtended || (flags & FrameFormat.MoreThanKind) != 0)
             _headers.Add(header);
         if (!header.ExcludedConnections.IsDefaultOrEmpty)
             position = WriteExcluded(target, position, header.ExcludedConnections);
@@ -112,6 +118,23 @@ internal ref struct HeaderWriter
         if (!header.Properties.IsDefaultOrEmpty)
             position = WriteProperties(target, position, header.Properties);
         return repeats > 0 ? VarintWriter.Write(target, position, (uint)repeats) : position;
+    }
+
+    private int WriteExtension(Span<byte> target, int position, MessageHeader header)
+    {
+        var correlation = header.CorrelationData.AsSpan();
+        target[position++] = FrameFormat.ExtendedHeader;
+        target[position++] = (byte)(
+            (header.ReplyTo is null ? 0 : FrameFormat.ReplyToFlag)
+            | (correlation.IsEmpty ? 0 : FrameFormat.CorrelationFlag)
+            | (header.IsRetained ? FrameFormat.RetainedFlag : 0));
+        if (header.ReplyTo is not null)
+            position = WriteSharedText(target, position, header.ReplyTo);
+        if (correlation.IsEmpty)
+            return position;
+        position = VarintWriter.Write(target, position, (uint)correlation.Length);
+        correlation.CopyTo(target[position..]);
+        return position + correlation.Length;
     }
 
     private static byte FlagsOf(MessageHeader header, int repeats) => (byte)(
@@ -209,7 +232,13 @@ internal ref struct HeaderReader(byte version)
     private MessageHeader Read(ref FrameCursor cursor, out bool isRepeated)
     {
         var flags = cursor.ReadByte();
-        if (_shares && (flags & FrameFormat.KindMask) == FrameFormat.SharedHeader)
+        var extension = default(HeaderExtension);
+        if (_shares && flags == FrameFormat.ExtendedHeader)
+        {
+            extension = ReadExtension(ref cursor);
+            flags = cursor.ReadByte();
+        }
+        else if (_shares && (flags & FrameFormat.KindMask) == FrameFormat.SharedHeader)
         {
             isRepeated = false;
             return GetShared(flags >> 2);
@@ -219,7 +248,7 @@ internal ref struct HeaderReader(byte version)
         if ((flags & _unknownFlags) != 0 || kind > MessageKind.Control)
             FrameCursor.Refuse("A header in the frame has a flag or a kind that its version does not know.");
         isRepeated = Has(flags, FrameFormat.RepeatedFlag);
-        if ((flags & FrameFormat.MoreThanKind) == 0)
+        if (!extension.IsPresent && (flags & FrameFormat.MoreThanKind) == 0)
             return kind == MessageKind.Output ? Plain : kind == MessageKind.Prompt ? MessageHeader.Prompt : MessageHeader.Control;
 
         cursor.Spend(ObjectBytes);
@@ -231,11 +260,35 @@ internal ref struct HeaderReader(byte version)
             Key = Has(flags, FrameFormat.KeyFlag) ? cursor.ReadText() : null,
             ContentType = Has(flags, FrameFormat.ContentTypeFlag) ? ReadSharedText(ref cursor) : null,
             Type = Has(flags, FrameFormat.TypeFlag) ? ReadSharedText(ref cursor) : null,
+            ReplyTo = extension.ReplyTo,
+            CorrelationData = extension.CorrelationData.IsDefault ? [] : extension.CorrelationData,
+            IsRetained = extension.IsRetained,
             Properties = Has(flags, FrameFormat.PropertiesFlag) ? ReadProperties(ref cursor) : [],
         };
         if (_shares)
             Share(ref cursor, header);
         return header;
+    }
+
+    private HeaderExtension ReadExtension(ref FrameCursor cursor)
+    {
+        var flags = cursor.ReadByte();
+        if (flags == 0 || (flags & ~FrameFormat.KnownExtensionFlags) != 0)
+            FrameCursor.Refuse("A header in the frame has a flag that this version does not know.");
+        return new HeaderExtension(
+            IsPresent: true,
+            Has(flags, FrameFormat.ReplyToFlag) ? ReadSharedText(ref cursor) : null,
+            Has(flags, FrameFormat.CorrelationFlag) ? ReadCorrelation(ref cursor) : [],
+            Has(flags, FrameFormat.RetainedFlag));
+    }
+
+    private static ImmutableArray<byte> ReadCorrelation(ref FrameCursor cursor)
+    {
+        var bytes = cursor.ReadBytes(cursor.ReadCount(leastBytesEach: 1, "bytes of correlation data"));
+        if (bytes.Length > MessageHeader.MaxTextBytes)
+            FrameCursor.Refuse($"Correlation data in the frame has more than {nameof(MessageHeader.MaxTextBytes)} ({MessageHeader.MaxTextBytes}) bytes.");
+        cursor.Spend(ObjectBytes + bytes.Length);
+        return [.. bytes];
     }
 
     private readonly MessageHeader GetShared(int number)
@@ -291,45 +344,5 @@ internal ref struct HeaderReader(byte version)
     }
 }
 
-/// <summary>What the frame that is being written or read refers to by numbers, from 1. It rents memory for the first.</summary>
-internal ref struct NumberedValues<T>(int maxCount)
-    where T : class
-{
-    private T[]? _values;
-
-    public int Count { get; private set; }
-
-    public readonly T this[int number] => _values![number - 1];
-
-    public readonly ReadOnlySpan<T> All => _values.AsSpan(0, Count);
-
-    /// <summary>The number of this object, or 0 when it has none.</summary>
-    public readonly int Find(T value)
-    {
-        var all = All;
-        for (var index = 0; index < all.Length; index++)
-        {
-            if (ReferenceEquals(all[index], value))
-                return index + 1;
-        }
-
-        return 0;
-    }
-
-    /// <summary>Gives the value the next number, unless all are given.</summary>
-    public void Add(T value)
-    {
-        if (Count == maxCount)
-            return;
-        _values ??= ArrayPool<T>.Shared.Rent(maxCount);
-        _values[Count++] = value;
-    }
-
-    public void Dispose()
-    {
-        if (_values is not null)
-            ArrayPool<T>.Shared.Return(_values, clearArray: true);
-        _values = null;
-        Count = 0;
-    }
-}
+/// <summary>The parts of a header that few messages have.</summary>
+internal readonly record struct HeaderExtension(bool IsPresent, string? ReplyTo, ImmutableArray<byte> CorrelationData, bool IsRetained);

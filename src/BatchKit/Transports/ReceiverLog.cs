@@ -48,6 +48,12 @@ internal static partial class ReceiverLog
             FramesRejected(logger, events.Count, reason, period);
     }
 
+    public static void HandlerFailed(ILogger logger, LogThrottle throttle, int messages, Exception exception)
+    {
+        if (throttle.TryBegin(207, string.Empty, amount: 1, out var events))
+            HandlerFailed(logger, messages, events.Count, ThrottledEvents.CauseOf(exception), events.TraceOf(exception));
+    }
+
     [LoggerMessage(200, LogLevel.Warning, "The next hop failed to take {Batches} received batches, {Failures} consecutive times; the next try is in {Delay}. {Cause}")]
     private static partial void NextHopFailed(ILogger logger, int batches, int failures, TimeSpan delay, string cause, Exception? exception);
 
@@ -68,4 +74,7 @@ internal static partial class ReceiverLog
 
     [LoggerMessage(206, LogLevel.Warning, "{Frames} received frames were rejected and dropped, the last because {Reason}; further ones are reported once in {Period}.")]
     private static partial void FramesRejected(ILogger logger, long frames, string reason, TimeSpan period);
+
+    [LoggerMessage(207, LogLevel.Warning, "The handler failed for a batch of {Messages} received messages and gets each again alone. Such failures since the last such line: {Count}. {Cause}")]
+    private static partial void HandlerFailed(ILogger logger, int messages, long count, string cause, Exception? exception);
 }

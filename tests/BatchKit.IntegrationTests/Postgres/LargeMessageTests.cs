@@ -6,7 +6,7 @@ using BatchKit.TestServers.Postgres;
 namespace BatchKit.IntegrationTests.Postgres;
 
 /// <summary>Payloads of a megabyte, from end to end.</summary>
-public sealed class LargeMessageTests(PostgresFixture fixture) : IQueueHandler
+public sealed class LargeMessageTests(PostgresFixture fixture) : IMessageHandler<QueueMessage>
 {
     private const int Messages = 20;
     private const int Bytes = 1_000_000;
@@ -42,7 +42,7 @@ public sealed class LargeMessageTests(PostgresFixture fixture) : IQueueHandler
         Assert.Equal(0, await schema.ScalarAsync<long>("select (select count(*) from {s}.messages) + (select count(*) from {s}.claims) + (select count(*) from {s}.dead)"));
     }
 
-    public ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
+    public ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
     {
         InterlockedMax(batch.Sum(message => (long)message.Payload.Length));
         foreach (var message in batch)

@@ -4,7 +4,7 @@ using BatchKit.Postgres;
 namespace BatchKit.IntegrationTests.Postgres;
 
 /// <summary>Handles messages that begin with a number, and remembers how often each was handled and under which ids.</summary>
-internal sealed class NumberedHandler : IQueueHandler
+internal sealed class NumberedHandler : IMessageHandler<QueueMessage>
 {
     // Guards everything below.
     private readonly Lock _lock = new();
@@ -28,7 +28,7 @@ internal sealed class NumberedHandler : IQueueHandler
     /// <summary>The latest that a message was handled after it was enqueued, both on this machine's clock.</summary>
     public TimeSpan Slowest { get; private set; }
 
-    public async ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
+    public async ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
     {
         await Gate;
         TaskCompletionSource handled;

@@ -31,13 +31,13 @@ public sealed class PostgresQueueReplayTests(PostgresFixture fixture)
     private static Task WaitForListenerAsync(TestSchema schema) => Until.TrueAsync(async () =>
         await schema.ScalarAsync<long>($"select count(*) from pg_stat_activity where application_name = '{schema.Name}' and query ilike 'listen %'") > 0);
 
-    private sealed class FirstMessage : IQueueHandler
+    private sealed class FirstMessage : IMessageHandler<QueueMessage>
     {
         private readonly TaskCompletionSource<string> _text = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
         public Task<string> Text => _text.Task;
 
-        public ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
+        public ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
         {
             _text.TrySetResult($"{Encoding.UTF8.GetString(batch[0].Payload.Span)} {batch[0].Attempt}");
             return ValueTask.CompletedTask;

@@ -10,7 +10,7 @@ internal sealed class Subscriber
 {
     // Guards the fields below.
     private readonly Lock _lock = new();
-    private readonly List<ReceivedMessage> _messages = [];
+    private readonly List<ArrivedMessage> _messages = [];
     private TaskCompletionSource? _enough;
     private int _wanted;
 
@@ -22,7 +22,7 @@ internal sealed class Subscriber
 
     public IMqttClient Client { get; }
 
-    public IReadOnlyList<ReceivedMessage> Messages
+    public IReadOnlyList<ArrivedMessage> Messages
     {
         get
         {
@@ -58,8 +58,8 @@ internal sealed class Subscriber
     {
         var message = occurrence.ApplicationMessage;
         // A property's text is "name = value" in every version.
-        var received = new ReceivedMessage(message.Topic, Encoding.UTF8.GetString(message.Payload.ToArray()), [.. (message.UserProperties ?? []).Select(property => property.ToString())],
-            message.ContentType, message.Retain, message.MessageExpiryInterval);
+        var received = new ArrivedMessage(message.Topic, Encoding.UTF8.GetString(message.Payload.ToArray()), [.. (message.UserProperties ?? []).Select(property => property.ToString())],
+            message.ContentType, message.Retain, message.MessageExpiryInterval, message.ResponseTopic, message.CorrelationData);
         lock (_lock)
         {
             _messages.Add(received);
@@ -72,4 +72,4 @@ internal sealed class Subscriber
 }
 
 /// <summary>A message as a subscriber got it.</summary>
-internal sealed record ReceivedMessage(string Topic, string Text, string[] Properties, string? ContentType, bool Retain, uint ExpirySeconds);
+internal sealed record ArrivedMessage(string Topic, string Text, string[] Properties, string? ContentType, bool Retain, uint ExpirySeconds, string? ResponseTopic, byte[]? CorrelationData);

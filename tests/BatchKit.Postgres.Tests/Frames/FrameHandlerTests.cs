@@ -130,6 +130,6 @@ public sealed class FrameHandlerTests
 
     private byte[] Frame(long number, string text) => Some.Frame(Some.Batch(_handle, _producer, number, text));
 
-    private QueueBatch Batch(params byte[][] frames) => new(
-        "frames", [.. frames.Select(frame => new QueueMessage(++_lastId, attempt: 1, priority: 0, DateTimeOffset.UnixEpoch, key: null, header: null, frame))]);
+    private QueueMessage[] Batch(params byte[][] frames) =>
+        [.. frames.Select(frame => new QueueMessage(OutputHandle.Named("frames"), ++_lastId, attempt: 1, priority: 0, DateTimeOffset.UnixEpoch, key: null, header: null, frame))];
 }

@@ -72,7 +72,7 @@ public sealed class ShardPoisonTests(PostgresFixture fixture)
         await queue.AddAsync("a:1", "b:2");
         var claim = (await queue.TakeAsync())!;
 
-        claim.Batch[0].Bury("nul \0, half a pair \ud800, '; drop table messages; --");
+        claim.Batch[0].Refuse("nul \0, half a pair \ud800, '; drop table messages; --");
         claim.Batch[1].Retry(new string('x', 100_000));
         await queue.ExchangeAsync([claim], claims: 0);
 
@@ -91,7 +91,7 @@ public sealed class ShardPoisonTests(PostgresFixture fixture)
         var claim = (await queue.TakeAsync())!;
 
         if (buries)
-            claim.Batch[0].Bury("bad");
+            claim.Batch[0].Refuse("bad");
         await queue.ExchangeAsync([claim], claims: 0);
 
         Assert.Equal(["other"], await queue.Schema.ColumnAsync<string>("select key from {s}.unique_keys"));

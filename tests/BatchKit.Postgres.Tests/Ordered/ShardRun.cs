@@ -95,7 +95,7 @@ internal sealed class ShardRun(OrderedQueue queue, int seed)
                     message.Retry("at random", TimeSpan.FromHours(_random.Next(2)));
                     break;
                 case 1:
-                    message.Bury("at random");
+                    message.Refuse("at random");
                     break;
                 case 2:
                     message.Release();

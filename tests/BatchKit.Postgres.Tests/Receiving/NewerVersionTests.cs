@@ -161,7 +161,7 @@ public sealed class NewerVersionTests(PostgresFixture fixture)
         Assert.Equal(Some.Lines(3), arrived.Texts);
     }
 
-    private static async Task<PostgresQueueReceiver> StartOrderedAsync(TestSchema schema, IQueueHandler handler)
+    private static async Task<PostgresQueueReceiver> StartOrderedAsync(TestSchema schema, IMessageHandler<QueueMessage> handler)
     {
         var options = new PostgresQueueReceiverOptions { Schema = schema.Name, Queue = "ordered", Shards = 1, MaxAttempts = 1, PollInterval = TimeSpan.FromMilliseconds(100), RetryDelay = TimeSpan.FromMilliseconds(10) };
         var receiver = new PostgresQueueReceiver(schema.DataSource, options, handler);
@@ -191,6 +191,6 @@ public sealed class NewerVersionTests(PostgresFixture fixture)
 
     private static byte[] Frame(ProducerId producer, long number, string text) => Some.Frame(Some.Batch(OutputHandle.Named("room"), producer, number, text));
 
-    private static QueueBatch Batch(byte[][] frames) => new(
-        "frames", [.. frames.Select(frame => new QueueMessage(10 + frame[VersionAt] + frame.Length, attempt: 1, priority: 0, DateTimeOffset.UnixEpoch, key: null, header: null, frame))]);
+    private static QueueMessage[] Batch(byte[][] frames) =>
+        [.. frames.Select(frame => new QueueMessage(OutputHandle.Named("frames"), 10 + frame[VersionAt] + frame.Length, attempt: 1, priority: 0, DateTimeOffset.UnixEpoch, key: null, header: null, frame))];
 }

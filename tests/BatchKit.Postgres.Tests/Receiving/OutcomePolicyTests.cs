@@ -60,7 +60,7 @@ public sealed class OutcomePolicyTests
     public void What_nothing_was_said_of_is_done() =>
         Assert.Equal(new Verdict(MessageOutcome.Done, Error: null, TimeSpan.Zero), new OutcomePolicy(new PostgresQueueReceiverOptions()).Evaluate(Some(attempt: 1)));
 
-    private static QueueMessage Some(int attempt) => new(1, attempt, 0, DateTimeOffset.UnixEpoch, key: null, header: null, default);
+    private static QueueMessage Some(int attempt) => new(OutputHandle.Named("tasks"), 1, attempt, 0, DateTimeOffset.UnixEpoch, key: null, header: null, default);
 
     private static QueueMessage Failed(int attempt)
     {

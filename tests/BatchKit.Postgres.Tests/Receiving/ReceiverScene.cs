@@ -7,7 +7,7 @@ namespace BatchKit.Postgres.Tests.Receiving;
 /// <summary>A receiver on a queue without order.</summary>
 internal sealed class ReceiverScene : IAsyncDisposable
 {
-    private ReceiverScene(ClaimScene claims, IQueueHandler handler, NpgsqlDataSource? dataSource)
+    private ReceiverScene(ClaimScene claims, IMessageHandler<QueueMessage> handler, NpgsqlDataSource? dataSource)
     {
         Claims = claims;
         Receiver = new PostgresQueueReceiver(dataSource ?? claims.Schema.DataSource, claims.Options, handler, timeProvider: null, new Logger<PostgresQueueReceiver>(Log));
@@ -22,7 +22,7 @@ internal sealed class ReceiverScene : IAsyncDisposable
     public PostgresQueueReceiverStatistics Statistics => Receiver.GetStatistics();
 
     public static async Task<ReceiverScene> OpenAsync(
-        PostgresFixture fixture, IQueueHandler handler, Action<PostgresQueueReceiverOptions>? configure = null, NpgsqlDataSource? dataSource = null)
+        PostgresFixture fixture, IMessageHandler<QueueMessage> handler, Action<PostgresQueueReceiverOptions>? configure = null, NpgsqlDataSource? dataSource = null)
     {
         var claims = await ClaimScene.OpenAsync(fixture, options =>
         {

@@ -51,7 +51,7 @@ public sealed class ReceiverTests(PostgresFixture fixture)
             if (batch[0].Attempt > 1)
                 return ValueTask.CompletedTask;
             batch[0].Complete();
-            batch[1].Bury("never");
+            batch[1].Refuse("never");
             throw new IOException("The third one broke.");
         });
         await using var scene = await ReceiverScene.OpenAsync(fixture, handler);

@@ -3,7 +3,7 @@ using System.Text;
 namespace BatchKit.Postgres.Tests.Receiving;
 
 /// <summary>A handler that a test writes, and that keeps what it was given.</summary>
-internal sealed class ScriptedHandler(Func<QueueBatch, CancellationToken, ValueTask> handle) : IQueueHandler
+internal sealed class ScriptedHandler(Func<IReadOnlyList<QueueMessage>, CancellationToken, ValueTask> handle) : IMessageHandler<QueueMessage>
 {
     // Guards the list and the event.
     private readonly Lock _lock = new();
@@ -25,7 +25,7 @@ internal sealed class ScriptedHandler(Func<QueueBatch, CancellationToken, ValueT
         }
     }
 
-    public async ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
+    public async ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
     {
         try
         {

@@ -27,7 +27,7 @@ public sealed class SettlementTests(PostgresFixture fixture)
         var claim = (await scene.ClaimAsync())!;
         claim.Batch[0].Complete();
         claim.Batch[1].Retry("not now", TimeSpan.FromHours(1));
-        claim.Batch[2].Bury("never");
+        claim.Batch[2].Refuse("never");
         claim.Batch[3].Release();
 
         var refused = await scene.SettleAsync(claim);
@@ -142,7 +142,7 @@ public sealed class SettlementTests(PostgresFixture fixture)
         await scene.InsertUniqueAsync("done too", "k5");
         var mixed = (await scene.ClaimAsync())!;
         mixed.Batch[1].Retry("again");
-        mixed.Batch[2].Bury("never");
+        mixed.Batch[2].Refuse("never");
         mixed.Batch[3].Release();
         var done = (await scene.ClaimAsync())!;
 
@@ -157,9 +157,9 @@ public sealed class SettlementTests(PostgresFixture fixture)
         await using var scene = await ClaimScene.OpenAsync(fixture);
         await scene.InsertAsync("a", "b", "c");
         var claim = (await scene.ClaimAsync())!;
-        claim.Batch[0].Bury("nul \0 and half \ud83d a pair");
-        claim.Batch[1].Bury("");
-        claim.Batch[2].Bury(new string('\ud83d', 100_000) + "'; drop table x; --");
+        claim.Batch[0].Refuse("nul \0 and half \ud83d a pair");
+        claim.Batch[1].Refuse("");
+        claim.Batch[2].Refuse(new string('\ud83d', 100_000) + "'; drop table x; --");
 
         await scene.SettleAsync(claim);
 

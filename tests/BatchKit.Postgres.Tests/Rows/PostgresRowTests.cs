@@ -112,7 +112,7 @@ public sealed class PostgresRowTests(PostgresFixture fixture)
         way.Of("a").Script = message =>
         {
             if (message.Payload.Span.SequenceEqual("refused"u8))
-                message.Bury("The script says so.");
+                message.Refuse("The script says so.");
         };
 
         await way.SendAsync(Some.Batch(OutputHandle.Named("a"), _producer, 1, "before", "refused", "after"));

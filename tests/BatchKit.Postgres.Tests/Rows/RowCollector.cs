@@ -3,7 +3,7 @@ using System.Text;
 namespace BatchKit.Postgres.Tests.Rows;
 
 /// <summary>A handler that keeps what it gets, except where the test's script says otherwise.</summary>
-internal sealed class RowCollector : IQueueHandler
+internal sealed class RowCollector : IMessageHandler<QueueMessage>
 {
     private readonly Lock _gate = new();
     private readonly List<QueueMessage> _messages = [];
@@ -23,7 +23,7 @@ internal sealed class RowCollector : IQueueHandler
 
     public IEnumerable<string> Texts => Messages.Select(static message => Encoding.UTF8.GetString(message.Payload.Span));
 
-    public ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
+    public ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
     {
         foreach (var message in batch)
         {

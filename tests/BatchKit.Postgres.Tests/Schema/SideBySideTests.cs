@@ -247,7 +247,7 @@ public sealed class SideBySideTests(PostgresFixture postgres)
     }
 
     /// <summary>Keeps the texts that it was given, each once, and may hold its messages until it is released.</summary>
-    private sealed class HoldingHandler : IQueueHandler
+    private sealed class HoldingHandler : IMessageHandler<QueueMessage>
     {
         // Guards the fields below.
         private readonly Lock _lock = new();
@@ -290,7 +290,7 @@ public sealed class SideBySideTests(PostgresFixture postgres)
             }
         }
 
-        public async ValueTask HandleAsync(QueueBatch batch, CancellationToken cancellationToken)
+        public async ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
         {
             Task held;
             lock (_lock)

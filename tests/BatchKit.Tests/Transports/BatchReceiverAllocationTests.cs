@@ -28,6 +28,28 @@ public sealed class BatchReceiverAllocationTests
         Assert.Equal(2000 * 51, next.Messages);
     }
 
+    [Fact]
+    public void A_handler_costs_no_memory_for_each_message_in_the_steady_state()
+    {
+        var transport = new HandlerTransport(new ForgetfulHandler());
+        var producer = Some.Producer();
+        MessageBatch[] few = [Some.Batch(Some.Connection(), producer, 1, Some.Lines(10))];
+        MessageBatch[] many = [Some.Batch(Some.Connection(), producer, 2, Some.Lines(1000))];
+        SendAll(transport, many);
+
+        var (forFew, forMany) = (SendAll(transport, few), SendAll(transport, many));
+
+        Assert.Equal(forFew, forMany);
+    }
+
+    private static long SendAll(HandlerTransport transport, MessageBatch[] batches)
+    {
+        var before = GC.GetAllocatedBytesForCurrentThread();
+        for (var send = 0; send < 100; send++)
+            transport.SendAsync(batches, CancellationToken.None).GetAwaiter().GetResult();
+        return GC.GetAllocatedBytesForCurrentThread() - before;
+    }
+
     private static bool IsOptimised(Assembly assembly) => assembly.GetCustomAttribute<DebuggableAttribute>()?.IsJITOptimizerDisabled != true;
 
     private static byte[][] Frames(int count)
@@ -48,6 +70,11 @@ public sealed class BatchReceiverAllocationTests
             Assert.True(receiving.IsCompletedSuccessfully);
             receiving.GetAwaiter().GetResult();
         }
+    }
+
+    private sealed class ForgetfulHandler : IMessageHandler
+    {
+        public ValueTask HandleAsync(IReadOnlyList<ReceivedMessage> batch, CancellationToken cancellationToken) => default;
     }
 
     /// <summary>Counts and completes at once.</summary>

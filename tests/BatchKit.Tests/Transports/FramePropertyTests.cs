@@ -57,6 +57,8 @@ public sealed class FramePropertyTests
         if (expected is null || actual is null)
             return;
         Assert.Equal((expected.Kind, expected.Key, expected.ContentType, expected.Type), (actual.Kind, actual.Key, actual.ContentType, actual.Type));
+        Assert.Equal((expected.ReplyTo, expected.IsRetained), (actual.ReplyTo, actual.IsRetained));
+        Assert.True(expected.CorrelationData.AsSpan().SequenceEqual(actual.CorrelationData.AsSpan()));
         Assert.True(expected.ExcludedConnections.AsSpan().SequenceEqual(actual.ExcludedConnections.AsSpan()));
         Assert.True(expected.Properties.AsSpan().SequenceEqual(actual.Properties.AsSpan()));
     }

@@ -9,7 +9,7 @@ namespace BatchKit.Tests.Transports;
 internal static class SomeBatches
 {
     // The same objects again and again, as an application keeps them.
-    private static readonly MessageHeader?[] KeptHeaders = [new() { Type = "Said", ContentType = "text/plain" }, new() { Type = "Moved" }, new() { Key = "kept" }];
+    private static readonly MessageHeader?[] KeptHeaders = [new() { Type = "Said", ContentType = "text/plain" }, new() { Type = "Moved" }, new() { Key = "kept" }, new() { IsRetained = true }, new() { ReplyTo = "Said" }];
 
     /// <summary>One to six batches of one producer, with numbers that rise by any step.</summary>
     public static Gen<MessageBatch[]> OfOneProducer { get; } =
@@ -53,6 +53,9 @@ internal static class SomeBatches
         from key in OptionalTexts
         from contentType in OptionalTexts
         from type in OptionalTexts
+        from replyTo in OptionalTexts
+        from correlation in Gen.Elements<byte[]>([], [0], [1, 2, 3])
+        from isRetained in Gen.Elements(true, false)
         from names in Texts.ArrayOf()
         select new MessageHeader
         {
@@ -61,6 +64,9 @@ internal static class SomeBatches
             Key = key,
             ContentType = contentType,
             Type = type,
+            ReplyTo = replyTo,
+            CorrelationData = [.. correlation],
+            IsRetained = isRetained,
             Properties = [.. names.Select(name => new KeyValuePair<string, string>(name, name + "'s value"))],
         };
 

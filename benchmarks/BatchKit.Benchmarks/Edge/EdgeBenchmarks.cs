@@ -24,6 +24,7 @@ internal sealed class EdgeBenchmarks : ISuiteRunner
         Machine.Require(clients);
         _stages.Add(new StormStage(clients));
         _stages.Add(new IdleStage(Math.Min(clients, IdleClients)));
+        _stages.Add(new HostileStage(IsShort, measuresEachAlone: everything));
         var readings = new SuiteReadings(WriteTables);
         var known = _stages.SelectMany(stage => stage.Names).ToHashSet(StringComparer.Ordinal);
         if (suite.Benchmarks.FirstOrDefault(name => !known.Contains(name)) is { } unknown)

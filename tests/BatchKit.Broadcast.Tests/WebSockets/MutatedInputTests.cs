@@ -27,7 +27,7 @@ public sealed class MutatedInputTests(ITestOutputHelper output)
         var first = int.TryParse(Environment.GetEnvironmentVariable("BATCHKIT_SEED"), out var given) ? given : 0;
         var longest = new TimeSpan[Seeds];
 
-        Parallel.For(0, Seeds, seed => longest[seed] = CheckAll(first + seed));
+        Parallel.For(0, Seeds, new ParallelOptions { MaxDegreeOfParallelism = Environment.ProcessorCount }, seed => longest[seed] = CheckAll(first + seed));
 
         output.WriteLine($"BATCHKIT_SEED={first} repeats this run. {ParserInputs.Count} inputs, the longest {longest.Max().TotalMilliseconds:F1} ms.");
     }

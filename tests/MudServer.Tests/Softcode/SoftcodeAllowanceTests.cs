@@ -11,7 +11,7 @@ public sealed class SoftcodeAllowanceTests
     [Fact]
     public void A_players_lines_share_an_allowance_that_refills()
     {
-        var allowance = new SoftcodeAllowance(new SoftcodeLimits { MaxUnits = 1000, UnitsPerSecond = 100 }, _clock);
+        var allowance = new SoftcodeAllowance(maxUnits: 1000, unitsPerSecond: 100, _clock);
         var full = allowance.Available;
         allowance.Spend(1200);
 

@@ -20,7 +20,7 @@ internal sealed class SessionCommands(WhoList whoList, Func<IReadOnlyList<Comman
 
     private ValueTask WhoAsync(CommandCall call)
     {
-        call.Evaluation.Budget.SpendOutput(whoList.Characters);
+        call.Evaluation.Budget.SpendOutput(whoList.Characters, whoList.Lines);
         return whoList.WriteAsync(call.Output, call.Player.Session);
     }
 

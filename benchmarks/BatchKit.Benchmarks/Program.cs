@@ -31,12 +31,6 @@ try
             return await EchoServerCommand.RunAsync(Enum.Parse<EchoServerKind>(kind));
         case ["storm"]:
             return StormCommand.Run();
-        case ["hostile"]: // TEMP
-            var stage = new BatchKit.Benchmarks.Edge.HostileStage(false, Environment.GetEnvironmentVariable("ALONE") == "1");
-            var readings = new BatchKit.Benchmarks.Gates.SuiteReadings(stage.WriteTables);
-            stage.Measure(readings);
-            stage.WriteTables(Console.Out);
-            return 0;
         case ["attack"]:
             return AttackCommand.Run();
         case ["edge", var kind, var port]:

@@ -10,17 +10,14 @@ namespace BatchKit.Benchmarks.Edge;
 /// <summary>Some hostile clients of the MUD. The MUD and the hostile clients are new processes each time; the honest player is in this one, which does nothing else.</summary>
 /// <param name="name">What the row is called.</param>
 /// <param name="clients">How many hostile clients there are of each kind.</param>
-/// <param name="isShort">True for little time.</param>
-internal sealed class HostileRow(string name, int[] clients, bool isShort)
+/// <param name="idle">How long the idle server is measured.</param>
+/// <param name="attack">How long the attack lasts.</param>
+internal sealed class HostileRow(string name, int[] clients, TimeSpan idle, TimeSpan attack)
 {
     private const double Megabyte = 1024 * 1024;
     private const double Kilobyte = 1024;
 
-    private static readonly TimeSpan Recovery = TimeSpan.FromSeconds(2);
-
-    private readonly TimeSpan _warmUp = TimeSpan.FromSeconds(isShort ? 0.5 : 4);
-    private readonly TimeSpan _idle = TimeSpan.FromSeconds(isShort ? 0.5 : 2);
-    private readonly TimeSpan _attack = TimeSpan.FromSeconds(isShort ? 1 : 8);
+    private static readonly TimeSpan Recovery = TimeSpan.FromSeconds(5);
 
     public List<HostileSample> Samples { get; } = [];
 
@@ -31,16 +28,15 @@ internal sealed class HostileRow(string name, int[] clients, bool isShort)
         var memory = new ResidentMemory(mud.Id);
 
         // Idle is a server that has met such clients before: its code is compiled.
-        Attack(mud, player, memory, clients, _warmUp);
+        Attack(mud, player, memory, clients, idle);
         player.Play(Recovery, memory.Sample);
-        var before = Play(player, memory, _idle);
+        var before = Play(player, memory, idle);
         var (lines, processor) = (LinesOf(mud.Output), ProcessorSeconds(mud.Id));
-        var (during, sent) = Attack(mud, player, memory, clients, _attack);
+        var (during, sent) = Attack(mud, player, memory, clients, attack);
         var (newLines, used) = (LinesOf(mud.Output) - lines, ProcessorSeconds(mud.Id) - processor);
         player.Play(Recovery, memory.Sample);
-        var sample = new HostileSample(before, during, Play(player, memory, _idle), sent, used / _attack.TotalSeconds, newLines);
+        var sample = new HostileSample(before, during, Play(player, memory, idle), sent, used / attack.TotalSeconds, newLines);
         Samples.Add(sample);
-        Console.Error.WriteLine($"{DateTime.Now:T} {name}: {sample.Before} {sample.During} {sample.After} cpu {sample.Processors:F2} log {newLines} {string.Join(' ', sent)}"); // TEMP
         return sample;
     }
 
@@ -50,8 +46,8 @@ internal sealed class HostileRow(string name, int[] clients, bool isShort)
         yield return name;
         yield return $"{clients.Sum()}";
         yield return $"{Median(sample => sample.Sum(0)):0}";
-        yield return $"{Median(sample => sample.Sum(1)) / Kilobyte / _attack.TotalSeconds:0}";
-        yield return $"{Median(sample => sample.Sum(2)) / Kilobyte / _attack.TotalSeconds:0}";
+        yield return $"{Median(sample => sample.Sum(1)) / Kilobyte / attack.TotalSeconds:0}";
+        yield return $"{Median(sample => sample.Sum(2)) / Kilobyte / attack.TotalSeconds:0}";
         yield return $"{100 * Median(sample => sample.Processors):0}";
         yield return $"{Median(sample => sample.During.ResidentBytes) / Megabyte:0}";
         yield return $"{Median(sample => sample.During.ResidentBytes / sample.Before.ResidentBytes):0.00}x";

@@ -27,16 +27,20 @@ internal sealed class HostileStage : IEdgeStage
     public HostileStage(bool isShort, bool measuresEachAlone)
     {
         int[] clients = isShort ? [3, 3, 1, 1] : [30, 30, 5, 4];
+        var (few, full) = (TimeSpan.FromSeconds(isShort ? 0.5 : 4), TimeSpan.FromSeconds(isShort ? 1 : 30));
         _measuresEachAlone = measuresEachAlone;
-        _all = new HostileRow("all at once", clients, isShort);
-        _alone = [.. Enum.GetValues<AttackKind>().Select(kind => new HostileRow($"{kind}", [.. clients.Select((count, index) => index == (int)kind ? count : 0)], isShort))];
+        _all = new HostileRow("all at once", clients, few, full);
+        _alone = [.. Enum.GetValues<AttackKind>().Select(kind => new HostileRow($"{kind}", [.. clients.Select((count, index) => index == (int)kind ? count : 0)], few, few))];
     }
+
+    // One attack lasts as long as several rounds of the others.
+    public int MaxRounds => 1;
 
     public IEnumerable<string> Names => [Before, During, After];
 
     public void Measure(SuiteReadings readings)
     {
-        if (_measuresEachAlone && _all.Samples.Count == 0)
+        if (_measuresEachAlone)
             Array.ForEach(_alone, row => row.Measure());
         var sample = _all.Measure();
         readings.Add(Before, Reading(sample.Before, sample.Before));

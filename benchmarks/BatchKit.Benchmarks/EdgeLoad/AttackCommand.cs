@@ -70,8 +70,10 @@ internal static class AttackCommand
         private static long[] Sum(IEnumerable<Attacker> attackers) =>
             [attackers.Sum(attacker => attacker.Connections), attackers.Sum(attacker => attacker.SentBytes), attackers.Sum(attacker => attacker.ReadBytes)];
 
+        // On other machines they would take nothing of the server's processors. On Linux this concerns the thread alone.
         private void Run()
         {
+            Libc.GiveWay();
             while (!_isStopped)
             {
                 foreach (var attacker in _attackers)

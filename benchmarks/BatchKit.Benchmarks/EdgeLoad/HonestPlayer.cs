@@ -2,6 +2,7 @@ using System.Diagnostics;
 using System.Net;
 using System.Net.Sockets;
 using System.Text;
+using BatchKit.Benchmarks.Linux;
 using BatchKit.Benchmarks.Measuring;
 
 namespace BatchKit.Benchmarks.EdgeLoad;
@@ -39,7 +40,7 @@ internal sealed class HonestPlayer : IDisposable
         for (var due = TimeSpan.Zero; due < duration; due += Period)
         {
             if (due - Stopwatch.GetElapsedTime(began) is { } early && early > TimeSpan.Zero)
-                Thread.Sleep(early);
+                Libc.Sleep(early);
 
             // What is due at the end and was held up by the lines before it has waited until then.
             if (Stopwatch.GetElapsedTime(began) < duration)

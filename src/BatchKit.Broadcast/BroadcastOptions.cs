@@ -57,7 +57,7 @@ public sealed class BroadcastOptions : IValidatableObject
 
     /// <summary>
     /// How fast a telnet client, or a client of a WebSocket endpoint for text, may send; on by default, with limits that are generous for people. Null for no limit. A client that sends faster is
-    /// read later, so that what is over waits in its own socket.
+    /// read later; its excess input waits in its own socket.
     /// </summary>
     [ValidateObjectMembers]
     public InputLimits? TextInputLimits { get; set; } = new();

@@ -259,7 +259,7 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
     }
 }
 
-/// <summary>The handler of a connection without one of its own: its handler could not be created, or other code reads its input.</summary>
+/// <summary>Stands in for a handler that may not be called: the connection's own one failed, or other code reads its input.</summary>
 internal sealed class IdleHandler : IConnectionHandler
 {
     public static IdleHandler Shared { get; } = new();

@@ -31,6 +31,8 @@ try
             return await EchoServerCommand.RunAsync(Enum.Parse<EchoServerKind>(kind));
         case ["storm"]:
             return StormCommand.Run();
+        case ["attack"]:
+            return AttackCommand.Run();
         case ["edge", var kind, var port]:
             return await EdgeServerCommand.RunAsync(Enum.Parse<EdgeServerKind>(kind), int.Parse(port, CultureInfo.InvariantCulture));
         case ["idle", var kind]:

@@ -78,7 +78,7 @@ public static class BatchKitEndpointRouteBuilderExtensions
     private static BroadcastTransport FindTransport(IServiceProvider services, string bufferName) => services.GetKeyedService<BroadcastTransport>(bufferName)
         ?? throw new InvalidOperationException(BroadcastBuilderExtensions.WithoutClients("MapBatchKitWebSockets", bufferName));
 
-    /// <summary>The hosts that the application was told that it serves, as ASP.NET Core's host filtering has them; none when it serves every host.</summary>
+    /// <summary>The hosts in the configuration's <c>AllowedHosts</c>, which ASP.NET Core's host filtering uses; none when every host is allowed.</summary>
     private static List<StringSegment> AllowedHosts(IServiceProvider services)
     {
         const string setting = "AllowedHosts";

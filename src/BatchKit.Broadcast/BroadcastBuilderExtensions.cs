@@ -73,7 +73,7 @@ public static class BroadcastBuilderExtensions
         return builder.AddBroadcast(configure);
     }
 
-    /// <summary>Listens for clients, TCP or telnet as <see cref="BroadcastListenerOptions.Protocol"/> says, from the host's start to its stop.</summary>
+    /// <summary>Listens for TCP or telnet clients (<see cref="BroadcastListenerOptions.Protocol"/>) from the host's start to its stop.</summary>
     /// <remarks>
     /// The records of each read are delivered within a buffering scope of this buffer for the connection's handle. The <see cref="BroadcastListener"/> is a keyed service with the buffer's
     /// name; it knows the real <see cref="BroadcastListener.EndPoint"/>.

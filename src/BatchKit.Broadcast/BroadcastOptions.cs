@@ -29,7 +29,7 @@ public sealed class BroadcastOptions : IValidatableObject
     [Range(1, 10_000_000)]
     public int MaxLingeringHandlers { get; set; } = 10_000;
 
-    /// <summary>The most telnet clients whose output is compressed (MCCP2) at the same time; 200 by default. Each costs about 300 KB; further clients get their output uncompressed.</summary>
+    /// <summary>The most telnet clients whose output is compressed (MCCP2) at the same time; 200 by default. Compression takes processor time for each client and write; further clients get their output uncompressed.</summary>
     [Range(0, 10_000_000)]
     public int MaxCompressedConnections { get; set; } = 200;
 
@@ -58,7 +58,7 @@ public sealed class BroadcastOptions : IValidatableObject
 
     /// <summary>
     /// How fast a telnet client, or a client of a WebSocket endpoint for text, may send; on by default, with limits that are generous for people. Null for no limit. A client that sends faster is
-    /// read later, so that what is over waits in its own socket.
+    /// read later; its excess input waits in its own socket.
     /// </summary>
     [ValidateObjectMembers]
     public InputLimits? TextInputLimits { get; set; } = new();

@@ -66,7 +66,7 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     /// <remarks>Half of <see cref="BroadcastOptions.MaxQueuedBytes"/> less framing, because telnet may double every byte.</remarks>
     public int MaxMessageBytes => (Options.MaxQueuedBytes / 2) - MaxFramingBytes;
 
-    /// <summary>What its loggers threw.</summary>
+    /// <summary>Counts what its loggers threw.</summary>
     internal ObserverFaults LoggerFaults { get; } = new();
 
     /// <summary>Bounds what clients can add to the log.</summary>

@@ -74,7 +74,7 @@ public sealed class ClientConnection
     /// <remarks>It is created when it is first asked for, by the connection's reader: most clients send little or nothing.</remarks>
     internal InputPace? Pace => _pace ??= InputLimits is { } limits ? new InputPace(limits, _activity.TimeProvider) : null;
 
-    /// <summary>The pace as far as it is needed; null for a client that has sent too little to be delayed.</summary>
+    /// <summary>The pace, if it was created; null for a client that has sent too little to be delayed.</summary>
     internal InputPace? StartedPace => _pace;
 
     /// <summary>The limits of its input; null for none.</summary>
@@ -105,7 +105,7 @@ public sealed class ClientConnection
     /// <summary>Completes with the reason of its first close or abort.</summary>
     internal Task<DisconnectReason> Closing => _closing.Task;
 
-    /// <summary>What accepted it, and ends it at its own end; null for a WebSocket.</summary>
+    /// <summary>The object that accepted the connection, and that ends it when it stops; null for a WebSocket.</summary>
     internal object? Listener { get; set; }
 
     /// <summary>Marks the client as authenticated.</summary>
@@ -124,7 +124,7 @@ public sealed class ClientConnection
     /// <returns>False when it has ended.</returns>
     internal bool TryHoldCompression() => Interlocked.CompareExchange(ref _compression, HoldsCompression, NoCompression) == NoCompression;
 
-    /// <summary>Ends its hold on a place for compression.</summary>
+    /// <summary>Gives back its place for compression.</summary>
     /// <returns>True when it held one.</returns>
     internal bool EndCompression() => Interlocked.Exchange(ref _compression, EndedCompression) == HoldsCompression;
 

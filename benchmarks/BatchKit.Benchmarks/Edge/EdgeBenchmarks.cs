@@ -24,6 +24,7 @@ internal sealed class EdgeBenchmarks : ISuiteRunner
         Machine.Require(clients);
         _stages.Add(new StormStage(clients));
         _stages.Add(new IdleStage(Math.Min(clients, IdleClients)));
+        _stages.Add(new HostileStage(IsShort, measuresEachAlone: everything));
         var readings = new SuiteReadings(WriteTables);
         var known = _stages.SelectMany(stage => stage.Names).ToHashSet(StringComparer.Ordinal);
         if (suite.Benchmarks.FirstOrDefault(name => !known.Contains(name)) is { } unknown)
@@ -31,7 +32,7 @@ internal sealed class EdgeBenchmarks : ISuiteRunner
         for (var round = 1; round <= suite.Rounds; round++)
         {
             Console.Error.WriteLine($"round {round} of {suite.Rounds}");
-            foreach (var stage in _stages)
+            foreach (var stage in _stages.Where(stage => round <= stage.MaxRounds))
                 stage.Measure(readings);
         }
 
@@ -51,6 +52,9 @@ internal interface IEdgeStage
 {
     /// <summary>The names of its rows, as gates name them.</summary>
     IEnumerable<string> Names { get; }
+
+    /// <summary>In how many rounds it is measured at most.</summary>
+    int MaxRounds { get; }
 
     /// <summary>Runs each row once, and adds what it measured.</summary>
     void Measure(SuiteReadings readings);

@@ -15,6 +15,9 @@ internal sealed class IdleStage(int clients) : IEdgeStage
 
     private readonly IdleRow[] _rows = Array.ConvertAll(Enum.GetValues<IdleServerKind>(), kind => new IdleRow(kind, clients));
 
+    // The memory of ten thousand clients hardly differs from round to round.
+    public int MaxRounds => 1;
+
     public IEnumerable<string> Names => _rows.SelectMany(row => new[] { row.Name, row.NameBehind });
 
     public void Measure(SuiteReadings readings)

@@ -22,6 +22,8 @@ internal sealed class StormStage : IEdgeStage
         _rows = Array.ConvertAll(Enum.GetValues<EdgeServerKind>(), kind => new StormRow(kind, clients));
     }
 
+    public int MaxRounds => int.MaxValue;
+
     public IEnumerable<string> Names => _rows.Select(row => row.Name).Append(Restart);
 
     public void Measure(SuiteReadings readings)

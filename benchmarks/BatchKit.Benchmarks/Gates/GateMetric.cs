@@ -24,7 +24,7 @@ internal enum GateMetric
     /// <summary>Collections of generation 2 a second.</summary>
     Gen2 = 6,
 
-    /// <summary>The memory in use at a run's end as a multiple of that after a quarter of it.</summary>
+    /// <summary>Memory as a multiple: that at a long run's end of that after a quarter of it, or that of a server under attack of what it has when it is idle.</summary>
     Growth = 7,
 
     /// <summary>Milliseconds from when a message was due until it was there, for half of all messages.</summary>

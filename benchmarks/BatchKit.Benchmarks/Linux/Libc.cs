@@ -11,6 +11,7 @@ internal static unsafe partial class Libc
     private const int TcpLevel = 6;
     private const int QuickAcknowledge = 12;
     private const int NoSignal = 0x4000;
+    private const int LowestPriority = 19;
 
     /// <returns>How much came; zero when nothing is there.</returns>
     /// <exception cref="IOException">The connection ended.</exception>
@@ -54,6 +55,13 @@ internal static unsafe partial class Libc
         var request = stackalloc long[] { time.Ticks / TimeSpan.TicksPerSecond, (long)TimeSpan.FromTicks(time.Ticks % TimeSpan.TicksPerSecond).TotalNanoseconds };
         _ = NanoSleep(request, null);
     }
+
+    /// <summary>Lets all other processes go before this one.</summary>
+    public static void GiveWay() => _ = Nice(LowestPriority);
+
+    [LibraryImport("libc", EntryPoint = "nice")]
+    [DefaultDllImportSearchPaths(DllImportSearchPath.SafeDirectories)]
+    private static partial int Nice(int increment);
 
     [LibraryImport("libc", EntryPoint = "nanosleep")]
     [DefaultDllImportSearchPaths(DllImportSearchPath.SafeDirectories)]

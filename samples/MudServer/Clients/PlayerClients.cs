@@ -32,8 +32,8 @@ internal static class PlayerClients
         broadcast.MaxConnectionsPerAddress = options.MaxConnectionsPerAddress;
         broadcast.MaxRecordBytes = 4096;
 
-        // More lines than anyone types; a pasted page of text passes at once. A line that is too long is read to its end at a fair speed.
-        broadcast.TextInputLimits = new InputLimits { RecordsPerSecond = 20, RecordBurst = 200, BytesPerSecond = 128 * 1024, ByteBurst = 512 * 1024 };
+        // More lines than anyone types; a pasted screen of text passes at once. A line that is too long is read to its end at a fair speed.
+        broadcast.TextInputLimits = new InputLimits { RecordsPerSecond = 20, RecordBurst = 40, BytesPerSecond = 128 * 1024, ByteBurst = 512 * 1024 };
 
         // Time to read the welcome and to think of a name.
         broadcast.AuthenticationTimeout = TimeSpan.FromMinutes(3);

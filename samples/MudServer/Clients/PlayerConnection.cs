@@ -6,14 +6,23 @@ using MudServer.Hosting;
 namespace MudServer.Clients;
 
 /// <summary>One client, telnet or WebSocket: tells the game what it sends, and that it has come or gone, as messages of the input buffer.</summary>
+/// <param name="connection">The client's connection.</param>
+/// <param name="input">Takes the lines to the game.</param>
+/// <param name="arrival">Tells the client when the game is away.</param>
+/// <param name="clients">Counts the clients of this process.</param>
+/// <param name="game">The game's input; null at a gateway, whose game is another process.</param>
 internal sealed class PlayerConnection(
-    ClientConnection connection, [FromKeyedServices(MudBuffers.Input)] IOutputBuffer input, ArrivalWatch arrival, ClientCount clients) : IConnectionHandler
+    ClientConnection connection, [FromKeyedServices(MudBuffers.Input)] IOutputBuffer input, ArrivalWatch arrival, ClientCount clients, GameInput? game = null) : IConnectionHandler
 {
+    // So many lines of one client wait at the game; it takes the next ones when it has run them all.
+    private const int MaxWaitingLines = 8;
+
     // What one message of a WebSocket may hold; the rest of it is dropped.
     private const int MaxLinesOfMessage = 100;
 
     private readonly CancellationTokenSource _gone = new();
     private Task _watching = Task.CompletedTask;
+    private int _waitingLines;
 
     /// <summary>A player has authenticated with the name that the game let it have, and then joins the group of its room.</summary>
     public bool RequiresAuthentication => true;
@@ -58,9 +67,21 @@ internal sealed class PlayerConnection(
     {
         var lines = text.Split('\n', MaxLinesOfMessage + 1);
         foreach (var line in lines.Take(MaxLinesOfMessage))
-            await input.WriteAsync(connection.Handle, Encoding.UTF8.GetBytes(line), header: null, cancellationToken);
+            await TakeLineAsync(line, cancellationToken);
         if (lines.Length > MaxLinesOfMessage)
             await TellAsync(InputKind.LineTooLong);
+    }
+
+    private async ValueTask TakeLineAsync(string line, CancellationToken cancellationToken)
+    {
+        if (game is not null && ++_waitingLines > MaxWaitingLines)
+        {
+            await input.FlushAsync(connection.Handle, cancellationToken);
+            await game.WhenTakenAsync(connection.Handle, cancellationToken);
+            _waitingLines = 1;
+        }
+
+        await input.WriteAsync(connection.Handle, Encoding.UTF8.GetBytes(line), header: null, cancellationToken);
     }
 
     private async ValueTask TellAsync(InputKind kind)

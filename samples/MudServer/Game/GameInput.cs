@@ -4,21 +4,27 @@ using BatchKit.Transports;
 
 namespace MudServer.Game;
 
-/// <summary>The last hop of players' input: bounded in lines and in bytes. The game loop takes one line of each connection in turn, so that who sends many lines holds up no one else.</summary>
+/// <summary>The last hop of players' input: bounded in lines and in bytes. The game loop takes the next line of the connection that has used the least of its time, so that no connection holds up the others.</summary>
 /// <remarks>When it is full, the hop before waits, down to the sockets.</remarks>
 /// <param name="discardsWhenStopped">
 /// True where the connections end with the game, so that no one will miss what comes after its end. False where a broker keeps it for the
 /// next game.
 /// </param>
-internal sealed class GameInput(bool discardsWhenStopped) : IBatchTransport
+/// <param name="timeProvider">Measures what a line takes.</param>
+internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvider) : IBatchTransport
 {
-    private const int MaxWaitingLines = 1024;
-    private const int MaxWaitingBytes = 1024 * 1024;
+    // What a connection has used counts half after this time.
+    private static readonly TimeSpan HalfLife = TimeSpan.FromMilliseconds(250);
+
+    private const int MaxWaitingLines = 16_384;
+    private const int MaxWaitingBytes = 4 * 1024 * 1024;
 
     // Guards the fields below.
     private readonly Lock _lock = new();
-    private readonly Dictionary<OutputHandle, Queue<InputMessage>> _waiting = [];
-    private readonly Queue<OutputHandle> _turns = new();
+    private readonly Dictionary<OutputHandle, WaitingLines> _waiting = [];
+    private readonly List<OutputHandle> _turns = [];
+    private readonly Dictionary<OutputHandle, TimeSpan> _used = [];
+    private long _halvedAt = timeProvider.GetTimestamp();
     private int _waitingLines;
     private int _waitingBytes;
     private bool _isCompleted;
@@ -47,13 +53,37 @@ internal sealed class GameInput(bool discardsWhenStopped) : IBatchTransport
         }
     }
 
+    /// <summary>
+    /// Completes when no line of a connection waits any more. A connection of the same process sends its next few lines then, so that one that sends many neither fills this nor stands
+    /// before the others in the queue to it.
+    /// </summary>
+    public async ValueTask WhenTakenAsync(OutputHandle connection, CancellationToken cancellationToken)
+    {
+        while (true)
+        {
+            Task taken;
+            lock (_lock)
+            {
+                if (_isCompleted || !_waiting.TryGetValue(connection, out var queue))
+                    return;
+                taken = queue.WhenTaken.Task;
+            }
+
+            await taken.WaitAsync(cancellationToken);
+        }
+    }
+
     /// <summary>Reads until the input is complete and nothing waits.</summary>
     public async IAsyncEnumerable<InputBatch> ReadAllAsync()
     {
         while (true)
         {
             if (TryTake(out var next, out var changed))
+            {
+                var began = timeProvider.GetTimestamp();
                 yield return next;
+                NoteUse(next.Connection, timeProvider.GetElapsedTime(began));
+            }
             else if (changed is null)
                 yield break;
             else
@@ -67,6 +97,8 @@ internal sealed class GameInput(bool discardsWhenStopped) : IBatchTransport
         lock (_lock)
         {
             _isCompleted = true;
+            foreach (var queue in _waiting.Values)
+                queue.WhenTaken.TrySetResult();
             Announce();
         }
     }
@@ -86,8 +118,8 @@ internal sealed class GameInput(bool discardsWhenStopped) : IBatchTransport
                 ForgetNode(added.Connection.Node);
             if (!_waiting.TryGetValue(added.Connection, out var queue))
             {
-                _waiting.Add(added.Connection, queue = new Queue<InputMessage>());
-                _turns.Enqueue(added.Connection);
+                _waiting.Add(added.Connection, queue = new WaitingLines());
+                _turns.Add(added.Connection);
             }
 
             foreach (var message in added.Messages)
@@ -108,23 +140,59 @@ internal sealed class GameInput(bool discardsWhenStopped) : IBatchTransport
         lock (_lock)
         {
             (next, changed) = (null!, null);
-            if (!_turns.TryDequeue(out var connection))
+            if (_turns.Count == 0)
             {
                 changed = _isCompleted ? null : Changed();
                 return false;
             }
 
+            var connection = TakeTurn();
             var queue = _waiting[connection];
             var message = queue.Dequeue();
             if (queue.Count > 0)
-                _turns.Enqueue(connection);
+                _turns.Add(connection);
             else
-                _waiting.Remove(connection);
+                Remove(connection, queue);
             _waitingLines--;
             _waitingBytes -= BytesOf(message);
             next = new InputBatch(connection, [message]);
             Announce();
             return true;
+        }
+    }
+
+    // Who has used as much as others comes in turn.
+    private OutputHandle TakeTurn()
+    {
+        var first = 0;
+        for (var index = 1; index < _turns.Count; index++)
+        {
+            if (Used(_turns[index]) < Used(_turns[first]))
+                first = index;
+        }
+
+        var connection = _turns[first];
+        _turns.RemoveAt(first);
+        return connection;
+    }
+
+    private TimeSpan Used(OutputHandle connection) => _used.GetValueOrDefault(connection);
+
+    private void NoteUse(OutputHandle connection, TimeSpan elapsed)
+    {
+        lock (_lock)
+        {
+            _used[connection] = Used(connection) + elapsed;
+            if (timeProvider.GetElapsedTime(_halvedAt) < HalfLife)
+                return;
+            _halvedAt = timeProvider.GetTimestamp();
+            foreach (var (user, used) in _used)
+            {
+                if (used > TimeSpan.FromMicroseconds(1))
+                    _used[user] = used / 2;
+                else
+                    _used.Remove(user);
+            }
         }
     }
 
@@ -135,12 +203,16 @@ internal sealed class GameInput(bool discardsWhenStopped) : IBatchTransport
         {
             _waitingLines -= _waiting[connection].Count;
             _waitingBytes -= _waiting[connection].Sum(BytesOf);
-            _waiting.Remove(connection);
+            Remove(connection, _waiting[connection]);
         }
 
-        var others = _turns.Where(_waiting.ContainsKey).ToList();
-        _turns.Clear();
-        others.ForEach(_turns.Enqueue);
+        _turns.RemoveAll(connection => !_waiting.ContainsKey(connection));
+    }
+
+    private void Remove(OutputHandle connection, WaitingLines queue)
+    {
+        _waiting.Remove(connection);
+        queue.WhenTaken.TrySetResult();
     }
 
     private Task Changed() => (_changed ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
@@ -156,4 +228,9 @@ internal sealed class GameInput(bool discardsWhenStopped) : IBatchTransport
 
     private static ImmutableArray<BatchOutcome> FirstAcknowledged(int count, int acknowledged) =>
         [.. Enumerable.Range(0, count).Select(index => index < acknowledged ? BatchOutcome.Acknowledged : BatchOutcome.Unacknowledged)];
+
+    private sealed class WaitingLines : Queue<InputMessage>
+    {
+        public TaskCompletionSource WhenTaken { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    }
 }

@@ -5,7 +5,9 @@ internal sealed class WhoList(World world, TimeProvider timeProvider)
 {
     private const int LineCharacters = 80;
 
-    public int Characters => world.Players.Count * LineCharacters;
+    public int Lines => world.Players.Count + 2;
+
+    public int Characters => Lines * LineCharacters;
 
     public async ValueTask WriteAsync(GameOutput output, Session session)
     {

@@ -22,6 +22,7 @@ internal static class MudApplication
         builder.Services.AddSingleton(options);
         builder.Services.AddSingleton(TimeProvider.System);
         builder.Services.AddHealthChecks();
+        builder.Services.AddHostedService<MemoryReturn>();
         builder.Services.ConfigureHttpJsonOptions(json => json.SerializerOptions.Converters.Add(new JsonStringEnumConverter()));
         MudBuffers.Add(builder.Services, options);
         if (options.Role != MudRole.Gateway)
@@ -55,7 +56,7 @@ internal static class MudApplication
     private static void AddGame(IServiceCollection services, MudOptions options)
     {
         services.AddSingleton(new GameSettings(options.IsBuffered, ClosesConnections: options.Role == MudRole.All, options.Hop));
-        services.AddSingleton(new GameInput(discardsWhenStopped: options.Role == MudRole.All));
+        services.AddSingleton(new GameInput(discardsWhenStopped: options.Role == MudRole.All, TimeProvider.System));
         services.AddSingleton(new World(LanternIsle.Create()));
         services.AddSingleton<GameOutput>();
         services.AddSingleton(new Random());

@@ -46,7 +46,20 @@ internal sealed class Evaluation(
     {
         Budget.CheckLength((long)output.Length + text.Length);
         Budget.Spend(text.Length);
+        Budget.Work(1);
         output.Append(text);
+    }
+
+    /// <summary>Appends a text many times.</summary>
+    public void Append(StringBuilder output, string text, int count)
+    {
+        Budget.CheckLength(output.Length + ((long)count * text.Length));
+        Budget.Spend(count * text.Length);
+        Budget.Work(count / 4);
+        if (text.Length == 1)
+            output.Append(text[0], count);
+        else
+            output.Insert(output.Length, text, count);
     }
 
     public string Evaluate(Expression expression)

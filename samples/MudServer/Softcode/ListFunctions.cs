@@ -92,6 +92,10 @@ internal static class ListFunctions
             arguments.Evaluation.Append(output, string.Join(arguments.OrElse(1, " "), pick(words)));
     }
 
-    private static string[] Words(FunctionArguments arguments, int separatorIndex) =>
-        Split(arguments[0], arguments.OrElse(separatorIndex, " "));
+    private static string[] Words(FunctionArguments arguments, int separatorIndex)
+    {
+        var words = Split(arguments[0], arguments.OrElse(separatorIndex, " "));
+        arguments.Evaluation.Budget.Work(3L * words.Length);
+        return words;
+    }
 }

@@ -1,18 +1,18 @@
 namespace MudServer.Softcode;
 
-/// <summary>What one player may make the server compute over time: a budget that refills, so that heavy softcode of some takes little time from the others.</summary>
-internal sealed class SoftcodeAllowance(SoftcodeLimits limits, TimeProvider timeProvider)
+/// <summary>What one player, or all together, may make the server compute over time: a budget that refills, so that heavy softcode of some takes little time from the others.</summary>
+internal sealed class SoftcodeAllowance(int maxUnits, int unitsPerSecond, TimeProvider timeProvider)
 {
-    private double _units = limits.MaxUnits;
+    private double _units = maxUnits;
     private long _refilledAt = timeProvider.GetTimestamp();
 
-    /// <summary>The units that the player may use now.</summary>
+    /// <summary>The units that may be used now.</summary>
     public double Available
     {
         get
         {
             var now = timeProvider.GetTimestamp();
-            _units = Math.Min(limits.MaxUnits, _units + (timeProvider.GetElapsedTime(_refilledAt, now).TotalSeconds * limits.UnitsPerSecond));
+            _units = Math.Min(maxUnits, _units + (timeProvider.GetElapsedTime(_refilledAt, now).TotalSeconds * unitsPerSecond));
             _refilledAt = now;
             return _units;
         }

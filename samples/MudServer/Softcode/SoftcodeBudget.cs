@@ -6,8 +6,15 @@ namespace MudServer.Softcode;
 internal sealed class SoftcodeBudget(SoftcodeLimits limits, double availableUnits = double.PositiveInfinity)
 {
     private const double CharactersPerUnit = 500;
+    private const double OperationsPerUnit = 20;
+
+    // What it costs to write a message, and to send one to a listener: 40 characters of it cost an operation.
+    private const int OperationsPerMessage = 10;
+    private const int OperationsPerListener = 10;
+    private const int CharactersPerOperation = 40;
 
     private int _steps;
+    private long _operations;
     private long _characters;
     private long _outputCharacters;
     private int _depth;
@@ -15,12 +22,19 @@ internal sealed class SoftcodeBudget(SoftcodeLimits limits, double availableUnit
     public SoftcodeLimits Limits { get; } = limits;
 
     /// <summary>The units that the line has used.</summary>
-    public double UsedUnits => _steps + ((_characters + _outputCharacters) / CharactersPerUnit);
+    public double UsedUnits => _steps + (_operations / OperationsPerUnit) + ((_characters + _outputCharacters) / CharactersPerUnit);
 
     public void Step()
     {
         if (++_steps > Limits.MaxSteps)
             throw new SoftcodeLimitException($"it took more than {Limits.MaxSteps:N0} steps");
+        CheckUnits();
+    }
+
+    /// <summary>Counts what costs time whatever the length of a text: a word that is cut out of a list, or a text that is appended. Each takes some 20 ns.</summary>
+    public void Work(long operations)
+    {
+        _operations += operations;
         CheckUnits();
     }
 
@@ -32,12 +46,21 @@ internal sealed class SoftcodeBudget(SoftcodeLimits limits, double availableUnit
         CheckUnits();
     }
 
+    /// <summary>Counts a message to the player.</summary>
     public void SpendOutput(int characters)
     {
+        _operations += OperationsPerMessage;
         _outputCharacters += characters;
         if (_outputCharacters > Limits.MaxOutputCharacters)
             throw new SoftcodeLimitException($"it sent more than {Limits.MaxOutputCharacters:N0} characters");
         CheckUnits();
+    }
+
+    /// <summary>Counts a message that several hear: its text is written once and sent to each.</summary>
+    public void SpendOutput(int characters, int listeners)
+    {
+        SpendOutput(characters);
+        Work((long)listeners * (OperationsPerListener + (characters / CharactersPerOperation)));
     }
 
     public void CheckLength(long characters)

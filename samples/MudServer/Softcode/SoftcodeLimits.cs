@@ -20,9 +20,18 @@ internal sealed record SoftcodeLimits
     /// <summary>Characters sent to players.</summary>
     public int MaxOutputCharacters { get; init; } = 1024 * 1024;
 
-    /// <summary>What a player may use at once of all lines together, in units: a step is one, and so are 500 characters.</summary>
+    /// <summary>What a player may use at once of all lines together, in units: a step is one, and so are 500 characters or 20 of what <see cref="SoftcodeBudget.Work"/> counts.</summary>
     public int MaxUnits { get; init; } = 100_000;
 
     /// <summary>What of it comes back each second.</summary>
     public int UnitsPerSecond { get; init; } = 20_000;
+
+    /// <summary>What all players together may use at once. A unit takes at most half a microsecond, so this holds up the other players for 50 ms at most.</summary>
+    public int MaxSharedUnits { get; init; } = 100_000;
+
+    /// <summary>What of that comes back each second.</summary>
+    public int SharedUnitsPerSecond { get; init; } = 400_000;
+
+    /// <summary>What a line may use although all players together have used their share, if its player has not: enough for a plain command.</summary>
+    public int UnsharedUnitsOfLine { get; init; } = 500;
 }

@@ -41,8 +41,8 @@ internal static class TextFunctions
         if (text.Length == 0)
             return;
         arguments.Evaluation.Budget.CheckLength(count);
-        for (var round = 0L; round < count; round++)
-            arguments.Evaluation.Append(output, text);
+        if (count > 0)
+            arguments.Evaluation.Append(output, text, (int)count);
     }
 
     private static void Capitalise(FunctionArguments arguments, StringBuilder output)
@@ -56,7 +56,12 @@ internal static class TextFunctions
 
     private static void Reverse(FunctionArguments arguments, StringBuilder output)
     {
-        var runes = arguments[0].EnumerateRunes().Reverse().Select(rune => rune.ToString());
-        arguments.Evaluation.Append(output, string.Concat(runes));
+        var text = arguments[0];
+        var reversed = new char[text.Length];
+        var place = reversed.Length;
+        foreach (var rune in text.EnumerateRunes())
+            rune.EncodeToUtf16(reversed.AsSpan(place -= rune.Utf16SequenceLength));
+        arguments.Evaluation.Budget.Work(text.Length / 4);
+        arguments.Evaluation.Append(output, reversed);
     }
 }

@@ -11,8 +11,7 @@ internal static class WorldFunctions
         new("name(thing)", 1, 1, (arguments, output) => Find(arguments, output, found => found.Name)),
         new("num(thing)", 1, 1, (arguments, output) => Find(arguments, output, found => found.Reference)),
         new("loc(thing)", 1, 1, (arguments, output) => Find(arguments, output, found => $"#{found.LocationId}")),
-        new("lwho()", 0, 0,
-            (arguments, output) => arguments.Evaluation.Append(output, string.Join(' ', arguments.Evaluation.World.ConnectedPlayers))),
+        new("lwho()", 0, 0, ListPlayers),
         new("time()", 0, 0, Time),
     ];
 
@@ -21,6 +20,13 @@ internal static class WorldFunctions
         var evaluation = arguments.Evaluation;
         var isFound = evaluation.World.TryFind(evaluation.Enactor, arguments[0].Trim(), out var found);
         evaluation.Append(output, isFound ? read(found) : "#-1 NO MATCH");
+    }
+
+    private static void ListPlayers(FunctionArguments arguments, StringBuilder output)
+    {
+        var players = arguments.Evaluation.World.ConnectedPlayers.ToArray();
+        arguments.Evaluation.Budget.Work(2L * players.Length);
+        arguments.Evaluation.Append(output, string.Join(' ', players));
     }
 
     private static void Time(FunctionArguments arguments, StringBuilder output)

@@ -33,12 +33,12 @@ internal sealed class AttachedWire : IWire, IAsyncDisposable
 
     public void Abort()
     {
-        // What the owner registered runs on the pool and not here: this thread may be in the middle of a send to others.
+        // The owner's callbacks run on the pool and not here, because this thread may be in the middle of a send to other connections.
         lock (_lock)
             _cancelling ??= _ending.CancelAsync();
     }
 
-    /// <summary>Waits for what the owner registered for the end. It throws what that threw.</summary>
+    /// <summary>Waits for the callbacks that the owner registered for the end, and throws what they threw.</summary>
     public async ValueTask DisposeAsync()
     {
         Abort();

@@ -20,7 +20,7 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
     }
 
     /// <summary>Puts the connection into the table and starts its handler and its reader. Call <see cref="EndAsync"/> when its output is ending.</summary>
-    /// <remarks>For callers that wait for that themselves, so that a silent connection holds one state machine less. Never throws.</remarks>
+    /// <remarks>This is for callers that wait for the end themselves, so that a silent connection holds one state machine less. Never throws.</remarks>
     public HandlerCalls Start(ClientConnection connection, IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, ClientPlace place)
     {
         var calls = new HandlerCalls(connection, place, transport, logger);
@@ -39,7 +39,7 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
         var connection = calls.Connection;
         await WaitForEndAsync(calls).ConfigureAwait(false);
 
-        // The handler is told first, but it is awaited last: it may take its time, and the connection is over.
+        // The handler is told first and awaited last, because it may take long and the connection has ended.
         var cancelling = calls.CancelAsync();
         transport.Groups.LeaveAll(connection);
         transport.Connections.Remove(connection);
@@ -120,11 +120,11 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
     /// <summary>Completes when the input has ended and no record is with the handler any more.</summary>
     public Task InputEnded => _inputEnded.Task;
 
-    /// <summary>Completes when the handler is told nothing more but the end. Never fails.</summary>
+    /// <summary>Completes when only the handler's last call, for the end, remains. Never fails.</summary>
     public Task Reading { get; private set; } = Task.CompletedTask;
 
     /// <summary>Starts the handler and reads until the input ends, and closes or aborts the connection, depending on how it ended. Never throws.</summary>
-    /// <remarks>Only after an end in order (<see cref="InboundEnd.Finished"/>) is the connection still open, and the handler told of it.</remarks>
+    /// <remarks>The connection is still open only after an end in order (<see cref="InboundEnd.Finished"/>), and then the handler is told of that end.</remarks>
     public void Start(IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, IOutputBuffer? output)
     {
         Inbound = inbound;
@@ -211,7 +211,7 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
         connection.Close(DisconnectReason.ClientClosed);
     }
 
-    /// <summary>Cancels the token of the call that runs. What the handler registered for that may throw; it ends nothing else.</summary>
+    /// <summary>Cancels the token of the call that runs. A callback that the handler registered may throw; that has no other effect.</summary>
     public async Task CancelAsync()
     {
         try
@@ -259,7 +259,7 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
     }
 }
 
-/// <summary>The handler of a connection that has none: of one whose own handler failed, and of one whose input other code reads.</summary>
+/// <summary>Stands in for a handler that may not be called: the connection's own one failed, or other code reads its input.</summary>
 internal sealed class IdleHandler : IConnectionHandler
 {
     public static IdleHandler Shared { get; } = new();

@@ -19,7 +19,7 @@ internal sealed class GroupTable
             if (connection.Memberships.TryJoin(group))
                 return;
 
-            // The group was retired between the two steps, or this connection joins no more and left it empty: remove it.
+            // The group was retired between the two steps, or this connection can join no more groups and left it empty. Remove it.
             Remove(group);
             if (connection.Memberships.IsClosed)
                 return;

@@ -1,6 +1,6 @@
 namespace BatchKit.Broadcast.Connections;
 
-/// <summary>A result that is set once. Its task is created when someone first waits for it: most connections are waited for only at their end. Thread-safe; never copied.</summary>
+/// <summary>A result that is set once. Its task is created by the first wait for it, because most connections are waited for only at their end. Thread-safe; never copied.</summary>
 internal struct LazyCompletion<T>
 {
     private const int Setting = 1;
@@ -37,7 +37,7 @@ internal struct LazyCompletion<T>
             return false;
         _result = result;
 
-        // A full barrier, so that the source is read after the state is written: whoever creates it then sees the state, or it is completed here.
+        // A full barrier, so that the source is read after the state is written. A thread that creates the source at this moment sees the state, or the source is completed here.
         Interlocked.Exchange(ref _state, Set);
         Volatile.Read(ref _source)?.TrySetResult(result);
         return true;

@@ -104,7 +104,7 @@ internal sealed class SegmentQueue
     private bool Fits(in OutputRun run, SendQueueLimits limits, int freedBytes, Amount freed) =>
         (long)HeldBytes - freedBytes + run.QueuedBytes <= limits.MessageCapacityBytes && Waiting.Messages - freed.Messages + run.Messages <= limits.MaxMessages;
 
-    /// <summary>Drops the messages that the policy says, but no more than the run needs, and none when it can't fit. For a protocol's own bytes the newest messages are dropped where new messages would be.</summary>
+    /// <summary>Drops messages by the policy: no more than the run needs, and none when the run can't fit anyway. Where the policy drops new messages, a protocol's own bytes take the place of the newest that are queued.</summary>
     /// <returns>True when the run fits now.</returns>
     private bool TryDrop(in OutputRun run, SendQueueLimits limits, ref DeliveryTally tally)
     {
@@ -137,7 +137,7 @@ internal sealed class SegmentQueue
         return true;
     }
 
-    // Neither a protocol's own bytes nor the rest of a run that was written in part.
+    // A protocol's own bytes can't be dropped, and neither can the rest of a run that was written in part.
     private bool IsDroppable(LinkedListNode<QueuedSegment> node) => node.Value.Amount.Messages > 0 && !(_isFirstStarted && node == _segments.First);
 
     /// <summary>How many segments the next write takes: those within the limits, up to where another wire begins.</summary>

@@ -5,7 +5,7 @@ namespace BatchKit.Broadcast.Connections;
 /// <summary>Writes a connection's output to its wire, in order: directly while the client reads, else from a bounded queue.</summary>
 internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, DeliveryCounters counters, TimeProvider timeProvider)
 {
-    // Guards all fields but the two completions and the last. Held during IWire.TryWrite, which does not wait, so that the bytes of two writers never mix.
+    // Guards all fields except the two completions and the last field. Held during IWire.TryWrite, which does not wait, so that the bytes of two writers never mix.
     private readonly Lock _lock = new();
     private readonly TaskCompletionSource _ending = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private LazyCompletion<DeliveryOutcome> _ended;

@@ -6,17 +6,17 @@ using Microsoft.Extensions.Logging;
 namespace BatchKit.Broadcast.Tcp;
 
 /// <summary>Accepts clients one after another until it is cancelled. No failure ends it: at the limit of file handles it tries again after a pause.</summary>
-/// <remarks>While clients wait in the system's queue an accept completes at once, so the loop takes all of them before it waits. What it hands them to returns at once.</remarks>
+/// <remarks>While clients wait in the system's queue an accept completes at once, so the loop takes all of them before it waits.</remarks>
 /// <param name="accept">Accepts a client.</param>
 /// <param name="take">Takes an accepted client over, and returns at once.</param>
 /// <param name="endPoint">Where it listens.</param>
 /// <param name="timeProvider">The clock of its pauses.</param>
 /// <param name="logger">Gets its failures.</param>
-/// <param name="noteTaking">Told when it begins to take clients that wait, and when it has taken all; null for no one.</param>
+/// <param name="noteTaking">Called with true before the loop takes the clients that wait, and with false when it has taken them all; null for no call.</param>
 internal sealed class AcceptLoop(
     Func<CancellationToken, ValueTask<Socket>> accept, Action<Socket> take, EndPoint endPoint, TimeProvider timeProvider, ILogger logger, Action<bool>? noteTaking = null)
 {
-    // A storm has the pool's threads for some tens of milliseconds, and then others get their turn.
+    // In a storm the loop keeps its thread for some tens of milliseconds, and then lets the pool's other work run.
     private const int MaxConsecutiveAccepts = 4096;
 
     private static readonly TimeSpan Pause = TimeSpan.FromMilliseconds(100);

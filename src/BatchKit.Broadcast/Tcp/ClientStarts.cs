@@ -9,10 +9,10 @@ internal sealed class ClientStarts<TClient>(Action<TClient> start) : IThreadPool
     // More than any machine needs for starts that only compute, and enough to go on when the starts of some clients block.
     private const int MaxWorkers = 16;
 
-    // After so many the others in the pool's queue, such as the accept loop, get their turn: a start takes a tenth of a millisecond.
+    // A worker lets the pool's other work run, such as the accept loop, after this many starts. A start takes a tenth of a millisecond.
     private const int MaxConsecutiveStarts = 4;
 
-    // So many take about a third of a second to accept. Clients that keep coming must not hold up the first ones for ever.
+    // It takes about a third of a second to accept this many. Without the limit, clients that keep coming would delay the first ones for ever.
     private const int MaxHeld = 16_384;
 
     private readonly ConcurrentQueue<TClient> _waiting = new();
@@ -53,7 +53,7 @@ internal sealed class ClientStarts<TClient>(Action<TClient> start) : IThreadPool
             start(client);
         }
 
-        // Given back before the queue is looked at: who adds a client or ends the taking after the look finds the place free.
+        // The worker gives its place back before it looks at the queue. Whatever adds a client after that look finds the place free.
         Interlocked.Decrement(ref _workers);
         if (!_waiting.IsEmpty)
             AddWorker();

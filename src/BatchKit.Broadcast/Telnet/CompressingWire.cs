@@ -1,29 +1,27 @@
+using System.Buffers.Binary;
 using System.IO.Compression;
 using BatchKit.Broadcast.Connections;
 
 namespace BatchKit.Broadcast.Telnet;
 
 /// <summary>Compresses what goes over another wire (MCCP2): one zlib stream, flushed after each write.</summary>
-internal sealed class CompressingWire : IWire, IDisposable
+/// <remarks>Each write is compressed by itself, and its blocks refer to nothing before it. So a client holds no window between two writes: a deflater of .NET takes about 300 KB.</remarks>
+internal sealed class CompressingWire(IWire inner, CompressionLevel level) : IWire, IDisposable
 {
     // The most bytes that are compressed before the result must be written: it bounds the memory.
     private const int MaxChunkBytes = 16 * 1024;
 
-    private readonly IWire _inner;
+    [ThreadStatic]
+    private static MemoryStream? _threadBuffer;
 
     // Guards the fields below against an abort, which may happen at any time.
     private readonly Lock _lock = new();
-    private readonly MemoryStream _compressed = new();
-    private readonly ZLibStream _zlib;
+    private byte[] _compressed = [];
     private int _writtenBytes;
+    private Adler32 _checksum = new();
+    private bool _isStarted;
     private bool _isEnded;
     private bool _isAborted;
-
-    public CompressingWire(IWire inner, CompressionLevel level)
-    {
-        _inner = inner;
-        _zlib = new ZLibStream(_compressed, level, leaveOpen: true);
-    }
 
     public bool HasUnsent
     {
@@ -34,6 +32,11 @@ internal sealed class CompressingWire : IWire, IDisposable
         }
     }
 
+    // The header of a zlib stream (RFC 1950), and a last block without content (RFC 1951).
+    private static ReadOnlySpan<byte> Header => [0x78, 0x9C];
+
+    private static ReadOnlySpan<byte> LastBlock => [0x03, 0x00];
+
     /// <summary>Ends the zlib stream; later bytes are written unchanged.</summary>
     public void EndCompression()
     {
@@ -42,7 +45,10 @@ internal sealed class CompressingWire : IWire, IDisposable
             if (_isEnded)
                 return;
             _isEnded = true;
-            _zlib.Dispose();
+            Span<byte> checksum = stackalloc byte[sizeof(uint)];
+            BinaryPrimitives.WriteUInt32BigEndian(checksum, _checksum.Value);
+            _compressed = [.. _compressed.AsSpan(_writtenBytes), .. _isStarted ? [] : Header, .. LastBlock, .. checksum];
+            _writtenBytes = 0;
         }
     }
 
@@ -52,7 +58,7 @@ internal sealed class CompressingWire : IWire, IDisposable
         while (TryWriteUnsent() && taken < bytes.Length)
         {
             if (_isEnded)
-                return taken + _inner.TryWrite(bytes[taken..]);
+                return taken + inner.TryWrite(bytes[taken..]);
             var chunk = Math.Min(bytes.Length - taken, MaxChunkBytes);
             Compress(bytes.Slice(taken, chunk));
             taken += chunk;
@@ -73,21 +79,21 @@ internal sealed class CompressingWire : IWire, IDisposable
         }
 
         if (!bytes.IsEmpty)
-            await _inner.WriteAsync(bytes).ConfigureAwait(false);
+            await inner.WriteAsync(bytes).ConfigureAwait(false);
     }
 
     public async ValueTask FinishAsync()
     {
         EndCompression();
         await WriteUnsentAsync().ConfigureAwait(false);
-        await _inner.FinishAsync().ConfigureAwait(false);
+        await inner.FinishAsync().ConfigureAwait(false);
     }
 
     public void Abort()
     {
         try
         {
-            _inner.Abort();
+            inner.Abort();
         }
         finally
         {
@@ -99,19 +105,33 @@ internal sealed class CompressingWire : IWire, IDisposable
     {
         lock (_lock)
         {
-            _isAborted = true;
-            EndCompression();
-            _compressed.Dispose();
+            (_isAborted, _isEnded) = (true, true);
+            _compressed = [];
+            _writtenBytes = 0;
         }
     }
 
+    /// <summary>Compresses a chunk; nothing may be unsent.</summary>
     private void Compress(ReadOnlySpan<byte> bytes)
     {
         lock (_lock)
         {
             ObjectDisposedException.ThrowIf(_isAborted, this);
-            _zlib.Write(bytes);
-            _zlib.Flush();
+            var buffer = _threadBuffer ??= new MemoryStream();
+            buffer.SetLength(0);
+            if (!_isStarted)
+                buffer.Write(Header);
+            _isStarted = true;
+            using (var deflate = new DeflateStream(buffer, level, leaveOpen: true))
+            {
+                deflate.Write(bytes);
+                deflate.Flush();
+
+                // The end that the deflater's disposal appends is not sent.
+                _compressed = buffer.ToArray();
+            }
+
+            _checksum.Append(bytes);
         }
     }
 
@@ -120,7 +140,7 @@ internal sealed class CompressingWire : IWire, IDisposable
     {
         var unsent = Unsent();
         if (!unsent.IsEmpty)
-            Written(_inner.TryWrite(unsent.Span));
+            Written(inner.TryWrite(unsent.Span));
         return !HasUnsent;
     }
 
@@ -129,7 +149,7 @@ internal sealed class CompressingWire : IWire, IDisposable
         var unsent = Unsent();
         if (unsent.IsEmpty)
             return;
-        await _inner.WriteAsync(unsent).ConfigureAwait(false);
+        await inner.WriteAsync(unsent).ConfigureAwait(false);
         Written(unsent.Length);
     }
 
@@ -138,7 +158,7 @@ internal sealed class CompressingWire : IWire, IDisposable
         lock (_lock)
         {
             ObjectDisposedException.ThrowIf(_isAborted, this);
-            return _compressed.GetBuffer().AsMemory(_writtenBytes, (int)_compressed.Length - _writtenBytes);
+            return _compressed.AsMemory(_writtenBytes);
         }
     }
 
@@ -146,11 +166,43 @@ internal sealed class CompressingWire : IWire, IDisposable
     {
         lock (_lock)
         {
+            if (_isAborted)
+                return;
             _writtenBytes += bytes;
-            if (_isAborted || _writtenBytes < _compressed.Length)
+            if (_writtenBytes < _compressed.Length)
                 return;
             _writtenBytes = 0;
-            _compressed.SetLength(0);
+            _compressed = [];
+        }
+    }
+
+    /// <summary>The checksum at the end of a zlib stream (RFC 1950), over all that was compressed.</summary>
+    private struct Adler32()
+    {
+        private const uint Modulus = 65521;
+
+        // So many bytes can be added before a sum may overflow.
+        private const int MaxRunBytes = 5552;
+
+        private uint _sum = 1;
+        private uint _sumOfSums;
+
+        public readonly uint Value => (_sumOfSums << 16) | _sum;
+
+        public void Append(ReadOnlySpan<byte> bytes)
+        {
+            while (!bytes.IsEmpty)
+            {
+                var run = bytes[..Math.Min(bytes.Length, MaxRunBytes)];
+                foreach (var value in run)
+                {
+                    _sum += value;
+                    _sumOfSums += _sum;
+                }
+
+                (_sum, _sumOfSums) = (_sum % Modulus, _sumOfSums % Modulus);
+                bytes = bytes[run.Length..];
+            }
         }
     }
 }

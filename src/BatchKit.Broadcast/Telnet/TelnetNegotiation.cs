@@ -122,7 +122,7 @@ internal sealed class TelnetNegotiation
         }
         else if (feature == TelnetFeatures.ServerStatus && isOn)
         {
-            // Told once: a client that asks again and again costs nothing more.
+            // The status is sent once, so that repeated requests cost nothing more.
             _server.Forbid(TelnetFeatures.ServerStatus);
             _answers.Add(ServerStatuses.Frame(_options.ServerStatus!()));
         }
@@ -221,7 +221,7 @@ internal sealed class TelnetNegotiation
     };
 }
 
-/// <summary>The options of one side of a connection, by the Q method of RFC 1143. It answers neither what it asked for itself nor what is already so: that prevents endless loops.</summary>
+/// <summary>The options of one side of a connection, by the Q method of RFC 1143. It answers no reply to its own request, and no request for what is already agreed. This prevents endless loops.</summary>
 /// <remarks>The server never asks to end an agreed option, so the method's states that wait for such an end do not occur. Never copied.</remarks>
 internal struct OptionSide(TelnetFeatures supported)
 {
@@ -299,4 +299,30 @@ internal static class TerminalTypes
         type = text.ToString();
         return type.Length > 0;
     }
+}
+
+/// <summary>What the server tells about itself (MSSP, the MUD Server Status Protocol).</summary>
+internal static class ServerStatuses
+{
+    private const byte Variable = 1;
+    private const byte Value = 2;
+
+    /// <summary>The subnegotiation with all names and values. Control characters, which would end a name or a value, are left out.</summary>
+    public static ReadOnlySpan<byte> Frame(IEnumerable<KeyValuePair<string, string>> status)
+    {
+        var bytes = new List<byte> { TelnetCode.Interpret, TelnetCode.Subnegotiation, TelnetCode.ServerStatusOption };
+        string? before = null;
+        foreach (var (name, value) in status)
+        {
+            if (name != before)
+                bytes.AddRange([Variable, .. ToBytes(name)]);
+            bytes.AddRange([Value, .. ToBytes(value)]);
+            before = name;
+        }
+
+        return (byte[])[.. bytes, TelnetCode.Interpret, TelnetCode.SubnegotiationEnd];
+    }
+
+    // UTF-8 has no byte of 255, so nothing needs to be doubled.
+    private static byte[] ToBytes(string text) => Encoding.UTF8.GetBytes(string.Concat(text.Where(static letter => !char.IsControl(letter))));
 }

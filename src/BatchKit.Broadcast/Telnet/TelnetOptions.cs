@@ -60,7 +60,7 @@ public enum TelnetFeatures
     /// <summary>Structured messages beside the text (GMCP, option 201).</summary>
     Gmcp = 4,
 
-    /// <summary>Compressed output (MCCP2, option 86). A client that uses it costs about 300 KB of memory (<see cref="BroadcastOptions.MaxCompressedConnections"/>). Leave it out over TLS where secrets are sent together with text that strangers write: the compressed length reveals them.</summary>
+    /// <summary>Compressed output (MCCP2, option 86). Each write is compressed by itself, so many lines in one scope shrink more than single ones; <see cref="BroadcastOptions.MaxCompressedConnections"/> bounds how many clients use it. Leave it out over TLS where secrets are sent together with text that strangers write: the compressed length reveals them.</summary>
     Compression = 8,
 
     /// <summary>The choice of UTF-8, ISO 8859-1 or ASCII (CHARSET, RFC 2066).</summary>

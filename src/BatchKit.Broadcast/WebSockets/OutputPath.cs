@@ -37,7 +37,7 @@ internal sealed class OutputPath(OutputHandle handle, ILogger logger)
             return;
         var timer = timeProvider.CreateTimer(static state => ((OutputPath)state!).ChooseStream("the client sent no pong in time"), this, limit, Timeout.InfiniteTimeSpan);
 
-        // A full barrier: whoever chooses at this moment sees the timer, or this sees the choice.
+        // A full barrier: a thread that chooses at this moment sees the timer, or this thread sees the choice.
         Interlocked.Exchange(ref _limit, timer);
         if (!IsOpen)
             EndLimit();
@@ -64,7 +64,7 @@ internal sealed class OutputPath(OutputHandle handle, ILogger logger)
         return true;
     }
 
-    // A timer takes 120 bytes, which no client that has answered needs any more.
+    // A timer takes 120 bytes, and a client that has answered needs none.
     private void EndLimit() => Interlocked.Exchange(ref _limit, null)?.Dispose();
 }
 

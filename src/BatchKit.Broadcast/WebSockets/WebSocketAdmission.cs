@@ -10,7 +10,7 @@ namespace BatchKit.Broadcast.WebSockets;
 
 /// <summary>Decides from the request whether a client may connect, and answers the request when it may not.</summary>
 /// <param name="options">The endpoint's settings.</param>
-/// <param name="allowedHosts">The hosts that the application was told that it serves; empty when it was told none.</param>
+/// <param name="allowedHosts">The hosts that the configuration says the application serves; empty when it names none.</param>
 /// <param name="forwarded">Tells whether the client uses TLS, to this server or to a trusted proxy.</param>
 /// <param name="onOriginRefused">Reports the origin of a page that may not connect.</param>
 internal sealed class WebSocketAdmission(
@@ -85,7 +85,7 @@ internal sealed class WebSocketAdmission(
     private static string WithoutDefaultPort(HostString host, Uri page) => host.Port is { } port && page.IsDefaultPort && port == page.Port ? host.Host : host.Value!;
 }
 
-/// <summary>Finds where a request comes from. The headers of a trusted proxy count; any other's are ignored.</summary>
+/// <summary>Finds where a request comes from. It believes the headers of trusted proxies only.</summary>
 internal sealed class ForwardedOrigin(IList<IPNetwork> trustedProxies)
 {
     private const string ForHeader = "X-Forwarded-For";

@@ -149,7 +149,7 @@ internal sealed class WebSocketEndpoint(
         return new ClientConnection(handle, ClientProtocol.WebSocket, origin, queue, format, transport.TimeProvider) { InputLimits = transport.InputLimitsFor(isText: !options.SendsBinary) };
     }
 
-    // Half of the time limits after which a client that takes nothing is disconnected, so that a client that only sends no pong is not.
+    // Half of the time limits after which a client that reads nothing is disconnected. A client that reads, but sends no pong, is then still connected when the stream is chosen.
     private static TimeSpan StartLimit(BroadcastOptions limits)
     {
         var disconnecting = limits.SlowConsumerTimeout < limits.CloseTimeout ? limits.SlowConsumerTimeout : limits.CloseTimeout;

@@ -1,8 +1,11 @@
 using System.Diagnostics;
+using System.IO.Compression;
 using System.Runtime;
 using BatchKit.Broadcast.Connections;
+using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.Tests.Clients;
 using BatchKit.Broadcast.Tests.Support;
+using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.Holds;
 
@@ -32,6 +35,26 @@ public sealed class HostileMemoryTests(ITestOutputHelper report)
         report.WriteLine($"{segments.HeldBytes:N0} bytes counted, {heldBytes:N0} held.");
         Assert.InRange(segments.HeldBytes, 0.95 * heldBytes, 1.05 * heldBytes);
         GC.KeepAlive(segments);
+    }
+
+    [Fact]
+    public void Clients_whose_output_is_compressed_hold_no_window()
+    {
+        const int Clients = 200;
+        new CompressingWire(new CountingWire(), CompressionLevel.Optimal).TryWrite(Some.RandomBytes(10_000, seed: 0));
+        var before = Compact();
+
+        var wires = Enumerable.Range(1, Clients).Select(number =>
+        {
+            var wire = new CompressingWire(new CountingWire(), CompressionLevel.Optimal);
+            wire.TryWrite(Some.RandomBytes(10_000, number));
+            return wire;
+        }).ToArray();
+        var bytes = (Compact().Resident - before.Resident) / Clients;
+
+        report.WriteLine($"{bytes:N0} B a client.");
+        Assert.InRange(bytes, long.MinValue, 64 * Kilobyte);
+        GC.KeepAlive(wires);
     }
 
     [Fact]

@@ -3,15 +3,15 @@ using BatchKit.Broadcast.Receiving;
 
 namespace BatchKit.Broadcast.Tests.Receiving;
 
-public sealed class CutterMutationTests
+public sealed class CutterMutationTests(ITestOutputHelper output)
 {
-    private const int Inputs = 1_000_000;
     private const int Seed = 20_261_121;
     private const int MaxRecordBytes = 24;
 
     // The buffer of a busy client, where the pool had none.
     private const long MostBytesAnInput = (64 * 1024) + (16 * 1024);
 
+    private readonly ParserInputs _inputs = new();
     private readonly MutatedInput _input = new(Seed);
     private readonly RecordCollector _expected = new();
 
@@ -30,7 +30,7 @@ public sealed class CutterMutationTests
     {
         var run = new InboundRun(new BroadcastOptions { MaxRecordBytes = MaxRecordBytes }, cutter);
         var refused = 0;
-        for (var input = 0; input < Inputs; input++)
+        for (var input = 0; input < ParserInputs.Count; input++)
         {
             _input.Clear();
             make();
@@ -39,18 +39,21 @@ public sealed class CutterMutationTests
             _expected.Clear();
             var isValid = expect(_input.Bytes.ToArray());
             run.Source.Start(_input.Bytes, _input.Cuts());
+            _inputs.Begin();
             var before = GC.GetAllocatedBytesForCurrentThread();
 
             var end = run.Run();
 
             var allocated = GC.GetAllocatedBytesForCurrentThread() - before;
+            _inputs.End(input, Seed);
             if (end != (isValid ? InboundEnd.Finished : InboundEnd.ProtocolError) || !run.Collector.Bytes.SequenceEqual(_expected.Bytes) || allocated > MostBytesAnInput)
                 Assert.Fail($"Input {input} of seed {Seed}, {_input.Hex}: {end}, {run.Collector.Count} records where {_expected.Count} were expected, {allocated} bytes allocated.");
             refused += isValid ? 0 : 1;
         }
 
         // Both ways were taken often.
-        Assert.InRange(refused, Inputs / 20, Inputs * 19 / 20);
+        output.WriteLine($"{refused} refused. {_inputs}");
+        Assert.InRange(refused, ParserInputs.Count / 20, ParserInputs.Count * 19 / 20);
     }
 
     private void MakeLines()

@@ -4,9 +4,8 @@ using BatchKit.Broadcast.Tests.Receiving;
 
 namespace BatchKit.Broadcast.Tests.Tcp;
 
-public sealed class ProxyHeaderMutationTests
+public sealed class ProxyHeaderMutationTests(ITestOutputHelper output)
 {
-    private const int Inputs = 1_000_000;
     private const int Seed = 20_261_122;
 
     private static readonly byte[][] Lines = [.. new[]
@@ -26,6 +25,7 @@ public sealed class ProxyHeaderMutationTests
         ProxyHeaders.Local,
     ];
 
+    private readonly ParserInputs _inputs = new();
     private readonly MutatedInput _input = new(Seed);
 
     [Fact]
@@ -38,7 +38,7 @@ public sealed class ProxyHeaderMutationTests
     private void Compare(byte[][] valid, byte[] telling)
     {
         var counts = new int[3];
-        for (var input = 0; input < Inputs; input++)
+        for (var input = 0; input < ParserInputs.Count; input++)
         {
             _input.Clear();
             _input.Add(valid[_input.Random.Next(valid.Length)]);
@@ -46,15 +46,19 @@ public sealed class ProxyHeaderMutationTests
             _input.Spoil(telling);
             var expected = ExpectedProxyHeader.Of(_input.Bytes.ToArray());
 
+            _inputs.Begin();
+
             var actual = Parse(_input.Cuts());
 
+            _inputs.End(input, Seed);
             if (actual != expected)
                 Assert.Fail($"Input {input} of seed {Seed}, {_input.Hex}: {actual} where {expected} was expected.");
             counts[(int)actual.Result]++;
         }
 
         // Each outcome came often.
-        Assert.All(counts, count => Assert.InRange(count, Inputs / 50, Inputs));
+        output.WriteLine($"{string.Join(", ", counts)} of each outcome. {_inputs}");
+        Assert.All(counts, count => Assert.InRange(count, ParserInputs.Count / 50, ParserInputs.Count));
     }
 
     private (ProxyHeaderResult Result, ProxyHeader Header, int Consumed) Parse(int[] cuts)

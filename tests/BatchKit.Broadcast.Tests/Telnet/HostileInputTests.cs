@@ -10,8 +10,6 @@ namespace BatchKit.Broadcast.Tests.Telnet;
 
 public sealed class HostileInputTests(ITestOutputHelper output)
 {
-    private const int Inputs = 1_000_000;
-
     // Most connections are young, and some send until they are refused.
     private const int FewInputs = 10;
     private const int ManyInputs = 2000;
@@ -24,6 +22,8 @@ public sealed class HostileInputTests(ITestOutputHelper output)
 
     // A line and a subnegotiation that are kept grow to their limits once; the rest is what a read's records take.
     private const int MaxAllocatedBytes = 64 * 1024;
+
+    private readonly ParserInputs _inputs = new();
 
     [Fact]
     public void Every_way_of_cutting_an_input_into_reads_gives_the_same_records_and_answers()
@@ -50,7 +50,7 @@ public sealed class HostileInputTests(ITestOutputHelper output)
         var records = new List<ReceivedRecord>(MaxInputBytes);
         var (sent, refused, found, mostAllocated) = (0, 0, 0, 0L);
 
-        while (sent < Inputs)
+        while (sent < ParserInputs.Count)
         {
             var wire = new CountingWire();
             var (client, reader) = Connect(wire);
@@ -58,9 +58,11 @@ public sealed class HostileInputTests(ITestOutputHelper output)
             for (var left = random.Next(100) == 0 ? ManyInputs : FewInputs; left > 0 && isValid; left--)
             {
                 var length = TelnetInputs.Mutate(random, bytes);
+                _inputs.Begin();
                 var before = GC.GetAllocatedBytesForCurrentThread();
                 isValid = reader.TryRead(bytes.AsMemory(0, length), records, out var consumed);
                 mostAllocated = Math.Max(mostAllocated, GC.GetAllocatedBytesForCurrentThread() - before);
+                _inputs.End(sent, seed);
                 (sent, read) = (sent + 1, read + length);
                 Assert.True(consumed == length || !isValid);
                 found += CheckRecords(records, read);
@@ -71,9 +73,9 @@ public sealed class HostileInputTests(ITestOutputHelper output)
             Assert.InRange(wire.Bytes, 0, Math.Min(read * MaxAnswerBytes / 3L, TelnetAnswers.MaxAnswers * MaxAnswerBytes) + MaxAnswerBytes);
         }
 
-        output.WriteLine($"{refused} connections were refused, {found} records came; the most allocated for one input: {mostAllocated} bytes.");
-        Assert.InRange(found, Inputs / 10, Inputs * 10);
-        Assert.InRange(refused, 100, Inputs);
+        output.WriteLine($"{refused} connections were refused, {found} records came; the most allocated for one input: {mostAllocated} bytes. {_inputs}");
+        Assert.InRange(found, ParserInputs.Count / 10, ParserInputs.Count * 10);
+        Assert.InRange(refused, 100, ParserInputs.Count);
         Assert.InRange(mostAllocated, 1, MaxAllocatedBytes);
     }
 

@@ -7,8 +7,6 @@ namespace BatchKit.Mqtt.Tests.Packets;
 
 public sealed class PacketMutationTests(ITestOutputHelper output)
 {
-    private const int Inputs = 1_000_000;
-
     // The declared limit. The most for its bytes takes a user property with a name and a value of one byte each: 7 bytes become two strings and their place, 64.
     private const int MostBytesAByte = 10;
 
@@ -16,6 +14,8 @@ public sealed class PacketMutationTests(ITestOutputHelper output)
     private const int ExceptionBytes = 16 * 1024;
 
     private static readonly PacketType[] Received = [PacketType.Connack, PacketType.Publish, PacketType.Puback, PacketType.Suback, PacketType.Pingresp, PacketType.Disconnect];
+
+    private readonly ParserInputs _inputs = new();
 
     [Fact]
     public void A_million_broken_packets_are_refused_or_read_as_a_plain_decoder_says_and_take_no_more_memory_than_declared()
@@ -28,12 +28,14 @@ public sealed class PacketMutationTests(ITestOutputHelper output)
 
         var counts = new int[3];
         var mostBytes = 0.0;
-        for (var input = 0; input < Inputs; input++)
+        for (var input = 0; input < ParserInputs.Count; input++)
         {
             var version = random.Next(4) == 0 ? MqttVersion.V311 : MqttVersion.V5;
             var packets = version == MqttVersion.V5 ? five : old;
             var packet = mutator.Mutate(packets[random.Next(packets.Length)]);
+            _inputs.Begin();
             var outcome = Read(packet, version, out var allocated);
+            _inputs.End(input, seed);
             counts[(int)outcome]++;
             mostBytes = Math.Max(mostBytes, (double)Math.Max(0, allocated - ExceptionBytes) / (packet.Length + 1));
             if (allocated > ExceptionBytes + ((long)MostBytesAByte * packet.Length) || !IsAsExpected(outcome, packet, version))
@@ -41,8 +43,8 @@ public sealed class PacketMutationTests(ITestOutputHelper output)
             ReadAsAnother(packet, version, Received[random.Next(Received.Length)]);
         }
 
-        output.WriteLine($"{counts[(int)Outcome.Refused]} refused, {counts[(int)Outcome.Incomplete]} not whole, {counts[(int)Outcome.Read]} read; beyond {ExceptionBytes} bytes at most {mostBytes:F1} a byte.");
-        Assert.All(counts, static count => Assert.InRange(count, Inputs / 50, Inputs));
+        output.WriteLine($"{counts[(int)Outcome.Refused]} refused, {counts[(int)Outcome.Incomplete]} not whole, {counts[(int)Outcome.Read]} read; beyond {ExceptionBytes} bytes at most {mostBytes:F1} a byte. {_inputs}");
+        Assert.All(counts, static count => Assert.InRange(count, ParserInputs.Count / 50, ParserInputs.Count));
     }
 
     private enum Outcome

@@ -7,7 +7,6 @@ namespace BatchKit.Tests.Transports;
 
 public sealed class MalformedFrameTests(ITestOutputHelper output)
 {
-    private const int Inputs = 1_000_000;
     private const int MaxFrameBytes = 8 * 1024;
 
     // An exception with its text and its trace.
@@ -16,6 +15,7 @@ public sealed class MalformedFrameTests(ITestOutputHelper output)
     private readonly FrameLimits _limits = new() { MaxFrameBytes = MaxFrameBytes, MaxDecodedBytes = 64 * 1024 };
     private readonly FrameBatches _batches = new(isReused: true);
     private readonly HandleNames _names = new();
+    private readonly ParserInputs _inputs = new();
 
     [Fact]
     public void A_million_broken_frames_are_refused_without_a_crash_or_more_memory_than_declared()
@@ -29,17 +29,19 @@ public sealed class MalformedFrameTests(ITestOutputHelper output)
 
         var refused = 0;
         var mostBytes = 0L;
-        for (var input = 0; input < Inputs; input++)
+        for (var input = 0; input < ParserInputs.Count; input++)
         {
             var frame = mutator.Mutate(frames[random.Next(frames.Length)]);
+            _inputs.Begin();
             var before = GC.GetAllocatedBytesForCurrentThread();
             refused += IsRefused(frame) ? 1 : 0;
             mostBytes = Math.Max(mostBytes, GC.GetAllocatedBytesForCurrentThread() - before);
+            _inputs.End(input, seed);
         }
 
-        output.WriteLine($"{refused} of {Inputs} were refused; the rest changed nothing but content. The most allocated for one: {mostBytes} bytes.");
+        output.WriteLine($"{refused} were refused; the rest changed nothing but content. The most allocated for one: {mostBytes} bytes. {_inputs}");
         Assert.InRange(mostBytes, 1, _limits.MaxDecodedBytes + ExceptionBytes);
-        Assert.InRange(refused, Inputs / 2, Inputs);
+        Assert.InRange(refused, ParserInputs.Count / 2, ParserInputs.Count);
         Assert.All(frames, frame => Assert.False(IsRefused(frame)));
     }
 

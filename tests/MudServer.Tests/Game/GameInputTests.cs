@@ -1,3 +1,4 @@
+using BatchKit.Testing;
 using BatchKit.Transports;
 using MudServer.Game;
 
@@ -6,20 +7,21 @@ namespace MudServer.Tests.Game;
 public sealed class GameInputTests
 {
     private static readonly ProducerId Producer = new(2, 1, 0);
+    private static readonly ManualTimeProvider Clock = new();
 
     [Fact]
     public async Task What_a_full_queue_did_not_take_is_named_so_that_only_that_is_sent_again()
     {
-        var input = new GameInput(discardsWhenStopped: false);
+        var input = new GameInput(discardsWhenStopped: false, Clock);
         using var cancellation = new CancellationTokenSource();
-        var sending = input.SendAsync(Lines(2000), cancellation.Token).AsTask();
+        var sending = input.SendAsync(Lines(20_000), cancellation.Token).AsTask();
         Assert.False(sending.IsCompleted);
 
         await cancellation.CancelAsync();
         var exception = await Assert.ThrowsAsync<BatchSendException>(() => sending.WithinDeadline());
 
         var taken = exception.Outcomes.Count(outcome => outcome == BatchOutcome.Acknowledged);
-        Assert.InRange(taken, 1, 1999);
+        Assert.InRange(taken, 1, 19_999);
         Assert.Equal(taken, exception.Outcomes.TakeWhile(outcome => outcome == BatchOutcome.Acknowledged).Count());
         input.Complete();
         var waiting = await input.ReadAllAsync().Select(batch => batch.Messages[0].Text).ToListAsync();
@@ -29,7 +31,7 @@ public sealed class GameInputTests
     [Fact]
     public async Task Connections_take_turns_however_many_lines_one_of_them_sends()
     {
-        var input = new GameInput(discardsWhenStopped: false);
+        var input = new GameInput(discardsWhenStopped: false, Clock);
         await input.SendAsync(Lines(100), CancellationToken.None);
         await input.SendAsync(new[] { Line(OutputHandle.Connection(2, 5), "hello"), Line(OutputHandle.Connection(2, 6), "hi") }, CancellationToken.None);
         input.Complete();
@@ -41,9 +43,47 @@ public sealed class GameInputTests
     }
 
     [Fact]
+    public async Task The_connection_that_has_used_the_least_time_comes_first()
+    {
+        var clock = new ManualTimeProvider();
+        var input = new GameInput(discardsWhenStopped: false, clock);
+        var (heavy, light) = (OutputHandle.Connection(2, 5), OutputHandle.Connection(2, 6));
+        await input.SendAsync(new[] { Line(heavy, "heavy"), Line(heavy, "heavy"), Line(light, "light"), Line(light, "light"), Line(light, "light") }, CancellationToken.None);
+        input.Complete();
+
+        var texts = new List<string>();
+        await foreach (var batch in input.ReadAllAsync())
+        {
+            texts.Add(batch.Messages[0].Text);
+            clock.Advance(TimeSpan.FromMilliseconds(batch.Connection == heavy ? 100 : 1));
+        }
+
+        Assert.Equal(["heavy", "light", "light", "light", "heavy"], texts);
+    }
+
+    [Fact]
+    public async Task A_connection_waits_until_its_lines_are_taken_and_not_for_those_of_others()
+    {
+        var input = new GameInput(discardsWhenStopped: false, Clock);
+        var (one, other) = (OutputHandle.Connection(2, 5), OutputHandle.Connection(2, 6));
+        await input.SendAsync(new[] { Line(one, "one"), Line(other, "other"), Line(other, "other") }, CancellationToken.None);
+        var taken = (One: input.WhenTakenAsync(one, CancellationToken.None), Other: input.WhenTakenAsync(other, CancellationToken.None));
+        var isTakenBefore = taken.One.IsCompleted;
+
+        await using var lines = input.ReadAllAsync().GetAsyncEnumerator();
+        await lines.MoveNextAsync();
+
+        Assert.False(isTakenBefore);
+        await taken.One.WithinDeadline();
+        Assert.False(taken.Other.IsCompleted);
+        input.Complete();
+        await taken.Other.WithinDeadline();
+    }
+
+    [Fact]
     public async Task Long_lines_fill_it_too()
     {
-        var input = new GameInput(discardsWhenStopped: false);
+        var input = new GameInput(discardsWhenStopped: false, Clock);
         var lines = Enumerable.Range(0, 1000).Select(_ => Line(OutputHandle.Connection(2, 1), new string('x', 4000))).ToArray();
         using var cancellation = new CancellationTokenSource();
 
@@ -58,7 +98,7 @@ public sealed class GameInputTests
     [Fact]
     public async Task A_node_that_starts_anew_overtakes_what_its_lost_connections_sent()
     {
-        var input = new GameInput(discardsWhenStopped: false);
+        var input = new GameInput(discardsWhenStopped: false, Clock);
         var other = OutputHandle.Connection(3, 1);
         await input.SendAsync(Lines(10), CancellationToken.None);
         await input.SendAsync(new[] { Line(other, "other") }, CancellationToken.None);
@@ -74,8 +114,8 @@ public sealed class GameInputTests
     [Fact]
     public async Task A_stopped_game_leaves_input_to_the_next_one_where_a_broker_keeps_it()
     {
-        var kept = new GameInput(discardsWhenStopped: false);
-        var discarded = new GameInput(discardsWhenStopped: true);
+        var kept = new GameInput(discardsWhenStopped: false, Clock);
+        var discarded = new GameInput(discardsWhenStopped: true, Clock);
         kept.Complete();
         discarded.Complete();
 
@@ -87,7 +127,7 @@ public sealed class GameInputTests
     [Fact]
     public async Task A_groups_output_that_a_broker_brings_along_is_nobodys_input()
     {
-        var input = new GameInput(discardsWhenStopped: false);
+        var input = new GameInput(discardsWhenStopped: false, Clock);
         var group = MessageBatch.Create(OutputHandle.Named("room.1"), Producer, 1, new BatchMessage("Bob waves.\r\n"u8.ToArray()));
 
         await input.SendAsync(new[] { group }, CancellationToken.None);

@@ -11,7 +11,7 @@ public sealed class SoftcodeAllowanceTests
     [Fact]
     public void A_players_lines_share_an_allowance_that_refills()
     {
-        var allowance = new SoftcodeAllowance(new SoftcodeLimits { MaxUnits = 1000, UnitsPerSecond = 100 }, _clock);
+        var allowance = new SoftcodeAllowance(maxUnits: 1000, unitsPerSecond: 100, _clock);
         var full = allowance.Available;
         allowance.Spend(1200);
 
@@ -26,6 +26,8 @@ public sealed class SoftcodeAllowanceTests
     [Theory]
     [InlineData("iter(lnum(100),add(%i0,1))")]
     [InlineData("strlen(repeat(x,100000))")]
+    [InlineData("words(lnum(2000))")]
+    [InlineData("strlen(reverse(repeat(x,20000)))")]
     public void A_line_that_needs_more_than_the_player_may_use_is_stopped(string text)
     {
         var budget = new SoftcodeBudget(SoftcodeLimits.Standard, availableUnits: 100);
@@ -35,5 +37,17 @@ public sealed class SoftcodeAllowanceTests
 
         Assert.Contains("for one player", exception.Message, StringComparison.Ordinal);
         Assert.InRange(budget.UsedUnits, 100, 400);
+    }
+
+    [Fact]
+    public void A_message_costs_more_the_more_players_hear_it()
+    {
+        var (alone, crowd) = (new SoftcodeBudget(SoftcodeLimits.Standard), new SoftcodeBudget(SoftcodeLimits.Standard));
+
+        alone.SpendOutput(4000, listeners: 0);
+        crowd.SpendOutput(4000, listeners: 100);
+
+        Assert.InRange(alone.UsedUnits, 8, 10);
+        Assert.InRange(crowd.UsedUnits, 500, 1000);
     }
 }

@@ -36,7 +36,7 @@ internal sealed class CommandCall(Player player, ParsedAction action, Evaluation
 
     public ValueTask TellOthersAsync(string text)
     {
-        Evaluation.Budget.SpendOutput(text.Length);
+        Evaluation.Budget.SpendOutput(text.Length, listeners: Player.Room.Players.Count - 1);
         return Player.Room.Players.Count > 1 ? Output.RoomLineAsync(Player.Room, text, except: Player) : default;
     }
 

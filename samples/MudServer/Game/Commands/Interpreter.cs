@@ -6,10 +6,13 @@ namespace MudServer.Game.Commands;
 internal sealed class Interpreter(
     World world, GameOutput output, CommandTable commands, SoftcodeLimits limits, Random random, TimeProvider timeProvider)
 {
+    // All players run on the game's one thread.
+    private readonly SoftcodeAllowance _shared = new(limits.MaxSharedUnits, limits.SharedUnitsPerSecond, timeProvider);
+
     public async ValueTask RunLineAsync(Player player, string line)
     {
-        var allowance = player.Allowance ??= new SoftcodeAllowance(limits, timeProvider);
-        var budget = new SoftcodeBudget(limits, allowance.Available);
+        var allowance = player.Allowance ??= new SoftcodeAllowance(limits.MaxUnits, limits.UnitsPerSecond, timeProvider);
+        var budget = new SoftcodeBudget(limits, Math.Min(allowance.Available, Math.Max(limits.UnsharedUnitsOfLine, _shared.Available)));
         var evaluation = new Evaluation(player.ToSoftcode(), world, budget, random, timeProvider);
         try
         {
@@ -25,6 +28,7 @@ internal sealed class Interpreter(
         finally
         {
             allowance.Spend(budget.UsedUnits);
+            _shared.Spend(budget.UsedUnits);
         }
     }
 

@@ -23,6 +23,7 @@ internal sealed class LoopCommands
         }
 
         var items = ListFunctions.Split(call.Left);
+        call.Evaluation.Budget.Work(3L * items.Length);
         var loop = call.Evaluation.BeginLoop();
         for (var index = 0; index < items.Length && call.Player.Session.Player is not null; index++)
         {

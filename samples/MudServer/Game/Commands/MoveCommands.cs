@@ -26,7 +26,7 @@ internal sealed class MoveCommands
         World.Move(player, room);
         await output.ControlAsync(player.Session, ControlMessage.JoinGroup(room.Group.Name!));
         await call.TellOthersAsync($"{player.Name} arrives.");
-        call.Evaluation.Budget.SpendOutput(room.Description.Length);
+        SpendRoom(call, room);
         await ShowRoomAsync(output, player);
     }
 
@@ -46,6 +46,13 @@ internal sealed class MoveCommands
         await output.LineAsync(session, $"Exits: {string.Join(", ", room.Exits.Select(exit => exit.Key))}");
     }
 
+    // Some ten lines, and the names of all who are there.
+    private static void SpendRoom(CommandCall call, Room room)
+    {
+        call.Evaluation.Budget.SpendOutput(room.Description.Length);
+        call.Evaluation.Budget.Work(100 + (5L * room.Players.Count));
+    }
+
     private static ValueTask LookAsync(CommandCall call)
     {
         var word = call.Argument;
@@ -53,7 +60,7 @@ internal sealed class MoveCommands
             word = word[3..].TrimStart();
         if (word.Length == 0 || word.Equals("here", StringComparison.OrdinalIgnoreCase))
         {
-            call.Evaluation.Budget.SpendOutput(call.Player.Room.Description.Length);
+            SpendRoom(call, call.Player.Room);
             return ShowRoomAsync(call.Output, call.Player);
         }
 

@@ -27,7 +27,7 @@ internal sealed class SessionCommands(WhoList whoList, Comparison comparison, Fu
 
     private ValueTask WhoAsync(CommandCall call)
     {
-        call.Evaluation.Budget.SpendOutput(whoList.Characters);
+        call.Evaluation.Budget.SpendOutput(whoList.Characters, whoList.Lines);
         return whoList.WriteAsync(call.Output, call.Player.Session);
     }
 

@@ -82,7 +82,7 @@ public static class MassTransitBuilderExtensions
 
     private static MassTransitReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
     {
-        var node = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node;
+        var node = services.GetRequiredKeyedService<NodeNumber>(builder.Name).Value;
         var timeProvider = services.GetService<TimeProvider>();
         var receiver = new BatchReceiver(next(services), builder.CreateReceiverOptions(services), timeProvider, services.GetService<ILogger<BatchReceiver>>());
         return new MassTransitReceiver(services.GetRequiredKeyedService<BusOwner>(builder.Name).Connection, node, receiver, timeProvider,

@@ -92,7 +92,7 @@ public static class MqttBuilderExtensions
     private static MqttReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
     {
         var options = services.GetRequiredService<IOptionsMonitor<MqttOptions>>().Get(builder.Name);
-        var node = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node;
+        var node = services.GetRequiredKeyedService<NodeNumber>(builder.Name).Value;
         var timeProvider = services.GetService<TimeProvider>();
         var isEnvelope = options.EnvelopePrefix is not null;
         var receiverOptions = builder.CreateReceiverOptions(services);

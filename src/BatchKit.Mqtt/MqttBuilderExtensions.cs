@@ -56,6 +56,7 @@ public static class MqttBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
         AddShared(builder, configure);
+        builder.LeaseNode();
         builder.Services.AddKeyedSingleton(builder.Name, (services, _) => CreateReceiver(services, builder, next));
         builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<MqttReceiver>(builder.Name));
         return builder;
@@ -75,6 +76,7 @@ public static class MqttBuilderExtensions
             return;
         services.AddKeyedSingleton(name, static (provider, key) =>
             new MqttHealthCheck(provider.GetKeyedService<MqttTransport>(key), provider.GetKeyedService<MqttReceiver>(key)));
+        services.AddSingleton<IHostedService>(provider => new Start(provider.GetKeyedService<MqttTransport>(name)));
         services.AddHealthChecks().Add(new HealthCheckRegistration(
             name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
             provider => provider.GetRequiredKeyedService<MqttHealthCheck>(name), failureStatus: null, tags: ["batchkit"]));
@@ -100,6 +102,24 @@ public static class MqttBuilderExtensions
         receiverOptions.FilterDuplicates = isEnvelope;
         receiverOptions.Signer = isEnvelope ? receiverOptions.Signer : null;
         var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>());
+        if (options.SharesConnection && services.GetKeyedService<MqttTransport>(builder.Name) is { } transport)
+            return new MqttReceiver(transport, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
         return new MqttReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
+    }
+
+    /// <summary>Connects a transport that is to fail fast before anything is sent.</summary>
+    private sealed class Start(MqttTransport? transport) : IHostedLifecycleService
+    {
+        public Task StartingAsync(CancellationToken cancellationToken) => transport?.StartAsync(cancellationToken) ?? Task.CompletedTask;
+
+        public Task StartAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StartedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StoppingAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StoppedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
     }
 }

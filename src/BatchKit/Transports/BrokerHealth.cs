@@ -62,7 +62,7 @@ public sealed class ConnectionReporter(Action<ConnectionChange>? changed, string
     private readonly Lock _lock = new();
     private readonly Queue<ConnectionChange> _changes = new();
     private bool _isReporting;
-    private bool _isOpen;
+    private volatile bool _isOpen;
     private bool _wasOpen;
 
     /// <summary>What the callback has thrown, as a sentence for a health check; null while it has thrown nothing.</summary>
@@ -73,6 +73,9 @@ public sealed class ConnectionReporter(Action<ConnectionChange>? changed, string
     /// <summary>The connection is open.</summary>
     public void Open()
     {
+        // The common case, once a statement or send, takes no lock.
+        if (_isOpen)
+            return;
         lock (_lock)
         {
             if (_isOpen)

@@ -12,7 +12,7 @@ namespace BatchKit.RabbitMQ;
 /// The lease is a queue that the holder consumes, and that the broker deletes when it has no consumer any more. One of its arguments names the holder: the broker refuses a declaration with another
 /// value, and names both. The holder's own declarations are equal, so after a lost connection it has its lease back at once. See docs/decisions/0091.
 /// </remarks>
-internal sealed partial class RabbitMqNodeLease(RabbitMqOptions options, NodeNumber node, string exchange, TimeProvider timeProvider)
+internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, string exchange, TimeProvider timeProvider)
 {
     private const ushort PreconditionFailed = 406;
 
@@ -34,7 +34,7 @@ internal sealed partial class RabbitMqNodeLease(RabbitMqOptions options, NodeNum
     /// <exception cref="NodeTakenException">Another process has the number.</exception>
     public async Task TakeAsync(IConnection connection, CancellationToken cancellationToken)
     {
-        if (!options.DeclareTopology || (_connection == connection && _consumer is { IsConsuming: true }))
+        if (_connection == connection && _consumer is { IsConsuming: true })
             return;
         for (var attempt = 1; ;)
         {
@@ -65,7 +65,7 @@ internal sealed partial class RabbitMqNodeLease(RabbitMqOptions options, NodeNum
         await channel.DisposeAsync().ConfigureAwait(false);
     }
 
-    private string Queue(int number) => string.Create(CultureInfo.InvariantCulture, $"{options.Prefix}.lease.{number}");
+    private string Queue(int number) => string.Create(CultureInfo.InvariantCulture, $"{prefix}.lease.{number}");
 
     /// <returns>Null when the number is leased; the broker's refusal when another process has it.</returns>
     private async Task<OperationInterruptedException?> TryTakeAsync(IConnection connection, int number, CancellationToken cancellationToken)
@@ -134,7 +134,7 @@ internal sealed partial class RabbitMqNodeLease(RabbitMqOptions options, NodeNum
     {
         var other = CurrentHolder().Match(answer) is { Success: true } match ? match.Groups["holder"].Value : $"another process (the broker said: {answer})";
         return $"Node {number} is held by {other}, so {_holder} can't be node {number} too. Give each process another {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.Node)}, or none, and a free number "
-            + $"is leased. When the other process has just ended, wait until the broker has noticed, at most twice its {nameof(RabbitMqOptions.Heartbeat)}.";
+            + $"is leased. When the other process has just ended, wait until the broker has noticed, at most two of its heartbeats.";
     }
 
     // The broker quotes the value of the queue that exists last.

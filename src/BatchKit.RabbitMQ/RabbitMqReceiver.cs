@@ -20,7 +20,9 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
     private readonly RabbitMqOptions _options;
     private readonly NodeNumber _node;
-    private readonly RabbitMqNodeLease _lease;
+
+    // Null where nothing is declared.
+    private readonly RabbitMqNodeLease? _lease;
     private readonly BatchReceiver _receiver;
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
@@ -68,7 +70,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         _logger = GuardedLogger.Of(logger);
         _topology = new RabbitMqTopology(options);
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
-        _lease = new RabbitMqNodeLease(options, node, _topology.Exchange, _timeProvider);
+        _lease = options.DeclareTopology ? new RabbitMqNodeLease(options.Prefix, node, _topology.Exchange, _timeProvider) : null;
         var channelOptions = new CreateChannelOptions(publisherConfirmationsEnabled: false, publisherConfirmationTrackingEnabled: false, consumerDispatchConcurrency: 1);
         _connection = new RabbitMqConnection(options, "receiver", channelOptions, PrepareAsync, _timeProvider, _logger);
     }
@@ -214,17 +216,17 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         {
             // Frames must not overlap: the next channel gets this channel's unacknowledged frames again, so the last frame must have ended.
             await consumer.CloseAsync(_abandoning.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-            if (_stopping.IsCancellationRequested)
-                await ReleaseLeaseAsync().ConfigureAwait(false);
+            if (_stopping.IsCancellationRequested && _lease is { } lease)
+                await ReleaseAsync(lease).ConfigureAwait(false);
             _connection.Discard(open, _stopping.IsCancellationRequested ? null : "The receiver's consumer ended.");
         }
     }
 
     // So that a successor finds the number free at once. Where it fails, the broker frees it with the connection.
-    private async Task ReleaseLeaseAsync()
+    private async Task ReleaseAsync(RabbitMqNodeLease lease)
     {
         using var limit = new CancellationTokenSource(LeastClosingTime, _timeProvider);
-        await _lease.ReleaseAsync(limit.Token).WaitAsync(limit.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        await lease.ReleaseAsync(limit.Token).WaitAsync(limit.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }
 
     /// <summary>Waits until the consumer ends, and meanwhile puts back what someone deletes: the broker tells a consumer of a deleted queue, and not of a deleted exchange or binding.</summary>
@@ -244,7 +246,8 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             try
             {
                 await _topology.CheckAsync(open.Connection, _node.Value, _stopping.Token).ConfigureAwait(false);
-                await _lease.TakeAsync(open.Connection, _stopping.Token).ConfigureAwait(false);
+                if (_lease is not null)
+                    await _lease.TakeAsync(open.Connection, _stopping.Token).ConfigureAwait(false);
                 _fault = null;
             }
             catch (Exception exception) when (open.Channel.IsOpen && exception is OperationInterruptedException or NodeTakenException)
@@ -264,7 +267,8 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
     private async Task PrepareAsync(IConnection connection, IChannel channel, CancellationToken cancellationToken)
     {
-        await _lease.TakeAsync(connection, cancellationToken).ConfigureAwait(false);
+        if (_lease is not null)
+            await _lease.TakeAsync(connection, cancellationToken).ConfigureAwait(false);
         await _topology.DeclareQueueAsync(channel, _node.Value, cancellationToken).ConfigureAwait(false);
         await channel.BasicQosAsync(prefetchSize: 0, (ushort)_options.Prefetch, global: false, cancellationToken).ConfigureAwait(false);
     }

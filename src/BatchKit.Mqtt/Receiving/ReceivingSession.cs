@@ -102,8 +102,10 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
 
     private async Task<string> RunAsync(MqttConnection connection, ISubscribedConnection subscribed, CancellationToken cancellationToken)
     {
+        // The first read may be delivered before the call returns, so the time counts from here.
+        var start = timeProvider.GetTimestamp();
         var running = connection.RunAsync(subscribed, cancellationToken);
-        await AwaitAnswerAsync(connection, subscribed.Subscribed, running).ConfigureAwait(false);
+        await AwaitAnswerAsync(connection, start, subscribed.Subscribed, running).ConfigureAwait(false);
         if (subscribed.Subscribed.IsCompletedSuccessfully)
         {
             EvaluateAnswer(await subscribed.Subscribed.ConfigureAwait(false), connection.Target);
@@ -115,10 +117,9 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
 
     // Mosquitto sends the messages of a resumed session before its answer, so the answer may be as far away as the next hop is slow. Only silence counts, and only
     // while the connection is read.
-    private async Task AwaitAnswerAsync(MqttConnection connection, Task answer, Task running)
+    private async Task AwaitAnswerAsync(MqttConnection connection, long start, Task answer, Task running)
     {
         var limit = options.ConnectTimeout;
-        var start = timeProvider.GetTimestamp();
         using var ended = new CancellationTokenSource();
         while (!answer.IsCompleted && !running.IsCompleted)
         {
@@ -129,9 +130,9 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
                 return;
             }
 
-            await Task.WhenAny(answer, running, Task.Delay(left, timeProvider, ended.Token)).ConfigureAwait(false);
             if (timeProvider.GetElapsedTime(start) >= limit)
                 _firstAttempt.TrySetResult();
+            await Task.WhenAny(answer, running, Task.Delay(left, timeProvider, ended.Token)).ConfigureAwait(false);
         }
 
         await ended.CancelAsync().ConfigureAwait(false);

@@ -209,7 +209,7 @@ public sealed class MqttConnectTests(MosquittoFixture fixture)
             foreach (var batch in batches.ToArray())
             {
                 var isAnswer = batch.Handle == OutputHandle.Named(topic);
-                foreach (var message in batch.Messages)
+                foreach (var message in batch)
                 {
                     var text = System.Text.Encoding.UTF8.GetString(message.Payload.Span);
                     if (!isAnswer)

@@ -92,7 +92,7 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
         }
     }
 
-    private Task DeclareAsync(IChannel channel, int number, Dictionary<string, object?> arguments, CancellationToken cancellationToken) =>
+    private Task<QueueDeclareOk> DeclareAsync(IChannel channel, int number, Dictionary<string, object?> arguments, CancellationToken cancellationToken) =>
         channel.QueueDeclareAsync(Queue(number), durable: true, exclusive: false, autoDelete: true, arguments, cancellationToken: cancellationToken);
 
     private Dictionary<string, object?> CreateArguments(string? holder)

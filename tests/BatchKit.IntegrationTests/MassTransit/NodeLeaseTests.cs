@@ -13,7 +13,7 @@ public sealed class NodeLeaseTests(RabbitMqFixture fixture)
     [Fact]
     public async Task Two_hosts_with_default_numbers_reach_each_other()
     {
-        var configure = MassTransitSome.Options(await fixture.GetAsync());
+        var configure = MassTransitSome.Settings(await fixture.GetAsync(), Some.Name("test"));
         await using var first = await MassTransitNode.StartReadyAsync(1, configure, configureOutput: static output => output.Node = null);
         await using var second = await MassTransitNode.StartReadyAsync(1, configure, configureOutput: static output => output.Node = null);
         var (one, two) = (NodeOf(first), NodeOf(second));
@@ -31,7 +31,7 @@ public sealed class NodeLeaseTests(RabbitMqFixture fixture)
     [Fact]
     public async Task A_number_that_is_set_and_taken_stops_the_start_and_is_free_after_a_stop()
     {
-        var configure = MassTransitSome.Options(await fixture.GetAsync());
+        var configure = MassTransitSome.Settings(await fixture.GetAsync(), Some.Name("test"));
         await using (await MassTransitNode.StartReadyAsync(7, configure))
         {
             var refused = await Assert.ThrowsAsync<NodeTakenException>(() => MassTransitNode.StartAsync(7, configure));
@@ -47,11 +47,11 @@ public sealed class NodeLeaseTests(RabbitMqFixture fixture)
         var server = await fixture.GetAsync();
         await using var proxy = TcpProxy.Start(server.Host, server.Port);
         var changes = new ConnectionChanges();
-        var configure = MassTransitSome.Options(server);
+        var configure = MassTransitSome.Settings(server, Some.Name("test"));
         await using var node = await MassTransitNode.StartReadyAsync(1, options =>
         {
             configure(options);
-            options.RabbitMq!.Hosts = [$"127.0.0.1:{proxy.Port}"];
+            options.RabbitMq!.Port = proxy.Port;
             options.FailFast = true;
             options.ConnectionChanged = change =>
             {

@@ -286,7 +286,13 @@ internal sealed class EndpointWatch(Func<string> queue, ConnectionAge age, Conne
 
     public Task Completed(ReceiveEndpointCompleted completed)
     {
-        _fault ??= "The receiver's connection ended.";
+        // A stop sets its own reason first.
+        if (_fault is null)
+        {
+            _fault = "The receiver's connection ended.";
+            reporter.Lose(_fault);
+        }
+
         return Task.CompletedTask;
     }
 

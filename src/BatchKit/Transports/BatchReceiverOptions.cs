@@ -57,7 +57,6 @@ public sealed class BatchReceiverOptions : IValidatableObject
     public TimeSpan DeliveryTimeout { get; set; } = TimeSpan.FromMinutes(2);
 
     /// <summary>What metrics and spans call the broker, in the tag <c>messaging.system</c>, such as <c>rabbitmq</c>; <c>batchkit</c> by default. Adapters set it.</summary>
-    [Required]
     public string MessagingSystem { get; set; } = "batchkit";
 
     /// <summary>What metrics and spans call the queue that the frames come from, in the tag <c>messaging.destination.name</c>; null, the default, for no such tag. Adapters set it.</summary>

@@ -1,4 +1,5 @@
 using System.Diagnostics.CodeAnalysis;
+using System.Diagnostics.Metrics;
 using BatchKit;
 using BatchKit.MassTransit;
 using BatchKit.Transports;
@@ -139,8 +140,11 @@ public static class MassTransitBuilderExtensions
         }
 
         var timeProvider = services.GetService<TimeProvider>();
-        var receiver = new BatchReceiver(next(services), builder.CreateReceiverOptions(services), timeProvider, services.GetService<ILogger<BatchReceiver>>());
-        return new MassTransitReceiver(services.GetRequiredKeyedService<BusOwner>(builder.Name).Connection, node, receiver, timeProvider,
+        var connection = services.GetRequiredKeyedService<BusOwner>(builder.Name).Connection;
+        var receiverOptions = builder.CreateReceiverOptions(services);
+        (receiverOptions.MessagingSystem, receiverOptions.QueueName) = ("masstransit", connection.Topology.GetQueueName(node));
+        var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
+        return new MassTransitReceiver(connection, node, receiver, timeProvider,
             services.GetService<ILogger<MassTransitReceiver>>());
     }
 

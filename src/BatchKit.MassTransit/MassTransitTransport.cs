@@ -199,7 +199,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     {
         try
         {
-            using var encoded = PooledFrame.Encode(frame.Batches, _signer);
+            using var encoded = frame.Encode(_signer);
             return encoded.Bytes.Length <= Options.MaxFrameBytes
                 ? encoded.Bytes.ToArray()
                 : throw new FrameRefusedException($"A batch needs a frame of more than {nameof(MassTransitOptions.MaxFrameBytes)} ({Options.MaxFrameBytes}) bytes. Raise it, or write smaller messages.");

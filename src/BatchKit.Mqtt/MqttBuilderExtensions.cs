@@ -1,4 +1,5 @@
 using System.Diagnostics.CodeAnalysis;
+using System.Diagnostics.Metrics;
 using BatchKit;
 using BatchKit.Mqtt;
 using BatchKit.Mqtt.Publishing;
@@ -150,7 +151,8 @@ public static class MqttBuilderExtensions
         // Outside envelope mode the receiver numbers the batches itself: no number repeats, and there is no frame that a sender could have signed.
         receiverOptions.FilterDuplicates = isEnvelope;
         receiverOptions.Signer = isEnvelope ? receiverOptions.Signer : null;
-        var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>());
+        (receiverOptions.MessagingSystem, receiverOptions.QueueName) = ("mqtt", options.EnvelopePrefix);
+        var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
         if (options.SharesConnection && services.GetKeyedService<MqttTransport>(builder.Name) is { } transport)
             return new MqttReceiver(transport, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
         return new MqttReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());

@@ -1,4 +1,5 @@
 using System.Diagnostics.CodeAnalysis;
+using System.Diagnostics.Metrics;
 using BatchKit;
 using BatchKit.Postgres;
 using BatchKit.Postgres.Frames;
@@ -61,7 +62,7 @@ public static class PostgresBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
-        builder.Services.AddPostgresQueueReceiver(queue, services => CreateFrameHandler(services, builder, next), options =>
+        builder.Services.AddPostgresQueueReceiver(queue, services => CreateFrameHandler(services, builder, queue, next), options =>
         {
             options.Shards = 1;
             options.Concurrency = 1;
@@ -204,10 +205,12 @@ public static class PostgresBuilderExtensions
     private static void AddHealthCheck(IServiceCollection services, string name, Func<IServiceProvider, HealthCheck> make) =>
         services.AddHealthChecks().Add(new HealthCheckRegistration(name, make, failureStatus: null, tags: ["batchkit"]));
 
-    private static FrameHandler CreateFrameHandler(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
+    private static FrameHandler CreateFrameHandler(IServiceProvider services, BatchKitBuilder builder, string queue, Func<IServiceProvider, IBatchTransport> next)
     {
+        var options = builder.CreateReceiverOptions(services);
+        (options.MessagingSystem, options.QueueName) = ("postgresql", queue);
         var receiver = new BatchReceiver(
-            next(services), builder.CreateReceiverOptions(services), services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>());
+            next(services), options, services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
         return new FrameHandler(receiver, services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueReceiver>>());
     }
 

@@ -1,4 +1,5 @@
 using System.Diagnostics.CodeAnalysis;
+using System.Diagnostics.Metrics;
 using BatchKit;
 using BatchKit.RabbitMQ;
 using BatchKit.Transports;
@@ -133,7 +134,9 @@ public static class RabbitMqBuilderExtensions
         }
 
         var timeProvider = services.GetService<TimeProvider>();
-        var receiver = new BatchReceiver(next(services), builder.CreateReceiverOptions(services), timeProvider, services.GetService<ILogger<BatchReceiver>>());
+        var receiverOptions = builder.CreateReceiverOptions(services);
+        (receiverOptions.MessagingSystem, receiverOptions.QueueName) = ("rabbitmq", new RabbitMqTopology(options).Queue(node));
+        var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
         return new RabbitMqReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<RabbitMqReceiver>>());
     }
 

@@ -186,7 +186,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         PooledFrame? encoded = null;
         try
         {
-            encoded = PooledFrame.Encode(frame.Batches, _signer);
+            encoded = frame.Encode(_signer);
             if (encoded.Bytes.Length > _options.MaxFrameBytes)
                 return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} does not fit {nameof(RabbitMqOptions.MaxFrameBytes)} ({_options.MaxFrameBytes}). Raise it, or write smaller messages.");
             var properties = new BasicProperties { Persistent = _options.Durable };

@@ -141,6 +141,8 @@ public sealed class BatchKitBuilder
         var options = services.GetRequiredService<IOptionsFactory<BatchReceiverOptions>>().Create(Name);
         options.IsDeliveredLocally = services.GetRequiredKeyedService<OwnOutput>(Name).IsDeliveredLocally;
         options.Signer = CreateSigner(services);
+        options.BufferName = Name;
+        options.Node = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(Name).Node;
         return options;
     }
 

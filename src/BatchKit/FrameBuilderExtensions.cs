@@ -1,4 +1,5 @@
 using System.Diagnostics.CodeAnalysis;
+using System.Diagnostics.Metrics;
 using BatchKit;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
@@ -55,7 +56,7 @@ public static class FrameBuilderExtensions
         {
             var options = builder.CreateReceiverOptions(services);
             configure?.Invoke(options);
-            var receiver = new BatchReceiver(next(services), options, services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>());
+            var receiver = new BatchReceiver(next(services), options, services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
             return new FrameReceiver(receiver, services.GetService<ILogger<FrameReceiver>>());
         });
         if (builder.Name.Length == 0)

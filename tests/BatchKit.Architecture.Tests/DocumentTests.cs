@@ -95,8 +95,8 @@ public sealed partial class DocumentTests
     [GeneratedRegex(@"\[LoggerMessage\((?<id>\d+)", RegexOptions.ExplicitCapture, 10_000)]
     private static partial Regex LogId { get; }
 
-    [GeneratedRegex("(Count|Gauge|Create\\w+)\\(\\s*\"(?<name>[a-z.]+)\"", RegexOptions.ExplicitCapture, 10_000)]
-    private static partial Regex InstrumentName { get; }
+    [GeneratedRegex("(Count|Gauge|Create\\w+(<\\w+>)?)\\(\\s*\"(?<name>[a-z.]+)\"", RegexOptions.ExplicitCapture, 10_000)]
+    internal static partial Regex InstrumentName { get; }
 
     /// <summary>The links of a document that only work beside the other files of the repository.</summary>
     internal static IEnumerable<string> RelativeLinks(string document) =>

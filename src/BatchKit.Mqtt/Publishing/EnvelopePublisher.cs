@@ -26,7 +26,7 @@ internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions op
         {
             for (; count < encoded.Length; count++)
             {
-                encoded[count] = PooledFrame.Encode(frames[count].Batches, signer);
+                encoded[count] = frames[count].Encode(signer);
                 messages[count] = ToMessage(frames[count], encoded[count]);
             }
 

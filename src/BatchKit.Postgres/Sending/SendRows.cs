@@ -1,5 +1,6 @@
 using System.Buffers;
 using System.Collections.Immutable;
+using System.Diagnostics;
 using System.Globalization;
 using BatchKit.Postgres.Schema;
 using BatchKit.Transports;
@@ -137,6 +138,9 @@ internal sealed class MessageRows(ProducerId producer, ReadOnlyMemory<QueueRow> 
 internal sealed class FrameRows(QueueEntry queue, ReadOnlyMemory<MessageBatch> batches, FrameSigner? signer) : IProducerRows
 {
     private readonly QueueRow[] _row = new QueueRow[1];
+    // Read once, so that a retry has the same bytes.
+    private readonly ActivityContext _trace = Activity.Current is { Recorded: true, IdFormat: ActivityIdFormat.W3C } activity ? activity.Context : default;
+
     private PooledFrame? _frame;
 
     public ProducerId Producer => batches.Span[0].Producer;
@@ -152,7 +156,7 @@ internal sealed class FrameRows(QueueEntry queue, ReadOnlyMemory<MessageBatch> b
             stored++;
         firstNumber = batches.Span[stored].Number;
         _frame?.Dispose();
-        _frame = PooledFrame.Encode(batches.Span[stored..], signer);
+        _frame = PooledFrame.Encode(batches.Span[stored..], signer, _trace);
         _row[0] = new QueueRow(queue, LastNumber, _frame.Bytes);
         return _row;
     }

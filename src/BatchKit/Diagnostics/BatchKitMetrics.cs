@@ -8,6 +8,12 @@ internal sealed class BatchKitMetrics
 {
     public const string MeterName = "BatchKit";
 
+    /// <summary>The buckets of every histogram of seconds: from a send inside the process to an outage that <c>DeliveryTimeout</c> ends.</summary>
+    public static readonly InstrumentAdvice<double> SecondsAdvice = new()
+    {
+        HistogramBucketBoundaries = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
+    };
+
     private static readonly FlushReason[] Reasons = Enum.GetValues<FlushReason>();
 
     private readonly long[] _flushes = new long[Reasons.Length];
@@ -26,7 +32,7 @@ internal sealed class BatchKitMetrics
         _sentMessages = _meter.CreateCounter<long>(
             "messaging.client.sent.messages", "{message}", "Messages that were given to a transport, by route and outcome.");
         _operationDuration = _meter.CreateHistogram<double>(
-            "messaging.client.operation.duration", "s", "Time from the start of a send until its batches were settled, retries included.");
+            "messaging.client.operation.duration", "s", "Time from the start of a send until its batches were settled, retries included.", tags: null, SecondsAdvice);
     }
 
     /// <summary>Whether measuring a send is worth its clock readings.</summary>

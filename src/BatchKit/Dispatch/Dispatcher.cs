@@ -1,4 +1,5 @@
 using System.Collections.Immutable;
+using System.Runtime.CompilerServices;
 using BatchKit.Batches;
 using BatchKit.Diagnostics;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
@@ -159,4 +160,40 @@ internal sealed class DispatchRoute(DispatchPartition[] partitions)
 
     public DispatchPartition[] PartitionsOf(OutputHandle handle) =>
         _single[_single.Length == 1 ? 0 : (int)((uint)handle.GetHashCode() % (uint)_single.Length)];
+}
+
+/// <summary>The partitions whose senders a caller starts once it has left its locks.</summary>
+internal struct SenderStarts
+{
+    private DispatchPartition? _first;
+    private List<DispatchPartition>? _more;
+
+    public void Add(DispatchPartition partition, bool mustStart)
+    {
+        if (!mustStart)
+            return;
+        if (_first is null)
+            _first = partition;
+        else
+            (_more ??= []).Add(partition);
+    }
+
+    /// <summary>True when this caller starts the partition, and sends on its own thread.</summary>
+    public readonly bool IsInline(DispatchPartition partition) => ReferenceEquals(_first, partition) && partition.StartsInline;
+
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
+    public readonly void StartAll()
+    {
+        if (_first is not null)
+            StartEach();
+    }
+
+    private readonly void StartEach()
+    {
+        _first!.Start();
+        if (_more is null)
+            return;
+        foreach (var partition in _more)
+            partition.Start();
+    }
 }

@@ -1,3 +1,4 @@
+using System.Diagnostics.Metrics;
 using System.Runtime.CompilerServices;
 using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
@@ -24,6 +25,7 @@ public sealed class BatchReceiver
     private readonly long _maxNumberJump;
     private readonly FrameSigner? _signer;
     private readonly Func<ProducerId, OutputHandle, bool>? _isDeliveredLocally;
+    private readonly ReceiverObserver _observer;
 
     // Touched by the receive under way only.
     private readonly FrameBatches _frame = new(isReused: true);
@@ -48,8 +50,10 @@ public sealed class BatchReceiver
     /// <param name="options">Its settings; the defaults when null.</param>
     /// <param name="timeProvider">The clock of pauses and expiry; the system's when null.</param>
     /// <param name="logger">Gets warnings when the next hop fails or refuses. A logger that throws has no effect on what is received.</param>
+    /// <param name="meterFactory">Creates the meter; null, the default, for no meter. <see cref="GetStatistics"/> has the same figures.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">An option is outside its range; the message names it.</exception>
-    public BatchReceiver(IBatchTransport next, BatchReceiverOptions? options = null, TimeProvider? timeProvider = null, ILogger<BatchReceiver>? logger = null)
+    public BatchReceiver(
+        IBatchTransport next, BatchReceiverOptions? options = null, TimeProvider? timeProvider = null, ILogger<BatchReceiver>? logger = null, IMeterFactory? meterFactory = null)
     {
         ArgumentNullException.ThrowIfNull(next);
         options ??= new BatchReceiverOptions();
@@ -65,6 +69,7 @@ public sealed class BatchReceiver
         var guarded = new GuardedLogger(logger ?? NullLogger<BatchReceiver>.Instance, _observerFaults);
         _delivery = new FrameDelivery(next, options, timeProvider, guarded);
         _rejections = new FrameRejections(timeProvider, guarded);
+        _observer = new ReceiverObserver(this, options, meterFactory, _observerFaults);
     }
 
     internal TimeProvider TimeProvider { get; }
@@ -91,7 +96,7 @@ public sealed class BatchReceiver
             SelectPending(seen);
             try
             {
-                await _delivery.DeliverAsync(cancellationToken).ConfigureAwait(false);
+                await DeliverAsync(cancellationToken).ConfigureAwait(false);
             }
             finally
             {
@@ -181,6 +186,27 @@ public sealed class BatchReceiver
         _received.Add(received);
         _duplicate.Add(duplicate);
         _ownGroup.Add(ownGroup);
+    }
+
+    private ValueTask DeliverAsync(CancellationToken cancellationToken) =>
+        _observer.IsObserving && !_delivery.Pending.IsEmpty ? DeliverObservedAsync(cancellationToken) : _delivery.DeliverAsync(cancellationToken);
+
+    private async ValueTask DeliverObservedAsync(CancellationToken cancellationToken)
+    {
+        var refusedBefore = _delivery.Refused.Messages;
+        using var observation = _observer.Start(_delivery.TallyPending().Messages, _frame.Trace);
+        try
+        {
+            await _delivery.DeliverAsync(cancellationToken).ConfigureAwait(false);
+        }
+        catch (Exception exception)
+        {
+            observation.ErrorType = exception.GetType().FullName;
+            throw;
+        }
+
+        if (_delivery.Refused.Messages > refusedBefore)
+            observation.ErrorType = DeliveryObservation.RefusedError;
     }
 
     // Both lists are in the order of the numbers: what is in the frame and not pending is settled.

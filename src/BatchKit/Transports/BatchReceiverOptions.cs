@@ -56,10 +56,22 @@ public sealed class BatchReceiverOptions : IValidatableObject
     [TimeSpanRange("00:00:00.010", "1.00:00:00")]
     public TimeSpan DeliveryTimeout { get; set; } = TimeSpan.FromMinutes(2);
 
+    /// <summary>What metrics and spans call the broker, in the tag <c>messaging.system</c>, such as <c>rabbitmq</c>; <c>batchkit</c> by default. Adapters set it.</summary>
+    public string MessagingSystem { get; set; } = "batchkit";
+
+    /// <summary>What metrics and spans call the queue that the frames come from, in the tag <c>messaging.destination.name</c>; null, the default, for no such tag. Adapters set it.</summary>
+    public string? QueueName { get; set; }
+
     /// <summary>What is refused as malformed; the defaults of <see cref="FrameLimits"/> by default.</summary>
     [Required]
     [ValidateObjectMembers]
     public FrameLimits Limits { get; set; } = new();
+
+    /// <summary>The buffer that the receiver belongs to, for its meter's tags; null for none.</summary>
+    internal string? BufferName { get; set; }
+
+    /// <summary>The node that the receiver is on, for its meter's tags; null where no one says.</summary>
+    internal int? Node { get; set; }
 
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)

@@ -5,8 +5,9 @@ namespace BatchKit.Transports;
 /// <summary>What the writer and the reader of frames agree on. Numbers are little-endian varints of 7 bits a byte unless said otherwise.</summary>
 /// <remarks>
 /// <para>frame: magic (3 bytes), version (1 byte), producer's node, epoch (8 bytes), partition, count of batches, batches.
-/// batch: flags (1 byte), number, handle (a connection's number, or a text), count of messages, bytes of payload, each message's length,
+/// batch: flags (1 byte), the trace when flagged, number, handle (a connection's number, or a text), count of messages, bytes of payload, each message's length,
 /// headers when flagged, payload.
+/// trace, in the first batch only: the W3C trace context of the frame's send: trace id (16 bytes), span id (8 bytes), trace flags (1 byte).
 /// headers: how many messages have one; then, until these are covered, how many messages without one come next, and a header.
 /// header: kind and flags (1 byte), then what is flagged: excluded connections (count, numbers), key, content type (shared), type (shared), properties
 /// (count, shared names and values), and how many of the messages directly behind have the same header. Or one byte, <see cref="SharedHeader"/> with
@@ -22,6 +23,9 @@ internal static class FrameFormat
     public const byte Version = 2;
     public const byte FirstVersion = 1;
     public const int EpochBytes = sizeof(long);
+    public const int TraceIdBytes = 16;
+    public const int SpanIdBytes = 8;
+    public const int TraceBytes = TraceIdBytes + SpanIdBytes + 1;
 
     /// <summary>Magic, version, node, epoch, partition and count of batches.</summary>
     public const int MaxPrologueBytes = 4 + (3 * MaxVarint32Bytes) + EpochBytes;
@@ -42,7 +46,8 @@ internal static class FrameFormat
 
     public const byte NamedFlag = 0x01;
     public const byte HeadersFlag = 0x02;
-    public const byte KnownBatchFlags = NamedFlag | HeadersFlag;
+    public const byte TraceFlag = 0x04;
+    public const byte KnownBatchFlags = NamedFlag | HeadersFlag | TraceFlag;
 
     public const byte KindMask = 0x03;
     public const byte SharedHeader = 0x03;

@@ -1,6 +1,8 @@
 using System.Collections.Immutable;
+using System.Diagnostics;
 using System.Globalization;
 using System.Runtime.InteropServices;
+using BatchKit.Diagnostics;
 
 namespace BatchKit.Transports;
 
@@ -18,13 +20,14 @@ public static class FramePlan
     /// <param name="signer">What signs the frames, which takes <see cref="FrameSigner.OverheadBytes"/> of each; null for none.</param>
     public static IReadOnlyList<PlannedFrame> Create(ReadOnlyMemory<MessageBatch> batches, int maxFrameBytes, int? destinationNode, FrameSigner? signer = null)
     {
-        maxFrameBytes -= signer is null ? 0 : FrameSigner.OverheadBytes;
+        var trace = BatchKitTracing.RecordedContext;
+        maxFrameBytes -= (signer is null ? 0 : FrameSigner.OverheadBytes) + FrameWriter.TraceBytes(trace);
         if (batches.IsEmpty)
             return [];
         var destination = FrameDestination.Of(batches.Span[0].Handle, destinationNode);
         return FitsOneFrame(batches.Span, destination, maxFrameBytes, destinationNode)
-            ? [new PlannedFrame(destination, batches)]
-            : Split(batches.Span, maxFrameBytes, destinationNode);
+            ? [new PlannedFrame(destination, batches, trace)]
+            : Split(batches.Span, maxFrameBytes, destinationNode, trace);
     }
 
     private static bool FitsOneFrame(ReadOnlySpan<MessageBatch> batches, FrameDestination destination, int maxFrameBytes, int? destinationNode)
@@ -41,7 +44,7 @@ public static class FramePlan
         return true;
     }
 
-    private static List<PlannedFrame> Split(ReadOnlySpan<MessageBatch> batches, int maxFrameBytes, int? destinationNode)
+    private static List<PlannedFrame> Split(ReadOnlySpan<MessageBatch> batches, int maxFrameBytes, int? destinationNode, ActivityContext trace)
     {
         var frames = new List<PlannedFrame>();
         for (var place = 0; place < batches.Length; place++)
@@ -52,7 +55,7 @@ public static class FramePlan
             var frame = FindOpen(frames, destination);
             if (frame is null || frame.Producer != batch.Producer || frame.Bytes + bytes > maxFrameBytes)
             {
-                frame = new PlannedFrame(destination);
+                frame = new PlannedFrame(destination, trace);
                 frames.Add(frame);
             }
 
@@ -95,18 +98,21 @@ public sealed class PlannedFrame
     private readonly List<MessageBatch>? _chosen;
     private readonly List<int>? _places;
     private readonly ReadOnlyMemory<MessageBatch> _whole;
+    private readonly ActivityContext _trace;
 
     /// <summary>All batches of the send.</summary>
-    internal PlannedFrame(FrameDestination destination, ReadOnlyMemory<MessageBatch> whole)
+    internal PlannedFrame(FrameDestination destination, ReadOnlyMemory<MessageBatch> whole, ActivityContext trace)
     {
         Destination = destination;
+        _trace = trace;
         _whole = whole;
     }
 
     /// <summary>Some of them, added one by one.</summary>
-    internal PlannedFrame(FrameDestination destination)
+    internal PlannedFrame(FrameDestination destination, ActivityContext trace)
     {
         Destination = destination;
+        _trace = trace;
         _chosen = [];
         _places = [];
     }
@@ -114,13 +120,18 @@ public sealed class PlannedFrame
     /// <summary>Where it goes.</summary>
     public FrameDestination Destination { get; }
 
-    /// <summary>Its batches, to be encoded with <see cref="PooledFrame.Encode"/>.</summary>
+    /// <summary>Its batches, which <see cref="Encode"/> encodes.</summary>
     public ReadOnlySpan<MessageBatch> Batches => _chosen is null ? _whole.Span : CollectionsMarshal.AsSpan(_chosen);
 
     /// <summary>The most bytes that the frame takes so far; counted only for what is added.</summary>
     internal long Bytes { get; private set; }
 
     internal ProducerId Producer => Batches[0].Producer;
+
+    /// <summary>Encodes its batches, with the trace context of the span that was recorded when the send was planned, so that the receiver's span continues it.</summary>
+    /// <param name="signer">Signs the frame; null for none.</param>
+    /// <exception cref="ArgumentException">A batch can't be encoded; see <see cref="PooledFrame.Encode"/>.</exception>
+    public PooledFrame Encode(FrameSigner? signer = null) => PooledFrame.Encode(Batches, signer, _trace);
 
     internal void Add(MessageBatch batch, int place, int bytes)
     {

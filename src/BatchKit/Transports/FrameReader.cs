@@ -1,3 +1,5 @@
+using System.Diagnostics;
+
 namespace BatchKit.Transports;
 
 /// <summary>Reads frames that <see cref="FrameWriter"/> wrote, in this version or the one before. Whatever the bytes are, it returns a frame or throws <see cref="FrameFormatException"/>.</summary>
@@ -57,6 +59,8 @@ public static class FrameReader
                 cursor.Spend(BatchBytes);
                 var batch = received.Add();
                 var flags = ReadFlags(ref cursor);
+                if ((flags & FrameFormat.TraceFlag) != 0)
+                    received.Trace = ReadTrace(ref cursor, index);
                 number = cursor.ReadNumber(number + 1, long.MaxValue, "batch number");
                 batch.Identify(producer, number);
                 var handle = ReadHandle(ref cursor, (flags & FrameFormat.NamedFlag) != 0, names);
@@ -101,6 +105,19 @@ public static class FrameReader
         if ((flags & ~FrameFormat.KnownBatchFlags) != 0)
             FrameCursor.Refuse("A batch in the frame has a flag that this version does not know.");
         return flags;
+    }
+
+    private static ActivityContext ReadTrace(ref FrameCursor cursor, int batch)
+    {
+        if (batch > 0)
+            FrameCursor.Refuse("The frame has a trace behind its first batch.");
+        var traceId = cursor.ReadBytes(FrameFormat.TraceIdBytes);
+        var spanId = cursor.ReadBytes(FrameFormat.SpanIdBytes);
+        if (!traceId.ContainsAnyExcept((byte)0) || !spanId.ContainsAnyExcept((byte)0))
+            FrameCursor.Refuse("The frame has a trace without an id.");
+        // Later versions of W3C trace context may set other flags, which say nothing to this one.
+        var flags = (ActivityTraceFlags)cursor.ReadByte() & ActivityTraceFlags.Recorded;
+        return new ActivityContext(ActivityTraceId.CreateFromBytes(traceId), ActivitySpanId.CreateFromBytes(spanId), flags, traceState: null, isRemote: true);
     }
 
     private static OutputHandle ReadHandle(ref FrameCursor cursor, bool isNamed, HandleNames? names)
@@ -178,9 +195,12 @@ internal sealed class FrameBatches(bool isReused)
 
     public ProducerId Producer { get; private set; }
 
+    /// <summary>The span of the send; the default when the frame has none.</summary>
+    public ActivityContext Trace { get; set; }
+
     public ReadOnlyMemory<MessageBatch> Batches => _batches.AsMemory(0, _count);
 
-    public void Begin(ProducerId producer) => Producer = producer;
+    public void Begin(ProducerId producer) => (Producer, Trace) = (producer, default);
 
     public ReceivedBatch Add()
     {

@@ -113,7 +113,7 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
         PooledFrame? encoded = null;
         try
         {
-            encoded = PooledFrame.Encode(frame.Batches, _signer);
+            encoded = frame.Encode(_signer);
             if (encoded.Bytes.Length > _maxFrameBytes)
                 return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} does not fit {nameof(FrameTransportOptions.MaxFrameBytes)} ({_maxFrameBytes}).");
             await _publish(new OutgoingFrame(frame.Destination, encoded.Bytes), cancellationToken).ConfigureAwait(false);

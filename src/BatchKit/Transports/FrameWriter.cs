@@ -1,5 +1,6 @@
 using System.Buffers;
 using System.Buffers.Binary;
+using System.Diagnostics;
 using System.Text;
 
 namespace BatchKit.Transports;
@@ -29,12 +30,18 @@ public static class FrameWriter
     public static void Write(IBufferWriter<byte> output, ReadOnlySpan<MessageBatch> batches)
     {
         ArgumentNullException.ThrowIfNull(output);
-        output.Advance(Write(output.GetSpan(Measure(batches)), batches));
+        Write(output, batches, trace: default);
     }
 
-    /// <summary>Writes one frame into memory that is large enough, as <see cref="Measure(ReadOnlySpan{MessageBatch})"/> says.</summary>
+    internal static void Write(IBufferWriter<byte> output, ReadOnlySpan<MessageBatch> batches, ActivityContext trace) =>
+        output.Advance(Write(output.GetSpan(Measure(batches) + TraceBytes(trace)), batches, trace));
+
+    /// <summary>What the trace adds to a frame.</summary>
+    internal static int TraceBytes(ActivityContext trace) => trace == default ? 0 : FrameFormat.TraceBytes;
+
+    /// <summary>Writes one frame into memory that is large enough, as <see cref="Measure(ReadOnlySpan{MessageBatch})"/> and <see cref="TraceBytes"/> say.</summary>
     /// <returns>How many bytes it took.</returns>
-    internal static int Write(Span<byte> target, ReadOnlySpan<MessageBatch> batches)
+    internal static int Write(Span<byte> target, ReadOnlySpan<MessageBatch> batches, ActivityContext trace = default)
     {
         if (batches.IsEmpty)
             throw new ArgumentException("A frame has at least one batch.", nameof(batches));
@@ -49,7 +56,8 @@ public static class FrameWriter
                 if (batch.Producer != producer || batch.Number <= lastNumber || batch.Handle.IsNone)
                     throw new ArgumentException("The batches of a frame have handles, one producer, and numbers that rise from 1.", nameof(batches));
                 lastNumber = batch.Number;
-                position = WriteBatch(target, position, batch, ref headers);
+                position = WriteBatch(target, position, batch, trace, ref headers);
+                trace = default;
             }
         }
         finally
@@ -90,10 +98,12 @@ public static class FrameWriter
         return VarintWriter.Write(target, position, (uint)batches);
     }
 
-    private static int WriteBatch(Span<byte> target, int position, MessageBatch batch, ref HeaderWriter headers)
+    private static int WriteBatch(Span<byte> target, int position, MessageBatch batch, ActivityContext trace, ref HeaderWriter headers)
     {
         var name = batch.Handle.Name;
-        target[position++] = (byte)((name is null ? 0 : FrameFormat.NamedFlag) | (batch.HasHeaders ? FrameFormat.HeadersFlag : 0));
+        target[position++] = (byte)((name is null ? 0 : FrameFormat.NamedFlag) | (batch.HasHeaders ? FrameFormat.HeadersFlag : 0) | (trace == default ? 0 : FrameFormat.TraceFlag));
+        if (trace != default)
+            position = WriteTrace(target, position, trace);
         position = VarintWriter.Write(target, position, (ulong)batch.Number);
         position = name is null
             ? VarintWriter.Write(target, position, (ulong)batch.Handle.Number)
@@ -105,6 +115,16 @@ public static class FrameWriter
             position = headers.WriteAll(target, position, batch.Headers);
         batch.Payload.Span.CopyTo(target[position..]);
         return position + batch.Payload.Length;
+    }
+
+    private static int WriteTrace(Span<byte> target, int position, ActivityContext trace)
+    {
+        trace.TraceId.CopyTo(target.Slice(position, FrameFormat.TraceIdBytes));
+        position += FrameFormat.TraceIdBytes;
+        trace.SpanId.CopyTo(target.Slice(position, FrameFormat.SpanIdBytes));
+        position += FrameFormat.SpanIdBytes;
+        target[position++] = (byte)trace.TraceFlags;
+        return position;
     }
 
     private static int WriteLengths(Span<byte> target, int position, ReadOnlySpan<int> ends)
@@ -143,14 +163,15 @@ public sealed class PooledFrame : IDisposable
     /// <summary>Encodes batches, as <see cref="FrameWriter.Write(IBufferWriter{byte}, ReadOnlySpan{MessageBatch})"/> does.</summary>
     /// <param name="batches">At least one; all of one producer, with rising numbers.</param>
     /// <param name="signer">Signs the frame; null for none.</param>
+    /// <param name="trace">The span that the frame's receiver continues; none by default. <see cref="PlannedFrame.Encode"/> takes that of the send.</param>
     /// <inheritdoc cref="FrameWriter.Write(IBufferWriter{byte}, ReadOnlySpan{MessageBatch})" path="/exception"/>
-    public static PooledFrame Encode(ReadOnlySpan<MessageBatch> batches, FrameSigner? signer = null)
+    public static PooledFrame Encode(ReadOnlySpan<MessageBatch> batches, FrameSigner? signer = null, ActivityContext trace = default)
     {
         var start = signer is null ? 0 : FrameSigner.OverheadBytes;
-        var array = ArrayPool<byte>.Shared.Rent(start + FrameWriter.Measure(batches));
+        var array = ArrayPool<byte>.Shared.Rent(start + FrameWriter.Measure(batches) + FrameWriter.TraceBytes(trace));
         try
         {
-            var length = start + FrameWriter.Write(array.AsSpan(start), batches);
+            var length = start + FrameWriter.Write(array.AsSpan(start), batches, trace);
             signer?.Sign(array.AsSpan(0, length));
             return new PooledFrame(array, length);
         }

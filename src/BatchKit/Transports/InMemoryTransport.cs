@@ -1,5 +1,6 @@
 using System.Buffers;
 using System.Runtime.CompilerServices;
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Transports;
@@ -51,7 +52,7 @@ public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable
             {
                 var count = CountOfOneProducer(left.Span);
                 _frame.ResetWrittenCount();
-                FrameWriter.Write(_frame, left.Span[..count]);
+                FrameWriter.Write(_frame, left.Span[..count], BatchKitTracing.RecordedContext);
                 await Receiver.ReceiveAsync(_frame.WrittenMemory, cancellationToken).ConfigureAwait(false);
                 left = left[count..];
             }

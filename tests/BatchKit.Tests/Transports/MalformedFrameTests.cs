@@ -1,3 +1,4 @@
+using System.Diagnostics;
 using BatchKit.Testing;
 using BatchKit.Transports;
 using FsCheck;
@@ -146,7 +147,14 @@ public sealed class MalformedFrameTests(ITestOutputHelper output)
     [
         .. SomeBatches.OfOneProducer.Sample(count * 4, new Rnd((ulong)seed), size: 8).Select(batches => Some.Frame(batches)).Where(frame => frame.Length < MaxFrameBytes / 2).Take(count),
         Some.Frame(Some.Batch(OutputHandle.Named("room"), new ProducerId(1, seed, 0), 1, Some.Lines(300))),
+        Traced(Some.Batch(OutputHandle.Named("room"), new ProducerId(1, seed, 0), 1, Some.Lines(3))),
     ];
+
+    private static byte[] Traced(MessageBatch batch)
+    {
+        using var frame = PooledFrame.Encode([batch], signer: null, new ActivityContext(ActivityTraceId.CreateRandom(), ActivitySpanId.CreateRandom(), ActivityTraceFlags.Recorded));
+        return frame.Bytes.ToArray();
+    }
 
     // Its assertions allocate nothing while they hold, because its callers measure it: Assert.InRange takes 168 bytes.
     private bool IsRefused(ReadOnlyMemory<byte> frame)

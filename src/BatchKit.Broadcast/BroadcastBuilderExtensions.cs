@@ -23,7 +23,7 @@ public static class BroadcastBuilderExtensions
     private const string HealthCheckName = "batchkit-broadcast";
 
     /// <summary>Adds the route <see cref="LocalFirstRouter.LocalRoute"/>, which sends output for connections and groups to this node's clients.</summary>
-    /// <param name="builder">What <c>AddBatchKit</c> returned. The node's number is the buffer's (<see cref="OutputBufferOptions.Node"/>).</param>
+    /// <param name="builder">What <c>AddBatchKit</c> returned. The node's number is the buffer's <see cref="NodeNumber"/>.</param>
     /// <param name="configure">Sets the options.</param>
     /// <param name="partitions">The number of partitions; see <see cref="OutputRoute"/>. With several, a broadcast to thousands delays only its own partition.</param>
     public static BatchKitBuilder UseBroadcast(this BatchKitBuilder builder, Action<BroadcastOptions>? configure = null, int partitions = 1)
@@ -118,7 +118,7 @@ public static class BroadcastBuilderExtensions
 
     private static BroadcastTransport CreateTransport(IServiceProvider services, string name) => new(
         services.GetRequiredService<IOptionsMonitor<BroadcastOptions>>().Get(name),
-        services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(name).Node,
+        services.GetRequiredKeyedService<NodeNumber>(name),
         services.GetService<TimeProvider>(), services.GetService<ILogger<BroadcastTransport>>(), services.GetService<IMeterFactory>());
 
     private static BroadcastHostedService CreateHostedService(IServiceProvider services, string name) => new(

@@ -12,6 +12,7 @@ internal sealed class BroadcastHostedService(
 
     public async Task StartAsync(CancellationToken cancellationToken)
     {
+        transport.StartMetrics();
         foreach (var listener in listeners)
             await listener.StartAsync(cancellationToken).ConfigureAwait(false);
     }

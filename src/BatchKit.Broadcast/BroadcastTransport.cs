@@ -31,7 +31,7 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
 
     private readonly ObjectPool<FanoutWork> _works;
     private readonly ConnectionSweep _sweep;
-    private readonly BroadcastMetrics _metrics;
+    private readonly Lazy<BroadcastMetrics> _metrics;
     private volatile bool _isDisposed;
 
     /// <summary>Creates a transport without connections; a listener, a mapped WebSocket endpoint or <see cref="Attach(Stream, AttachOptions)"/> adds them.</summary>
@@ -43,18 +43,19 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range; the message names it.</exception>
     public BroadcastTransport(BroadcastOptions? options = null, int node = 0, TimeProvider? timeProvider = null, ILogger<BroadcastTransport>? logger = null,
         IMeterFactory? meterFactory = null)
+        : this(options, new NodeNumber(node), timeProvider, logger, meterFactory) => StartMetrics();
+
+    internal BroadcastTransport(BroadcastOptions? options, NodeNumber node, TimeProvider? timeProvider, ILogger<BroadcastTransport>? logger, IMeterFactory? meterFactory)
     {
         Options = options ?? new BroadcastOptions();
         BroadcastOptionsValidator.ThrowIfInvalid(Options);
         Limits = SendQueueLimits.From(Options);
-        ArgumentOutOfRangeException.ThrowIfNegative(node);
-        ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
         TimeProvider = timeProvider ?? TimeProvider.System;
         LogThrottle = new LogThrottle(TimeProvider);
         Logger = Guard(logger ?? NullLogger<BroadcastTransport>.Instance);
         _works = new DefaultObjectPool<FanoutWork>(new FanoutWorkPolicy(Limits, Counters));
         Connections = new ConnectionTable(Options, node);
-        _metrics = new BroadcastMetrics(this, node, meterFactory);
+        _metrics = new Lazy<BroadcastMetrics>(() => new BroadcastMetrics(this, node.Value, meterFactory));
         _sweep = new ConnectionSweep(Connections, Options, TimeProvider, LogThrottle, Logger);
     }
 
@@ -65,6 +66,9 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     /// <inheritdoc/>
     /// <remarks>Half of <see cref="BroadcastOptions.MaxQueuedBytes"/> less framing, because telnet may double every byte.</remarks>
     public int MaxMessageBytes => (Options.MaxQueuedBytes / 2) - MaxFramingBytes;
+
+    /// <summary>Creates the instruments. Their tag is the node's number, which the lease may change until the host has started.</summary>
+    internal void StartMetrics() => _ = _metrics.Value;
 
     /// <summary>Counts what its loggers threw.</summary>
     internal ObserverFaults LoggerFaults { get; } = new();
@@ -202,7 +206,8 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         _isDisposed = true;
         Connections.Close();
         await _sweep.DisposeAsync().ConfigureAwait(false);
-        _metrics.Dispose();
+        if (_metrics.IsValueCreated)
+            _metrics.Value.Dispose();
         foreach (var connection in Connections.All)
             connection.Abort(DisconnectReason.Stopped);
         try

@@ -12,6 +12,9 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
 
     public BusTopology Topology { get; init; } = BusTopology.For(bus, options);
 
+    /// <summary>What the bus connects to, in human-readable form.</summary>
+    public string Target { get; } = options.RabbitMq is { } rabbit ? $"RabbitMQ at {rabbit.First.Host}:{rabbit.First.Port}" : "the bus";
+
     /// <summary>How long ago the bus connected or failed, as far as MassTransit reports it.</summary>
     public ConnectionAge Age { get; } = age;
 

@@ -64,6 +64,22 @@ internal sealed class BusOwner : IAsyncDisposable
         }
     }
 
+    /// <summary>Waits until the buffer's own bus is connected, where it is to fail fast.</summary>
+    /// <exception cref="IOException">It is not connected in time.</exception>
+    public async Task WaitUntilConnectedAsync(CancellationToken cancellationToken)
+    {
+        if (!Connection.Options.FailFast || Connection.Options.RabbitMq is not { } rabbit || _running is not { } running)
+            return;
+        try
+        {
+            await running.WaitAsync(rabbit.ConnectTimeout, _timeProvider, cancellationToken).ConfigureAwait(false);
+        }
+        catch (TimeoutException exception)
+        {
+            throw new IOException($"{Target} did not accept a connection within {rabbit.ConnectTimeout} ({nameof(MassTransitRabbitMqOptions.ConnectTimeout)}), and {nameof(MassTransitOptions.FailFast)} is set.", exception);
+        }
+    }
+
     public Task StopAsync()
     {
         lock (_gate)
@@ -135,10 +151,13 @@ internal sealed class BusOwner : IAsyncDisposable
 /// <summary>Starts a buffer's own bus before its users, and stops it after all hosted services, because the buffer drains over it.</summary>
 internal sealed class BusHostedService(BusOwner owner, MassTransitReceiver? lastReceiver) : IHostedLifecycleService
 {
-    public Task StartingAsync(CancellationToken cancellationToken)
+    public async Task StartingAsync(CancellationToken cancellationToken)
     {
         owner.Start();
-        return Task.CompletedTask;
+        await owner.WaitUntilConnectedAsync(cancellationToken).ConfigureAwait(false);
+        // Before any hosted service starts, because the handles that they make contain the node's number.
+        if (lastReceiver is not null)
+            await lastReceiver.LeaseAsync(cancellationToken).ConfigureAwait(false);
     }
 
     public Task StartAsync(CancellationToken cancellationToken) => Task.CompletedTask;

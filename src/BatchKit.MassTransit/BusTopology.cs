@@ -15,7 +15,7 @@ internal abstract class BusTopology(MassTransitOptions options)
 {
     protected MassTransitOptions Options { get; } = options;
 
-    protected string DirectName => $"{Options.Prefix}.direct";
+    public string DirectName => $"{Options.Prefix}.direct";
 
     protected string FanOutName => $"{Options.Prefix}.fanout";
 
@@ -37,8 +37,9 @@ internal abstract class BusTopology(MassTransitOptions options)
     /// <summary>Binds a node's queue, so that it gets both.</summary>
     /// <param name="endpoint">The node's endpoint.</param>
     /// <param name="node">The node.</param>
+    /// <param name="lease">Leases the node's number over a connection to RabbitMQ; not called on other buses.</param>
     /// <param name="watch">Is told what is wrong with the bindings while the endpoint receives.</param>
-    public abstract void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointWatch watch);
+    public abstract void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointWatch watch, Func<IConnection, Task> lease);
 
     /// <summary>Adds the header that <see cref="IsOurs"/> checks.</summary>
     public virtual void Stamp(SendContext context)
@@ -68,7 +69,7 @@ internal sealed class RabbitMqTopology : BusTopology
 
     public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => bus.GetSendEndpoint(_fanOut);
 
-    public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointWatch watch)
+    public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointWatch watch, Func<IConnection, Task> lease)
     {
         var queue = (IRabbitMqReceiveEndpointConfigurator)endpoint;
         queue.Durable = Options.Durable;
@@ -82,7 +83,7 @@ internal sealed class RabbitMqTopology : BusTopology
             return;
         }
 
-        queue.ConfigureChannel(channel => channel.UseFilter(new TopologyCheckFilter(watch, Options.TopologyCheckInterval, broker => DeclareAsync(broker, node))));
+        queue.ConfigureChannel(channel => channel.UseFilter(new TopologyCheckFilter(watch, Options.TopologyCheckInterval, broker => DeclareAsync(broker, node), lease)));
         queue.Bind(DirectName, binding =>
         {
             binding.ExchangeType = RabbitMqExchangeType.Direct;
@@ -110,11 +111,12 @@ internal sealed class RabbitMqTopology : BusTopology
 }
 
 /// <summary>While an endpoint receives, declares again from time to time what it is bound to: the broker tells no one that an exchange or a binding was deleted.</summary>
-internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval, Func<IChannel, Task> declare) : IFilter<ChannelContext>
+internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval, Func<IChannel, Task> declare, Func<IConnection, Task> lease) : IFilter<ChannelContext>
 {
     public async Task Send(ChannelContext context, IPipe<ChannelContext> next)
     {
         using var ended = new CancellationTokenSource();
+        await LeaseAsync(context.ConnectionContext.Connection).ConfigureAwait(false);
         var checking = CheckAsync(context.ConnectionContext.Connection, ended.Token);
         try
         {
@@ -129,6 +131,23 @@ internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval
 
     public void Probe(ProbeContext context) => context.CreateFilterScope("topologyCheck");
 
+    // The first lease over this connection. Where it fails, the checks try again.
+    private async Task LeaseAsync(IConnection connection)
+    {
+        try
+        {
+            await lease(connection).ConfigureAwait(false);
+        }
+        catch (NodeTakenException exception)
+        {
+            watch.SetTopologyFault(exception.Message);
+        }
+        catch (Exception exception)
+        {
+            watch.SetTopologyFault($"The node's number can't be leased: {exception.Message}");
+        }
+    }
+
     private async Task CheckAsync(IConnection connection, CancellationToken ended)
     {
         await Task.Delay(interval, watch.TimeProvider, ended).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
@@ -140,11 +159,16 @@ internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval
                 var channel = await connection.CreateChannelAsync(cancellationToken: ended).ConfigureAwait(false);
                 await using (channel.ConfigureAwait(false))
                     await declare(channel).ConfigureAwait(false);
+                await lease(connection).ConfigureAwait(false);
                 watch.SetTopologyFault(null);
             }
             catch (OperationInterruptedException exception) when (connection.IsOpen)
             {
                 watch.SetTopologyFault(exception.ShutdownReason?.ReplyText ?? exception.Message);
+            }
+            catch (NodeTakenException exception)
+            {
+                watch.SetTopologyFault(exception.Message);
             }
             catch (Exception)
             {
@@ -173,7 +197,7 @@ internal sealed class InMemoryTopology : BusTopology
 
     public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => bus.GetSendEndpoint(_fanOut);
 
-    public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointWatch watch)
+    public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointWatch watch, Func<IConnection, Task> lease)
     {
         var queue = (IInMemoryReceiveEndpointConfigurator)endpoint;
         queue.Bind(DirectName, ExchangeType.Direct, node.ToString(CultureInfo.InvariantCulture));
@@ -191,7 +215,7 @@ internal sealed class PublishTopology(MassTransitOptions options) : BusTopology(
 
     public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => bus.GetPublishSendEndpoint<BatchEnvelope>();
 
-    public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointWatch watch) => endpoint.ConfigureConsumeTopology = true;
+    public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointWatch watch, Func<IConnection, Task> lease) => endpoint.ConfigureConsumeTopology = true;
 
     public override void Stamp(SendContext context) => context.Headers.Set(PrefixHeader, Options.Prefix);
 

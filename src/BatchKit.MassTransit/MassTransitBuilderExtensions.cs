@@ -61,7 +61,7 @@ public static class MassTransitBuilderExtensions
         return builder.ReceiveFromMassTransit(builder.AddHandler<THandler>(), configure);
     }
 
-    /// <summary>Receives this node's frames from a MassTransit bus. The node is the buffer's, <see cref="OutputBufferOptions.Node"/>.</summary>
+    /// <summary>Receives this node's frames from a MassTransit bus. The node's number is leased where the bus is on RabbitMQ (<see cref="NodeNumber"/>).</summary>
     /// <remarks><inheritdoc cref="UseMassTransit(BatchKitBuilder, Action{MassTransitOptions}, int)" path="/remarks"/></remarks>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
     /// <param name="next">Returns the transport that gets the batches.</param>
@@ -78,6 +78,7 @@ public static class MassTransitBuilderExtensions
             throw new InvalidOperationException($"{builder} receives from MassTransit already. Call ReceiveFromMassTransit once, with a transport that hands batches to all that take them.");
 
         AddBus(builder, configure);
+        builder.LeaseNode();
         builder.Services.AddKeyedSingleton(name, (services, _) => CreateReceiver(services, builder, next));
         builder.Services.AddSingleton<IHostedService>(services => new ReceiverHostedService(
             services.GetRequiredKeyedService<MassTransitReceiver>(name), services.GetRequiredKeyedService<BusOwner>(name)));
@@ -115,7 +116,7 @@ public static class MassTransitBuilderExtensions
             services.GetRequiredKeyedService<BusOwner>(name), services.GetKeyedService<MassTransitReceiver>(name)));
         builder.Services.AddHealthChecks().Add(new HealthCheckRegistration(
             name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
-            services => new HealthCheck(services.GetRequiredKeyedService<BusOwner>(name), services.GetKeyedService<MassTransitReceiver>(name)), failureStatus: null, tags: ["batchkit"]));
+            services => new HealthCheck(services.GetRequiredKeyedService<BusOwner>(name), services.GetKeyedService<MassTransitReceiver>(name), services.GetKeyedService<MassTransitTransport>(name)), failureStatus: null, tags: ["batchkit"]));
     }
 
     private static BusOwner CreateOwner(IServiceProvider services, string name)
@@ -129,7 +130,14 @@ public static class MassTransitBuilderExtensions
 
     private static MassTransitReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
     {
-        var node = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node;
+        var node = services.GetRequiredKeyedService<NodeNumber>(builder.Name);
+        if (!services.GetRequiredService<IOptionsMonitor<MassTransitOptions>>().Get(builder.Name).DeclareTopology
+            && services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node is null)
+        {
+            throw new OptionsValidationException(builder.Name, typeof(OutputBufferOptions), [$"{nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.Node)} must be set, because "
+                + $"{nameof(MassTransitOptions)}.{nameof(MassTransitOptions.DeclareTopology)} is false: then no number is leased, and the node's queue exists already."]);
+        }
+
         var timeProvider = services.GetService<TimeProvider>();
         var receiver = new BatchReceiver(next(services), builder.CreateReceiverOptions(services), timeProvider, services.GetService<ILogger<BatchReceiver>>());
         return new MassTransitReceiver(services.GetRequiredKeyedService<BusOwner>(builder.Name).Connection, node, receiver, timeProvider,
@@ -140,7 +148,7 @@ public static class MassTransitBuilderExtensions
         builder.Services.Any(service => service.IsKeyedService && service.ServiceType == typeof(T) && builder.Name.Equals(service.ServiceKey));
 
     /// <summary>Reports whether a buffer's bus is connected and its receiver receives, and why not.</summary>
-    private sealed class HealthCheck(BusOwner owner, MassTransitReceiver? receiver) : IHealthCheck
+    private sealed class HealthCheck(BusOwner owner, MassTransitReceiver? receiver, MassTransitTransport? transport) : IHealthCheck
     {
         public Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
         {
@@ -148,7 +156,7 @@ public static class MassTransitBuilderExtensions
             if (fault is not null)
                 return Task.FromResult(new HealthCheckResult(context.Registration.FailureStatus, fault, exception));
             var receiverFaults = receiver?.GetStatistics().ObserverFaults ?? 0;
-            var observers = owner.LoggerFault ?? receiver?.LoggerFault ?? (receiverFaults == 0 ? null : $"The receiver's logger failed {receiverFaults} times.");
+            var observers = owner.LoggerFault ?? receiver?.LoggerFault ?? receiver?.CallbackFault ?? transport?.CallbackFault ?? (receiverFaults == 0 ? null : $"The receiver's logger failed {receiverFaults} times.");
             return Task.FromResult(observers is null ? HealthCheckResult.Healthy($"Connected to {owner.Target}.") : HealthCheckResult.Degraded(observers));
         }
 

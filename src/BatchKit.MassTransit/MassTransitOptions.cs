@@ -1,4 +1,5 @@
 using System.ComponentModel.DataAnnotations;
+using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Options;
 using IBus = MassTransit.IBus;
@@ -87,6 +88,16 @@ public sealed class MassTransitOptions : IValidatableObject
     /// configures, starts and stops it; <see cref="RabbitMq"/> must then be null. Null, the default, creates a bus for this buffer alone.
     /// </summary>
     public Func<IServiceProvider, IBus>? Bus { get; set; }
+
+    /// <summary>Is told when a connection is open, lost, or open again; null by default. The transport, which notices at its sends, and the receiver report apart.</summary>
+    /// <remarks>Calls for one of them keep their order and do not overlap: return soon. What the callback throws stops nothing and makes health degraded.</remarks>
+    public Action<ConnectionChange>? ConnectionChanged { get; set; }
+
+    /// <summary>
+    /// True: the host does not start while the buffer's own bus can't connect within <see cref="MassTransitRabbitMqOptions.ConnectTimeout"/>. False, the default: it starts, and the bus goes on trying. The
+    /// application's bus is not waited for.
+    /// </summary>
+    public bool FailFast { get; set; }
 
     /// <summary>
     /// How often the receiver checks on RabbitMQ that exchanges and bindings exist, and declares again what someone deleted; 5 s by default. What exists with other arguments

@@ -1,8 +1,10 @@
 using BatchKit.Diagnostics;
+using BatchKit.RabbitMQ;
 using BatchKit.Transports;
 using MassTransit;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
+using RabbitMQ.Client;
 
 namespace BatchKit.MassTransit;
 
@@ -14,8 +16,17 @@ namespace BatchKit.MassTransit;
 /// </remarks>
 public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
 {
+    private static readonly TimeSpan ReleaseLimit = TimeSpan.FromMilliseconds(500);
+
     private readonly BusConnection _connection;
-    private readonly int _node;
+    private readonly NodeNumber _node;
+
+    // Null unless the bus is on RabbitMQ and declares.
+    private readonly RabbitMqNodeLease? _lease;
+
+    // Holds the lease until the bus has connected.
+    private IConnection? _leaseConnection;
+
     private readonly BatchReceiver _receiver;
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
@@ -38,33 +49,36 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public MassTransitReceiver(IBus bus, int node, BatchReceiver receiver, MassTransitOptions? options = null, TimeProvider? timeProvider = null,
         ILogger<MassTransitReceiver>? logger = null)
-        : this(BusConnection.To(bus, options, timeProvider), node, receiver, timeProvider, logger)
+        : this(BusConnection.To(bus, options, timeProvider), new NodeNumber(node), receiver, timeProvider, logger)
     {
     }
 
-    internal MassTransitReceiver(BusConnection connection, int node, BatchReceiver receiver, TimeProvider? timeProvider, ILogger<MassTransitReceiver>? logger)
+    internal MassTransitReceiver(BusConnection connection, NodeNumber node, BatchReceiver receiver, TimeProvider? timeProvider, ILogger<MassTransitReceiver>? logger)
     {
-        ArgumentOutOfRangeException.ThrowIfNegative(node);
-        ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
         ArgumentNullException.ThrowIfNull(receiver);
         _connection = connection;
         _node = node;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
-        Queue = connection.Topology.GetQueueName(node);
         _receiver = receiver;
-        _watch = new EndpointWatch(Queue, connection.Age, _timeProvider, _logger);
-        _consumer = new EnvelopeConsumer(receiver, connection, Queue, _logger, _stopping.Token);
+        _lease = connection.Topology is RabbitMqTopology topology && connection.Options.DeclareTopology
+            ? new RabbitMqNodeLease(connection.Options.Prefix, node, topology.DirectName, _timeProvider)
+            : null;
+        _watch = new EndpointWatch(() => Queue, connection.Age, new ConnectionReporter(connection.Options.ConnectionChanged, "receiver", connection.Target), _timeProvider, _logger);
+        _consumer = new EnvelopeConsumer(receiver, connection, () => Queue, _logger, _stopping.Token);
     }
 
     /// <summary>The queue that it receives from.</summary>
-    public string Queue { get; }
+    public string Queue => _connection.Topology.GetQueueName(_node.Candidate);
 
     /// <summary>Why it receives nothing now, in a human-readable sentence without secrets; null while it receives.</summary>
     public string? Fault => _watch.Fault;
 
     /// <summary>What the logger has thrown, in a sentence; null when it has thrown nothing.</summary>
     internal string? LoggerFault => _logger.Faults.Description;
+
+    /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
+    internal string? CallbackFault => _watch.CallbackFault;
 
     /// <summary>Counts what it has received, delivered and dropped since it was created. Call it at any time, from any thread.</summary>
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
@@ -77,11 +91,36 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
             if (_endpoint is not null || _stopped is not null)
                 return Task.CompletedTask;
             _endpoint = _connection.Bus.ConnectReceiveEndpoint(Queue, Configure);
-            _connection.Attach(_node);
+            _connection.Attach(_node.Value);
         }
 
         return Task.CompletedTask;
     });
+
+    /// <summary>Leases the node's number over a connection of its own, before anything reads it. Does nothing with the application's bus, and while the broker can't be reached.</summary>
+    /// <exception cref="NodeTakenException">Another process has the number.</exception>
+    internal async Task LeaseAsync(CancellationToken cancellationToken)
+    {
+        if (_lease is null || _connection.Options.RabbitMq is not { } rabbit)
+            return;
+        using var limit = new CancellationTokenSource(rabbit.ConnectTimeout, _timeProvider);
+        using var either = CancellationTokenSource.CreateLinkedTokenSource(limit.Token, cancellationToken);
+        try
+        {
+            _leaseConnection = await CallerContext.RunWithout(() => RabbitMqBus.ConnectAsync(rabbit, $"BatchKit {_connection.Options.Prefix} lease", either.Token)).ConfigureAwait(false);
+            await _lease.TakeAsync(_leaseConnection, either.Token).ConfigureAwait(false);
+        }
+        catch (NodeTakenException)
+        {
+            await CloseLeaseConnectionAsync().ConfigureAwait(false);
+            throw;
+        }
+        catch (Exception) when (!cancellationToken.IsCancellationRequested)
+        {
+            // The bus says what is wrong, and takes the lease when it has connected.
+            await CloseLeaseConnectionAsync().ConfigureAwait(false);
+        }
+    }
 
     /// <summary>Completes when it receives for the first time since its start.</summary>
     /// <exception cref="InvalidOperationException">It was not started.</exception>
@@ -104,8 +143,32 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     public async ValueTask DisposeAsync()
     {
         await StopAsync(CancellationToken.None).ConfigureAwait(false);
+        await CloseLeaseConnectionAsync().ConfigureAwait(false);
         _consumer.Dispose();
         _stopping.Dispose();
+    }
+
+    private async Task TakeLeaseAsync(IConnection connection)
+    {
+        if (_lease is null)
+            return;
+        await _lease.TakeAsync(connection, _stopping.Token).ConfigureAwait(false);
+        await CloseLeaseConnectionAsync().ConfigureAwait(false);
+    }
+
+    private async Task CloseLeaseConnectionAsync()
+    {
+        if (Interlocked.Exchange(ref _leaseConnection, null) is not { } connection)
+            return;
+        await connection.AbortAsync().ConfigureAwait(false);
+        await connection.DisposeAsync().ConfigureAwait(false);
+    }
+
+    // So that a successor finds the number free at once. Where it fails, the broker frees it with the connection.
+    private async Task ReleaseLeaseAsync(RabbitMqNodeLease lease)
+    {
+        using var limit = new CancellationTokenSource(ReleaseLimit, _timeProvider);
+        await lease.ReleaseAsync(limit.Token).WaitAsync(limit.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }
 
     private void Configure(IReceiveEndpointConfigurator endpoint)
@@ -120,7 +183,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         endpoint.AddDeserializer(new FrameSerializerFactory(), isDefault: true);
         // A failed frame goes back to its place in the queue, not to an error queue that no one reads.
         endpoint.RethrowFaultedMessages();
-        _connection.Topology.Bind(endpoint, _node, _watch);
+        _connection.Topology.Bind(endpoint, _node.Value, _watch, TakeLeaseAsync);
         endpoint.ConnectReceiveEndpointObserver(_watch);
         endpoint.Handler<BatchEnvelope>(_consumer.ConsumeAsync);
     }
@@ -141,13 +204,15 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
             Log.FrameAbandoned(_logger, Queue, _connection.Options.StopTimeout);
         }
 
+        if (_lease is not null)
+            await ReleaseLeaseAsync(_lease).ConfigureAwait(false);
         await _stopping.CancelAsync().ConfigureAwait(false);
         await (stop ?? endpoint.StopAsync(CancellationToken.None)).ConfigureAwait(false);
     }
 }
 
 /// <summary>Hands one frame after another to the <see cref="BatchReceiver"/>. A consume without an error acknowledges the frame to the bus.</summary>
-internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection connection, string queue, ILogger logger, CancellationToken stopping)
+internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection connection, Func<string> queue, ILogger logger, CancellationToken stopping)
     : IDisposable
 {
     // After a lost connection, frames of the old channel and the new one may arrive at the same time.
@@ -164,11 +229,11 @@ internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection con
         catch (FrameFormatException exception)
         {
             // The frame can never be read. Completing takes it off the queue; otherwise it would come back for ever.
-            Log.FrameRejected(logger, exception, context.Message.Bytes.Length, queue);
+            Log.FrameRejected(logger, exception, context.Message.Bytes.Length, queue());
         }
         catch (Exception exception) when (!stopping.IsCancellationRequested)
         {
-            Log.FrameFailed(logger, exception, queue);
+            Log.FrameFailed(logger, exception, queue());
             throw;
         }
         finally
@@ -182,7 +247,7 @@ internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection con
 }
 
 /// <summary>Tracks whether a receive endpoint receives, and why not.</summary>
-internal sealed class EndpointWatch(string queue, ConnectionAge age, TimeProvider timeProvider, ILogger logger) : IReceiveEndpointObserver
+internal sealed class EndpointWatch(Func<string> queue, ConnectionAge age, ConnectionReporter reporter, TimeProvider timeProvider, ILogger logger) : IReceiveEndpointObserver
 {
     private volatile string? _fault = "The receiver has not started.";
     private volatile string? _topologyFault;
@@ -193,11 +258,14 @@ internal sealed class EndpointWatch(string queue, ConnectionAge age, TimeProvide
     /// <summary>Why it receives nothing now; null while it receives.</summary>
     public string? Fault => _fault ?? _topologyFault;
 
+    /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
+    public string? CallbackFault => reporter.CallbackFault;
+
     /// <summary>Says what is wrong with the exchanges that the queue is bound to; null when nothing is.</summary>
     public void SetTopologyFault(string? fault)
     {
         if (fault is not null && fault != _topologyFault)
-            Log.TopologyWrong(logger, queue, fault);
+            Log.TopologyWrong(logger, queue(), fault);
         _topologyFault = fault;
     }
 
@@ -205,7 +273,8 @@ internal sealed class EndpointWatch(string queue, ConnectionAge age, TimeProvide
     {
         _fault = null;
         _isInterrupted = false;
-        Log.Receiving(logger, queue);
+        Log.Receiving(logger, queue());
+        reporter.Open();
         return Task.CompletedTask;
     }
 
@@ -217,7 +286,13 @@ internal sealed class EndpointWatch(string queue, ConnectionAge age, TimeProvide
 
     public Task Completed(ReceiveEndpointCompleted completed)
     {
-        _fault ??= "The receiver's connection ended.";
+        // A stop sets its own reason first.
+        if (_fault is null)
+        {
+            _fault = "The receiver's connection ended.";
+            reporter.Lose(_fault);
+        }
+
         return Task.CompletedTask;
     }
 
@@ -228,8 +303,9 @@ internal sealed class EndpointWatch(string queue, ConnectionAge age, TimeProvide
         _fault = reason;
         // MassTransit calls this for each failed attempt to connect; only the first of an outage is logged.
         if (!_isInterrupted)
-            Log.ReceivingInterrupted(logger, queue, reason);
+            Log.ReceivingInterrupted(logger, queue(), reason);
         _isInterrupted = true;
+        reporter.Lose(reason);
         return Task.CompletedTask;
     }
 }

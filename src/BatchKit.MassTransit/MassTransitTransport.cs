@@ -26,6 +26,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     private readonly TimeProvider _timeProvider;
     private readonly UnroutedGroups _unroutedGroups;
     private volatile ConnectionAge? _exchangeMissing;
+    private readonly ConnectionReporter _reporter;
     private volatile bool _isDisposed;
 
     /// <summary>Creates a transport over a bus that the caller configures, starts and stops.</summary>
@@ -45,6 +46,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         _signer = signer;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _unroutedGroups = new UnroutedGroups(Options.UnroutableGrace, _timeProvider);
+        _reporter = new ConnectionReporter(Options.ConnectionChanged, "sender", connection.Target);
     }
 
     /// <summary>True: the caller's thread only encodes frames. Connecting and confirms are awaited.</summary>
@@ -52,6 +54,9 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
 
     /// <inheritdoc/>
     public int MaxMessageBytes => Options.MaxFrameBytes - FrameOverheadBytes;
+
+    /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
+    internal string? CallbackFault => _reporter.CallbackFault;
 
     private MassTransitOptions Options => _connection.Options;
 
@@ -216,6 +221,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         try
         {
             await _connection.SendAsync(bytes, destination.IsAll ? null : destination.Node, limit.Token).ConfigureAwait(false);
+            _reporter.Open();
             if (destination.IsAll)
                 _unroutedGroups.Reach();
         }
@@ -226,6 +232,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         catch (OperationCanceledException exception) when (!cancellationToken.IsCancellationRequested)
         {
             _connection.Age.Restart();
+            _reporter.Lose($"The bus did not confirm a frame within {Options.PublishTimeout}.");
             throw new TimeoutException(
                 $"The bus did not confirm a frame within {nameof(MassTransitOptions.PublishTimeout)} ({Options.PublishTimeout}). Check that the broker runs and can be reached, or raise the time.", exception);
         }
@@ -237,6 +244,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
             // The other sends on the channel fail with the same reason, which names the size of the message.
             if (FindCause(exception, PreconditionFailed, $"message size {bytes.Length} ") is { } refusal)
                 throw new FrameUnfitException($"The broker does not take a frame for {destination}: {refusal}", exception);
+            _reporter.Lose(exception.GetBaseException().Message);
             throw;
         }
     }

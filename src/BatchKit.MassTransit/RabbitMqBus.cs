@@ -4,6 +4,7 @@ using System.Security.Authentication;
 using MassTransit;
 using MassTransit.Configuration;
 using MassTransit.RabbitMqTransport.Configuration;
+using RabbitMQ.Client;
 using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.MassTransit;
@@ -31,6 +32,31 @@ internal static class RabbitMqBus
             };
         });
         return configurator.Build(bus);
+    }
+
+    /// <summary>Opens a connection with the settings of the bus.</summary>
+    public static Task<IConnection> ConnectAsync(MassTransitRabbitMqOptions options, string name, CancellationToken cancellationToken)
+    {
+        var factory = new ConnectionFactory
+        {
+            UserName = options.UserName,
+            Password = options.Password,
+            VirtualHost = options.VirtualHost,
+            AutomaticRecoveryEnabled = false,
+            RequestedHeartbeat = options.Heartbeat,
+            RequestedConnectionTimeout = options.ConnectTimeout,
+            HandshakeContinuationTimeout = options.ConnectTimeout,
+            ContinuationTimeout = options.ConnectTimeout,
+        };
+        var hosts = options.Hosts.Count == 0 ? [options.First] : options.Hosts.Select(options.Split);
+        var endpoints = hosts.Select(host => new AmqpTcpEndpoint(host.Host, host.Port, new SslOption
+        {
+            Enabled = options.UseTls || options.First.Port == AmqpTlsPort,
+            ServerName = options.TlsServerName ?? host.Host,
+            CertificateValidationCallback = options.ValidateServerCertificate,
+            Certs = options.ClientCertificate is { } certificate ? [certificate] : null,
+        }));
+        return factory.CreateConnectionAsync(endpoints, name, cancellationToken);
     }
 
     private static void Configure(IRabbitMqHostConfigurator connection, MassTransitRabbitMqOptions options)

@@ -86,6 +86,7 @@ public static class MqttBuilderExtensions
         if (builder.Services.Any(service => service.IsKeyedService && service.ServiceType == typeof(MqttReceiver) && Equals(service.ServiceKey, builder.Name)))
             throw new InvalidOperationException($"{builder} receives from MQTT already. Handle everything in one handler, or receive with a buffer of another name: AddBatchKit(name).");
         AddShared(builder, configure);
+        builder.LeaseNode();
         builder.Services.AddKeyedSingleton(builder.Name, (services, _) => CreateReceiver(services, builder, next));
         builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<MqttReceiver>(builder.Name));
         return builder.AllowNoRoute();
@@ -124,6 +125,7 @@ public static class MqttBuilderExtensions
             return;
         services.AddKeyedSingleton(name, static (provider, key) =>
             new MqttHealthCheck(provider.GetKeyedService<MqttTransport>(key), provider.GetKeyedService<MqttReceiver>(key)));
+        services.AddSingleton<IHostedService>(provider => new Start(provider.GetKeyedService<MqttTransport>(name)));
         services.AddHealthChecks().Add(new HealthCheckRegistration(
             name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
             provider => provider.GetRequiredKeyedService<MqttHealthCheck>(name), failureStatus: null, tags: ["batchkit"]));
@@ -141,7 +143,7 @@ public static class MqttBuilderExtensions
     private static MqttReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
     {
         var options = services.GetRequiredService<IOptionsMonitor<MqttOptions>>().Get(builder.Name);
-        var node = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node;
+        var node = services.GetRequiredKeyedService<NodeNumber>(builder.Name).Value;
         var timeProvider = services.GetService<TimeProvider>();
         var isEnvelope = options.EnvelopePrefix is not null;
         var receiverOptions = builder.CreateReceiverOptions(services);
@@ -149,6 +151,24 @@ public static class MqttBuilderExtensions
         receiverOptions.FilterDuplicates = isEnvelope;
         receiverOptions.Signer = isEnvelope ? receiverOptions.Signer : null;
         var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>());
+        if (options.SharesConnection && services.GetKeyedService<MqttTransport>(builder.Name) is { } transport)
+            return new MqttReceiver(transport, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
         return new MqttReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
+    }
+
+    /// <summary>Connects a transport that is to fail fast before anything is sent.</summary>
+    private sealed class Start(MqttTransport? transport) : IHostedLifecycleService
+    {
+        public Task StartingAsync(CancellationToken cancellationToken) => transport?.StartAsync(cancellationToken) ?? Task.CompletedTask;
+
+        public Task StartAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StartedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StoppingAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StoppedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
     }
 }

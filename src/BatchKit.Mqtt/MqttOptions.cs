@@ -1,6 +1,7 @@
 using System.ComponentModel.DataAnnotations;
 using System.Net.Security;
 using System.Security.Cryptography.X509Certificates;
+using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Options;
 
@@ -14,8 +15,12 @@ public sealed class MqttOptions : IValidatableObject
 {
     /// <summary>
     /// The broker: <c>mqtt://host</c> (port 1883), <c>mqtts://host</c> (TLS, 8883), <c>ws://host/path</c> (80) or <c>wss://host/path</c> (443), each with an optional
-    /// port; <c>mqtt://localhost</c> by default. It must not contain a user name or password.
+    /// port; <c>mqtt://localhost</c> by default.
     /// </summary>
+    /// <remarks>
+    /// A user name and a password in it, as in <c>mqtts://user:password@host</c>, replace <see cref="UserName"/> and <see cref="Password"/>; special characters are escaped as in any URI. They appear in
+    /// no log or error.
+    /// </remarks>
     [Required]
     public Uri Server { get; set; } = new("mqtt://localhost");
 
@@ -38,6 +43,29 @@ public sealed class MqttOptions : IValidatableObject
 
     /// <summary>Called at each attempt to connect, instead of <see cref="UserName"/> and <see cref="Password"/>: for tokens that expire. Null by default.</summary>
     public Func<CancellationToken, ValueTask<MqttCredentials>>? CredentialsProvider { get; set; }
+
+    /// <summary>
+    /// True lets the transport and the receiver of a buffer share one connection, with <see cref="ClientId"/> as it is; false by default: each has its own.
+    /// </summary>
+    /// <remarks>
+    /// The receiver goes on reading while the next transport is busy, because that may wait for what it publishes. Up to <see cref="ReceiveMaximum"/> messages with QoS 1, and with QoS 0 four times
+    /// <see cref="MaxPacketBytes"/>, wait in memory meanwhile. While more of them wait, acknowledgements are not read either, so nothing more is published. The session is kept as a receiver's is.
+    /// </remarks>
+    public bool SharesConnection { get; set; }
+
+    /// <summary>Is told when a connection is open, lost, or open again; null by default. The transport and the receiver have a connection each, and report apart, unless they share one.</summary>
+    /// <remarks>Calls for one connection keep their order and do not overlap. They run between two uses of the connection: return soon. What the callback throws stops nothing and makes health degraded.</remarks>
+    public Action<ConnectionChange>? ConnectionChanged { get; set; }
+
+    /// <summary>
+    /// True: without a connection a send fails at once, a lost connection fails the sends that it carried, and the host does not start while the broker can't be reached. False, the default: sends wait for
+    /// the next connection until their time limit, and the host starts without the broker.
+    /// </summary>
+    /// <remarks>
+    /// The transport goes on connecting in the background. Without a host it begins at its first send, which then fails: <see cref="ConnectionChanged"/> says when it is connected. A buffer retries a
+    /// failed send until <see cref="OutputBufferOptions.DeliveryTimeout"/>, with this setting too.
+    /// </remarks>
+    public bool FailFast { get; set; }
 
     /// <summary>The name that the broker's certificate must have; null, the default, requires the host name of <see cref="Server"/>.</summary>
     public string? TlsServerName { get; set; }
@@ -180,6 +208,14 @@ public sealed class MqttOptions : IValidatableObject
     {
         var copy = (MqttOptions)MemberwiseClone();
         copy.ClientCertificates = ClientCertificates is null ? null : new X509CertificateCollection(ClientCertificates);
+        if (Server.UserInfo is { Length: > 0 } userInfo)
+        {
+            var colon = userInfo.IndexOf(':', StringComparison.Ordinal);
+            copy.UserName = Uri.UnescapeDataString(colon < 0 ? userInfo : userInfo[..colon]);
+            copy.Password = colon < 0 ? Password : Uri.UnescapeDataString(userInfo[(colon + 1)..]);
+            copy.Server = new Uri(Server.GetComponents(UriComponents.AbsoluteUri & ~UriComponents.UserInfo, UriFormat.UriEscaped));
+        }
+
         copy.TopicRules =
         [
             .. TopicRules.Select(static rule => new MqttTopicRule { Filter = rule.Filter, QualityOfService = rule.QualityOfService, Retain = rule.Retain, Expiry = rule.Expiry }),

@@ -25,8 +25,8 @@ internal static class MqttOptionsRules
         // The message does not repeat the address: it may contain a password.
         if (!options.Server.IsAbsoluteUri || !Schemes.Contains(options.Server.Scheme) || options.Server.Host.Length == 0)
             yield return Broken($"{nameof(options.Server)} must be an address such as mqtt://host, mqtts://host, ws://host/path or wss://host/path.", nameof(options.Server));
-        else if (options.Server.UserInfo.Length > 0)
-            yield return Broken($"{nameof(options.Server)} must not contain a user name or password: use {nameof(options.UserName)} and {nameof(options.Password)}.", nameof(options.Server));
+        else if (options.Server.UserInfo.Length > 0 && options.CredentialsProvider is not null)
+            yield return Broken($"{nameof(options.Server)} has a user name, and {nameof(options.CredentialsProvider)} is set: remove one of them.", nameof(options.Server));
         if (options.MaxReconnectDelay < options.ReconnectDelay)
         {
             yield return Broken($"{nameof(options.MaxReconnectDelay)} ({options.MaxReconnectDelay}) must be at least {nameof(options.ReconnectDelay)} ({options.ReconnectDelay}).",

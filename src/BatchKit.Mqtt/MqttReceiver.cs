@@ -1,5 +1,6 @@
 using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Connections;
+using BatchKit.Mqtt.Publishing;
 using BatchKit.Mqtt.Receiving;
 using BatchKit.Transports;
 using Microsoft.Extensions.Hosting;
@@ -30,6 +31,9 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     private readonly GuardedLogger _logger;
     private readonly ReceivingSession _session;
     private readonly MqttLink _link;
+
+    // Null for a receiver with connections of its own.
+    private readonly MqttTransport? _transport;
     private readonly CancellationTokenSource _abandoning = new();
 
     private bool _isDisposed;
@@ -48,24 +52,48 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     {
         ArgumentNullException.ThrowIfNull(options);
         ArgumentNullException.ThrowIfNull(receiver);
-        ArgumentOutOfRangeException.ThrowIfNegative(node);
-        ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
+        ThrowIfOutside(node);
         MqttOptionsValidator.ThrowIfInvalid(options);
         ReceivingRules.ThrowIfBroken(options);
         _options = options = options.Copy();
         _receiver = receiver;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
-        IArrivals arrivals = options.EnvelopePrefix is null ? new TopicArrivals(node, _logger) : new FrameArrivals(_logger);
-        _session = new ReceivingSession(options, FindSubscriptions(options, node), arrivals, receiver, _timeProvider, _logger, _abandoning.Token);
+        _session = CreateSession(node, publisher: null);
         var clientId = $"{options.ClientId ?? $"batchkit-{Guid.NewGuid():N}"}-receiver";
         _link = new MqttLink(options, MqttLink.Receiver, clientId, options.SessionExpiry, _session, _timeProvider, _logger);
+    }
+
+    /// <summary>Creates a receiver that shares a transport's connection and settings (<see cref="MqttOptions.SharesConnection"/>); it does not connect yet.</summary>
+    /// <param name="transport">The transport. Stop the receiver before you dispose it.</param>
+    /// <param name="node">The number of this process's node. In envelope mode the receiver takes the frames for this node; otherwise it is part of the batches' producer id.</param>
+    /// <param name="receiver">Delivers batches, and drops duplicates in envelope mode. No other receiver may use it.</param>
+    /// <param name="timeProvider">The source of time; the system's clock when null.</param>
+    /// <param name="logger">The logger; null logs nothing. What it throws is counted, and the health check reports it.</param>
+    /// <exception cref="OptionsValidationException">There is nothing to subscribe to.</exception>
+    /// <exception cref="InvalidOperationException">The transport does not share its connection, shares it already, or has begun to connect.</exception>
+    public MqttReceiver(MqttTransport transport, int node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<MqttReceiver>? logger = null)
+    {
+        ArgumentNullException.ThrowIfNull(transport);
+        ArgumentNullException.ThrowIfNull(receiver);
+        ThrowIfOutside(node);
+        ReceivingRules.ThrowIfBroken(transport.Options);
+        _options = transport.Options;
+        _receiver = receiver;
+        _timeProvider = timeProvider ?? TimeProvider.System;
+        _logger = GuardedLogger.Of(logger);
+        _transport = transport;
+        _session = CreateSession(node, transport.Queue);
+        _link = transport.Link;
+        transport.Attach(_session);
     }
 
     /// <summary>A human-readable reason, without secrets, why it receives nothing or not from every subscription; null while it receives.</summary>
     public string? Fault => _whyInactive ?? _link.Fault ?? _session.Fault;
 
     internal ObserverFaults ObserverFaults => _logger.Faults;
+
+    internal string? CallbackFault => _transport is null ? _link.CallbackFault : null;
 
     /// <summary>The counts of received, delivered and dropped messages. Thread-safe.</summary>
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
@@ -76,13 +104,16 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     /// <see cref="MqttOptions.ConnectTimeout"/>, and <see cref="Fault"/> says that the answer is missing.
     /// </remarks>
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
+    /// <exception cref="IOException">The broker can't be reached, or refuses the connection, and <see cref="MqttOptions.FailFast"/> is set.</exception>
     public async Task StartAsync(CancellationToken cancellationToken)
     {
         ObjectDisposedException.ThrowIf(_isDisposed, this);
-        var connecting = _link.StartAsync();
+        var connecting = _transport?.StartLinkAsync() ?? _link.StartAsync();
         _whyInactive = null;
         await connecting.WaitAsync(cancellationToken).ConfigureAwait(false);
         await _session.FirstAttempt.WaitAsync(cancellationToken).ConfigureAwait(false);
+        if (_options.FailFast && _link.Fault is { } fault)
+            throw new IOException(fault);
     }
 
     /// <summary>Stops reading, finishes the delivery under way, acknowledges it and disconnects, within <see cref="MqttOptions.StopTimeout"/>. The broker keeps the session.</summary>
@@ -92,7 +123,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     {
         if (_isDisposed)
             return;
-        var ending = _link.DisposeAsync().AsTask();
+        var ending = _transport is null ? _link.DisposeAsync().AsTask() : _session.StopDeliveringAsync();
         try
         {
             await ending.WaitAsync(_options.StopTimeout, _timeProvider, cancellationToken).ConfigureAwait(false);
@@ -116,6 +147,18 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         if (Interlocked.Exchange(ref _isDisposed, true))
             return;
         _abandoning.Dispose();
+    }
+
+    private static void ThrowIfOutside(int node)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(node);
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
+    }
+
+    private ReceivingSession CreateSession(int node, PublishQueue? publisher)
+    {
+        Func<IArrivals> create = _options.EnvelopePrefix is null ? () => new TopicArrivals(node, _logger) : () => new FrameArrivals(_logger);
+        return new ReceivingSession(_options, FindSubscriptions(_options, node), create, _receiver, _timeProvider, _logger, publisher, _abandoning.Token);
     }
 
     private static IReadOnlyList<MqttSubscription> FindSubscriptions(MqttOptions options, int node) => options.EnvelopePrefix is { } prefix

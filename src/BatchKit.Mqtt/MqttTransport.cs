@@ -1,6 +1,7 @@
 using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Publishing;
+using BatchKit.Mqtt.Receiving;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
@@ -17,6 +18,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     private readonly MqttOptions _options;
     private readonly GuardedLogger _logger;
     private readonly PublishQueue _queue;
+    private readonly ConnectionUsers _user;
     private readonly MqttLink _link;
 
     // Null unless envelope mode is on.
@@ -42,7 +44,8 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
         // The session of a random client id could never be resumed, and MQTT 3.1.1 would keep it for ever.
         var sessionExpiry = options.ClientId is null && options.Version == MqttVersion.V311 ? TimeSpan.Zero : options.SessionExpiry;
         var clientId = options.ClientId ?? $"batchkit-{Guid.NewGuid():N}";
-        _link = new MqttLink(options, MqttLink.Transport, clientId, sessionExpiry, _queue, timeProvider, _logger);
+        _user = new ConnectionUsers(_queue);
+        _link = new MqttLink(options, options.SharesConnection ? MqttLink.Both : MqttLink.Transport, clientId, sessionExpiry, _user, timeProvider, _logger);
         if (options.EnvelopePrefix is not null)
             _envelope = new EnvelopePublisher(_queue, options, _link.Target, _queue.FindMaxPacketBytes, signer);
     }
@@ -64,11 +67,13 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     /// </remarks>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>
     /// <exception cref="MqttConnectException">The broker refused the connection.</exception>
-    /// <exception cref="IOException">There was no connection when the token was cancelled.</exception>
+    /// <exception cref="IOException">There was no connection when the token was cancelled; or there is none now, and <see cref="MqttOptions.FailFast"/> is set.</exception>
     public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();
         Start();
+        if (_options.FailFast)
+            _queue.ThrowIfNotConnected();
         return _envelope is null ? _queue.SendAsync(batches, cancellationToken) : _envelope.SendAsync(batches, cancellationToken);
     }
 
@@ -77,6 +82,8 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     {
         cancellationToken.ThrowIfCancellationRequested();
         Start();
+        if (_options.FailFast)
+            _queue.ThrowIfNotConnected();
         return _queue.PublishManyAsync(messages, cancellationToken);
     }
 
@@ -93,6 +100,38 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     }
 
     internal ObserverFaults ObserverFaults => _logger.Faults;
+
+    internal string? CallbackFault => _link.CallbackFault;
+
+    internal MqttOptions Options => _options;
+
+    internal MqttLink Link => _link;
+
+    internal PublishQueue Queue => _queue;
+
+    /// <summary>Lets a receiver use the connections too.</summary>
+    /// <exception cref="InvalidOperationException">The transport does not share its connection, shares it already, or has begun to connect.</exception>
+    internal void Attach(ReceivingSession session)
+    {
+        if (!_options.SharesConnection)
+            throw new InvalidOperationException($"The transport does not share its connection: set {nameof(MqttOptions)}.{nameof(MqttOptions.SharesConnection)}.");
+        if (_isStarted || !_user.TryAttach(session))
+            throw new InvalidOperationException("Create the receiver before the transport sends, and only one.");
+    }
+
+    /// <summary>Begins to connect; completes after the first attempt.</summary>
+    internal Task StartLinkAsync()
+    {
+        Start();
+        return _link.StartAsync();
+    }
+
+    /// <summary>Connects, so that the host does not start without the broker where it is to fail fast.</summary>
+    internal async Task StartAsync(CancellationToken cancellationToken)
+    {
+        if (_options.FailFast && await FindFaultAsync(cancellationToken).ConfigureAwait(false) is { } fault)
+            throw new IOException(fault);
+    }
 
     /// <summary>Why it can't send now, or null when it can; connects to find out.</summary>
     internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
@@ -111,6 +150,24 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
         _isStarted = true;
         // The link awaits this task when it is disposed, and sends learn the outcome of the first attempt from the queue.
         _ = _link.StartAsync();
+    }
+}
+
+/// <summary>Uses the connections of a transport: to publish, and to receive where a receiver shares them.</summary>
+internal sealed class ConnectionUsers(PublishQueue queue) : IConnectionUser
+{
+    private volatile ReceivingSession? _receiving;
+
+    public bool TryAttach(ReceivingSession session) => Interlocked.CompareExchange(ref _receiving, session, null) is null;
+
+    public Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken) => _receiving is { } receiving
+        ? queue.ServeAsync(connection, () => receiving.ServeAsync(connection, cancellationToken))
+        : queue.ServeAsync(connection, cancellationToken);
+
+    public void ConnectFailed(MqttConnectException failure)
+    {
+        queue.ConnectFailed(failure);
+        _receiving?.ConnectFailed(failure);
     }
 }
 

@@ -34,6 +34,7 @@ public static class PostgresBuilderExtensions
         builder.Services.AddKeyedSingleton(builder.Name, (services, key) => new PostgresQueueTransport(
             DataSourceOf(services, (string)key!), OptionsOf<PostgresOptions>(services, key), services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueTransport>>(),
             builder.CreateSigner(services)));
+        builder.Services.AddSingleton<IHostedService>(services => new Start(services.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name)));
         AddHealthCheck(builder.Services, BufferCheckName(builder), provider => new HealthCheck(provider.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), outbox: null, receiver: null));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), partitions);
     }
@@ -221,6 +222,22 @@ public static class PostgresBuilderExtensions
                 batch[index].UseCodec(codec);
             return next.HandleAsync(batch, cancellationToken);
         }
+    }
+
+    /// <summary>Asks the server of a transport that is to fail fast before anything is sent.</summary>
+    private sealed class Start(PostgresQueueTransport transport) : IHostedLifecycleService
+    {
+        public Task StartingAsync(CancellationToken cancellationToken) => transport.StartAsync(cancellationToken);
+
+        public Task StartAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StartedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StoppingAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StoppedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
     }
 
     /// <summary>Reports whether a transport or an outbox can send, or a receiver receives; the others are null.</summary>

@@ -1,5 +1,6 @@
 using System.ComponentModel.DataAnnotations;
 using BatchKit.Postgres.Schema;
+using BatchKit.Transports;
 using Microsoft.Extensions.Options;
 
 namespace BatchKit.Postgres;
@@ -53,6 +54,16 @@ public sealed class PostgresOptions : IValidatableObject
 
     /// <summary>True, the default, prepares statements once for each connection. Set it to false behind a pooler in transaction mode (PgBouncer), where a prepared statement may be missing on the next connection.</summary>
     public bool UsePreparedStatements { get; set; } = true;
+
+    /// <summary>Is told when the transport reaches the server, no longer reaches it, or reaches it again; null by default.</summary>
+    /// <remarks>
+    /// It notices at its own statements: Npgsql's pool opens and closes connections as it needs them. Calls keep their order and do not overlap: return soon. What the callback throws stops nothing and
+    /// makes health degraded.
+    /// </remarks>
+    public Action<ConnectionChange>? ConnectionChanged { get; set; }
+
+    /// <summary>True: the host does not start while the server can't be reached. False, the default: it starts, and the transport goes on trying.</summary>
+    public bool FailFast { get; set; }
 
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)

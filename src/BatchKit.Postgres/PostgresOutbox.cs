@@ -160,6 +160,8 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
         MaxAttempts = 1000,
         PollInterval = options.PollInterval,
         ListenConnectionString = options.ListenConnectionString,
+        ConnectionChanged = options.ConnectionChanged,
+        FailFast = options.FailFast,
         CommandTimeout = options.CommandTimeout,
         UsePreparedStatements = options.UsePreparedStatements,
     };

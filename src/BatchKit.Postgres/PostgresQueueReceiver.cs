@@ -26,6 +26,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     private readonly GuardedLogger _logger;
     private readonly Tables _tables;
     private readonly ReceiverCounters _counters = new();
+    private readonly ConnectionReporter _reporter;
     private readonly ReceiverHealth _health;
     private readonly StopPhases _stop = new();
     private readonly TaskCompletionSource _triedOnce = new(TaskCreationOptions.RunContinuationsAsynchronously);
@@ -59,24 +60,29 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
         _tables = new Tables(options.Schema);
-        _health = new ReceiverHealth(dataSource, options, _logger);
+        var address = new NpgsqlConnectionStringBuilder(dataSource.ConnectionString);
+        _reporter = new ConnectionReporter(options.ConnectionChanged, "receiver", $"PostgreSQL at {address.Host}:{address.Port}");
+        _health = new ReceiverHealth(dataSource, options, _logger, _reporter);
     }
 
     /// <summary>Why it receives nothing now, in a human-readable sentence without secrets; null while it receives.</summary>
     public string? Fault => _health.Fault;
 
     /// <summary>What works worse than it should, in a sentence, although the receiver receives; null when nothing does.</summary>
-    internal string? Degradation => _parts?.Listener.Fault ?? _logger.Faults.Description;
+    internal string? Degradation => _parts?.Listener.Fault ?? _logger.Faults.Description ?? _reporter.CallbackFault;
 
     /// <summary>Counts what it has claimed and settled. Call it at any time, from any thread.</summary>
     public PostgresQueueReceiverStatistics GetStatistics() => _counters.Read();
 
     /// <summary>Starts to receive. Completes after the first attempt to reach the queue, even when it failed: the receiver goes on trying.</summary>
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
-    public Task StartAsync(CancellationToken cancellationToken)
+    /// <exception cref="IOException">The queue can't be used, and <see cref="PostgresQueueReceiverOptions.FailFast"/> is set.</exception>
+    public async Task StartAsync(CancellationToken cancellationToken)
     {
         _running = CallerContext.RunWithout(RunAsync);
-        return _triedOnce.Task.WaitAsync(cancellationToken);
+        await _triedOnce.Task.WaitAsync(cancellationToken).ConfigureAwait(false);
+        if (_options.FailFast && Fault is { } fault)
+            throw new IOException(fault);
     }
 
     /// <summary>Stops claiming, waits for handlers within <see cref="PostgresQueueReceiverOptions.StopTimeout"/>, and gives back what they have not handled.</summary>

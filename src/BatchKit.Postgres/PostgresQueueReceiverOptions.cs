@@ -1,5 +1,6 @@
 using System.ComponentModel.DataAnnotations;
 using BatchKit.Postgres.Schema;
+using BatchKit.Transports;
 using Microsoft.Extensions.Options;
 using Npgsql;
 
@@ -104,6 +105,16 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
 
     /// <inheritdoc cref="PostgresOptions.UsePreparedStatements"/>
     public bool UsePreparedStatements { get; set; } = true;
+
+    /// <summary>Is told when the receiver reaches the server, no longer reaches it, or reaches it again; null by default.</summary>
+    /// <remarks>
+    /// It notices at its own statements: Npgsql's pool opens and closes connections as it needs them. Calls keep their order and do not overlap: return soon. What the callback throws stops nothing and
+    /// makes health degraded.
+    /// </remarks>
+    public Action<ConnectionChange>? ConnectionChanged { get; set; }
+
+    /// <summary>True: the host does not start while the server can't be reached, or the queue can't be used. False, the default: it starts, and the receiver goes on trying.</summary>
+    public bool FailFast { get; set; }
 
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)

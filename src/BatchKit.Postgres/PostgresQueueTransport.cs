@@ -26,6 +26,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     private readonly SendConnections _connections;
     private readonly QueueNotifier _notifier;
     private readonly QueueInsert _insert;
+    private readonly ConnectionReporter _reporter;
     private volatile bool _isDisposed;
 
     /// <summary>Creates a transport; it does not connect yet.</summary>
@@ -58,6 +59,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         _reader = new SendReader(_options, _limits, _directory, signer);
         _notifier = new QueueNotifier(dataSource, tables, _options.NotifyInterval, _timeProvider, _logger, _options.UsePreparedStatements);
         _connections = new SendConnections(dataSource, _timeProvider);
+        _reporter = new ConnectionReporter(_options.ConnectionChanged, _options.IsOutbox ? "outbox" : "transport", _target);
         _insert = new QueueInsert(_connections, tables, _notifier, _options);
     }
 
@@ -80,6 +82,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         try
         {
             await StoreAsync(batches, report, limit).ConfigureAwait(false);
+            _reporter.Open();
         }
         catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
         {
@@ -99,7 +102,14 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     }
 
     /// <summary>What works worse than it should, in a sentence, although the transport sends; null when nothing does.</summary>
-    internal string? Degradation => _notifier.Fault ?? _logger.Faults.Description;
+    internal string? Degradation => _notifier.Fault ?? _logger.Faults.Description ?? _reporter.CallbackFault;
+
+    /// <summary>Asks the server, so that the host does not start without it where it is to fail fast.</summary>
+    internal async Task StartAsync(CancellationToken cancellationToken)
+    {
+        if (_options.FailFast && await FindFaultAsync(cancellationToken).ConfigureAwait(false) is { } fault)
+            throw new IOException(fault);
+    }
 
     /// <summary>Returns why the transport can't send now, or null when it can. Asks the server to find out.</summary>
     internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
@@ -108,7 +118,9 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         try
         {
             await _gate.PassAsync(limit.Token).ConfigureAwait(false);
-            return await IsReadOnlyAsync(limit.Token).ConfigureAwait(false) ? $"{_target} is read-only: it is a standby, or was configured read-only." : null;
+            var isReadOnly = await IsReadOnlyAsync(limit.Token).ConfigureAwait(false);
+            _reporter.Open();
+            return isReadOnly ? $"{_target} is read-only: it is a standby, or was configured read-only." : null;
         }
         catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
         {
@@ -171,6 +183,8 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
             _dataSource.Clear();
         }
 
+        if (ServerFault.IsOutage(exception) || limit.IsOver)
+            _reporter.Lose(ServerFault.Describe(exception));
         if (ServerFault.LosesQueue(exception))
             ForgetQueues();
 

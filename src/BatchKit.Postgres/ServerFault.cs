@@ -25,6 +25,9 @@ internal static class ServerFault
             or PostgresErrorCodes.UndefinedColumn or PostgresErrorCodes.UndefinedFunction or PostgresErrorCodes.DatatypeMismatch or PostgresErrorCodes.NotNullViolation,
     };
 
+    /// <summary>True when the server can't be reached, or is not ready for statements that write.</summary>
+    public static bool IsOutage(Exception exception) => exception is NpgsqlException and not PostgresException || SpoilsPool(exception);
+
     /// <summary>True when the pool's other connections lead to a server that is read-only or shutting down, as after a fail-over, so that new ones are needed.</summary>
     public static bool SpoilsPool(Exception exception) => exception is PostgresException
     {

@@ -56,7 +56,7 @@ public static class RabbitMqBuilderExtensions
         return builder.ReceiveFromRabbitMq(builder.AddHandler<THandler>(), configure);
     }
 
-    /// <summary>Receives the frames for this node (<see cref="OutputBufferOptions.Node"/>) from RabbitMQ, from the host's start to its stop.</summary>
+    /// <summary>Receives the frames for this node from RabbitMQ, from the host's start to its stop, and leases the node's number (<see cref="NodeNumber"/>) for as long.</summary>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
     /// <param name="next">Returns the transport that gets the batches: the one to this node's connections, or your own.</param>
     /// <param name="configure">Sets the options.</param>
@@ -69,6 +69,7 @@ public static class RabbitMqBuilderExtensions
         if (builder.Services.Any(service => service.IsKeyedService && service.ServiceType == typeof(RabbitMqReceiver) && Equals(service.ServiceKey, builder.Name)))
             throw new InvalidOperationException($"{builder} receives from RabbitMQ already. Handle everything in one handler, or receive with a buffer of another name: AddBatchKit(name).");
         AddShared(builder, configure);
+        builder.LeaseNode();
         builder.Services.AddKeyedSingleton(builder.Name, (services, _) => CreateReceiver(services, builder, next));
         builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<RabbitMqReceiver>(builder.Name));
         return builder.AllowNoRoute();
@@ -101,6 +102,7 @@ public static class RabbitMqBuilderExtensions
             return;
         services.AddKeyedSingleton(name, static (provider, key) =>
             new HealthCheck(provider.GetKeyedService<RabbitMqTransport>(key), provider.GetKeyedService<RabbitMqReceiver>(key)));
+        services.AddSingleton<IHostedService>(provider => new Start(provider.GetKeyedService<RabbitMqTransport>(name), provider.GetKeyedService<RabbitMqReceiver>(name)));
         services.AddHealthChecks().Add(new HealthCheckRegistration(
             name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
             provider => provider.GetRequiredKeyedService<HealthCheck>(name), failureStatus: null, tags: ["batchkit"]));
@@ -123,10 +125,38 @@ public static class RabbitMqBuilderExtensions
     private static RabbitMqReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
     {
         var options = services.GetRequiredService<IOptionsMonitor<RabbitMqOptions>>().Get(builder.Name);
-        var node = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node;
+        var node = services.GetRequiredKeyedService<NodeNumber>(builder.Name);
+        if (!options.DeclareTopology && services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node is null)
+        {
+            throw new OptionsValidationException(builder.Name, typeof(OutputBufferOptions), [$"{nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.Node)} must be set, because "
+                + $"{nameof(RabbitMqOptions)}.{nameof(RabbitMqOptions.DeclareTopology)} is false: then no number is leased, and the node's queue exists already."]);
+        }
+
         var timeProvider = services.GetService<TimeProvider>();
         var receiver = new BatchReceiver(next(services), builder.CreateReceiverOptions(services), timeProvider, services.GetService<ILogger<BatchReceiver>>());
         return new RabbitMqReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<RabbitMqReceiver>>());
+    }
+
+    /// <summary>Leases the node's number before any hosted service starts, because the handles that they make contain it.</summary>
+    private sealed class Start(RabbitMqTransport? transport, RabbitMqReceiver? receiver) : IHostedLifecycleService
+    {
+        public async Task StartingAsync(CancellationToken cancellationToken)
+        {
+            if (transport is not null)
+                await transport.StartAsync(cancellationToken).ConfigureAwait(false);
+            if (receiver is not null)
+                await receiver.LeaseAsync(cancellationToken).ConfigureAwait(false);
+        }
+
+        public Task StartAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StartedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StoppingAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StoppedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
     }
 
     /// <summary>Reports whether the buffer's transport can send and its receiver receives; either may be absent.</summary>
@@ -136,7 +166,8 @@ public static class RabbitMqBuilderExtensions
         {
             var sending = transport is null ? null : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
             var statistics = receiver?.GetStatistics() ?? default;
-            var observers = transport?.LoggerFault ?? receiver?.LoggerFault ?? (statistics.ObserverFaults == 0 ? null : $"The receiver's logger failed {statistics.ObserverFaults} times.");
+            var observers = transport?.LoggerFault ?? receiver?.LoggerFault ?? transport?.CallbackFault ?? receiver?.CallbackFault
+                ?? (statistics.ObserverFaults == 0 ? null : $"The receiver's logger failed {statistics.ObserverFaults} times.");
             return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, statistics.ConsecutiveFailures, observers);
         }
     }

@@ -18,11 +18,15 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     private readonly TimeProvider _timeProvider;
     private readonly ILogger _logger;
     private readonly RabbitMqClosings _closings;
+    private readonly ConnectionReporter _reporter;
 
     // Held while connecting. Callers that wait for the same attempt share its outcome.
     private readonly SemaphoreSlim _opening = new(1, 1);
     private int _attempts;
     private Exception? _failure;
+
+    // The attempt that a send which did not wait for it has begun.
+    private volatile Task _connecting = Task.CompletedTask;
 
     private volatile OpenChannel? _open;
     private volatile string? _blockedReason;
@@ -38,12 +42,16 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         _timeProvider = timeProvider;
         _logger = logger;
         _closings = new RabbitMqClosings(timeProvider);
+        _reporter = new ConnectionReporter(options.ConnectionChanged, purpose, Target);
     }
 
     /// <summary>The broker's name in errors and logs, without user name and password.</summary>
     public string Target => _connector.Target;
 
     public bool IsOpen => _open is { Channel.IsOpen: true };
+
+    /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
+    public string? CallbackFault => _reporter.CallbackFault;
 
     /// <summary>The reason that the connected broker gives for blocking publishers; null when it accepts messages.</summary>
     public string? BlockedReason => _blockedReason;
@@ -53,11 +61,28 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     public ValueTask<OpenChannel> OpenAsync(CancellationToken cancellationToken) =>
         _open is { Channel.IsOpen: true } open ? new ValueTask<OpenChannel>(open) : OpenSlowAsync(cancellationToken);
 
-    /// <summary>Gives up a channel that did not answer or broke. The next <see cref="OpenAsync"/> connects again.</summary>
-    public void Discard(OpenChannel channel)
+    /// <summary>Returns the open channel at once, or fails at once and connects in the background.</summary>
+    /// <exception cref="IOException">No channel is open now. The message has the reason of the last failed attempt.</exception>
+    public OpenChannel GetOpen()
     {
-        if (Interlocked.CompareExchange(ref _open, null, channel) == channel)
-            _closings.Start(channel.Connection);
+        if (_open is { Channel.IsOpen: true } open)
+            return open;
+        ObjectDisposedException.ThrowIf(_isClosed, this);
+        if (_connecting.IsCompleted)
+            _connecting = CallerContext.RunWithout(ConnectInBackgroundAsync);
+        throw new IOException($"{Target} is not connected now, and {nameof(RabbitMqOptions.FailFast)} is set. {_failure?.Message}".TrimEnd(), _failure);
+    }
+
+    /// <summary>Gives up a channel that did not answer or broke. The next <see cref="OpenAsync"/> connects again.</summary>
+    /// <param name="channel">The channel.</param>
+    /// <param name="reason">Why, for the application's callback; null when it is not lost but closed.</param>
+    public void Discard(OpenChannel channel, string? reason)
+    {
+        if (Interlocked.CompareExchange(ref _open, null, channel) != channel)
+            return;
+        if (reason is not null)
+            _reporter.Lose(reason);
+        _closings.Start(channel.Connection, channel.Channel, channel.Leave);
     }
 
     /// <summary>Explains in a human-readable sentence what the broker refused.</summary>
@@ -69,8 +94,9 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         _isClosed = true;
         await _opening.WaitAsync().ConfigureAwait(false);
         if (_open is { } open)
-            Discard(open);
+            Discard(open, reason: null);
         _opening.Release();
+        await _connecting.WaitAsync(limit, _timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         await _closings.WaitAsync(limit).ConfigureAwait(false);
     }
 
@@ -95,10 +121,22 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         }
     }
 
+    private async Task ConnectInBackgroundAsync()
+    {
+        try
+        {
+            await OpenSlowAsync(CancellationToken.None).ConfigureAwait(false);
+        }
+        catch (Exception exception) when (exception is IOException or ObjectDisposedException)
+        {
+            // It is logged, and the next send reports it.
+        }
+    }
+
     private async Task<OpenChannel> ConnectAsync(CancellationToken cancellationToken)
     {
         if (_open is { } lost)
-            Discard(lost);
+            Discard(lost, "The channel was closed.");
         using var limit = new CancellationTokenSource(_options.ConnectTimeout, _timeProvider);
         using var either = CancellationTokenSource.CreateLinkedTokenSource(limit.Token, cancellationToken);
         // The client's loops last as long as the connection, and must not keep what belongs to the caller who happens to connect.
@@ -110,6 +148,9 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
             _failure = null;
             _open = open;
             Log.Connected(_logger, _connector.Purpose, Target);
+            _reporter.Open();
+            if (!open.Channel.IsOpen)
+                _reporter.Lose("The connection ended at once.");
             return open;
         }
         catch (Exception exception)
@@ -127,21 +168,38 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     private async Task<OpenChannel> OpenChannelAsync(CancellationToken cancellationToken)
     {
         var connection = await _connector.ConnectAsync(cancellationToken).ConfigureAwait(false);
+        IChannel? channel = null;
         try
         {
-            connection.ConnectionBlockedAsync += OnBlockedAsync;
-            connection.ConnectionUnblockedAsync += OnUnblockedAsync;
-            connection.ConnectionShutdownAsync += OnShutdownAsync;
-            var channel = await connection.CreateChannelAsync(_channelOptions, cancellationToken).ConfigureAwait(false);
+            Observe(connection);
+            channel = await connection.CreateChannelAsync(_channelOptions, cancellationToken).ConfigureAwait(false);
+            var ours = channel;
+            channel.ChannelShutdownAsync += (_, reason) => OnChannelShutdownAsync(ours, reason);
             await _prepare(connection, channel, cancellationToken).ConfigureAwait(false);
             _blockedReason = null;
-            return new OpenChannel(connection, channel, _timeProvider.GetTimestamp());
+            return new OpenChannel(connection, channel, _timeProvider.GetTimestamp(), CreateLeave(connection));
         }
         catch
         {
-            _closings.Start(connection);
+            _closings.Start(connection, channel, CreateLeave(connection));
             throw;
         }
+    }
+
+    private Action? CreateLeave(IConnection connection) => _connector.OwnsConnections ? null : () => Ignore(connection);
+
+    private void Observe(IConnection connection)
+    {
+        connection.ConnectionBlockedAsync += OnBlockedAsync;
+        connection.ConnectionUnblockedAsync += OnUnblockedAsync;
+        connection.ConnectionShutdownAsync += OnShutdownAsync;
+    }
+
+    private void Ignore(IConnection connection)
+    {
+        connection.ConnectionBlockedAsync -= OnBlockedAsync;
+        connection.ConnectionUnblockedAsync -= OnUnblockedAsync;
+        connection.ConnectionShutdownAsync -= OnShutdownAsync;
     }
 
     private IOException Remember(Exception exception, bool timedOut)
@@ -173,12 +231,23 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
             Log.ConnectionLost(_logger, _connector.Purpose, Target, reason.ReplyText);
         return Task.CompletedTask;
     }
+
+    private Task OnChannelShutdownAsync(IChannel channel, ShutdownEventArgs reason)
+    {
+        if (!_isClosed && _open?.Channel == channel)
+            _reporter.Lose(reason.ReplyText);
+        return Task.CompletedTask;
+    }
 }
 
-/// <summary>An open channel, the connection that carries only this channel, and the time stamp of its opening.</summary>
-internal sealed record OpenChannel(IConnection Connection, IChannel Channel, long OpenedTimestamp);
+/// <summary>An open channel, its connection, and the time stamp of its opening.</summary>
+/// <param name="Connection">The connection, which carries only this channel unless it is the application's.</param>
+/// <param name="Channel">The channel.</param>
+/// <param name="OpenedTimestamp">The time stamp.</param>
+/// <param name="Leave">Null where the connection ends with the channel; else what is done to leave the application's connection as it was.</param>
+internal sealed record OpenChannel(IConnection Connection, IChannel Channel, long OpenedTimestamp, Action? Leave);
 
-/// <summary>Closes connections that were given up, while their successors work already, and waits for all of them at the end.</summary>
+/// <summary>Closes what was given up, connections or channels, while their successors work already, and waits for all of them at the end.</summary>
 internal sealed class RabbitMqClosings(TimeProvider timeProvider)
 {
     // The client allows an abort 5 s or more. A connection that hangs for longer ends by its heartbeat.
@@ -188,7 +257,10 @@ internal sealed class RabbitMqClosings(TimeProvider timeProvider)
     private readonly Lock _lock = new();
     private readonly List<Task> _closings = [];
 
-    public void Start(IConnection connection) => Add(CloseAsync(connection));
+    /// <param name="connection">The connection.</param>
+    /// <param name="channel">Its channel, when it has one already.</param>
+    /// <param name="leave">See <see cref="OpenChannel"/>.</param>
+    public void Start(IConnection connection, IChannel? channel, Action? leave) => Add(CloseAsync(connection, channel, leave));
 
     /// <summary>Closes the connection that an abandoned attempt to connect may still open.</summary>
     public void Start(Task<OpenChannel> attempt) => Add(CloseLateAsync(attempt));
@@ -216,15 +288,15 @@ internal sealed class RabbitMqClosings(TimeProvider timeProvider)
         await attempt.ContinueWith(static _ => { }, CancellationToken.None, TaskContinuationOptions.ExecuteSynchronously, TaskScheduler.Default)
             .ConfigureAwait(false);
         if (attempt.IsCompletedSuccessfully)
-            await CloseAsync(attempt.Result.Connection).ConfigureAwait(false);
+            await CloseAsync(attempt.Result.Connection, attempt.Result.Channel, attempt.Result.Leave).ConfigureAwait(false);
         else
             _ = attempt.Exception;
     }
 
-    private async Task CloseAsync(IConnection connection)
+    private async Task CloseAsync(IConnection connection, IChannel? channel, Action? leave)
     {
         // How the abort ends matters to no one any more.
-        var closing = AbortAsync(connection);
+        var closing = leave is null ? AbortAsync(connection) : LeaveAsync(channel, leave);
         await closing.WaitAsync(Limit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }
 
@@ -234,5 +306,15 @@ internal sealed class RabbitMqClosings(TimeProvider timeProvider)
         await Task.Yield();
         await connection.AbortAsync().ConfigureAwait(false);
         await connection.DisposeAsync().ConfigureAwait(false);
+    }
+
+    private static async Task LeaveAsync(IChannel? channel, Action leave)
+    {
+        await Task.Yield();
+        leave();
+        if (channel is null)
+            return;
+        await channel.AbortAsync().ConfigureAwait(false);
+        await channel.DisposeAsync().ConfigureAwait(false);
     }
 }

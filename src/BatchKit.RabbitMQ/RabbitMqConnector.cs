@@ -12,14 +12,18 @@ internal sealed class RabbitMqConnector
 
     private readonly RabbitMqOptions _options;
     private readonly ConnectionFactory _factory;
+    private readonly string _name;
     private readonly AmqpTcpEndpoint[] _endpoints;
 
     public RabbitMqConnector(RabbitMqOptions options, string purpose)
     {
         _options = options;
+        _name = $"BatchKit {options.Prefix} {purpose}";
         Purpose = purpose;
         var endpoints = options.Hosts.Select(host => RabbitMqEndpoint.TryParse(host, out var endpoint) ? endpoint.WithPort(options.UseTls) : default).ToArray();
-        Target = $"RabbitMQ at {string.Join(", ", endpoints)} (virtual host {options.VirtualHost})";
+        Target = options.Connection is { } connection ? $"RabbitMQ at {connection.Endpoint.HostName}:{connection.Endpoint.Port}"
+            : options.ConnectionFactory is { } factory ? $"RabbitMQ of the application's connection factory (virtual host {factory.VirtualHost})"
+            : $"RabbitMQ at {string.Join(", ", endpoints)} (virtual host {options.VirtualHost})";
         _endpoints = Array.ConvertAll(endpoints, endpoint => new AmqpTcpEndpoint(endpoint.Host, endpoint.Port, CreateTls(endpoint), MaxBodyBytes));
         _factory = new ConnectionFactory
         {
@@ -33,7 +37,7 @@ internal sealed class RabbitMqConnector
             HandshakeContinuationTimeout = options.ConnectTimeout,
             ContinuationTimeout = options.ConnectTimeout,
             MaxInboundMessageBodySize = MaxBodyBytes,
-            ClientProvidedName = $"BatchKit {options.Prefix} {purpose}",
+            ClientProvidedName = _name,
             ConsumerDispatchConcurrency = 1,
         };
     }
@@ -44,8 +48,13 @@ internal sealed class RabbitMqConnector
     /// <summary>The broker's name, without user name and password.</summary>
     public string Target { get; }
 
+    /// <summary>True when the connections are to be closed here; false for one of the application.</summary>
+    public bool OwnsConnections => _options.Connection is null;
+
     public Task<IConnection> ConnectAsync(CancellationToken cancellationToken) =>
-        _factory.CreateConnectionAsync(_endpoints, _factory.ClientProvidedName ?? string.Empty, cancellationToken);
+        _options.Connection is { } connection ? Task.FromResult(connection)
+        : _options.ConnectionFactory is { } factory ? factory.CreateConnectionAsync(_name, cancellationToken)
+        : _factory.CreateConnectionAsync(_endpoints, _name, cancellationToken);
 
     /// <summary>Explains in a human-readable sentence why a connection could not be opened.</summary>
     public IOException Explain(Exception exception, bool timedOut)
@@ -55,7 +64,8 @@ internal sealed class RabbitMqConnector
         var cause = Innermost(exception);
         var text = cause switch
         {
-            AuthenticationFailureException => $"{Target} refused the login of user '{_options.UserName}': check UserName and Password.",
+            NodeTakenException => cause.Message,
+            AuthenticationFailureException => $"{Target} refused the login of user '{_options.ConnectionFactory?.UserName ?? _options.UserName}': check UserName and Password.",
             AuthenticationException => $"{Target} could not be trusted: {cause.Message} Check that the port is the broker's for TLS, and its certificate; ValidateServerCertificate decides about certificates of your own.",
             OperationInterruptedException { ShutdownReason: { } reason } => $"{Target} refused: {reason.ReplyText.TrimEnd('.')}. Check VirtualHost, the user's permissions, and what exists under Prefix with other arguments: delete that, or set the options to match it.",
             _ => $"{Target} can't be reached: {cause.Message.TrimEnd('.')}. Start the broker, or set Hosts to its address.",
@@ -68,7 +78,7 @@ internal sealed class RabbitMqConnector
     {
         for (var cause = exception; ; cause = cause.InnerException)
         {
-            if (cause is AuthenticationFailureException or AuthenticationException or OperationInterruptedException { ShutdownReason: not null } || cause.InnerException is null)
+            if (cause is NodeTakenException or AuthenticationFailureException or AuthenticationException or OperationInterruptedException { ShutdownReason: not null } || cause.InnerException is null)
                 return cause;
         }
     }

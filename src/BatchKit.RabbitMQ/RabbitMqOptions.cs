@@ -1,15 +1,48 @@
 using System.ComponentModel.DataAnnotations;
-using System.Globalization;
 using System.Net.Security;
 using System.Security.Cryptography.X509Certificates;
+using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Options;
+using RabbitMQ.Client;
 
 namespace BatchKit.RabbitMQ;
 
 /// <summary>Settings of a RabbitMQ transport and receiver. They are read once, when the transport or receiver is created. A value outside its range stops the start; the error names the setting.</summary>
 public sealed class RabbitMqOptions : IValidatableObject
 {
+    /// <summary>
+    /// Where and how to connect, as a URI, such as <c>amqp://user:password@broker-1,broker-2:5673/virtual-host</c>, or <c>amqps://</c> for TLS; null by default. It has one
+    /// host or several, which are tried in random order, or is several such URIs that differ only in the host, parted by commas.
+    /// </summary>
+    /// <remarks>
+    /// It replaces <see cref="Hosts"/> and <see cref="UseTls"/>, and what it names of <see cref="UserName"/>, <see cref="Password"/> and <see cref="VirtualHost"/>. Special characters in these are
+    /// escaped as in any URI. It never appears in a log or an error.
+    /// </remarks>
+    public string? ConnectionString { get; set; }
+
+    /// <summary>A connection of the application, to use instead of one of its own; null by default. BatchKit opens channels on it and closes those; it never closes the connection.</summary>
+    /// <remarks>
+    /// It replaces all settings of how to connect. While it is closed, sends fail and are retried, and the receiver waits: create it with the client's automatic recovery. Transport and receiver share it
+    /// where they share their options. <c>services.AddOptions&lt;RabbitMqOptions&gt;(name).Configure&lt;IConnection&gt;(...)</c> takes one from the services.
+    /// </remarks>
+    public IConnection? Connection { get; set; }
+
+    /// <summary>A factory of the application that opens the connections; null by default. BatchKit closes the connections that the factory opened for it.</summary>
+    /// <remarks>It replaces <see cref="Hosts"/>, <see cref="UserName"/>, <see cref="Password"/>, <see cref="VirtualHost"/>, <see cref="Heartbeat"/> and all settings of TLS. Automatic recovery is not needed.</remarks>
+    public IConnectionFactory? ConnectionFactory { get; set; }
+
+    /// <summary>Is told when a connection is open, lost, or open again; null by default. The sender and the receiver have a connection each, and report apart.</summary>
+    /// <remarks>Calls for one connection keep their order and do not overlap. They run on the client's threads: return soon. What the callback throws stops nothing and makes health degraded.</remarks>
+    public Action<ConnectionChange>? ConnectionChanged { get; set; }
+
+    /// <summary>
+    /// True: without a connection a send fails at once, while the transport connects in the background, and the host does not start while the broker can't be reached. False, the default: a send waits until
+    /// it is connected, at most <see cref="ConnectTimeout"/>, and the host starts without the broker.
+    /// </summary>
+    /// <remarks>A buffer retries a failed send until <see cref="OutputBufferOptions.DeliveryTimeout"/>, with this setting too.</remarks>
+    public bool FailFast { get; set; }
+
     /// <summary>The brokers of one cluster, each as <c>host</c> or <c>host:port</c>; <c>localhost</c> by default. They are tried in random order.</summary>
     [Required]
     public IList<string> Hosts { get; set; } = ["localhost"];
@@ -155,12 +188,19 @@ public sealed class RabbitMqOptions : IValidatableObject
         var copy = (RabbitMqOptions)MemberwiseClone();
         copy.Hosts = [.. Hosts];
         copy.ClientCertificates = ClientCertificates is null ? null : new X509CertificateCollection(ClientCertificates);
+        if (RabbitMqAddress.TryParse(ConnectionString, out var address, out _))
+            address.Apply(copy);
         return copy;
     }
 
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)
     {
+        if (ConnectionString is not null && !RabbitMqAddress.TryParse(ConnectionString, out _, out var fault))
+            yield return new ValidationResult($"{nameof(ConnectionString)} {fault}.", [nameof(ConnectionString)]);
+        if (new object?[] { ConnectionString, Connection, ConnectionFactory }.Count(static given => given is not null) > 1)
+            yield return new ValidationResult($"{nameof(ConnectionString)}, {nameof(Connection)} and {nameof(ConnectionFactory)} exclude each other: set one of them.", [nameof(ConnectionString)]);
+
         if (Hosts is null)
             yield break;
         if (Hosts.Count == 0)
@@ -221,40 +261,4 @@ internal sealed partial class RabbitMqOptionsValidator : IValidateOptions<Rabbit
     public static RabbitMqOptionsValidator Shared { get; } = new();
 
     public static void ThrowIfInvalid(RabbitMqOptions options) => OptionsRules.ThrowIfInvalid(Shared, options);
-}
-
-/// <summary>A broker's host and port, as in <see cref="RabbitMqOptions.Hosts"/>.</summary>
-/// <param name="Host">A name or an address.</param>
-/// <param name="Port">The port; 0 means the protocol's default port.</param>
-internal readonly record struct RabbitMqEndpoint(string Host, int Port)
-{
-    private const int AmqpPort = 5672;
-    private const int AmqpTlsPort = 5671;
-
-    public static bool TryParse(string? text, out RabbitMqEndpoint endpoint)
-    {
-        endpoint = default;
-        if (string.IsNullOrWhiteSpace(text))
-            return false;
-        var host = text;
-        var port = 0;
-        var colon = text.LastIndexOf(':');
-        var isBareAddress = colon != text.IndexOf(':', StringComparison.Ordinal) && !text.Contains("]:", StringComparison.Ordinal);
-        if (colon >= 0 && !isBareAddress)
-        {
-            host = text[..colon];
-            if (!int.TryParse(text.AsSpan(colon + 1), NumberStyles.None, CultureInfo.InvariantCulture, out port) || port is < 1 or > 65535)
-                return false;
-        }
-
-        host = host.Trim('[', ']');
-        if (Uri.CheckHostName(host) == UriHostNameType.Unknown)
-            return false;
-        endpoint = new RabbitMqEndpoint(host, port);
-        return true;
-    }
-
-    public RabbitMqEndpoint WithPort(bool tls) => Port != 0 ? this : this with { Port = tls ? AmqpTlsPort : AmqpPort };
-
-    public override string ToString() => $"{Host}:{Port}";
 }

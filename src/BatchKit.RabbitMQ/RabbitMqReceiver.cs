@@ -3,7 +3,6 @@ using BatchKit.Transports;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using RabbitMQ.Client;
-using RabbitMQ.Client.Events;
 using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
@@ -19,7 +18,10 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     private static readonly TimeSpan LeastClosingTime = TimeSpan.FromMilliseconds(500);
 
     private readonly RabbitMqOptions _options;
-    private readonly int _node;
+    private readonly NodeNumber _node;
+
+    // Null where nothing is declared.
+    private readonly RabbitMqNodeLease? _lease;
     private readonly BatchReceiver _receiver;
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
@@ -37,19 +39,29 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
     /// <summary>Creates a receiver; it does not connect yet.</summary>
     /// <param name="options">Its settings.</param>
-    /// <param name="node">The node whose queue it receives from.</param>
+    /// <param name="node">The node whose queue it receives from. One receiver at a time may have it: the receiver leases the number at the broker.</param>
     /// <param name="receiver">Decodes frames, drops repeats and hands batches on. Nothing else may use it.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
     /// <param name="logger">Where it logs; nowhere when null.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public RabbitMqReceiver(RabbitMqOptions options, int node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<RabbitMqReceiver>? logger = null)
+        : this(options, new NodeNumber(node), receiver, timeProvider, logger)
+    {
+    }
+
+    /// <param name="options">Its settings.</param>
+    /// <param name="node">The node whose queue it receives from. The receiver leases it, or another number where it is not fixed.</param>
+    /// <param name="receiver">Decodes frames, drops repeats and hands batches on. Nothing else may use it.</param>
+    /// <param name="timeProvider">The clock; the system's when null.</param>
+    /// <param name="logger">Where it logs; nowhere when null.</param>
+    /// <inheritdoc cref="RabbitMqReceiver(RabbitMqOptions, int, BatchReceiver, TimeProvider, ILogger{RabbitMqReceiver})"/>
+    public RabbitMqReceiver(RabbitMqOptions options, NodeNumber node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<RabbitMqReceiver>? logger = null)
     {
         ArgumentNullException.ThrowIfNull(options);
+        ArgumentNullException.ThrowIfNull(node);
         ArgumentNullException.ThrowIfNull(receiver);
-        ArgumentOutOfRangeException.ThrowIfNegative(node);
-        ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
-        options = options.Copy();
         RabbitMqOptionsValidator.ThrowIfInvalid(options);
+        options = options.Copy();
         _options = options;
         _node = node;
         _receiver = receiver;
@@ -57,13 +69,13 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         _logger = GuardedLogger.Of(logger);
         _topology = new RabbitMqTopology(options);
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
-        Queue = _topology.Queue(node);
+        _lease = options.DeclareTopology ? new RabbitMqNodeLease(options.Prefix, node, _topology.Exchange, _timeProvider) : null;
         var channelOptions = new CreateChannelOptions(publisherConfirmationsEnabled: false, publisherConfirmationTrackingEnabled: false, consumerDispatchConcurrency: 1);
         _connection = new RabbitMqConnection(options, "receiver", channelOptions, PrepareAsync, _timeProvider, _logger);
     }
 
     /// <summary>The name of the queue that it receives from.</summary>
-    public string Queue { get; }
+    public string Queue => _topology.Queue(_node.Candidate);
 
     /// <summary>Why it receives nothing now, in a human-readable sentence without secrets; null while it receives.</summary>
     public string? Fault => _fault;
@@ -74,12 +86,42 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     /// <summary>Counts what it has received, delivered and dropped. Call it at any time, from any thread.</summary>
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
 
+    /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
+    internal string? CallbackFault => _connection.CallbackFault;
+
     /// <summary>Starts to receive. Completes after the first attempt to connect, even when it failed: the receiver goes on trying.</summary>
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
-    public Task StartAsync(CancellationToken cancellationToken)
+    /// <exception cref="NodeTakenException">Another process has the node's number.</exception>
+    /// <exception cref="IOException">The broker can't be reached, and <see cref="RabbitMqOptions.FailFast"/> is set.</exception>
+    public async Task StartAsync(CancellationToken cancellationToken)
     {
+        if (!_triedOnce.Task.IsCompleted)
+            await LeaseAsync(cancellationToken).ConfigureAwait(false);
         _running = CallerContext.RunWithout(RunAsync);
-        return _triedOnce.Task.WaitAsync(cancellationToken);
+        await _triedOnce.Task.WaitAsync(cancellationToken).ConfigureAwait(false);
+    }
+
+    /// <summary>Connects and leases the node's number, once, before anything reads it. A broker that can't be reached is no failure, unless it is to fail fast.</summary>
+    /// <inheritdoc cref="StartAsync" path="/exception"/>
+    internal async Task LeaseAsync(CancellationToken cancellationToken)
+    {
+        try
+        {
+            await CallerContext.RunWithout(() => _connection.OpenAsync(cancellationToken).AsTask()).ConfigureAwait(false);
+        }
+        catch (IOException exception)
+        {
+            for (Exception? cause = exception; cause is not null; cause = cause.InnerException)
+            {
+                if (cause is NodeTakenException taken)
+                    throw new NodeTakenException(taken.Message, exception);
+            }
+
+            if (_options.FailFast)
+                throw;
+            _fault = exception.Message;
+            _triedOnce.TrySetResult();
+        }
     }
 
     /// <summary>Stops receiving, waits for the current frame, and closes the connection, all within <see cref="RabbitMqOptions.StopTimeout"/>.</summary>
@@ -173,8 +215,17 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         {
             // Frames must not overlap: the next channel gets this channel's unacknowledged frames again, so the last frame must have ended.
             await consumer.CloseAsync(_abandoning.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-            _connection.Discard(open);
+            if (_stopping.IsCancellationRequested && _lease is { } lease)
+                await ReleaseAsync(lease).ConfigureAwait(false);
+            _connection.Discard(open, _stopping.IsCancellationRequested ? null : "The receiver's consumer ended.");
         }
+    }
+
+    // So that a successor finds the number free at once. Where it fails, the broker frees it with the connection.
+    private async Task ReleaseAsync(RabbitMqNodeLease lease)
+    {
+        using var limit = new CancellationTokenSource(LeastClosingTime, _timeProvider);
+        await lease.ReleaseAsync(limit.Token).WaitAsync(limit.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }
 
     /// <summary>Waits until the consumer ends, and meanwhile puts back what someone deletes: the broker tells a consumer of a deleted queue, and not of a deleted exchange or binding.</summary>
@@ -193,10 +244,12 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
             try
             {
-                await _topology.CheckAsync(open.Connection, _node, _stopping.Token).ConfigureAwait(false);
+                await _topology.CheckAsync(open.Connection, _node.Value, _stopping.Token).ConfigureAwait(false);
+                if (_lease is not null)
+                    await _lease.TakeAsync(open.Connection, _stopping.Token).ConfigureAwait(false);
                 _fault = null;
             }
-            catch (OperationInterruptedException exception) when (open.Channel.IsOpen)
+            catch (Exception exception) when (open.Channel.IsOpen && exception is OperationInterruptedException or NodeTakenException)
             {
                 // What is in the queue already is received all the same.
                 var fault = _connection.Explain(exception).Message;
@@ -213,126 +266,9 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
     private async Task PrepareAsync(IConnection connection, IChannel channel, CancellationToken cancellationToken)
     {
-        await _topology.DeclareQueueAsync(channel, _node, cancellationToken).ConfigureAwait(false);
+        if (_lease is not null)
+            await _lease.TakeAsync(connection, cancellationToken).ConfigureAwait(false);
+        await _topology.DeclareQueueAsync(channel, _node.Value, cancellationToken).ConfigureAwait(false);
         await channel.BasicQosAsync(prefetchSize: 0, (ushort)_options.Prefetch, global: false, cancellationToken).ConfigureAwait(false);
-    }
-}
-
-/// <summary>Receives the frames of one channel, one at a time, and acknowledges each when the <see cref="BatchReceiver"/> is done with it.</summary>
-internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
-{
-    private readonly BatchReceiver _receiver;
-    private readonly string _queue;
-    private readonly ILogger _logger;
-
-    // Cancels the current frame; only a stop whose time is up does so.
-    private readonly CancellationToken _abandon;
-
-    private readonly TaskCompletionSource<string> _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
-
-    // Guards the two fields below.
-    private readonly Lock _lock = new();
-    private Task _current = Task.CompletedTask;
-    private bool _isClosed;
-
-    public RabbitMqConsumer(IChannel channel, BatchReceiver receiver, string queue, ILogger logger, CancellationToken abandon)
-        : base(channel)
-    {
-        _receiver = receiver;
-        _queue = queue;
-        _logger = logger;
-        _abandon = abandon;
-        channel.ChannelShutdownAsync += OnShutdownAsync;
-        channel.CallbackExceptionAsync += OnClientFailedAsync;
-    }
-
-    /// <summary>Completes with the reason when no more frames will come.</summary>
-    public Task<string> Ended => _ended.Task;
-
-    public override async Task HandleBasicDeliverAsync(string consumerTag, ulong deliveryTag, bool redelivered, string exchange, string routingKey,
-        IReadOnlyBasicProperties properties, ReadOnlyMemory<byte> body, CancellationToken cancellationToken = default)
-    {
-        var done = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
-        lock (_lock)
-        {
-            // The client had read this frame ahead when the consumer was closed; unacknowledged, it comes again.
-            if (_isClosed)
-                return;
-            _current = done.Task;
-        }
-
-        try
-        {
-            await ReceiveAsync(deliveryTag, body).ConfigureAwait(false);
-        }
-        catch (OperationCanceledException) when (_abandon.IsCancellationRequested)
-        {
-            _ended.TrySetResult("The receiver stopped.");
-        }
-        catch (AlreadyClosedException exception)
-        {
-            // The frame was handed on, but the broker can't be told: it delivers the frame again, which is dropped as a repeat.
-            _ended.TrySetResult(exception.Message);
-        }
-        catch (Exception exception)
-        {
-            Log.FrameFailed(_logger, exception, _queue);
-            _ = Close();
-            _ended.TrySetResult(exception.Message);
-        }
-        finally
-        {
-            done.SetResult();
-        }
-    }
-
-    public override Task HandleBasicCancelAsync(string consumerTag, CancellationToken cancellationToken = default)
-    {
-        _ended.TrySetResult("The broker ended the consumer, as it does when the queue is deleted.");
-        return base.HandleBasicCancelAsync(consumerTag, cancellationToken);
-    }
-
-    /// <summary>Receives no more frames, and waits for the current one.</summary>
-    public Task CloseAsync(CancellationToken cancellationToken) => Close().WaitAsync(cancellationToken);
-
-    private async Task ReceiveAsync(ulong deliveryTag, ReadOnlyMemory<byte> body)
-    {
-        try
-        {
-            // The client's buffer is valid until this method returns, and the receiver uses it no longer.
-            await _receiver.ReceiveAsync(body, _abandon).ConfigureAwait(false);
-        }
-        catch (FrameFormatException exception)
-        {
-            Log.FrameRejected(_logger, exception, body.Length, _queue);
-            await Channel.BasicRejectAsync(deliveryTag, requeue: false, CancellationToken.None).ConfigureAwait(false);
-            return;
-        }
-
-        await Channel.BasicAckAsync(deliveryTag, multiple: false, CancellationToken.None).ConfigureAwait(false);
-    }
-
-    private Task Close()
-    {
-        lock (_lock)
-        {
-            _isClosed = true;
-            return _current;
-        }
-    }
-
-    // When an activity listener throws at a delivery, the client drops the frame unacknowledged and goes on with the next one. Behind a newer number it would count as a repeat, so the broker must
-    // deliver everything from that frame on again, over a new channel.
-    private Task OnClientFailedAsync(object sender, CallbackExceptionEventArgs failure)
-    {
-        _ = Close();
-        _ended.TrySetResult($"The client could not deliver a frame: {failure.Exception.Message}");
-        return Task.CompletedTask;
-    }
-
-    private Task OnShutdownAsync(object sender, ShutdownEventArgs reason)
-    {
-        _ended.TrySetResult($"{reason.ReplyText}.");
-        return Task.CompletedTask;
     }
 }

@@ -44,8 +44,8 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     public RabbitMqTransport(RabbitMqOptions options, TimeProvider? timeProvider = null, ILogger<RabbitMqTransport>? logger = null, FrameSigner? signer = null)
     {
         ArgumentNullException.ThrowIfNull(options);
-        options = options.Copy();
         RabbitMqOptionsValidator.ThrowIfInvalid(options);
+        options = options.Copy();
         _options = options;
         _signer = signer;
         _timeProvider = timeProvider ?? TimeProvider.System;
@@ -63,11 +63,11 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
 
     /// <summary>Publishes the batches, and completes when the broker has confirmed all frames.</summary>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>
-    /// <exception cref="IOException">The broker can't be reached, or did not confirm within <see cref="RabbitMqOptions.PublishTimeout"/>.</exception>
+    /// <exception cref="IOException">The broker can't be reached, or did not confirm within <see cref="RabbitMqOptions.PublishTimeout"/>; or there is no connection now, and <see cref="RabbitMqOptions.FailFast"/> is set.</exception>
     public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();
-        var open = await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
+        var open = _options.FailFast ? _connection.GetOpen() : await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
         var frames = FramePlan.Create(batches, _options.MaxFrameBytes, _options.DestinationNode, _signer);
         if (_wasExchangeMissing)
             ThrowIfUnbound(frames);
@@ -78,7 +78,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         if (Array.TrueForAll(results, static result => result.Outcome == FrameOutcome.Acknowledged))
             return;
         if (Array.Exists(results, static result => result.Outcome == FrameOutcome.Unknown))
-            _connection.Discard(open);
+            _connection.Discard(open, "A publish was not confirmed.");
         if (!Array.Exists(results, IsUnfit))
             throw FrameReport.ToException(_connection.Target, frames, results, batches.Length);
         // The broker ignored all frames behind the unfit one, and those of other sends on the channel failed with it.
@@ -90,6 +90,16 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
 
     /// <summary>What the logger has thrown, in a sentence; null when it has thrown nothing.</summary>
     internal string? LoggerFault => _logger.Faults.Description;
+
+    /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
+    internal string? CallbackFault => _connection.CallbackFault;
+
+    /// <summary>Connects, so that the host does not start without the broker where it is to fail fast.</summary>
+    internal async Task StartAsync(CancellationToken cancellationToken)
+    {
+        if (_options.FailFast)
+            await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
+    }
 
     /// <summary>Returns why the transport can't send now, or null when it can. Connects to find out.</summary>
     internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
@@ -236,7 +246,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         }
         catch (OperationCanceledException)
         {
-            _connection.Discard(open);
+            _connection.Discard(open, "A publish was not confirmed.");
             throw;
         }
 

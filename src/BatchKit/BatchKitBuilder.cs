@@ -144,6 +144,14 @@ public sealed class BatchKitBuilder
         return options;
     }
 
+    /// <summary>Says that this buffer leases its node's number at a broker. Where <see cref="OutputBufferOptions.Node"/> is not set, the <see cref="NodeNumber"/> is then drawn at random.</summary>
+    /// <remarks>Adapters call it when they register a receiver, and lease the number before any hosted service starts, as in an <see cref="IHostedLifecycleService"/>.</remarks>
+    public BatchKitBuilder LeaseNode()
+    {
+        Services.TryAddSingleton<SharedNodeNumber>();
+        return this;
+    }
+
     /// <summary>Creates the signer of this buffer's frames, from <see cref="OutputBufferOptions.FrameKeys"/>; null when there are no keys.</summary>
     /// <remarks>Adapters call it when they create their transport.</remarks>
     /// <param name="services">The services that the buffer is created from.</param>
@@ -189,6 +197,7 @@ internal sealed class OutputBufferFactory(BatchKitBuilder registration)
         try
         {
             var options = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(registration.Name);
+            options.NumberInUse = services.GetRequiredKeyedService<NodeNumber>(registration.Name);
             var buffer = new OutputBuffer(CreateRoutes(services), CreateRouter(services, options), options, registration.Name,
                 services.GetService<TimeProvider>(), services.GetService<ILogger<OutputBuffer>>(), services.GetService<IMeterFactory>());
             services.GetRequiredKeyedService<OwnOutput>(registration.Name).Attach(buffer);
@@ -219,7 +228,7 @@ internal sealed class OutputBufferFactory(BatchKitBuilder registration)
             return null;
         var names = registration.Routes.Select(route => route.Name).ToArray();
         if (names is [LocalFirstRouter.LocalRoute, LocalFirstRouter.RemoteRoute] or [LocalFirstRouter.RemoteRoute, LocalFirstRouter.LocalRoute])
-            return new LocalFirstRouter(options.Node);
+            return new LocalFirstRouter(options.NumberInUse!);
         throw new InvalidOperationException($"{registration} has several routes ({string.Join(", ", names)}) and no router to choose "
             + "between them. Call UseRouter on what AddBatchKit returned.");
     }

@@ -59,6 +59,7 @@ public static class BatchKitServiceCollectionExtensions
     {
         var builder = AddNamed(services, Options.Options.DefaultName, configuration, configure);
         services.TryAddSingleton(provider => provider.GetRequiredKeyedService<OutputBuffer>(Options.Options.DefaultName));
+        services.TryAddSingleton(provider => provider.GetRequiredKeyedService<NodeNumber>(Options.Options.DefaultName));
         services.TryAddSingleton<IOutputBuffer>(provider => provider.GetRequiredKeyedService<OutputBuffer>(Options.Options.DefaultName));
         return builder;
     }
@@ -76,6 +77,7 @@ public static class BatchKitServiceCollectionExtensions
         AddOptions(services, name, configuration, configure);
         var factory = new OutputBufferFactory(builder);
         services.AddKeyedSingleton(name, static (_, _) => new OwnOutput());
+        services.AddKeyedSingleton(name, static (provider, key) => CreateNode(provider, (string)key!));
         services.AddKeyedSingleton(name, (provider, _) => factory.Create(provider));
         services.AddKeyedSingleton<IOutputBuffer>(name, (provider, key) => provider.GetRequiredKeyedService<OutputBuffer>(key));
         services.AddSingleton<IHostedService>(provider => new OutputBufferHostedService(provider, builder));
@@ -85,6 +87,11 @@ public static class BatchKitServiceCollectionExtensions
             failureStatus: null, tags: [HealthCheckName]));
         return builder;
     }
+
+    private static NodeNumber CreateNode(IServiceProvider services, string name) =>
+        services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(name).Node is { } number
+            ? new NodeNumber(number)
+            : services.GetService<SharedNodeNumber>()?.Number ?? new NodeNumber(0);
 
     // Bound without a token for changes: the buffer reads its options once, and an invalid change would throw on the thread that reloads.
     private static void AddOptions(IServiceCollection services, string name, IConfiguration? configuration, Action<OutputBufferOptions>? configure) =>

@@ -16,11 +16,19 @@ public sealed class OutputBufferOptions : IValidatableObject
     internal const int MessageOverheadBytes = sizeof(int);
 
     /// <summary>
-    /// This process's node number, from 0 to <see cref="OutputHandle.MaxNode"/>; 0 by default. The handles of its connections and the frames
+    /// This process's node number, from 0 to <see cref="OutputHandle.MaxNode"/>; null by default. The handles of its connections and the frames
     /// that it sends contain it, so processes that exchange frames need different numbers.
     /// </summary>
+    /// <remarks>
+    /// With null, a buffer that receives from a broker leases a number there that no other process has, from <see cref="NodeNumber.FirstLeased"/> up; a buffer that does not is node 0. A number that you
+    /// set is checked where the broker allows it: while another process holds it, the host does not start. <see cref="NodeNumber"/> has the number that is used. Set one where other processes name it,
+    /// as <c>DestinationNode</c> does.
+    /// </remarks>
     [NumberRange(0, OutputHandle.MaxNode)]
-    public int Node { get; set; }
+    public int? Node { get; set; }
+
+    /// <summary>The number that is used, where a container makes the buffer.</summary>
+    internal NodeNumber? NumberInUse { get; set; }
 
     /// <summary>Keys that sign the frames that leave this process and verify those that arrive; none by default: frames are not signed, and every frame is accepted. The first key signs, all verify.</summary>
     /// <remarks>

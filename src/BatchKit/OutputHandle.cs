@@ -96,3 +96,100 @@ public readonly struct OutputHandle : IEquatable<OutputHandle>
     /// <summary>True when they are different destinations.</summary>
     public static bool operator !=(OutputHandle left, OutputHandle right) => !left.Equals(right);
 }
+
+/// <summary>The number of this process as a node. It is part of every handle of its connections, so it never changes once it was read.</summary>
+/// <remarks>
+/// <para>A container has one for each buffer, keyed by the buffer's name, and for the unnamed buffer without a key too. It is <see cref="OutputBufferOptions.Node"/> where that is set. Else the buffers of
+/// a container share one: a number that was drawn at random and leased at the broker, or 0 where no buffer leases one.</para>
+/// <para>An adapter leases <see cref="Candidate"/> at its broker when the host starts, before any hosted service starts. While the number is taken, it draws another, unless someone has read
+/// <see cref="Value"/> already. Thread-safe.</para>
+/// </remarks>
+public sealed class NodeNumber
+{
+    /// <summary>The least number that is drawn: 1,024. Smaller ones are free for settings.</summary>
+    public const int FirstLeased = 1024;
+
+    // Guards the two fields below.
+    private readonly Lock _lock = new();
+    private int _number;
+    private volatile bool _isFixed;
+
+    /// <summary>Creates a number that was set.</summary>
+    /// <param name="number">From 0 to <see cref="OutputHandle.MaxNode"/>.</param>
+    /// <exception cref="ArgumentOutOfRangeException">The number is outside its range.</exception>
+    public NodeNumber(int number)
+        : this(number, isFixed: true)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(number);
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(number, OutputHandle.MaxNode);
+    }
+
+    private NodeNumber(int number, bool isFixed) => (_number, _isFixed) = (number, isFixed);
+
+    /// <summary>The number. Reading it fixes it.</summary>
+    public int Value
+    {
+        get
+        {
+            if (_isFixed)
+                return _number;
+            lock (_lock)
+            {
+                _isFixed = true;
+                return _number;
+            }
+        }
+    }
+
+    /// <summary>The number, which another may replace until it is fixed. Reading it does not fix it.</summary>
+    public int Candidate
+    {
+        get
+        {
+            lock (_lock)
+                return _number;
+        }
+    }
+
+    /// <summary>Creates a number that was drawn at random, from <see cref="FirstLeased"/> up, and is not fixed.</summary>
+    public static NodeNumber Draw() => new(DrawNumber(), isFixed: false);
+
+    /// <summary>Replaces the number by another one that is drawn at random.</summary>
+    /// <returns>False when the number is fixed.</returns>
+    public bool TryDrawAnother()
+    {
+        lock (_lock)
+        {
+            if (!_isFixed)
+                _number = DrawNumber();
+            return !_isFixed;
+        }
+    }
+
+    /// <summary>Fixes a number that was leased.</summary>
+    /// <param name="number">A former <see cref="Candidate"/>.</param>
+    /// <returns>False when the number is another one meanwhile.</returns>
+    public bool TryFix(int number)
+    {
+        lock (_lock)
+        {
+            if (_number != number)
+                return false;
+            _isFixed = true;
+            return true;
+        }
+    }
+
+    private static int DrawNumber() => Random.Shared.Next(FirstLeased, OutputHandle.MaxNode + 1);
+}
+
+/// <summary>Another process holds this process's node number at the broker. The message names both.</summary>
+/// <param name="message">The sentence.</param>
+/// <param name="innerException">What the broker answered.</param>
+public sealed class NodeTakenException(string message, Exception? innerException = null) : InvalidOperationException(message, innerException);
+
+/// <summary>The number that the buffers of a container share when they set none, and one of them leases it.</summary>
+internal sealed class SharedNodeNumber
+{
+    public NodeNumber Number { get; } = NodeNumber.Draw();
+}

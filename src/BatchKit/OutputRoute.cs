@@ -64,19 +64,25 @@ public sealed class LocalFirstRouter : IOutputRouter
     private static readonly ImmutableArray<string> Remote = [RemoteRoute];
     private static readonly ImmutableArray<string> Both = [LocalRoute, RemoteRoute];
 
-    private readonly int _node;
+    private readonly NodeNumber _node;
 
     /// <summary>Creates the router of one node.</summary>
     /// <param name="node">This node's number, from 0 to <see cref="OutputHandle.MaxNode"/>.</param>
     /// <exception cref="ArgumentOutOfRangeException">The number is outside its range.</exception>
     public LocalFirstRouter(int node)
+        : this(new NodeNumber(node))
     {
-        ArgumentOutOfRangeException.ThrowIfNegative(node);
-        ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
+    }
+
+    /// <summary>Creates the router of one node, whose number it reads for its first answer.</summary>
+    /// <param name="node">This node's number.</param>
+    public LocalFirstRouter(NodeNumber node)
+    {
+        ArgumentNullException.ThrowIfNull(node);
         _node = node;
     }
 
     /// <inheritdoc/>
     public ImmutableArray<string> GetRoutes(OutputHandle handle) =>
-        !handle.IsConnection ? Both : handle.Node == _node ? Local : Remote;
+        !handle.IsConnection ? Both : handle.Node == _node.Value ? Local : Remote;
 }

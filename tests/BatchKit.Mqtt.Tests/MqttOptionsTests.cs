@@ -9,7 +9,7 @@ public sealed class MqttOptionsTests
     {
         { nameof(MqttOptions.Server), options => options.Server = new Uri("http://broker") },
         { nameof(MqttOptions.Server), options => options.Server = new Uri("broker", UriKind.Relative) },
-        { nameof(MqttOptions.UserName), options => options.Server = new Uri("mqtt://user:secret@broker") },
+        { nameof(MqttOptions.CredentialsProvider), options => (options.Server, options.CredentialsProvider) = (new Uri("mqtt://user:secret@broker"), _ => default) },
         { nameof(MqttOptions.MaxReconnectDelay), options => options.MaxReconnectDelay = TimeSpan.FromMilliseconds(20) },
         { nameof(MqttOptions.KeepAlive), options => options.KeepAlive = TimeSpan.Zero },
         { nameof(MqttOptions.PublishWindow), options => options.PublishWindow = 65_535 },
@@ -39,6 +39,21 @@ public sealed class MqttOptionsTests
 
         Assert.Contains(named, failure.Message, StringComparison.Ordinal);
         Assert.DoesNotContain("secret", failure.Message, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData("mqtts://ana:p%40ss@broker:8884/", "mqtts://broker:8884", "ana", "p@ss")]
+    [InlineData("wss://ana:secret@broker/mqtt?token=1", "wss://broker/mqtt?token=1", "ana", "secret")]
+    [InlineData("mqtt://ana@broker", "mqtt://broker", "ana", null)]
+    [InlineData("mqtt://broker", "mqtt://broker", null, null)]
+    public void A_user_in_the_address_becomes_the_user_name_and_leaves_the_address(string server, string address, string? userName, string? password)
+    {
+        var options = new MqttOptions { Server = new Uri(server) };
+
+        var copy = options.Copy();
+
+        Assert.Equal((new Uri(address), userName, password), (copy.Server, copy.UserName, copy.Password));
+        Assert.Empty(copy.Server.UserInfo);
     }
 
     [Fact]

@@ -26,7 +26,7 @@ public sealed class ParserInputs
     /// <summary>Ends the time of an input.</summary>
     /// <param name="input">Its number.</param>
     /// <param name="seed">The seed that repeats it.</param>
-    /// <exception cref="TimeoutException">It took more than 5 s.</exception>
+    /// <exception cref="TimeoutException">It took more than 30 s.</exception>
     public void End(int input, int seed)
     {
         var elapsed = Stopwatch.GetElapsedTime(_began);

@@ -23,7 +23,7 @@ internal sealed class HostileRow(string name, int[] clients, TimeSpan idle, Time
 
     public HostileSample Measure()
     {
-        using var mud = MudProcess.StartAsync("--port", "0").GetAwaiter().GetResult();
+        using var mud = MudProcess.StartAsync("--port", "0", "--transport", "local").GetAwaiter().GetResult();
         using var player = new HonestPlayer(mud.Telnet);
         var memory = new ResidentMemory(mud.Id);
 

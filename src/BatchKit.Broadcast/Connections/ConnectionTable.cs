@@ -8,7 +8,7 @@ using System.Security.Cryptography;
 namespace BatchKit.Broadcast.Connections;
 
 /// <summary>This node's connections by handle, and the limits on their number.</summary>
-internal sealed class ConnectionTable(BroadcastOptions options, int node)
+internal sealed class ConnectionTable(BroadcastOptions options, NodeNumber node)
 {
     private readonly ConcurrentDictionary<OutputHandle, ClientConnection> _connections = new();
 
@@ -55,7 +55,7 @@ internal sealed class ConnectionTable(BroadcastOptions options, int node)
 
     public IEnumerable<ClientConnection> All => _connections.Select(entry => entry.Value);
 
-    public OutputHandle NextHandle() => OutputHandle.Connection(node, Interlocked.Increment(ref _sequence));
+    public OutputHandle NextHandle() => OutputHandle.Connection(node.Value, Interlocked.Increment(ref _sequence));
 
     public bool TryGet(OutputHandle handle, [MaybeNullWhen(false)] out ClientConnection connection) => _connections.TryGetValue(handle, out connection);
 

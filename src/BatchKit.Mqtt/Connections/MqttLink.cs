@@ -8,6 +8,7 @@ internal sealed class MqttLink : IAsyncDisposable
 {
     public const string Transport = "transport";
     public const string Receiver = "receiver";
+    public const string Both = "transport and receiver";
 
     private readonly MqttConnector _connector;
     private readonly string _purpose;
@@ -16,6 +17,7 @@ internal sealed class MqttLink : IAsyncDisposable
     private readonly TimeSpan _stableAfter;
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
+    private readonly ConnectionReporter _reporter;
     private readonly CancellationTokenSource _stopping = new();
     private readonly TaskCompletionSource _firstAttempt = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
@@ -24,6 +26,7 @@ internal sealed class MqttLink : IAsyncDisposable
     private Task? _running;
 
     private volatile string? _fault;
+    private volatile bool _isConnected;
 
     // Used by the loop only.
     private bool _cleanStart;
@@ -32,7 +35,7 @@ internal sealed class MqttLink : IAsyncDisposable
 
     /// <summary>Creates a link without starting it.</summary>
     /// <param name="options">The settings.</param>
-    /// <param name="purpose">Its name in the log: transport or receiver. A transport has the will, and ends its session with its DISCONNECT.</param>
+    /// <param name="purpose">Its name in the log: transport, receiver or both. A receiver alone has no will; a transport alone ends its session with its DISCONNECT.</param>
     /// <param name="clientId">The client id.</param>
     /// <param name="sessionExpiry">The session expiry in CONNECT.</param>
     /// <param name="user">Uses the connections.</param>
@@ -41,8 +44,8 @@ internal sealed class MqttLink : IAsyncDisposable
     public MqttLink(
         MqttOptions options, string purpose, string clientId, TimeSpan sessionExpiry, IConnectionUser user, TimeProvider timeProvider, GuardedLogger logger)
     {
-        var isTransport = purpose == Transport;
-        _connector = new MqttConnector(options, clientId, sessionExpiry, endsSession: isTransport || options.ClientId is null, isTransport ? options.Will : null, timeProvider, logger.Faults);
+        _connector = new MqttConnector(
+            options, clientId, sessionExpiry, endsSession: purpose == Transport || options.ClientId is null, purpose == Receiver ? null : options.Will, timeProvider, logger.Faults);
         _purpose = purpose;
         _user = user;
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
@@ -52,10 +55,17 @@ internal sealed class MqttLink : IAsyncDisposable
         _timeProvider = timeProvider;
         _logger = logger;
         _cleanStart = options.CleanStart;
+        _reporter = new ConnectionReporter(options.ConnectionChanged, purpose, Target);
     }
 
     /// <summary>A human-readable form of the broker's address, without secrets.</summary>
     public string Target => _connector.Target;
+
+    /// <summary>True from the broker's acceptance of a connection to its end.</summary>
+    public bool IsConnected => _isConnected;
+
+    /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
+    public string? CallbackFault => _reporter.CallbackFault;
 
     /// <summary>A human-readable reason, without secrets, why there is no connection; null while there is one.</summary>
     public string? Fault => _fault;
@@ -119,8 +129,10 @@ internal sealed class MqttLink : IAsyncDisposable
         await using (connection.ConfigureAwait(false))
         {
             var reason = await ServeAsync(connection, cancellationToken).ConfigureAwait(false);
+            _isConnected = false;
             if (cancellationToken.IsCancellationRequested)
                 return;
+            _reporter.Lose(reason);
             _fault = $"The connection to {Target} was lost. {reason}";
             if (_timeProvider.GetElapsedTime(start) >= _stableAfter)
                 (_failures, _unexplainedEnds) = (0, 0);
@@ -146,7 +158,9 @@ internal sealed class MqttLink : IAsyncDisposable
             var connection = await _connector.ConnectAsync(_cleanStart, cancellationToken).ConfigureAwait(false);
             _cleanStart = false;
             _fault = null;
+            _isConnected = true;
             Log.Connected(_logger, _purpose, Target);
+            _reporter.Open();
             return connection;
         }
         catch (MqttConnectException exception)

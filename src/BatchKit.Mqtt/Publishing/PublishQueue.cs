@@ -74,6 +74,17 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         return new ValueTask<MqttPublishReport>(send, send.Version);
     }
 
+    /// <summary>Throws when there is no connection, for a send that does not wait for one.</summary>
+    /// <exception cref="IOException">There is none.</exception>
+    public void ThrowIfNotConnected()
+    {
+        lock (_gate)
+        {
+            if (!_session.IsConnected)
+                throw new IOException($"{_whyNotConnected} {nameof(MqttOptions.FailFast)} is set, so the send does not wait for the next connection.");
+        }
+    }
+
     /// <summary>The largest packet that the broker of the last connection accepts.</summary>
     public uint FindMaxPacketBytes()
     {
@@ -110,15 +121,22 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
             _pool.Return(send);
     }
 
-    public async Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken)
+    public Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken) => ServeAsync(connection, () =>
+    {
+        Open(connection.Open(this));
+        return connection.RunAsync(this, cancellationToken);
+    });
+
+    /// <summary>Publishes over a connection while something runs it.</summary>
+    /// <param name="connection">The connection.</param>
+    /// <param name="run">Runs the connection until it ends, calls <see cref="Open"/>, and hands packets on to this handler. It returns why the connection ended.</param>
+    public async Task<string> ServeAsync(MqttConnection connection, Func<Task<string>> run)
     {
         Connect(connection.Limits, connection.Version, connection.Target);
         var reason = "It ended with an error.";
         try
         {
-            _output = connection.Open(this);
-            _output.Flush();
-            reason = await connection.RunAsync(this, cancellationToken).ConfigureAwait(false);
+            reason = await run().ConfigureAwait(false);
             return reason;
         }
         finally
@@ -126,6 +144,20 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
             _output = null;
             Disconnect(reason, connection.End?.Notice, connection.End is { IsClosedByPeer: true });
         }
+    }
+
+    /// <summary>Begins to write what waits, to the output of a connection.</summary>
+    public void Open(PacketOutput output)
+    {
+        _output = output;
+        output.Flush();
+    }
+
+    /// <summary>A packet id for a packet that is no message, while no message has it.</summary>
+    public ushort FindUnusedPacketId()
+    {
+        lock (_gate)
+            return _session.UnusedPacketId;
     }
 
     public void Connect(ConnackPacket limits, MqttVersion version, string target)
@@ -140,6 +172,8 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         {
             _session.Disconnect(notice, isClosedByPeer);
             _whyNotConnected = $"The connection to {_target} was lost: {reason}";
+            if (_options.FailFast)
+                _sends.GiveUpAll(new IOException(_whyNotConnected));
         }
     }
 
@@ -148,7 +182,7 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         lock (_gate)
         {
             _whyNotConnected = failure.Message;
-            if (failure.IsRefusal)
+            if (failure.IsRefusal || _options.FailFast)
                 _sends.GiveUpAll(failure);
         }
     }

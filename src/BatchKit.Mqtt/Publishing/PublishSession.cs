@@ -21,6 +21,8 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
 
     public bool IsConnected => _encoder is not null;
 
+    public ushort UnusedPacketId => _window.UnusedPacketId;
+
     public uint MaxPacketBytes { get; private set; } = uint.MaxValue;
 
     public MqttTransportStatistics Statistics => _counters.With(_window);

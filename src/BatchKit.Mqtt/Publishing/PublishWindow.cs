@@ -41,6 +41,9 @@ internal sealed class PublishWindow
     /// <summary>The packet id that the next <see cref="Add"/> assigns.</summary>
     public ushort NextPacketId => PacketIdOf(_end);
 
+    /// <summary>The one id that no place in use has, and that none will have soon.</summary>
+    public ushort UnusedPacketId => PacketIdOf(_first + MaxPlaces);
+
     /// <summary>The first message to send again.</summary>
     public (PublishGroup Group, int Index, ushort PacketId) NextResend
     {

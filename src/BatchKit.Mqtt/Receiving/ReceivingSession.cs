@@ -1,6 +1,7 @@
 using System.Globalization;
 using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Packets;
+using BatchKit.Mqtt.Publishing;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 
@@ -9,21 +10,25 @@ namespace BatchKit.Mqtt.Receiving;
 /// <summary>Subscribes on each new connection and receives its messages; one connection at a time.</summary>
 /// <param name="options">The settings.</param>
 /// <param name="subscriptions">The subscriptions; at least one.</param>
-/// <param name="arrivals">Collects the messages of one read.</param>
+/// <param name="createArrivals">Creates what collects the messages of one read.</param>
 /// <param name="receiver">Gets the messages.</param>
 /// <param name="timeProvider">The time.</param>
 /// <param name="logger">Where it logs.</param>
+/// <param name="publisher">Publishes over the same connections; null for connections that only receive.</param>
 /// <param name="abandon">Gives up the delivery under way.</param>
-internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSubscription> subscriptions, IArrivals arrivals, BatchReceiver receiver,
-    TimeProvider timeProvider, ILogger logger, CancellationToken abandon) : IConnectionUser
+internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSubscription> subscriptions, Func<IArrivals> createArrivals, BatchReceiver receiver,
+    TimeProvider timeProvider, ILogger logger, PublishQueue? publisher, CancellationToken abandon) : IConnectionUser
 {
-    // The only packet of the session with an id, so any id will do.
+    // Without a publisher it is the only packet of the connection with an id, so any id will do.
     private const ushort SubscribePacketId = 1;
 
     private const string NoConnection = "There is no connection.";
 
     private readonly TaskCompletionSource _firstAttempt = new(TaskCreationOptions.RunContinuationsAsynchronously);
-    private volatile SubscribedConnection? _connection;
+    private readonly IArrivals _arrivals = createArrivals();
+    private volatile ISubscribedConnection? _connection;
+    private Task _lastDelivery = Task.CompletedTask;
+    private volatile bool _isStopped;
     private volatile string? _fault = NoConnection;
 
     /// <summary>Completes when the first attempt to connect and subscribe has succeeded or failed, or when the broker's answer is late.</summary>
@@ -48,22 +53,44 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
             return unsupported;
         }
 
-        // The broker still has the messages of a connection that broke before they were delivered.
-        arrivals.Clear();
-        var output = connection.Open(source: null);
-        var subscribed = _connection = new SubscribedConnection(arrivals, receiver, output, connection.Version, abandon);
+        var output = connection.Open(publisher);
+        var subscribed = _connection = Create(connection, output);
         try
         {
             _fault = "The broker has not answered the subscriptions yet.";
-            output.Append(SubscribePacket.Write(SubscribePacketId, subscriptions, connection.Version));
+            output.Append(SubscribePacket.Write(publisher?.FindUnusedPacketId() ?? SubscribePacketId, subscriptions, connection.Version));
             output.Flush();
+            publisher?.Open(output);
             return await RunAsync(connection, subscribed, cancellationToken).ConfigureAwait(false);
         }
         finally
         {
             _fault = NoConnection;
+            _lastDelivery = subscribed.CloseAsync();
             _firstAttempt.TrySetResult();
         }
+    }
+
+    /// <summary>Delivers nothing more over a connection that goes on for its publisher, and completes when the delivery under way has ended.</summary>
+    public Task StopDeliveringAsync()
+    {
+        _isStopped = true;
+        return _connection?.CloseAsync() ?? Task.CompletedTask;
+    }
+
+    private ISubscribedConnection Create(MqttConnection connection, PacketOutput output)
+    {
+        if (publisher is not null)
+        {
+            var shared = new SharedConnection(publisher, createArrivals, receiver, output, connection, options.MaxPacketBytes, _lastDelivery, abandon);
+            if (_isStopped)
+                _ = shared.CloseAsync();
+            return shared;
+        }
+
+        // The broker still has the messages of a connection that broke before they were delivered.
+        _arrivals.Clear();
+        return new SubscribedConnection(_arrivals, receiver, output, connection.Version, abandon);
     }
 
     private static string Describe(SubackPacket suback, int index)
@@ -73,10 +100,12 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
         return string.Create(CultureInfo.InvariantCulture, $"{code} (0x{(int)code:X2}).{says}");
     }
 
-    private async Task<string> RunAsync(MqttConnection connection, SubscribedConnection subscribed, CancellationToken cancellationToken)
+    private async Task<string> RunAsync(MqttConnection connection, ISubscribedConnection subscribed, CancellationToken cancellationToken)
     {
+        // The first read may be delivered before the call returns, so the time counts from here.
+        var start = timeProvider.GetTimestamp();
         var running = connection.RunAsync(subscribed, cancellationToken);
-        await AwaitAnswerAsync(connection, subscribed.Subscribed, running).ConfigureAwait(false);
+        await AwaitAnswerAsync(connection, start, subscribed.Subscribed, running).ConfigureAwait(false);
         if (subscribed.Subscribed.IsCompletedSuccessfully)
         {
             EvaluateAnswer(await subscribed.Subscribed.ConfigureAwait(false), connection.Target);
@@ -88,10 +117,9 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
 
     // Mosquitto sends the messages of a resumed session before its answer, so the answer may be as far away as the next hop is slow. Only silence counts, and only
     // while the connection is read.
-    private async Task AwaitAnswerAsync(MqttConnection connection, Task answer, Task running)
+    private async Task AwaitAnswerAsync(MqttConnection connection, long start, Task answer, Task running)
     {
         var limit = options.ConnectTimeout;
-        var start = timeProvider.GetTimestamp();
         using var ended = new CancellationTokenSource();
         while (!answer.IsCompleted && !running.IsCompleted)
         {
@@ -102,9 +130,9 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
                 return;
             }
 
-            await Task.WhenAny(answer, running, Task.Delay(KeepAlive.RoundUp(left), timeProvider, ended.Token)).ConfigureAwait(false);
             if (timeProvider.GetElapsedTime(start) >= limit)
                 _firstAttempt.TrySetResult();
+            await Task.WhenAny(answer, running, Task.Delay(KeepAlive.RoundUp(left), timeProvider, ended.Token)).ConfigureAwait(false);
         }
 
         await ended.CancelAsync().ConfigureAwait(false);
@@ -151,78 +179,5 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
         }
 
         return null;
-    }
-}
-
-/// <summary>Receives the messages of one connection and acknowledges them after each read is delivered. Nothing is read during a delivery, so TCP holds up the broker.</summary>
-/// <param name="arrivals">Collects and delivers the messages.</param>
-/// <param name="receiver">Gets the messages.</param>
-/// <param name="output">Writes the acknowledgements.</param>
-/// <param name="version">The connection's version.</param>
-/// <param name="abandon">Gives up the delivery under way. The connection's own token does not: a delivery is finished also when the connection is lost.</param>
-internal sealed class SubscribedConnection(IArrivals arrivals, BatchReceiver receiver, PacketOutput output, MqttVersion version, CancellationToken abandon)
-    : IPacketHandler
-{
-    private readonly TaskCompletionSource<SubackPacket> _subscribed = new(TaskCreationOptions.RunContinuationsAsynchronously);
-    private byte[] _acknowledgements = new byte[64 * PubackPacket.Bytes];
-    private int _acknowledgementBytes;
-    private volatile bool _isDelivering;
-
-    /// <summary>Completes with the broker's answer to the subscriptions.</summary>
-    public Task<SubackPacket> Subscribed => _subscribed.Task;
-
-    /// <summary>True while the next hop has not accepted the messages of the last read.</summary>
-    public bool IsDelivering => _isDelivering;
-
-    public void Handle(PacketHeader header, ReadOnlySpan<byte> body)
-    {
-        switch (header.Type)
-        {
-            case PacketType.Publish:
-                Take(PublishPacket.Read(header, body, version));
-                break;
-            case PacketType.Suback:
-                _subscribed.TrySetResult(SubackPacket.Read(body, version));
-                break;
-            default:
-                throw MqttProtocolException.Forbidden($"{header.Type} is not allowed for a client that publishes nothing and subscribes with QoS 1 at most.");
-        }
-    }
-
-    public ValueTask FinishReadAsync(CancellationToken cancellationToken) => arrivals.IsEmpty ? ValueTask.CompletedTask : DeliverAsync();
-
-    private void Take(in ReceivedPublish publish)
-    {
-        if (publish.TopicAlias != 0)
-            throw new MqttProtocolException(MqttReasonCode.TopicAliasInvalid, "The broker used a topic alias, which this client does not allow.");
-        if (publish.QualityOfService == MqttQualityOfService.ExactlyOnce)
-            throw new MqttProtocolException(MqttReasonCode.QoSNotSupported, "The broker sent a message with QoS 2, which no subscription asked for.");
-        arrivals.Add(publish);
-        if (publish.QualityOfService == MqttQualityOfService.AtMostOnce)
-            return;
-        if (_acknowledgementBytes == _acknowledgements.Length)
-            Array.Resize(ref _acknowledgements, 2 * _acknowledgements.Length);
-        PubackPacket.Write(_acknowledgements.AsSpan(_acknowledgementBytes), publish.PacketId);
-        _acknowledgementBytes += PubackPacket.Bytes;
-    }
-
-    private async ValueTask DeliverAsync()
-    {
-        _isDelivering = true;
-        try
-        {
-            await arrivals.DeliverAsync(receiver, abandon).ConfigureAwait(false);
-            output.Append(_acknowledgements.AsSpan(0, _acknowledgementBytes));
-            output.Flush();
-        }
-        catch (OperationCanceledException) when (abandon.IsCancellationRequested)
-        {
-            // Not acknowledged: the broker keeps the messages for the next receiver.
-        }
-        finally
-        {
-            _acknowledgementBytes = 0;
-            _isDelivering = false;
-        }
     }
 }

@@ -1,10 +1,11 @@
+using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using Npgsql;
 
 namespace BatchKit.Postgres.Receiving;
 
 /// <summary>Tracks which of a receiver's tasks fail. Logs once when the first one fails, and once when all work again. Thread-safe.</summary>
-internal sealed class ReceiverHealth(NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, ILogger logger)
+internal sealed class ReceiverHealth(NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, ILogger logger, ConnectionReporter reporter)
 {
     // Guards the set.
     private readonly Lock _lock = new();
@@ -20,6 +21,8 @@ internal sealed class ReceiverHealth(NpgsqlDataSource dataSource, PostgresQueueR
             _failing.Clear();
             _fault = null;
         }
+
+        reporter.Open();
     }
 
     public void Stopped(string why)
@@ -45,6 +48,8 @@ internal sealed class ReceiverHealth(NpgsqlDataSource dataSource, PostgresQueueR
 
         if (ServerFault.SpoilsPool(exception))
             dataSource.Clear();
+        if (ServerFault.IsOutage(exception))
+            reporter.Lose(reason);
         if (isFirst)
             Log.ServerFailed(logger, options.Queue, reason);
     }
@@ -62,6 +67,7 @@ internal sealed class ReceiverHealth(NpgsqlDataSource dataSource, PostgresQueueR
         }
 
         Log.ServerWorks(logger, options.Queue);
+        reporter.Open();
     }
 
     /// <summary>The task has ended, so its state no longer matters.</summary>

@@ -6,13 +6,14 @@ namespace BatchKit.Batches;
 /// <summary>What all parts of one output buffer share: its options as they were when it was made, its clock, its memory and its observers.</summary>
 internal sealed class BufferSettings
 {
+    private readonly NodeNumber _node;
     private long _order;
     private long _losses;
 
     public BufferSettings(OutputBufferOptions options, string name, BufferClock clock, IDispatchScheduler scheduler, BatchKitMetrics metrics, GuardedLogger logger)
     {
         Name = name;
-        Node = options.Node;
+        _node = options.NumberInUse ?? new NodeNumber(options.Node ?? 0);
         MaxBatchBytes = options.MaxBatchBytes;
         MaxBatchMessages = options.MaxBatchMessages;
         MaxMessageBytes = options.MaxMessageBytes;
@@ -41,7 +42,8 @@ internal sealed class BufferSettings
 
     public string Name { get; }
 
-    public int Node { get; }
+    /// <summary>Asked for as late as possible, because reading fixes it.</summary>
+    public int Node => _node.Value;
 
     public int MaxBatchBytes { get; }
 

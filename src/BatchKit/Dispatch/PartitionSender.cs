@@ -11,7 +11,7 @@ internal sealed class PartitionSender : IAsyncDisposable
 {
     private readonly BufferSettings _settings;
     private readonly IBatchTransport _transport;
-    private readonly ProducerId _producer;
+    private readonly PartitionIdentity _identity;
     private readonly Lock _gate;
     private readonly SendDeadline _deadline;
     private readonly RetrySchedule _schedule;
@@ -28,7 +28,7 @@ internal sealed class PartitionSender : IAsyncDisposable
         _settings = settings;
         RouteName = route.Name;
         _transport = route.Transport;
-        _producer = new ProducerId(settings.Node, identity.Epoch, identity.Number);
+        _identity = identity;
         _gate = gate;
         _deadline = new SendDeadline(settings, gate);
         _schedule = new RetrySchedule(settings.RetryDelay, settings.MaxRetryDelay);
@@ -67,7 +67,7 @@ internal sealed class PartitionSender : IAsyncDisposable
             Seal();
             if (_settings.DropsOldest)
                 _send.MarkUnderWay();
-            _send.Number(_producer, ref _lastNumber);
+            _send.Number(new ProducerId(_settings.Node, _identity.Epoch, _identity.Number), ref _lastNumber);
             if (_settings.Metrics.IsObservingSends || BatchKitTracing.IsListening)
                 return SendObservedAsync();
             var pending = BeginSend();

@@ -153,5 +153,5 @@ public sealed class ConnectionTableTests
         Assert.Equal((0, 0), (table.Places, table.Addresses));
     }
 
-    private static ConnectionTable Table(BroadcastOptions options) => new(options, node: 7);
+    private static ConnectionTable Table(BroadcastOptions options) => new(options, new NodeNumber(7));
 }

@@ -77,8 +77,8 @@ public sealed class ApplicationBusTests(RabbitMqFixture fixture)
         await bus.StartAsync().WithinDeadline();
         var (connection, other) = (Connect(bus, "one"), Connect(bus, "two"));
         var (received, receivedByOther) = (new CollectingTransport(), new CollectingTransport());
-        await using (var receiver = new MassTransitReceiver(connection, 1, new BatchReceiver(received), timeProvider: null, logger: null))
-        await using (var otherReceiver = new MassTransitReceiver(other, 1, new BatchReceiver(receivedByOther), timeProvider: null, logger: null))
+        await using (var receiver = new MassTransitReceiver(connection, new NodeNumber(1), new BatchReceiver(received), timeProvider: null, logger: null))
+        await using (var otherReceiver = new MassTransitReceiver(other, new NodeNumber(1), new BatchReceiver(receivedByOther), timeProvider: null, logger: null))
         {
             await receiver.StartAsync(CancellationToken.None);
             await otherReceiver.StartAsync(CancellationToken.None);

@@ -139,14 +139,23 @@ public sealed class RabbitMqReceiverTests(RabbitMqFixture fixture)
     }
 
     [Fact]
-    public async Task A_second_receiver_of_a_node_waits_until_the_first_has_stopped()
+    public async Task A_second_receiver_of_a_node_is_refused_and_takes_over_when_the_first_has_stopped()
     {
         var options = RabbitMqSome.Options(await fixture.GetAsync());
         var second = new CollectingTransport();
+        await using var transport = new RabbitMqTransport(options);
         await using var receiver = await StartAsync(options, _arrived);
-        await using var waiting = await StartAsync(options, second);
+        await Assert.ThrowsAsync<NodeTakenException>(() => StartAsync(options, second));
+        await SendLinesAsync(transport, count: 20);
+        await _arrived.WaitForMessagesAsync(20);
 
-        await AssertTakeOverAsync(options, receiver, _arrived, second);
+        await receiver.StopAsync(CancellationToken.None);
+        await SendLinesAsync(transport, count: 20);
+        await using var successor = await StartAsync(options, second);
+        await second.WaitForMessagesAsync(20);
+
+        Assert.Equal(Some.Lines(20), _arrived.Texts);
+        Assert.Equal(Some.Lines(20), second.Texts);
     }
 
     [Fact]

@@ -1,0 +1,126 @@
+using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
+using RabbitMQ.Client;
+using RabbitMQ.Client.Events;
+using RabbitMQ.Client.Exceptions;
+
+namespace BatchKit.RabbitMQ;
+
+/// <summary>Receives the frames of one channel, one at a time, and acknowledges each when the <see cref="BatchReceiver"/> is done with it.</summary>
+internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
+{
+    private readonly BatchReceiver _receiver;
+    private readonly string _queue;
+    private readonly ILogger _logger;
+
+    // Cancels the current frame; only a stop whose time is up does so.
+    private readonly CancellationToken _abandon;
+
+    private readonly TaskCompletionSource<string> _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+    // Guards the two fields below.
+    private readonly Lock _lock = new();
+    private Task _current = Task.CompletedTask;
+    private bool _isClosed;
+
+    public RabbitMqConsumer(IChannel channel, BatchReceiver receiver, string queue, ILogger logger, CancellationToken abandon)
+        : base(channel)
+    {
+        _receiver = receiver;
+        _queue = queue;
+        _logger = logger;
+        _abandon = abandon;
+        channel.ChannelShutdownAsync += OnShutdownAsync;
+        channel.CallbackExceptionAsync += OnClientFailedAsync;
+    }
+
+    /// <summary>Completes with the reason when no more frames will come.</summary>
+    public Task<string> Ended => _ended.Task;
+
+    public override async Task HandleBasicDeliverAsync(string consumerTag, ulong deliveryTag, bool redelivered, string exchange, string routingKey,
+        IReadOnlyBasicProperties properties, ReadOnlyMemory<byte> body, CancellationToken cancellationToken = default)
+    {
+        var done = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        lock (_lock)
+        {
+            // The client had read this frame ahead when the consumer was closed; unacknowledged, it comes again.
+            if (_isClosed)
+                return;
+            _current = done.Task;
+        }
+
+        try
+        {
+            await ReceiveAsync(deliveryTag, body).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException) when (_abandon.IsCancellationRequested)
+        {
+            _ended.TrySetResult("The receiver stopped.");
+        }
+        catch (AlreadyClosedException exception)
+        {
+            // The frame was handed on, but the broker can't be told: it delivers the frame again, which is dropped as a repeat.
+            _ended.TrySetResult(exception.Message);
+        }
+        catch (Exception exception)
+        {
+            Log.FrameFailed(_logger, exception, _queue);
+            _ = Close();
+            _ended.TrySetResult(exception.Message);
+        }
+        finally
+        {
+            done.SetResult();
+        }
+    }
+
+    public override Task HandleBasicCancelAsync(string consumerTag, CancellationToken cancellationToken = default)
+    {
+        _ended.TrySetResult("The broker ended the consumer, as it does when the queue is deleted.");
+        return base.HandleBasicCancelAsync(consumerTag, cancellationToken);
+    }
+
+    /// <summary>Receives no more frames, and waits for the current one.</summary>
+    public Task CloseAsync(CancellationToken cancellationToken) => Close().WaitAsync(cancellationToken);
+
+    private async Task ReceiveAsync(ulong deliveryTag, ReadOnlyMemory<byte> body)
+    {
+        try
+        {
+            // The client's buffer is valid until this method returns, and the receiver uses it no longer.
+            await _receiver.ReceiveAsync(body, _abandon).ConfigureAwait(false);
+        }
+        catch (FrameFormatException exception)
+        {
+            Log.FrameRejected(_logger, exception, body.Length, _queue);
+            await Channel.BasicRejectAsync(deliveryTag, requeue: false, CancellationToken.None).ConfigureAwait(false);
+            return;
+        }
+
+        await Channel.BasicAckAsync(deliveryTag, multiple: false, CancellationToken.None).ConfigureAwait(false);
+    }
+
+    private Task Close()
+    {
+        lock (_lock)
+        {
+            _isClosed = true;
+            return _current;
+        }
+    }
+
+    // When an activity listener throws at a delivery, the client drops the frame unacknowledged and goes on with the next one. Behind a newer number it would count as a repeat, so the broker must
+    // deliver everything from that frame on again, over a new channel.
+    private Task OnClientFailedAsync(object sender, CallbackExceptionEventArgs failure)
+    {
+        _ = Close();
+        _ended.TrySetResult($"The client could not deliver a frame: {failure.Exception.Message}");
+        return Task.CompletedTask;
+    }
+
+    private Task OnShutdownAsync(object sender, ShutdownEventArgs reason)
+    {
+        _ended.TrySetResult($"{reason.ReplyText}.");
+        return Task.CompletedTask;
+    }
+}

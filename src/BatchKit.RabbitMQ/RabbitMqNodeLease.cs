@@ -1,0 +1,168 @@
+using System.Globalization;
+using System.Text.RegularExpressions;
+using BatchKit.Transports;
+using RabbitMQ.Client;
+using RabbitMQ.Client.Events;
+using RabbitMQ.Client.Exceptions;
+
+namespace BatchKit.RabbitMQ;
+
+/// <summary>A node's number, held at the broker by one process at a time.</summary>
+/// <remarks>
+/// The lease is a queue that the holder consumes, and that the broker deletes when it has no consumer any more. One of its arguments names the holder: the broker refuses a declaration with another
+/// value, and names both. The holder's own declarations are equal, so after a lost connection it has its lease back at once. See docs/decisions/0091.
+/// </remarks>
+internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, string exchange, TimeProvider timeProvider)
+{
+    private const ushort PreconditionFailed = 406;
+
+    // How often a number that can't be replaced is asked for: the broker may learn of the end of a process a moment after its successor starts.
+    private const int Attempts = 5;
+
+    // A lease whose holder ended between its declaration and its consumer, or while the broker was down.
+    private static readonly TimeSpan UnusedExpiry = TimeSpan.FromSeconds(30);
+
+    private static readonly TimeSpan AttemptInterval = TimeSpan.FromMilliseconds(250);
+
+    private readonly string _holder = HolderName.Create();
+
+    // Written by one attempt to connect or check at a time.
+    private IConnection? _connection;
+    private LeaseConsumer? _consumer;
+
+    /// <summary>Leases the number, or another one as long as no one has read it.</summary>
+    /// <exception cref="NodeTakenException">Another process has the number.</exception>
+    public async Task TakeAsync(IConnection connection, CancellationToken cancellationToken)
+    {
+        if (_connection == connection && _consumer is { IsConsuming: true })
+            return;
+        for (var attempt = 1; ;)
+        {
+            var number = node.Candidate;
+            var refusal = await TryTakeAsync(connection, number, cancellationToken).ConfigureAwait(false);
+            if (refusal is null && node.TryFix(number))
+                return;
+            if (refusal is null)
+                await ReleaseAsync(number, cancellationToken).ConfigureAwait(false);
+            else if (node.TryDrawAnother())
+                continue;
+            else if (++attempt <= Attempts)
+                await Task.Delay(AttemptInterval, timeProvider, cancellationToken).ConfigureAwait(false);
+            else
+                throw await DescribeAsync(connection, number, refusal, cancellationToken).ConfigureAwait(false);
+        }
+    }
+
+    /// <summary>Gives the number back. It may be leased again.</summary>
+    public Task ReleaseAsync(CancellationToken cancellationToken) => ReleaseAsync(node.Candidate, cancellationToken);
+
+    private async Task ReleaseAsync(int number, CancellationToken cancellationToken)
+    {
+        if (_consumer is not { IsConsuming: true, Channel: var channel })
+            return;
+        _consumer = null;
+        await channel.QueueDeleteAsync(Queue(number), ifUnused: false, ifEmpty: false, cancellationToken: cancellationToken).ConfigureAwait(false);
+        await channel.DisposeAsync().ConfigureAwait(false);
+    }
+
+    private string Queue(int number) => string.Create(CultureInfo.InvariantCulture, $"{prefix}.lease.{number}");
+
+    /// <returns>Null when the number is leased; the broker's refusal when another process has it.</returns>
+    private async Task<OperationInterruptedException?> TryTakeAsync(IConnection connection, int number, CancellationToken cancellationToken)
+    {
+        // A channel of its own, because the broker closes a channel on which a declaration fails.
+        var channel = await connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
+        var isTaken = false;
+        try
+        {
+            await DeclareAsync(channel, number, CreateArguments(_holder), cancellationToken).ConfigureAwait(false);
+            var consumer = new LeaseConsumer(channel);
+            await channel.BasicConsumeAsync(Queue(number), autoAck: true, consumer, cancellationToken).ConfigureAwait(false);
+            (_connection, _consumer, isTaken) = (connection, consumer, true);
+            return null;
+        }
+        catch (OperationInterruptedException refusal) when (refusal.ShutdownReason?.ReplyCode == PreconditionFailed)
+        {
+            return refusal;
+        }
+        finally
+        {
+            if (!isTaken)
+                await channel.DisposeAsync().ConfigureAwait(false);
+        }
+    }
+
+    private Task<QueueDeclareOk> DeclareAsync(IChannel channel, int number, Dictionary<string, object?> arguments, CancellationToken cancellationToken) =>
+        channel.QueueDeclareAsync(Queue(number), durable: true, exclusive: false, autoDelete: true, arguments, cancellationToken: cancellationToken);
+
+    private Dictionary<string, object?> CreateArguments(string? holder)
+    {
+        var arguments = new Dictionary<string, object?>(StringComparer.Ordinal)
+        {
+            ["x-queue-type"] = "classic",
+            ["x-expires"] = (long)UnusedExpiry.TotalMilliseconds,
+            ["x-dead-letter-exchange"] = exchange,
+        };
+        // The only argument that is free text and compared by the broker. No message ever takes this path.
+        if (holder is not null)
+            arguments["x-dead-letter-routing-key"] = holder;
+        return arguments;
+    }
+
+    // The broker's text ends after 255 bytes and quotes both values, so a declaration without one leaves more of it for the holder's.
+    private async Task<NodeTakenException> DescribeAsync(IConnection connection, int number, OperationInterruptedException refusal, CancellationToken cancellationToken)
+    {
+        var channel = await connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
+        await using (channel.ConfigureAwait(false))
+        {
+            try
+            {
+                await DeclareAsync(channel, number, CreateArguments(holder: null), cancellationToken).ConfigureAwait(false);
+                // It has become free meanwhile.
+                await channel.QueueDeleteAsync(Queue(number), ifUnused: true, ifEmpty: false, cancellationToken: cancellationToken).ConfigureAwait(false);
+            }
+            catch (OperationInterruptedException answer)
+            {
+                return new NodeTakenException(Describe(number, answer.ShutdownReason?.ReplyText ?? answer.Message), refusal);
+            }
+        }
+
+        return new NodeTakenException(Describe(number, refusal.Message), refusal);
+    }
+
+    private string Describe(int number, string answer)
+    {
+        var other = CurrentHolder().Match(answer) is { Success: true } match ? match.Groups["holder"].Value : $"another process (the broker said: {answer})";
+        return $"Node {number} is held by {other}, so {_holder} can't be node {number} too. Give each process another {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.Node)}, or none, and a free number "
+            + $"is leased. When the other process has just ended, wait until the broker has noticed, at most two of its heartbeats.";
+    }
+
+    // The broker quotes the value of the queue that exists last.
+    [GeneratedRegex("current is (the value )?'(?<holder>[^']*)", RegexOptions.CultureInvariant | RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
+    private static partial Regex CurrentHolder();
+
+    /// <summary>Keeps the queue alive, and knows whether it still does.</summary>
+    private sealed class LeaseConsumer(IChannel channel) : AsyncDefaultBasicConsumer(channel)
+    {
+        private volatile bool _isCanceled;
+
+        public bool IsConsuming => !_isCanceled && Channel.IsOpen;
+
+        public override Task HandleBasicCancelAsync(string consumerTag, CancellationToken cancellationToken = default)
+        {
+            _isCanceled = true;
+            return base.HandleBasicCancelAsync(consumerTag, cancellationToken);
+        }
+    }
+}
+
+/// <summary>The name by which a process shows as the holder of a node's number.</summary>
+internal static class HolderName
+{
+    /// <summary>A name that no other holder has, in this process or another one.</summary>
+    public static string Create() => string.Create(CultureInfo.InvariantCulture,
+        $"process {Environment.ProcessId} on {Clean(Environment.MachineName)} ({Clean(AppDomain.CurrentDomain.FriendlyName)}) {Random.Shared.Next():x8}");
+
+    // The broker's refusal quotes it.
+    private static string Clean(string text) => text[..Math.Min(text.Length, 30)].Replace('\'', ' ');
+}

@@ -1,0 +1,86 @@
+using BatchKit.IntegrationTests.RabbitMQ;
+using BatchKit.MassTransit;
+using BatchKit.Testing;
+using BatchKit.TestServers.Network;
+using BatchKit.Transports;
+using Microsoft.Extensions.DependencyInjection;
+
+namespace BatchKit.IntegrationTests.MassTransit;
+
+/// <summary>A node's number on a bus over RabbitMQ, what the callback is told, and failing fast.</summary>
+public sealed class NodeLeaseTests(RabbitMqFixture fixture)
+{
+    [Fact]
+    public async Task Two_hosts_with_default_numbers_reach_each_other()
+    {
+        var configure = MassTransitSome.Settings(await fixture.GetAsync(), Some.Name("test"));
+        await using var first = await MassTransitNode.StartReadyAsync(1, configure, configureOutput: static output => output.Node = null);
+        await using var second = await MassTransitNode.StartReadyAsync(1, configure, configureOutput: static output => output.Node = null);
+        var (one, two) = (NodeOf(first), NodeOf(second));
+
+        first.Output.Write(Some.Connection(two), "to two"u8);
+        second.Output.Write(Some.Connection(one), "to one"u8);
+        await first.Received.WaitForMessagesAsync(1);
+        await second.Received.WaitForMessagesAsync(1);
+
+        Assert.NotEqual(one, two);
+        Assert.Equal("to one", Assert.Single(first.Received.Texts));
+        Assert.Equal("to two", Assert.Single(second.Received.Texts));
+    }
+
+    [Fact]
+    public async Task A_number_that_is_set_and_taken_stops_the_start_and_is_free_after_a_stop()
+    {
+        var configure = MassTransitSome.Settings(await fixture.GetAsync(), Some.Name("test"));
+        await using (await MassTransitNode.StartReadyAsync(7, configure))
+        {
+            var refused = await Assert.ThrowsAsync<NodeTakenException>(() => MassTransitNode.StartAsync(7, configure));
+            Assert.StartsWith($"Node 7 is held by process {Environment.ProcessId} on", refused.Message, StringComparison.Ordinal);
+        }
+
+        await using var next = await MassTransitNode.StartReadyAsync(7, configure);
+    }
+
+    [Fact]
+    public async Task The_callback_hears_of_each_change_and_may_throw()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var changes = new ConnectionChanges();
+        var configure = MassTransitSome.Settings(server, Some.Name("test"));
+        await using var node = await MassTransitNode.StartReadyAsync(1, options =>
+        {
+            configure(options);
+            options.RabbitMq!.Port = proxy.Port;
+            options.FailFast = true;
+            options.ConnectionChanged = change =>
+            {
+                changes.Add(change);
+                throw new IOException("The callback is broken.");
+            };
+        });
+
+        proxy.ResetAll();
+        await Until.TrueAsync(() => changes.All.Any(static change => change is { Purpose: "receiver", State: BrokerConnectionState.Restored }));
+
+        Assert.Equal([BrokerConnectionState.Connected, BrokerConnectionState.Lost, BrokerConnectionState.Restored],
+            changes.All.Where(static change => change.Purpose == "receiver").Take(3).Select(static change => change.State));
+        Assert.Contains("ConnectionChanged callback", (await node.CheckHealthAsync()).Description, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_host_that_fails_fast_does_not_start_without_its_broker()
+    {
+        var port = FreePort.Take(1)[0];
+
+        var failed = await Assert.ThrowsAsync<IOException>(() => MassTransitNode.StartAsync(1, options =>
+        {
+            options.FailFast = true;
+            options.RabbitMq = new MassTransitRabbitMqOptions { Hosts = [$"127.0.0.1:{port}"], ConnectTimeout = TimeSpan.FromMilliseconds(500) };
+        }));
+
+        Assert.Contains($"RabbitMQ at 127.0.0.1:{port}", failed.Message, StringComparison.Ordinal);
+    }
+
+    private static int NodeOf(MassTransitNode node) => node.Services.GetRequiredService<NodeNumber>().Value;
+}

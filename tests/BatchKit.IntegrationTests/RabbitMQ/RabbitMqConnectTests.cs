@@ -1,0 +1,332 @@
+using BatchKit.RabbitMQ;
+using BatchKit.Testing;
+using BatchKit.TestServers.Network;
+using BatchKit.TestServers.RabbitMQ;
+using BatchKit.Transports;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Options;
+using RabbitMQ.Client;
+using static BatchKit.IntegrationTests.RabbitMQ.RabbitMqEnds;
+
+namespace BatchKit.IntegrationTests.RabbitMQ;
+
+/// <summary>The ways to connect: a connection string, a connection or factory of the application; what the callback is told, and failing fast.</summary>
+public sealed class RabbitMqConnectTests(RabbitMqFixture fixture)
+{
+    private const string Secret = "s3cret";
+
+    private readonly CollectingTransport _arrived = new();
+
+    [Fact]
+    public async Task A_connection_string_with_several_hosts_finds_the_one_that_works()
+    {
+        var server = await fixture.GetAsync();
+        var user = server.Address.UserInfo;
+        var options = new RabbitMqOptions
+        {
+            ConnectionString = $"amqp://{user}@127.0.0.1:{FreePort.Take(1)[0]},{server.Host}:{server.Port}{server.Address.AbsolutePath}",
+            Prefix = Some.Name("test"),
+        };
+
+        await AssertArrivesAsync(options);
+    }
+
+    [Theory]
+    [InlineData("amqp://broker", false, null, null, null, "broker")]
+    [InlineData("amqps://ana:p%40ss@broker-1,broker-2:5673/games", true, "ana", "p@ss", "games", "broker-1 broker-2:5673")]
+    [InlineData("amqp://ana:a:b@c@broker/%2F", false, "ana", "a:b@c", "/", "broker")]
+    [InlineData("amqp://u:p@one/v, amqp://u:p@two:5673/v", false, "u", "p", "v", "one two:5673")]
+    [InlineData("AMQPS://[::1]:5671/", true, null, null, null, "[::1]:5671")]
+    public void A_connection_string_names_hosts_user_virtual_host_and_tls(string text, bool tls, string? user, string? password, string? virtualHost, string hosts)
+    {
+        var isRead = RabbitMqAddress.TryParse(text, out var address, out _);
+
+        Assert.True(isRead);
+        Assert.Equal((tls, user, password, virtualHost), (address!.UseTls, address.UserName, address.Password, address.VirtualHost));
+        Assert.Equal(hosts.Split(' '), address.Hosts);
+    }
+
+    [Theory]
+    [InlineData("http://u:s3cret@broker")]
+    [InlineData("u:s3cret@broker")]
+    [InlineData("amqp://u:s3cret@broker:port")]
+    [InlineData("amqp://u:s3cret@broker?heartbeat=5")]
+    [InlineData("amqp://u:s3cret@one,amqps://u:s3cret@two")]
+    public void A_connection_string_that_is_none_is_refused_without_repeating_the_password(string text)
+    {
+        var refused = Assert.Throws<OptionsValidationException>(() => new RabbitMqTransport(new RabbitMqOptions { ConnectionString = text }));
+
+        Assert.StartsWith("RabbitMqOptions.ConnectionString ", refused.Message, StringComparison.Ordinal);
+        Assert.DoesNotContain(Secret, refused.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public void Only_one_way_to_connect_may_be_set()
+    {
+        var options = new RabbitMqOptions { ConnectionString = "amqp://broker", ConnectionFactory = new ConnectionFactory() };
+
+        var refused = Assert.Throws<OptionsValidationException>(() => new RabbitMqTransport(options));
+
+        Assert.Contains("exclude each other", refused.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_connection_of_the_application_carries_both_directions_and_stays_open()
+    {
+        var server = await fixture.GetAsync();
+        await using var connection = await Factory(server).CreateConnectionAsync();
+        var options = new RabbitMqOptions { Connection = connection, Prefix = Some.Name("test") };
+
+        await AssertArrivesAsync(options);
+
+        Assert.True(connection.IsOpen);
+        await using var channel = await connection.CreateChannelAsync();
+        Assert.Equal(1, channel.ChannelNumber);
+    }
+
+    [Fact]
+    public async Task A_connection_of_the_application_that_recovers_is_used_again()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var factory = Factory(server);
+        (factory.Port, factory.NetworkRecoveryInterval) = (proxy.Port, TimeSpan.FromMilliseconds(100));
+        await using var connection = await factory.CreateConnectionAsync();
+        var changes = new ConnectionChanges();
+        var options = new RabbitMqOptions
+        {
+            Connection = connection, Prefix = Some.Name("test"), ReconnectDelay = TimeSpan.FromMilliseconds(20), MaxReconnectDelay = TimeSpan.FromMilliseconds(200), ConnectionChanged = changes.Add,
+        };
+        await using var path = await RabbitMqPath.StartAsync(options, options);
+        path.Output.Write(Some.Connection(RabbitMqPath.Node), "line 0"u8);
+        await path.Arrived.WaitForMessagesAsync(1);
+
+        proxy.ResetAll();
+        path.Output.Write(Some.Connection(RabbitMqPath.Node), "line 1"u8);
+        await path.Arrived.WaitForMessagesAsync(2);
+
+        Assert.Equal(Some.Lines(2), path.Arrived.Texts);
+        await Until.TrueAsync(() => changes.All.Count(static change => change.State == BrokerConnectionState.Restored) == 2);
+    }
+
+    [Fact]
+    public async Task A_factory_of_the_application_opens_connections_that_are_closed_here()
+    {
+        var server = await fixture.GetAsync();
+        var factory = new CountingFactory(Factory(server));
+
+        await AssertArrivesAsync(new RabbitMqOptions { ConnectionFactory = factory, Prefix = Some.Name("test") });
+
+        Assert.Equal(2, factory.Opened.Count);
+        await Until.TrueAsync(() => factory.Opened.TrueForAll(static connection => !connection.IsOpen));
+    }
+
+    [Fact]
+    public async Task The_callback_hears_of_each_change_once_and_in_order_and_may_throw()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var changes = new ConnectionChanges();
+        var prefix = Some.Name("test");
+        var hosts = new RabbitMqTestHost();
+        using var host = hosts.Build(prefix, options =>
+        {
+            RabbitMqSome.Configure(options, server, proxy.Port, prefix);
+            options.FailFast = true;
+            options.ConnectionChanged = change =>
+            {
+                changes.Add(change);
+                throw new IOException("The callback is broken.");
+            };
+        });
+        await host.StartAsync().WithinDeadline();
+
+        proxy.ResetAll();
+        // The sender connects again when something is sent, or its health is asked for.
+        await Until.TrueAsync(async () =>
+        {
+            await RabbitMqTestHost.CheckHealthAsync(host);
+            return changes.All.Count >= 6;
+        });
+
+        foreach (var purpose in new[] { "sender", "receiver" })
+        {
+            var ofOne = changes.All.Where(change => change.Purpose == purpose).ToArray();
+            Assert.Equal([BrokerConnectionState.Connected, BrokerConnectionState.Lost, BrokerConnectionState.Restored], ofOne.Select(static change => change.State));
+            Assert.All(ofOne, change => Assert.Contains(change.Target, $"RabbitMQ at {server.Host}:{proxy.Port} (virtual host /)", StringComparison.Ordinal));
+            Assert.NotNull(ofOne[1].Reason);
+        }
+
+        var health = await RabbitMqTestHost.WaitForHealthAsync(host, HealthStatus.Degraded);
+        Assert.Contains("ConnectionChanged callback", health.Description, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_stop_is_not_reported_as_a_lost_connection()
+    {
+        var changes = new ConnectionChanges();
+        var options = RabbitMqSome.Options(await fixture.GetAsync(), options => options.ConnectionChanged = changes.Add);
+        var receiver = await StartAsync(options, _arrived);
+        var transport = new RabbitMqTransport(options);
+        await SendLinesAsync(transport, count: 1);
+
+        await receiver.DisposeAsync();
+        await transport.DisposeAsync();
+
+        Assert.Equal([BrokerConnectionState.Connected, BrokerConnectionState.Connected], changes.States);
+    }
+
+    [Fact]
+    public async Task A_host_that_fails_fast_does_not_start_without_its_broker()
+    {
+        var port = FreePort.Take(1)[0];
+        using var host = new RabbitMqTestHost().Build("test", rabbit => (rabbit.Hosts, rabbit.FailFast) = ([$"127.0.0.1:{port}"], true));
+
+        var failed = await Assert.ThrowsAsync<IOException>(() => host.StartAsync().WithinDeadline());
+
+        Assert.Contains($"RabbitMQ at 127.0.0.1:{port}", failed.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_send_that_fails_fast_fails_at_once_and_a_later_one_works()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var options = RabbitMqSome.Options(server, proxy.Port, options => (options.FailFast, options.ConnectTimeout) = (true, TimeSpan.FromSeconds(30)));
+        await using var receiver = await StartAsync(RabbitMqSome.Options(server, over => over.Prefix = options.Prefix), _arrived);
+        await using var transport = new RabbitMqTransport(options);
+
+        proxy.Stall();
+        var sending = transport.SendAsync(new[] { Some.Batch(Some.Connection(Node), Some.Producer(), 1, "refused") }, CancellationToken.None);
+
+        Assert.True(sending.IsFaulted);
+        var failed = await Assert.ThrowsAsync<IOException>(() => sending.AsTask());
+        Assert.Contains(nameof(RabbitMqOptions.FailFast), failed.Message, StringComparison.Ordinal);
+        proxy.Resume();
+        await SendUntilRoutedAsync(transport);
+        await _arrived.WaitForMessagesAsync(1);
+    }
+
+    private static ConnectionFactory Factory(RabbitMqServer server) => new() { Uri = server.Address };
+
+    private async Task AssertArrivesAsync(RabbitMqOptions options)
+    {
+        await using var receiver = await StartAsync(options, _arrived);
+        await using var transport = new RabbitMqTransport(options);
+
+        await SendLinesAsync(transport, count: 3);
+        await _arrived.WaitForMessagesAsync(3);
+
+        Assert.Equal(Some.Lines(3), _arrived.Texts);
+    }
+
+    /// <summary>A factory that keeps what it has opened.</summary>
+    private sealed class CountingFactory(ConnectionFactory inner) : IConnectionFactory
+    {
+        public List<IConnection> Opened { get; } = [];
+
+        public IDictionary<string, object?> ClientProperties
+        {
+            get => inner.ClientProperties;
+            set => inner.ClientProperties = value;
+        }
+
+        public string Password
+        {
+            get => inner.Password;
+            set => inner.Password = value;
+        }
+
+        public ushort RequestedChannelMax
+        {
+            get => inner.RequestedChannelMax;
+            set => inner.RequestedChannelMax = value;
+        }
+
+        public uint RequestedFrameMax
+        {
+            get => inner.RequestedFrameMax;
+            set => inner.RequestedFrameMax = value;
+        }
+
+        public TimeSpan RequestedHeartbeat
+        {
+            get => inner.RequestedHeartbeat;
+            set => inner.RequestedHeartbeat = value;
+        }
+
+        public string UserName
+        {
+            get => inner.UserName;
+            set => inner.UserName = value;
+        }
+
+        public string VirtualHost
+        {
+            get => inner.VirtualHost;
+            set => inner.VirtualHost = value;
+        }
+
+        public ICredentialsProvider? CredentialsProvider
+        {
+            get => inner.CredentialsProvider;
+            set => inner.CredentialsProvider = value;
+        }
+
+        public Uri Uri
+        {
+            get => inner.Uri;
+            set => inner.Uri = value;
+        }
+
+        public string? ClientProvidedName
+        {
+            get => inner.ClientProvidedName;
+            set => inner.ClientProvidedName = value;
+        }
+
+        public TimeSpan HandshakeContinuationTimeout
+        {
+            get => inner.HandshakeContinuationTimeout;
+            set => inner.HandshakeContinuationTimeout = value;
+        }
+
+        public TimeSpan ContinuationTimeout
+        {
+            get => inner.ContinuationTimeout;
+            set => inner.ContinuationTimeout = value;
+        }
+
+        public ushort ConsumerDispatchConcurrency
+        {
+            get => inner.ConsumerDispatchConcurrency;
+            set => inner.ConsumerDispatchConcurrency = value;
+        }
+
+        public IAuthMechanismFactory? AuthMechanismFactory(IEnumerable<string> mechanismNames) => inner.AuthMechanismFactory(mechanismNames);
+
+        public Task<IConnection> CreateConnectionAsync(CancellationToken cancellationToken = default) => KeepAsync(inner.CreateConnectionAsync(cancellationToken));
+
+        public Task<IConnection> CreateConnectionAsync(string clientProvidedName, CancellationToken cancellationToken = default) =>
+            KeepAsync(inner.CreateConnectionAsync(clientProvidedName, cancellationToken));
+
+        public Task<IConnection> CreateConnectionAsync(IEnumerable<string> hostnames, CancellationToken cancellationToken = default) =>
+            KeepAsync(inner.CreateConnectionAsync(hostnames, cancellationToken));
+
+        public Task<IConnection> CreateConnectionAsync(IEnumerable<string> hostnames, string clientProvidedName, CancellationToken cancellationToken = default) =>
+            KeepAsync(inner.CreateConnectionAsync(hostnames, clientProvidedName, cancellationToken));
+
+        public Task<IConnection> CreateConnectionAsync(IEnumerable<AmqpTcpEndpoint> endpoints, CancellationToken cancellationToken = default) =>
+            KeepAsync(inner.CreateConnectionAsync(endpoints, cancellationToken));
+
+        public Task<IConnection> CreateConnectionAsync(IEnumerable<AmqpTcpEndpoint> endpoints, string clientProvidedName, CancellationToken cancellationToken = default) =>
+            KeepAsync(inner.CreateConnectionAsync(endpoints, clientProvidedName, cancellationToken));
+
+        private async Task<IConnection> KeepAsync(Task<IConnection> opening)
+        {
+            var connection = await opening;
+            Opened.Add(connection);
+            return connection;
+        }
+    }
+}

@@ -1,0 +1,154 @@
+using BatchKit.RabbitMQ;
+using BatchKit.Testing;
+using BatchKit.TestServers.Network;
+using BatchKit.TestServers.RabbitMQ;
+using BatchKit.Transports;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Hosting;
+using static BatchKit.IntegrationTests.RabbitMQ.RabbitMqEnds;
+
+namespace BatchKit.IntegrationTests.RabbitMQ;
+
+/// <summary>A node's number: leased where none is set, checked where one is, and kept while the connection comes and goes.</summary>
+public sealed class RabbitMqNodeTests(RabbitMqFixture fixture)
+{
+    [Fact]
+    public async Task Two_hosts_with_default_numbers_chat_with_each_other()
+    {
+        var server = await fixture.GetAsync();
+        var prefix = Some.Name("test");
+        var (ana, ben) = (new Chatter(), new Chatter());
+        using var first = await ana.StartAsync(server, prefix);
+        using var second = await ben.StartAsync(server, prefix);
+
+        foreach (var chatter in new[] { ana, ben })
+            await chatter.SayAsync("hello");
+        ana.Output.Write(ben.Handle, "to ben"u8);
+        ben.Output.Write(ana.Handle, "to ana"u8);
+        await ana.Arrived.WaitForMessagesAsync(3);
+        await ben.Arrived.WaitForMessagesAsync(3);
+
+        Assert.NotEqual(ana.Node, ben.Node);
+        Assert.InRange(Math.Min(ana.Node, ben.Node), NodeNumber.FirstLeased, OutputHandle.MaxNode);
+        Assert.Equal(["hello", "hello", "to ana"], ana.Arrived.Texts.Order(StringComparer.Ordinal));
+        Assert.Equal(["hello", "hello", "to ben"], ben.Arrived.Texts.Order(StringComparer.Ordinal));
+    }
+
+    [Fact]
+    public async Task A_number_that_is_set_and_taken_stops_the_start_with_an_error_that_names_both()
+    {
+        var server = await fixture.GetAsync();
+        var prefix = Some.Name("test");
+        using var first = await new Chatter().StartAsync(server, prefix, node: 7);
+
+        var refused = await Assert.ThrowsAsync<NodeTakenException>(() => new Chatter().StartAsync(server, prefix, node: 7));
+
+        var process = $"process {Environment.ProcessId} on {Environment.MachineName} ({AppDomain.CurrentDomain.FriendlyName})";
+        Assert.StartsWith($"Node 7 is held by {process}", refused.Message, StringComparison.Ordinal);
+        Assert.Contains($"so {process}", refused.Message, StringComparison.Ordinal);
+        Assert.Contains("OutputBufferOptions.Node", refused.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_number_is_free_again_when_its_host_has_stopped()
+    {
+        var server = await fixture.GetAsync();
+        var prefix = Some.Name("test");
+        using var first = await new Chatter().StartAsync(server, prefix, node: 7);
+        await first.StopAsync().WithinDeadline();
+
+        using var second = await new Chatter().StartAsync(server, prefix, node: 7);
+    }
+
+    [Fact]
+    public async Task A_drawn_number_that_is_taken_is_replaced_by_another()
+    {
+        var options = RabbitMqSome.Options(await fixture.GetAsync());
+        var drawn = NodeNumber.Draw();
+        var taken = drawn.Candidate;
+        await using var first = await StartAsync(options, new CollectingTransport(), taken);
+
+        await using var second = new RabbitMqReceiver(options, drawn, new BatchReceiver(new CollectingTransport()));
+        await second.StartAsync(CancellationToken.None).WithinDeadline();
+
+        Assert.NotEqual(taken, drawn.Value);
+        Assert.NotEqual(first.Queue, second.Queue);
+        Assert.Null(second.Fault);
+    }
+
+    [Fact]
+    public async Task A_drawn_number_that_was_read_and_is_taken_stops_the_start()
+    {
+        var options = RabbitMqSome.Options(await fixture.GetAsync());
+        var drawn = NodeNumber.Draw();
+        await using var first = await StartAsync(options, new CollectingTransport(), drawn.Value);
+
+        await using var second = new RabbitMqReceiver(options, drawn, new BatchReceiver(new CollectingTransport()));
+
+        await Assert.ThrowsAsync<NodeTakenException>(() => second.StartAsync(CancellationToken.None).WithinDeadline());
+    }
+
+    [Fact]
+    public async Task A_lost_connection_takes_its_number_back_at_once()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var changes = new ConnectionChanges();
+        var options = RabbitMqSome.Options(server, proxy.Port, options => options.ConnectionChanged = changes.Add);
+        await using var receiver = await StartAsync(options, new CollectingTransport());
+
+        proxy.ResetAll();
+        await changes.WaitAsync(3);
+
+        Assert.Equal([BrokerConnectionState.Connected, BrokerConnectionState.Lost, BrokerConnectionState.Restored], changes.States);
+        await Until.TrueAsync(() => receiver.Fault is null);
+    }
+
+    [Fact]
+    public async Task A_number_that_another_process_took_meanwhile_is_a_fault_until_it_is_free()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var options = RabbitMqSome.Options(server, proxy.Port, options => options.ConnectTimeout = TimeSpan.FromSeconds(3));
+        await using var receiver = await StartAsync(options, new CollectingTransport());
+
+        proxy.Stall();
+        proxy.ResetAll();
+        options.Hosts = [$"{server.Host}:{server.Port}"];
+        var other = await StartAsync(options, new CollectingTransport());
+        proxy.Resume();
+        await Until.TrueAsync(() => receiver.Fault?.Contains("Node 1 is held by", StringComparison.Ordinal) == true);
+
+        await other.DisposeAsync();
+        await Until.TrueAsync(() => receiver.Fault is null);
+    }
+
+    /// <summary>A host with one client, as a chat server has many.</summary>
+    private sealed class Chatter
+    {
+        private readonly RabbitMqTestHost _hosts = new();
+        private IHost? _host;
+
+        public CollectingTransport Arrived { get; } = new();
+
+        public OutputBuffer Output => _host!.Services.GetRequiredService<OutputBuffer>();
+
+        public int Node => _host!.Services.GetRequiredService<NodeNumber>().Value;
+
+        public OutputHandle Handle => OutputHandle.Connection(Node, sequence: 1);
+
+        public async Task<IHost> StartAsync(RabbitMqServer server, string prefix, int? node = null)
+        {
+            _host = _hosts.Build(prefix, rabbit => RabbitMqSome.Configure(rabbit, server, server.Port, prefix), output => output.Node = node,
+                builder => builder.UseLocal(_ => Arrived), Arrived);
+            await _host.StartAsync().WithinDeadline();
+            return _host;
+        }
+
+        public async Task SayAsync(string text)
+        {
+            Output.Write(OutputHandle.Named("lobby"), Some.Bytes(text));
+            await Output.FlushAsync().WithinDeadline();
+        }
+    }
+}

@@ -5,6 +5,7 @@ namespace BatchKit.Architecture.Tests;
 public sealed partial class DocumentTests
 {
     private const int ExampleLines = 12;
+    private const int RecipeLines = 15;
 
     private static readonly string[] Documents = [.. Repository.Files().Where(path => path.EndsWith(".md", StringComparison.Ordinal))];
 
@@ -15,6 +16,26 @@ public sealed partial class DocumentTests
 
         Assert.Equal(File.ReadAllText(Repository.In("samples", "QuickStart", "Program.cs")).Trim(), example.Trim());
         Assert.True(Lines(example).Length <= ExampleLines, $"The example has {Lines(example).Length} lines of code.");
+    }
+
+    [Theory]
+    [InlineData("TwoNodeChat", 30)]
+    [InlineData("Sensors", 25)]
+    [InlineData("Tasks", 25)]
+    public void A_recipe_is_short_with_its_web_page_too(string recipe, int limit)
+    {
+        var lines = Repository.Files($"samples/{recipe}").Where(path => Path.GetExtension(path) is ".cs" or ".html").SelectMany(path => Lines(File.ReadAllText(path)));
+
+        Assert.InRange(lines.Count(), 1, limit);
+    }
+
+    [Fact]
+    public void The_front_page_shows_at_most_fifteen_lines_of_a_recipe()
+    {
+        var recipes = CodeBlock.Matches(File.ReadAllText(Repository.In("README.md"))).GroupBy(match => match.Groups["source"].Value, match => Lines(match.Groups["code"].Value).Length).ToArray();
+
+        Assert.Equal(5, recipes.Length);
+        Assert.All(recipes, recipe => Assert.InRange(recipe.Sum(), 1, RecipeLines));
     }
 
     [Fact]

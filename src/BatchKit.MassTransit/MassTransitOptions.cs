@@ -142,6 +142,7 @@ internal sealed class MassTransitSection
 
     internal MassTransitSection(MassTransitOptions options) => _options = options;
 
+    public bool FailFast { get => _options.FailFast; set => _options.FailFast = value; }
     public string Prefix { get => _options.Prefix; set => _options.Prefix = value; }
     public int? DestinationNode { get => _options.DestinationNode; set => _options.DestinationNode = value; }
     public bool Durable { get => _options.Durable; set => _options.Durable = value; }

@@ -234,6 +234,8 @@ internal sealed class MqttSection
 
     internal MqttSection(MqttOptions options) => _options = options;
 
+    public bool FailFast { get => _options.FailFast; set => _options.FailFast = value; }
+    public bool SharesConnection { get => _options.SharesConnection; set => _options.SharesConnection = value; }
     public MqttVersion Version { get => _options.Version; set => _options.Version = value; }
     public string? ClientId { get => _options.ClientId; set => _options.ClientId = value; }
     public string? UserName { get => _options.UserName; set => _options.UserName = value; }

@@ -231,6 +231,7 @@ internal sealed class RabbitMqSection
     internal RabbitMqSection(RabbitMqOptions options) => _options = options;
 
     public IList<string> Hosts { get => _options.Hosts; set => _options.Hosts = value; }
+    public string? ConnectionString { get => _options.ConnectionString; set => _options.ConnectionString = value; }
     public string UserName { get => _options.UserName; set => _options.UserName = value; }
     public string Password { get => _options.Password; set => _options.Password = value; }
     public string VirtualHost { get => _options.VirtualHost; set => _options.VirtualHost = value; }
@@ -244,6 +245,7 @@ internal sealed class RabbitMqSection
     public bool DeclareTopology { get => _options.DeclareTopology; set => _options.DeclareTopology = value; }
     public int Prefetch { get => _options.Prefetch; set => _options.Prefetch = value; }
     public int MaxFrameBytes { get => _options.MaxFrameBytes; set => _options.MaxFrameBytes = value; }
+    public bool FailFast { get => _options.FailFast; set => _options.FailFast = value; }
     public TimeSpan ConnectTimeout { get => _options.ConnectTimeout; set => _options.ConnectTimeout = value; }
     public TimeSpan PublishTimeout { get => _options.PublishTimeout; set => _options.PublishTimeout = value; }
     public TimeSpan UnroutableGrace { get => _options.UnroutableGrace; set => _options.UnroutableGrace = value; }

@@ -25,7 +25,7 @@ internal sealed class FanoutRow(FanoutBenchmark benchmark, int subscribers, Fano
             pair.Run(benchmark);
     }
 
-    /// <summary>Sends so often in a row.</summary>
+    /// <summary>Sends the given number of consecutive times.</summary>
     public GateReading Measure(int broadcasts)
     {
         var count = Math.Max(1, broadcasts / benchmark.Sends);

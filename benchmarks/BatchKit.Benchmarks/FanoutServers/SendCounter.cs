@@ -2,7 +2,7 @@ using System.Diagnostics.Metrics;
 
 namespace BatchKit.Benchmarks.FanoutServers;
 
-/// <summary>A metric that is updated for each send, and to which somebody listens.</summary>
+/// <summary>A metric that is updated for each send, and to which someone listens.</summary>
 internal sealed class SendCounter : IDisposable
 {
     private readonly Meter _meter = new("BatchKit.Benchmarks.Naive");

@@ -37,7 +37,7 @@ internal sealed class MqttStage : IDisposable
 
     public int Port { get; }
 
-    /// <summary>Subscribes anew. With QoS 1 Mosquitto has a window there too, and drops what waits for it beyond its queue.</summary>
+    /// <summary>Subscribes again. With QoS 1 Mosquitto has a window there too, and drops what waits for it beyond its queue.</summary>
     public void Subscribe(int quality)
     {
         _subscriber.Dispose();

@@ -196,7 +196,7 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
         }
     }
 
-    // A node that has started anew has lost the connections that it had, and the start must not wait for its turn behind their lines.
+    // A node that has started again has lost the connections that it had, and the start must not wait for its turn behind their lines.
     private void ForgetNode(int node)
     {
         foreach (var connection in _waiting.Keys.Where(connection => connection.Node == node).ToList())

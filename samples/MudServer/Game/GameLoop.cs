@@ -45,7 +45,7 @@ internal sealed class GameLoop(
         if (message.Kind is InputKind.Gone or InputKind.Finished)
             return Task.CompletedTask;
 
-        // A line from a connection that this game has never met: the game was started anew while the gateway kept its clients.
+        // A line from a connection that this game has never met: the game was started again while the gateway kept its clients.
         session = new Session(connection, settings.IsBuffered, timeProvider.GetTimestamp());
         _sessions.Add(connection, session);
         return AnswerAsync(session, () => lobby.GreetAsync(session));
@@ -55,7 +55,7 @@ internal sealed class GameLoop(
     {
         _ when session.IsClosing && message.Kind != InputKind.Gone => Task.CompletedTask,
         InputKind.Line => AnswerAsync(session, () => RunLineAsync(session, message.Text)),
-        InputKind.LineTooLong => AnswerAsync(session, () => output.LineAsync(session, "That line was too long, and nobody heard it.")),
+        InputKind.LineTooLong => AnswerAsync(session, () => output.LineAsync(session, "That line was too long, and no one heard it.")),
         InputKind.Finished => AnswerAsync(session, () => LeaveAsync(session, close: true)),
         InputKind.Gone => AnswerAsync(session, () => LeaveAsync(session, close: false)),
         _ => Task.CompletedTask,

@@ -60,7 +60,7 @@ internal sealed class GameOutput(IOutputBuffer output, TimeProvider timeProvider
         }
         catch (TimeoutException)
         {
-            // The broker is away. The old way would hold up the whole game for each further message of this command.
+            // The broker is away. Waiting for each message would hold up the whole game for each further message of this command.
             SendsEachMessage = false;
         }
     }

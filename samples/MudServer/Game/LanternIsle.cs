@@ -26,7 +26,7 @@ internal static class LanternIsle
             """);
         var garden = new Room(4, "The Herb Garden", """
             Thyme, sage and mint grow between low walls that keep off the wind. Bees go
-            about their rounds as if somebody were counting.
+            about their rounds as if someone were counting.
             """);
         var path = new Room(5, "The Cliff Path", """
             Gorse on one side, a long way down on the other. The lighthouse stands to the
@@ -51,7 +51,7 @@ internal static class LanternIsle
         Join(path, "north", lamp, "south");
 
         jetty.Things.Add(
-            new Thing(8, "a brass bell", "It calls the ferry. Somebody has tied a note to it: \"Ring once. Just once.\"", isFixed: true));
+            new Thing(8, "a brass bell", "It calls the ferry. Someone has tied a note to it: \"Ring once. Just once.\"", isFixed: true));
         square.Things.Add(new Thing(9, "the old well", "A long way down a star looks up at you.", isFixed: true));
         inn.Things.Add(new Thing(10, "a bowl of soup", "Onion soup under a lid of cheese. It never seems to get cold.", isFixed: false));
         workshop.Things.Add(new Thing(11, "a pocket watch", "It is right about twice a day, and proud of it.", isFixed: false));

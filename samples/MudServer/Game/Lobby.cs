@@ -74,7 +74,7 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList)
 
     /// <summary>
     /// Gives a player, where it is and with what it carries, to a connection of another gateway. The player's own gateway may have died with its connections, and then
-    /// nobody says so before it starts again; if it lives, the connection there is closed.
+    /// no one says so before it starts again; if it lives, the connection there is closed.
     /// </summary>
     private async ValueTask TakeOverAsync(Session session, Player player)
     {

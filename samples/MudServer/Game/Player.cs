@@ -2,7 +2,7 @@ using MudServer.Softcode;
 
 namespace MudServer.Game;
 
-/// <summary>Somebody in the world.</summary>
+/// <summary>Someone in the world.</summary>
 internal sealed class Player(int id, string name, Session session, Room room)
 {
     public int Id { get; } = id;

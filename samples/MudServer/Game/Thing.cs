@@ -1,6 +1,6 @@
 namespace MudServer.Game;
 
-/// <summary>An object that lies about, or that somebody carries.</summary>
+/// <summary>An object that lies about, or that someone carries.</summary>
 internal sealed class Thing(int id, string name, string description, bool isFixed)
 {
     public int Id { get; } = id;

@@ -13,7 +13,7 @@ internal sealed class BrokerAddress
 
     public string VirtualHost { get; private set; } = "/";
 
-    /// <summary>True when somebody said where, and it is not just the default.</summary>
+    /// <summary>True when someone said where, and it is not just the default.</summary>
     public bool IsSet { get; private set; }
 
     public void SetHost(string host) => Set(address => address.Host = host);

@@ -22,7 +22,7 @@ internal sealed class HubOptions
 
     public int Topics { get; set; } = 4_000;
 
-    /// <summary>How long to write; null until somebody ends it.</summary>
+    /// <summary>How long to write; null until someone ends it.</summary>
     public TimeSpan? Duration { get; set; }
 
     /// <summary>How long to wait for the broker at the start; null for ever.</summary>

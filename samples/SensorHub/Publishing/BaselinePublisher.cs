@@ -25,7 +25,7 @@ internal sealed class BaselinePublisher(GameWorld world, IMqttPublisher publishe
             }
             catch (Exception exception) when (exception is IOException or TimeoutException)
             {
-                // The broker was away for longer than PublishTimeout. The change shows as not acknowledged, and the next one tries anew.
+                // The broker was away for longer than PublishTimeout. The change shows as not acknowledged, and the next one tries again.
             }
         }
 

@@ -8,7 +8,7 @@ internal sealed class TickLoop(IChangePublisher publisher, HubOptions options, H
 {
     private static readonly TimeSpan Tick = TimeSpan.FromMilliseconds(8);
 
-    // A loop that is further behind lets the rest go, as a game does: a world that hurries after its clock helps nobody.
+    // A loop that is further behind lets the rest go, as a game does: a world that hurries after its clock helps no one.
     private static readonly TimeSpan LongestBehind = TimeSpan.FromMilliseconds(250);
 
     private long _skipped;

@@ -25,7 +25,7 @@ internal sealed class TicksOptions
     /// <summary>One in so many NPC tasks always fails; 0 for none.</summary>
     public int PoisonedOneIn { get; set; } = 2000;
 
-    /// <summary>How long to make ticks; null until somebody ends it.</summary>
+    /// <summary>How long to make ticks; null until someone ends it.</summary>
     public TimeSpan? Duration { get; set; }
 
     /// <summary>How long the world waits at its end for the tasks that are open.</summary>

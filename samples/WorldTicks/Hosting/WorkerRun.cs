@@ -4,7 +4,7 @@ using WorldTicks.Working;
 
 namespace WorldTicks.Hosting;
 
-/// <summary>A worker from end to end: works until somebody ends it, and gives back what it has not begun.</summary>
+/// <summary>A worker from end to end: works until someone ends it, and gives back what it has not begun.</summary>
 internal sealed class WorkerRun(TicksOptions options, WorkerMeter meter, ITicksView view, IHostApplicationLifetime lifetime) : ITicksRun
 {
     public async Task<int> RunAsync(IHost host)

@@ -35,7 +35,7 @@ internal sealed class LedgerReader(NpgsqlDataSource dataSource, LedgerStatements
         return workers;
     }
 
-    /// <summary>Deletes what other worlds left behind and nobody reads any more.</summary>
+    /// <summary>Deletes what other worlds left behind and no one reads any more.</summary>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
     public async Task ForgetOldAsync(int run, CancellationToken cancellationToken)
     {

@@ -39,7 +39,7 @@ internal sealed class WorkerHeartbeat(NpgsqlDataSource dataSource, LedgerStateme
         }
         catch (Exception exception) when (exception is NpgsqlException or TimeoutException or IOException)
         {
-            // The receivers say what is wrong with the server. The next beat tries anew.
+            // The receivers say what is wrong with the server. The next beat tries again.
         }
     }
 }

@@ -52,7 +52,7 @@ public sealed class ClientTests
         await using var mud = await RunningMud.StartAsync();
         using var ana = await mud.LoginAsync("Ana");
 
-        Assert.Equal(["That line was too long, and nobody heard it."], await ana.AskAsync(new string('x', 1_000_000)));
+        Assert.Equal(["That line was too long, and no one heard it."], await ana.AskAsync(new string('x', 1_000_000)));
         Assert.Equal(["still here"], await ana.AskAsync("think still here"));
     }
 

@@ -5,7 +5,7 @@ internal sealed class MoveCommands
 {
     public IReadOnlyList<Command> All =>
     [
-        new("look", "look [<thing>]", "Look around, or examine something or somebody.", LookAsync) { Aliases = ["l", "examine", "ex"] },
+        new("look", "look [<thing>]", "Look around, or examine something or someone.", LookAsync) { Aliases = ["l", "examine", "ex"] },
         new("go", "go <exit>", "Walk; n, s, e, w, u and d do as well.", call => GoAsync(call, call.Argument)),
         new("get", "get <thing>", "Pick something up.", GetAsync) { Aliases = ["take"] },
         new("drop", "drop <thing>", "Put something down.", DropAsync),

@@ -1,6 +1,6 @@
 namespace MudServer.Game.Commands;
 
-/// <summary>Commands that say something to somebody.</summary>
+/// <summary>Commands that say something to someone.</summary>
 internal sealed class TalkCommands(World world)
 {
     public IReadOnlyList<Command> All =>
@@ -46,6 +46,6 @@ internal sealed class TalkCommands(World world)
         var target = call.Left;
         return world.TryFindPlayer(call.Player.Id, target, out var player)
             ? call.TellAsync(player, call.Right)
-            : call.TellAsync($"Nobody here is called \"{target}\".");
+            : call.TellAsync($"No one here is called \"{target}\".");
     }
 }

@@ -1,4 +1,4 @@
-/** Reads the server's counters twice a second while there is somebody to see them, and hands on what they grew by. */
+/** Reads the server's counters twice a second while there is someone to see them, and hands on what they grew by. */
 export class Statistics {
   static interval = 500;
 

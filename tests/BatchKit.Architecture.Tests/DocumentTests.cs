@@ -5,6 +5,10 @@ namespace BatchKit.Architecture.Tests;
 public sealed partial class DocumentTests
 {
     private const int ExampleLines = 12;
+    private const int RecipeLines = 15;
+
+    // Their examples use clients that not every feed serves: NATS and Kafka, and MQTTnet.
+    private static readonly string[] UncompiledPages = ["docs/your-own-bus.md", "src/BatchKit.MQTTnet/README.md"];
 
     private static readonly string[] Documents = [.. Repository.Files().Where(path => path.EndsWith(".md", StringComparison.Ordinal))];
 
@@ -15,6 +19,26 @@ public sealed partial class DocumentTests
 
         Assert.Equal(File.ReadAllText(Repository.In("samples", "QuickStart", "Program.cs")).Trim(), example.Trim());
         Assert.True(Lines(example).Length <= ExampleLines, $"The example has {Lines(example).Length} lines of code.");
+    }
+
+    [Theory]
+    [InlineData("TwoNodeChat", 30)]
+    [InlineData("Sensors", 25)]
+    [InlineData("Tasks", 25)]
+    public void A_recipe_is_short_with_its_web_page_too(string recipe, int limit)
+    {
+        var lines = Repository.Files($"samples/{recipe}").Where(path => Path.GetExtension(path) is ".cs" or ".html").SelectMany(path => Lines(File.ReadAllText(path)));
+
+        Assert.InRange(lines.Count(), 1, limit);
+    }
+
+    [Fact]
+    public void The_front_page_shows_at_most_fifteen_lines_of_a_recipe()
+    {
+        var recipes = CodeBlock.Matches(File.ReadAllText(Repository.In("README.md"))).GroupBy(match => match.Groups["source"].Value, match => Lines(match.Groups["code"].Value).Length).ToArray();
+
+        Assert.Equal(5, recipes.Length);
+        Assert.All(recipes, recipe => Assert.InRange(recipe.Sum(), 1, RecipeLines));
     }
 
     [Fact]
@@ -29,6 +53,31 @@ public sealed partial class DocumentTests
         Assert.All(blocks, block => Assert.True(
             Contains(Lines(File.ReadAllText(Repository.In(block.Source))), Lines(block.Code)),
             $"{Path.GetRelativePath(Repository.Root, block.Document)} shows code that is not in {block.Source}:\n{block.Code}"));
+    }
+
+    [Fact]
+    public void Each_example_names_the_source_that_compiles_it()
+    {
+        var nameless = from path in Documents
+                       let page = Path.GetRelativePath(Repository.Root, path).Replace('\\', '/')
+                       where !UncompiledPages.Contains(page, StringComparer.Ordinal)
+                       from match in CodeBlock.Matches(File.ReadAllText(path))
+                       where !match.Groups["source"].Success
+                       select $"{page}:\n{match.Groups["code"].Value}";
+
+        Assert.Empty(nameless);
+    }
+
+    [Fact]
+    public void No_example_hides_in_an_indented_block()
+    {
+        var indented = from path in Documents
+                       let page = Path.GetRelativePath(Repository.Root, path).Replace('\\', '/')
+                       where !UncompiledPages.Contains(page, StringComparer.Ordinal)
+                       from match in IndentedCode.Matches(Fence.Replace(File.ReadAllText(path), ""))
+                       select $"{page}: {match.Value.Trim()}";
+
+        Assert.Empty(indented);
     }
 
     [Fact]
@@ -82,6 +131,12 @@ public sealed partial class DocumentTests
 
     [GeneratedRegex(@"(<!-- from (?<source>\S+) -->\s*)?^```csharp\n(?<code>.*?)^```$", RegexOptions.ExplicitCapture | RegexOptions.Multiline | RegexOptions.Singleline, 10_000)]
     private static partial Regex CodeBlock { get; }
+
+    [GeneratedRegex(@"^```.*?^```$", RegexOptions.Multiline | RegexOptions.Singleline, 10_000)]
+    private static partial Regex Fence { get; }
+
+    [GeneratedRegex(@"^    .*[;{]$", RegexOptions.Multiline, 10_000)]
+    private static partial Regex IndentedCode { get; }
 
     [GeneratedRegex(@"\]\((?<target>[^)#\s]+)(#[^)]*)?\)", RegexOptions.ExplicitCapture, 10_000)]
     private static partial Regex Link { get; }

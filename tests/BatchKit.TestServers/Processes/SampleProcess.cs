@@ -13,9 +13,14 @@ public abstract class SampleProcess : IDisposable
     /// <param name="name">The program's name, which is its assembly's too.</param>
     /// <param name="arguments">Its arguments.</param>
     private protected SampleProcess(string name, IEnumerable<string> arguments)
+        : this(name, Environment.CurrentDirectory, BuiltProgram.PathOf(name), arguments)
+    {
+    }
+
+    private protected SampleProcess(string name, string folder, string assembly, IEnumerable<string> arguments)
     {
         _name = name;
-        string[] command = ["--default-signal=INT", "dotnet", BuiltProgram.PathOf(name)];
+        string[] command = ["--default-signal=INT", $"--chdir={folder}", "dotnet", assembly];
         _process = ServerProcess.Start("env", [.. command, .. arguments], new Dictionary<string, string>(StringComparer.Ordinal));
     }
 

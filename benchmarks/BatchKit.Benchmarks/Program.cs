@@ -9,6 +9,7 @@ using BatchKit.Benchmarks.EdgeServers;
 using BatchKit.Benchmarks.FanoutServers;
 using BatchKit.Benchmarks.IdleServers;
 using BatchKit.Benchmarks.MqttSink;
+using BatchKit.Benchmarks.Publish;
 using BatchKit.Benchmarks.Publishers;
 using BatchKit.Benchmarks.Sink;
 using BenchmarkDotNet.Running;
@@ -21,6 +22,8 @@ try
             return GateCommand.Run(arguments);
         case ["dry", .. var suites]:
             return DryCommand.Run(suites);
+        case ["inject"]:
+            return InjectCommand.Run();
         case ["sink"]:
             return SinkCommand.Run();
         case ["fanout", var kind, var subscribers]:

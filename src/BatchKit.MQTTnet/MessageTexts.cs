@@ -2,6 +2,7 @@ using System.Globalization;
 using System.Text;
 using BatchKit.Mqtt.Packets;
 using BatchKit.Transports;
+using MQTTnet;
 
 namespace BatchKit.MQTTnet;
 
@@ -14,8 +15,45 @@ internal static class MessageTexts
     /// <summary>What is wrong with a handle as a topic; null when it is valid for a publish.</summary>
     public static string? FindFault(OutputHandle handle, bool allowSystemTopics)
     {
-        if (handle.Name is not { } topic)
-            return $"The handle {handle} is a connection, not a topic.";
+        return handle.Name is { } topic ? FindFaultInTopic(topic, allowSystemTopics) : $"The handle {handle} is a connection, not a topic.";
+    }
+
+    /// <summary>What is wrong with an application's own message; null when it may be sent.</summary>
+    public static string? FindFault(MqttApplicationMessage message, bool allowsAlias, bool allowSystemTopics)
+    {
+        var isAlias = string.IsNullOrEmpty(message.Topic);
+        if (isAlias && !(allowsAlias && message.TopicAlias > 0))
+            return "The message has no topic.";
+        if (!isAlias && FindFaultInTopic(message.Topic, allowSystemTopics) is { } topicFault)
+            return topicFault;
+        if (message.ContentType is { } contentType && PacketText.FindFault(contentType) is { } contentTypeFault)
+            return $"The content type {Show(contentType)} {contentTypeFault}.";
+        if (message.ResponseTopic is { } replyTo && FindFaultInReplyTo(replyTo) is { } replyToFault)
+            return $"The response topic {Show(replyTo)} {replyToFault}.";
+        if (message.UserProperties is null)
+            return null;
+        foreach (var property in message.UserProperties)
+        {
+            if (PacketText.FindFault(property.Name) is { } nameFault)
+                return $"The property's name {Show(property.Name)} {nameFault}.";
+            if (UserProperty.FindFaultInValue(property) is { } valueFault)
+                return $"The value of the property {Show(property.Name)} {valueFault}.";
+        }
+
+        return null;
+    }
+
+    public static void ThrowIfAnyIsNull(ReadOnlySpan<MqttApplicationMessage> messages)
+    {
+        for (var index = 0; index < messages.Length; index++)
+        {
+            if (messages[index] is null)
+                throw new ArgumentException($"The message at index {index} is null.", nameof(messages));
+        }
+    }
+
+    private static string? FindFaultInTopic(string topic, bool allowSystemTopics)
+    {
         if (topic.AsSpan().ContainsAny('+', '#'))
             return $"The topic {Show(topic)} holds a wildcard (+ or #), which is allowed in subscriptions only.";
         if (!allowSystemTopics && topic.StartsWith("$SYS", StringComparison.Ordinal) && (topic.Length == 4 || topic[4] == '/'))

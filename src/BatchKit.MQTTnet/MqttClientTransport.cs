@@ -80,6 +80,35 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
             throw failure;
     }
 
+    /// <summary>Publishes MQTTnet's own messages, and completes when each has its result. The publishes are started in the order of the messages and awaited together.</summary>
+    /// <remarks>
+    /// Each message has its own QoS (0, 1 or 2), retain flag and properties; the transport's settings for these do not apply. All calls and sends share <see cref="Window"/>. Messages of
+    /// QoS 0 and 1 arrive in their order; MQTTnet releases QoS 2 messages concurrently, so these may overtake each other. A message
+    /// that is refused does not stop the others. When the connection is lost, unacknowledged messages fail and later ones are not sent, even if the client is connected
+    /// again meanwhile: the result of each message says which of both, and the call does not publish again. A cancellation starts no further message, but publishes that have started go on,
+    /// because MQTTnet can't safely cancel them; they count against the window until they end.
+    /// </remarks>
+    /// <param name="messages">
+    /// The messages. They and their memory must stay unchanged until the task has ended, and after a cancellation until <see cref="InFlightMessages"/> is zero.
+    /// </param>
+    /// <param name="cancellationToken">Starts no further message. Messages that were started may or may not arrive.</param>
+    /// <returns>The results in the order of the messages.</returns>
+    /// <exception cref="ArgumentException">A message is null; nothing is published.</exception>
+    /// <exception cref="IOException">The client is not connected; nothing is published.</exception>
+    /// <exception cref="ObjectDisposedException">The transport is disposed.</exception>
+    /// <exception cref="OperationCanceledException">The call was cancelled.</exception>
+    public ValueTask<PublishManyReport> PublishManyAsync(ReadOnlyMemory<MqttApplicationMessage> messages, CancellationToken cancellationToken = default)
+    {
+        ObjectDisposedException.ThrowIf(_isDisposed, this);
+        MessageTexts.ThrowIfAnyIsNull(messages.Span);
+        cancellationToken.ThrowIfCancellationRequested();
+        if (messages.IsEmpty)
+            return default;
+        if (!_parts.Client.IsConnected)
+            throw new IOException("The application's MQTT client is not connected.");
+        return new ManyPublish(_parts, messages).RunAsync(cancellationToken);
+    }
+
     /// <summary>Detaches from the client without disposing it. Dispose the buffer first.</summary>
     public void Dispose()
     {

@@ -3,8 +3,10 @@ using System.Runtime.InteropServices;
 using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
+using MQTTnet;
 using MQTTnet.Packets;
 using MQTTnet.Server;
+using MQTTnet.Server.Internal;
 
 namespace BatchKit.MQTTnet;
 
@@ -90,6 +92,58 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         ThrowIfIncomplete(outcomes, refusal, error);
     }
 
+    /// <summary>Injects MQTTnet's own messages in their order, as fast as connected subscribers read them, and completes when each has its result.</summary>
+    /// <remarks>
+    /// Each message has its own QoS (0, 1 or 2), retain flag and properties; the transport's settings for these do not apply. A message that is refused, by its text or by the
+    /// server's <c>InterceptingPublishAsync</c>, does not stop the others. A message that no one subscribes to succeeds with the reason code <c>NoMatchingSubscribers</c>.
+    /// Calls and sends take turns.
+    /// </remarks>
+    /// <param name="messages">
+    /// The messages. The server keeps references to them, to their payloads and to their lists for an unlimited time: never change them after the call.
+    /// </param>
+    /// <param name="cancellationToken">Injects no further message; a message is injected whole or not at all.</param>
+    /// <returns>The results in the order of the messages, and the number of messages that the server dropped meanwhile.</returns>
+    /// <exception cref="ArgumentException">A message is null; nothing is injected.</exception>
+    /// <exception cref="IOException">The server is not started; nothing is injected.</exception>
+    /// <exception cref="ObjectDisposedException">The transport is disposed.</exception>
+    /// <exception cref="OperationCanceledException">The call was cancelled; the first messages may be injected.</exception>
+    public async ValueTask<InjectManyReport> InjectManyAsync(ReadOnlyMemory<MqttApplicationMessage> messages, CancellationToken cancellationToken = default)
+    {
+        ObjectDisposedException.ThrowIf(_isDisposed, this);
+        MessageTexts.ThrowIfAnyIsNull(messages.Span);
+        cancellationToken.ThrowIfCancellationRequested();
+        if (messages.IsEmpty)
+            return default;
+        if (!_server.IsStarted)
+            throw new IOException("The application's MQTT server is not started.");
+        var results = new PublishManyResults(messages.Length);
+        await _turn.WaitAsync(cancellationToken).ConfigureAwait(false);
+        try
+        {
+            var droppedBefore = _drops.DroppedMessages;
+            var capacity = 0;
+            for (var index = 0; index < messages.Length; index++)
+            {
+                if (MessageTexts.FindFault(messages.Span[index], allowsAlias: false, _options.AllowSystemTopics) is { } fault)
+                {
+                    results.Refuse(index, fault);
+                    continue;
+                }
+
+                if (capacity == 0)
+                    capacity = await _subscribers.WaitAsync(cancellationToken).ConfigureAwait(false);
+                capacity--;
+                await InjectAsync(messages.Span[index], index, results).ConfigureAwait(false);
+            }
+
+            return new InjectManyReport(results.ToReport(), _drops.DroppedMessages - droppedBefore);
+        }
+        finally
+        {
+            _turn.Release();
+        }
+    }
+
     /// <summary>Detaches from the server without disposing it. Dispose the buffer first.</summary>
     public void Dispose()
     {
@@ -130,14 +184,58 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
             var start = index == 0 ? 0 : batch.MessageEnds[index - 1];
             var properties = PublishSettings.HasProperties(header) ? new(header!.Properties.Length) : default(List<MqttUserProperty>);
             var message = _settings.CreateMessage(batch.Handle.Name!, payload[start..batch.MessageEnds[index]], header, properties);
-            // Never cancelled: a cancelled call may have queued the message for some subscribers only.
-            await _server.InjectApplicationMessage(
-                new InjectedMqttApplicationMessage(message) { SenderClientId = _options.SenderClientId }, CancellationToken.None).ConfigureAwait(false);
+            await StartInjecting(message).ConfigureAwait(false);
             Interlocked.Increment(ref _injectedMessages);
         }
 
         return (capacity, fault);
     }
+
+    private ValueTask InjectAsync(MqttApplicationMessage message, int index, PublishManyResults results)
+    {
+        try
+        {
+            var injecting = StartInjecting(message);
+            if (!injecting.IsCompletedSuccessfully)
+                return InjectSlowAsync(injecting, index, results);
+            Answer(injecting, index, results);
+        }
+        catch (Exception exception)
+        {
+            Fail(exception, index, results);
+        }
+
+        return default;
+    }
+
+    private async ValueTask InjectSlowAsync(Task injecting, int index, PublishManyResults results)
+    {
+        try
+        {
+            await injecting.ConfigureAwait(false);
+            Answer(injecting, index, results);
+        }
+        catch (Exception exception)
+        {
+            Fail(exception, index, results);
+        }
+    }
+
+    // Never cancelled: a cancelled call may have queued the message for some subscribers only.
+    private Task StartInjecting(MqttApplicationMessage message) =>
+        _server.InjectApplicationMessage(new InjectedMqttApplicationMessage(message) { SenderClientId = _options.SenderClientId }, CancellationToken.None);
+
+    // The server declares a plain task, but its result holds the reason code, which an intercepting handler may set.
+    private void Answer(Task injected, int index, PublishManyResults results)
+    {
+        Interlocked.Increment(ref _injectedMessages);
+        if (injected is Task<DispatchApplicationMessageResult> { Result: { } result })
+            results.Answer(index, (MqttClientPublishReasonCode)result.ReasonCode, result.ReasonString);
+    }
+
+    // A handler of the application has thrown, or the server has stopped.
+    private static void Fail(Exception exception, int index, PublishManyResults results) =>
+        results.Fail(index, new PublishManyResult(PublishManyOutcome.Failed, Reason: exception.Message, Error: exception));
 }
 
 /// <summary>The counts of a <see cref="MqttServerTransport"/> so far.</summary>

@@ -29,9 +29,15 @@ internal enum PublishWay
     /// <summary>The same client under BatchKit.</summary>
     OverMqttNet = 9,
 
+    /// <summary>The same client, whose own messages BatchKit publishes, 1000 a call.</summary>
+    MqttNetPublishMany = 10,
+
     /// <summary>MQTTnet's server in the process that has the messages, which are injected one at a time.</summary>
-    MqttNetInjectLoop = 10,
+    MqttNetInjectLoop = 11,
 
     /// <summary>The same server under BatchKit.</summary>
-    MqttNetInjectMany = 11,
+    MqttNetInjectScope = 12,
+
+    /// <summary>The same server, whose own messages BatchKit injects, 1000 a call.</summary>
+    MqttNetInjectMany = 13,
 }

@@ -15,7 +15,9 @@ internal static partial class PublishWays
         PublishWay.MqttNetPipelined => new MqttNetPublisher(target, PipelineWindow),
         PublishWay.OverMqttNet => new BatchKitScoped(new MqttNetClientEnd(target), target),
         PublishWay.MqttNetInjectLoop => new MqttNetInjectLoop(target),
-        PublishWay.MqttNetInjectMany => new BatchKitScoped(new MqttNetServerEnd(target), target),
+        PublishWay.MqttNetPublishMany => new MqttNetPublishMany(target),
+        PublishWay.MqttNetInjectScope => new BatchKitScoped(new MqttNetServerEnd(target), target),
+        PublishWay.MqttNetInjectMany => new MqttNetInjectMany(target),
         _ => throw new ArgumentOutOfRangeException(nameof(way), way, "MQTTnet has no such way."),
     };
 }

@@ -28,6 +28,33 @@ internal sealed record PublishParts(IMqttClient Client, ClientWatch Watch, Publi
         return bytes <= limit ? null : $"A message needs a packet of up to {bytes} bytes; the broker accepts at most {limit}.";
     }
 
+    /// <summary>Why an application's own message can't be sent; null when it can.</summary>
+    public string? FindFault(MqttApplicationMessage message)
+    {
+        if (MessageTexts.FindFault(message, allowsAlias: true, AllowSystemTopics) is { } fault)
+            return fault;
+        var limit = Watch.MaxPacketBytes;
+        if (limit == uint.MaxValue || Measure(message) is var bytes && bytes <= limit)
+            return null;
+        return $"A message needs a packet of up to {bytes} bytes; the broker accepts at most {limit}.";
+    }
+
+    private static long Measure(MqttApplicationMessage message)
+    {
+        var bytes = PacketOverheadBytes + message.Payload.Length + MeasureText(message.Topic) + MeasureText(message.ContentType) + MeasureText(message.ResponseTopic);
+        if (message.ResponseTopic is not null)
+            bytes += PropertyOverheadBytes;
+        if (message.CorrelationData is { } data)
+            bytes += PropertyOverheadBytes + data.Length;
+        if (message.UserProperties is null)
+            return bytes;
+        foreach (var property in message.UserProperties)
+            bytes += PropertyOverheadBytes + MeasureText(property.Name) + UserProperty.BytesOfValue(property);
+        return bytes;
+    }
+
+    private static long MeasureText(string? text) => text is null ? 0 : Encoding.UTF8.GetByteCount(text);
+
     private static long Measure(string topic, BatchMessage message, Func<string, long> measure)
     {
         var bytes = PacketOverheadBytes + measure(topic) + message.Payload.Length;

@@ -27,6 +27,14 @@ internal static class PacketText
         return text.Length > MaxBytes / 3 && Encoding.UTF8.GetByteCount(text) > MaxBytes ? $"has more than {MaxBytes} bytes in UTF-8" : null;
     }
 
+    /// <summary>What is wrong with a character to be written, as the end of a sentence; null when it is valid.</summary>
+    public static string? FindFault(Rune rune)
+    {
+        if (Rune.IsControl(rune))
+            return "holds a control character";
+        return (rune.Value & 0xFFFE) == 0xFFFE || rune.Value is >= 0xFDD0 and <= 0xFDEF ? "holds a code point that is no character" : null;
+    }
+
     /// <summary>True when received bytes are a valid text.</summary>
     public static bool IsValid(ReadOnlySpan<byte> utf8) => Utf8.IsValid(utf8) && !utf8.Contains((byte)0);
 
@@ -36,10 +44,8 @@ internal static class PacketText
         {
             if (Rune.DecodeFromUtf16(text, out var rune, out var characters) != OperationStatus.Done)
                 return "holds half a surrogate pair";
-            if (Rune.IsControl(rune))
-                return "holds a control character";
-            if ((rune.Value & 0xFFFE) == 0xFFFE || rune.Value is >= 0xFDD0 and <= 0xFDEF)
-                return "holds a code point that is no character";
+            if (FindFault(rune) is { } fault)
+                return fault;
             text = text[characters..];
         }
 

@@ -33,6 +33,8 @@ internal sealed class Subscriber
 
     public string[] Texts => [.. Messages.Select(message => message.Text)];
 
+    public string[] TextsOf(int quality) => [.. Messages.Where(message => (int)message.QualityOfService == quality).Select(message => message.Text)];
+
     public static async Task<Subscriber> StartAsync(TestServer server, string filter = "#", MqttQualityOfServiceLevel qualityOfService = MqttQualityOfServiceLevel.AtLeastOnce)
     {
         var subscriber = new Subscriber(await server.ConnectAsync());
@@ -59,7 +61,7 @@ internal sealed class Subscriber
         var message = occurrence.ApplicationMessage;
         // A property's text is "name = value" in every version.
         var received = new ArrivedMessage(message.Topic, Encoding.UTF8.GetString(message.Payload.ToArray()), [.. (message.UserProperties ?? []).Select(property => property.ToString())],
-            message.ContentType, message.Retain, message.MessageExpiryInterval, message.ResponseTopic, message.CorrelationData);
+            message.ContentType, message.Retain, message.MessageExpiryInterval, message.ResponseTopic, message.CorrelationData, message.QualityOfServiceLevel);
         lock (_lock)
         {
             _messages.Add(received);
@@ -72,4 +74,4 @@ internal sealed class Subscriber
 }
 
 /// <summary>A message as a subscriber got it.</summary>
-internal sealed record ArrivedMessage(string Topic, string Text, string[] Properties, string? ContentType, bool Retain, uint ExpirySeconds, string? ResponseTopic, byte[]? CorrelationData);
+internal sealed record ArrivedMessage(string Topic, string Text, string[] Properties, string? ContentType, bool Retain, uint ExpirySeconds, string? ResponseTopic, byte[]? CorrelationData, MqttQualityOfServiceLevel QualityOfService);

@@ -1,0 +1,20 @@
+using BatchKit.Benchmarks.Publishers;
+
+namespace BatchKit.Benchmarks.Publish;
+
+/// <summary>Measures the ways to inject into MQTTnet's server alone, without the rest of its suite.</summary>
+internal static class InjectCommand
+{
+    private const int Rounds = 7;
+
+    private static readonly TimeSpan Duration = TimeSpan.FromSeconds(0.7);
+
+    public static int Run()
+    {
+        if (PublishWays.WhyMissing(PublishWay.MqttNetInjectLoop) is { } reason)
+            throw new InvalidOperationException(reason);
+        using var cast = new PublisherCast([PublishWay.MqttNetInjectLoop, PublishWay.MqttNetInjectScope, PublishWay.MqttNetInjectMany]);
+        ServerTable.Measure(cast, Rounds, Duration).Write(Console.Out);
+        return 0;
+    }
+}

@@ -132,7 +132,8 @@ public static class MassTransitBuilderExtensions
     private static MassTransitReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
     {
         var node = services.GetRequiredKeyedService<NodeNumber>(builder.Name);
-        if (!services.GetRequiredService<IOptionsMonitor<MassTransitOptions>>().Get(builder.Name).DeclareTopology
+        var options = services.GetRequiredService<IOptionsMonitor<MassTransitOptions>>().Get(builder.Name);
+        if (!options.DeclareTopology
             && services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node is null)
         {
             throw new OptionsValidationException(builder.Name, typeof(OutputBufferOptions), [$"{nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.Node)} must be set, because "
@@ -142,7 +143,8 @@ public static class MassTransitBuilderExtensions
         var timeProvider = services.GetService<TimeProvider>();
         var connection = services.GetRequiredKeyedService<BusOwner>(builder.Name).Connection;
         var receiverOptions = builder.CreateReceiverOptions(services);
-        (receiverOptions.MessagingSystem, receiverOptions.QueueName) = ("masstransit", connection.Topology.GetQueueName(node));
+        // Not the name of the node's queue: the number may not be leased yet, and a name for each process would be a series for each.
+        (receiverOptions.MessagingSystem, receiverOptions.QueueName) = ("masstransit", options.Prefix);
         var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
         return new MassTransitReceiver(connection, node, receiver, timeProvider,
             services.GetService<ILogger<MassTransitReceiver>>());

@@ -135,7 +135,8 @@ public static class RabbitMqBuilderExtensions
 
         var timeProvider = services.GetService<TimeProvider>();
         var receiverOptions = builder.CreateReceiverOptions(services);
-        (receiverOptions.MessagingSystem, receiverOptions.QueueName) = ("rabbitmq", new RabbitMqTopology(options).Queue(node));
+        // Not the name of the node's queue: the number may not be leased yet, and a name for each process would be a series for each.
+        (receiverOptions.MessagingSystem, receiverOptions.QueueName) = ("rabbitmq", options.Prefix);
         var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
         return new RabbitMqReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<RabbitMqReceiver>>());
     }

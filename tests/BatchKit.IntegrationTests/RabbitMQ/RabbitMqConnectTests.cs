@@ -95,7 +95,11 @@ public sealed class RabbitMqConnectTests(RabbitMqFixture fixture)
         var changes = new ConnectionChanges();
         var options = new RabbitMqOptions
         {
-            Connection = connection, Prefix = Some.Name("test"), ReconnectDelay = TimeSpan.FromMilliseconds(20), MaxReconnectDelay = TimeSpan.FromMilliseconds(200), ConnectionChanged = changes.Add,
+            Connection = connection,
+            Prefix = Some.Name("test"),
+            ReconnectDelay = TimeSpan.FromMilliseconds(20),
+            MaxReconnectDelay = TimeSpan.FromMilliseconds(200),
+            ConnectionChanged = changes.Add,
         };
         await using var path = await RabbitMqPath.StartAsync(options, options);
         path.Output.Write(Some.Connection(RabbitMqPath.Node), "line 0"u8);

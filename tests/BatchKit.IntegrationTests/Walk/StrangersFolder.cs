@@ -43,7 +43,8 @@ public sealed class StrangersFolder : IAsyncLifetime
             new XAttribute("Projects", projects),
             new XAttribute("Targets", "Pack"),
             new XAttribute("BuildInParallel", "true"),
-            new XAttribute("Properties", $"NoBuild=true;Configuration={configuration};PackageOutputPath={Path.Combine(_folder.FullName, "packed")}")))));
+            // The manifests go to this folder too, because another test program may pack the same projects at the same time.
+            new XAttribute("Properties", $"NoBuild=true;Configuration={configuration};PackageOutputPath={Path.Combine(_folder.FullName, "packed")};NuspecOutputPath={Path.Combine(_folder.FullName, "manifests")}/")))));
         await RunAsync("msbuild", Path.Combine(_folder.FullName, "Pack.proj"), "-maxCpuCount", "-nodeReuse:false");
     }
 

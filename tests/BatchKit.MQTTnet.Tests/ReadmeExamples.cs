@@ -1,4 +1,5 @@
 using BatchKit.MQTTnet;
+using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Logging;
 using MQTTnet;
 using MQTTnet.Packets;
@@ -11,6 +12,18 @@ namespace BatchKit.MQTTnet.Tests;
 internal static class ReadmeExamples
 {
     private static readonly MqttUserProperty Unit = new("unit", "celsius"u8.ToArray());
+
+    public static IMqttClient AddClient(IServiceCollection services)
+    {
+        var client = new MqttClientFactory().CreateMqttClient(new BatchedWriteClientAdapterFactory());
+        services.AddBatchKit().UseMqttClient(_ => client);
+        return client;
+    }
+
+    public static void AddServer(IServiceCollection services, MqttServer server)
+    {
+        services.AddBatchKit().UseMqttServer(_ => server);
+    }
 
     public static async Task PublishAsync(IMqttClient client, ILogger logger, CancellationToken cancellationToken)
     {

@@ -116,7 +116,7 @@ public sealed class DeadlineTests
     {
         _transport.Then(async (_, cancellationToken) =>
         {
-            await using var registration = cancellationToken.Register(static () => throw new InvalidOperationException("A callback throws."));
+            cancellationToken.Register(static () => throw new InvalidOperationException("A callback throws."));
             await Task.Delay(Timeout.InfiniteTimeSpan, cancellationToken);
         });
         await using var buffer = new OutputBuffer(_transport, new OutputBufferOptions { SendTimeout = Limit }, timeProvider: _clock);
@@ -137,7 +137,7 @@ public sealed class DeadlineTests
         {
             transport.Then(async (_, cancellationToken) =>
             {
-                await using var registration = cancellationToken.Register(static () => throw new InvalidOperationException("A callback throws."));
+                cancellationToken.Register(static () => throw new InvalidOperationException("A callback throws."));
                 await Task.Delay(Timeout.InfiniteTimeSpan, cancellationToken);
             });
         }
@@ -165,7 +165,8 @@ public sealed class DeadlineTests
         _transport.Then(async (_, cancellationToken) =>
         {
             var begun = _clock.GetTimestamp();
-            await using var registration = cancellationToken.Register(() => cancelledAfter.TrySetResult(_clock.GetElapsedTime(begun)));
+            // Not disposed: a token calls the newest callback first, and the end of the delay below would take this one away uncalled.
+            cancellationToken.Register(() => cancelledAfter.TrySetResult(_clock.GetElapsedTime(begun)));
             _clock.Advance(blocksFor);
             entered.SetResult();
             await Task.Delay(Timeout.InfiniteTimeSpan, cancellationToken);

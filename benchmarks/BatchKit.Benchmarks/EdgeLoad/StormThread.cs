@@ -100,6 +100,7 @@ internal sealed class StormThread(int number, SinkProtocol protocol, int port, i
 internal sealed class StormClient : IDisposable
 {
     private const byte GreetingMark = (byte)'!';
+    private const int ProbeSeconds = 5;
 
     private readonly Socket _socket = new(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp);
     private readonly WebSocketClient? _webSocket;
@@ -110,6 +111,7 @@ internal sealed class StormClient : IDisposable
         {
             // Its end leaves no port behind that must wait.
             _socket.LingerState = new LingerOption(enable: true, seconds: 0);
+            FindDeadServer();
             _socket.Bind(source);
             _socket.Connect(server);
             Descriptor = (int)_socket.SafeHandle.DangerousGetHandle();
@@ -139,4 +141,12 @@ internal sealed class StormClient : IDisposable
     }
 
     public void Dispose() => _socket.Dispose();
+
+    // A server that dies while a client connects may leave the client with a connection that no one has at the other end. Nothing is sent on it, so only a probe finds out.
+    private void FindDeadServer()
+    {
+        _socket.SetSocketOption(SocketOptionLevel.Socket, SocketOptionName.KeepAlive, true);
+        _socket.SetSocketOption(SocketOptionLevel.Tcp, SocketOptionName.TcpKeepAliveTime, ProbeSeconds);
+        _socket.SetSocketOption(SocketOptionLevel.Tcp, SocketOptionName.TcpKeepAliveInterval, ProbeSeconds);
+    }
 }

@@ -1,5 +1,4 @@
 using System.Diagnostics.CodeAnalysis;
-using System.Diagnostics.Metrics;
 using BatchKit;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
@@ -56,8 +55,7 @@ public static class FrameBuilderExtensions
         {
             var options = builder.CreateReceiverOptions(services);
             configure?.Invoke(options);
-            var receiver = new BatchReceiver(next(services), options, services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
-            return new FrameReceiver(receiver, services.GetService<ILogger<FrameReceiver>>());
+            return new FrameReceiver(builder.CreateReceiver(services, next, options), services.GetService<ILogger<FrameReceiver>>());
         });
         if (builder.Name.Length == 0)
             builder.Services.AddSingleton(services => services.GetRequiredKeyedService<FrameReceiver>(builder.Name));

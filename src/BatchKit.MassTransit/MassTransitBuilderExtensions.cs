@@ -136,10 +136,8 @@ public static class MassTransitBuilderExtensions
         if (!options.DeclareTopology)
             RabbitMqNodeLease.ThrowIfNodeNotSet(services, builder.Name, $"{nameof(MassTransitOptions)}.{nameof(MassTransitOptions.DeclareTopology)}");
         var connection = services.GetRequiredKeyedService<BusOwner>(builder.Name).Connection;
-        var receiverOptions = builder.CreateReceiverOptions(services);
         // Not the name of the node's queue: the number may not be leased yet, and a name for each process would be a series for each.
-        (receiverOptions.MessagingSystem, receiverOptions.QueueName) = ("masstransit", options.Prefix);
-        var receiver = builder.CreateReceiver(services, next, receiverOptions);
+        var receiver = builder.CreateReceiver(services, next, receiving => (receiving.MessagingSystem, receiving.QueueName) = ("masstransit", options.Prefix));
         return new MassTransitReceiver(connection, node, receiver, services.GetService<TimeProvider>(), services.GetService<ILogger<MassTransitReceiver>>());
     }
 

@@ -150,12 +150,13 @@ public static class MqttBuilderExtensions
         var node = services.GetRequiredKeyedService<NodeNumber>(builder.Name).Value;
         var timeProvider = services.GetService<TimeProvider>();
         var isEnvelope = options.EnvelopePrefix is not null;
-        var receiverOptions = builder.CreateReceiverOptions(services);
-        // Outside envelope mode the receiver numbers the batches itself: no number repeats, and there is no frame that a sender could have signed.
-        receiverOptions.FilterDuplicates = isEnvelope;
-        receiverOptions.Signer = isEnvelope ? receiverOptions.Signer : null;
-        (receiverOptions.MessagingSystem, receiverOptions.QueueName) = ("mqtt", options.EnvelopePrefix);
-        var receiver = builder.CreateReceiver(services, next, receiverOptions);
+        var receiver = builder.CreateReceiver(services, next, receiving =>
+        {
+            // Outside envelope mode the receiver numbers the batches itself: no number repeats, and there is no frame that a sender could have signed.
+            receiving.FilterDuplicates = isEnvelope;
+            receiving.Signer = isEnvelope ? receiving.Signer : null;
+            (receiving.MessagingSystem, receiving.QueueName) = ("mqtt", options.EnvelopePrefix);
+        });
         if (options.SharesConnection && services.GetKeyedService<MqttTransport>(builder.Name) is { } transport)
             return new MqttReceiver(transport, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
         return new MqttReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());

@@ -207,9 +207,8 @@ public static class PostgresBuilderExtensions
 
     private static FrameHandler CreateFrameHandler(IServiceProvider services, BatchKitBuilder builder, string queue, Func<IServiceProvider, IBatchTransport> next)
     {
-        var options = builder.CreateReceiverOptions(services);
-        (options.MessagingSystem, options.QueueName) = ("postgresql", queue);
-        return new FrameHandler(builder.CreateReceiver(services, next, options), services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueReceiver>>());
+        var receiver = builder.CreateReceiver(services, next, options => (options.MessagingSystem, options.QueueName) = ("postgresql", queue));
+        return new FrameHandler(receiver, services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueReceiver>>());
     }
 
     /// <summary>Gives each message the codec that reads it, and passes the batch on.</summary>

@@ -138,10 +138,8 @@ public static class RabbitMqBuilderExtensions
         if (!options.DeclareTopology)
             RabbitMqNodeLease.ThrowIfNodeNotSet(services, builder.Name, $"{nameof(RabbitMqOptions)}.{nameof(RabbitMqOptions.DeclareTopology)}");
         var timeProvider = services.GetService<TimeProvider>();
-        var receiverOptions = builder.CreateReceiverOptions(services);
         // Not the name of the node's queue: the number may not be leased yet, and a name for each process would be a series for each.
-        (receiverOptions.MessagingSystem, receiverOptions.QueueName) = ("rabbitmq", options.Prefix);
-        var receiver = builder.CreateReceiver(services, next, receiverOptions);
+        var receiver = builder.CreateReceiver(services, next, receiving => (receiving.MessagingSystem, receiving.QueueName) = ("rabbitmq", options.Prefix));
         return new RabbitMqReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<RabbitMqReceiver>>());
     }
 

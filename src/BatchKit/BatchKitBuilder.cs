@@ -146,16 +146,17 @@ public sealed class BatchKitBuilder
         return options;
     }
 
-    /// <summary>Creates the receiver that delivers an adapter's frames: with the services' clock, logger and meters, where they have them.</summary>
+    /// <summary>Creates the receiver that delivers an adapter's frames, with the settings of <see cref="CreateReceiverOptions"/> and the services' clock, logger and meters, where they have them.</summary>
     /// <remarks>Adapters call it when they create their own receiver.</remarks>
     /// <param name="services">The services that the buffer is created from.</param>
     /// <param name="next">Returns the transport that gets the batches.</param>
-    /// <param name="options">What <see cref="CreateReceiverOptions"/> returned, with the adapter's own settings.</param>
+    /// <param name="configure">Changes the settings; null leaves them.</param>
     /// <exception cref="OptionsValidationException">A setting breaks a rule. The message names it.</exception>
-    public BatchReceiver CreateReceiver(IServiceProvider services, Func<IServiceProvider, IBatchTransport> next, BatchReceiverOptions options)
+    public BatchReceiver CreateReceiver(IServiceProvider services, Func<IServiceProvider, IBatchTransport> next, Action<BatchReceiverOptions>? configure = null)
     {
-        ArgumentNullException.ThrowIfNull(services);
         ArgumentNullException.ThrowIfNull(next);
+        var options = CreateReceiverOptions(services);
+        configure?.Invoke(options);
         return new BatchReceiver(next(services), options, services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
     }
 

@@ -51,12 +51,7 @@ public static class FrameBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
-        builder.Services.AddKeyedSingleton(builder.Name, (services, _) =>
-        {
-            var options = builder.CreateReceiverOptions(services);
-            configure?.Invoke(options);
-            return new FrameReceiver(builder.CreateReceiver(services, next, options), services.GetService<ILogger<FrameReceiver>>());
-        });
+        builder.Services.AddKeyedSingleton(builder.Name, (services, _) => new FrameReceiver(builder.CreateReceiver(services, next, configure), services.GetService<ILogger<FrameReceiver>>()));
         if (builder.Name.Length == 0)
             builder.Services.AddSingleton(services => services.GetRequiredKeyedService<FrameReceiver>(builder.Name));
         return builder.AllowNoRoute();

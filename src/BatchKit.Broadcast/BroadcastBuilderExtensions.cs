@@ -49,7 +49,7 @@ public static class BroadcastBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         var (name, services) = (builder.Name, builder.Services);
         OptionsRules.Add(services, name, BroadcastOptionsValidator.Shared, configure);
-        if (services.Any(service => service.IsKeyedService && service.ServiceType == typeof(BroadcastTransport) && Equals(service.ServiceKey, name)))
+        if (KeyedServices.Contain<BroadcastTransport>(services, name))
             return builder;
         services.AddKeyedSingleton(name, static (provider, key) => CreateTransport(provider, (string)key!));
         if (name == Options.Options.DefaultName)

@@ -1,7 +1,7 @@
 using System.Diagnostics.CodeAnalysis;
-using System.Diagnostics.Metrics;
 using BatchKit;
 using BatchKit.MassTransit;
+using BatchKit.RabbitMQ;
 using BatchKit.Transports;
 using MassTransit;
 using Microsoft.Extensions.Configuration;
@@ -75,7 +75,7 @@ public static class MassTransitBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
         var name = builder.Name;
-        if (IsRegistered<MassTransitReceiver>(builder))
+        if (KeyedServices.Contain<MassTransitReceiver>(builder.Services, name))
             throw new InvalidOperationException($"{builder} receives from MassTransit already. Call ReceiveFromMassTransit once, with a transport that hands batches to all that take them.");
 
         AddBus(builder, configure);
@@ -109,7 +109,7 @@ public static class MassTransitBuilderExtensions
     {
         var name = builder.Name;
         OptionsRules.Add(builder.Services, name, MassTransitOptionsValidator.Shared, configure);
-        if (IsRegistered<BusOwner>(builder))
+        if (KeyedServices.Contain<BusOwner>(builder.Services, name))
             return;
 
         builder.Services.AddKeyedSingleton(name, (services, _) => CreateOwner(services, name));
@@ -133,25 +133,13 @@ public static class MassTransitBuilderExtensions
     {
         var node = services.GetRequiredKeyedService<NodeNumber>(builder.Name);
         var options = services.GetRequiredService<IOptionsMonitor<MassTransitOptions>>().Get(builder.Name);
-        if (!options.DeclareTopology
-            && services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node is null)
-        {
-            throw new OptionsValidationException(builder.Name, typeof(OutputBufferOptions), [$"{nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.Node)} must be set, because "
-                + $"{nameof(MassTransitOptions)}.{nameof(MassTransitOptions.DeclareTopology)} is false: then no number is leased, and the node's queue exists already."]);
-        }
-
-        var timeProvider = services.GetService<TimeProvider>();
+        if (!options.DeclareTopology)
+            RabbitMqNodeLease.ThrowIfNodeNotSet(services, builder.Name, $"{nameof(MassTransitOptions)}.{nameof(MassTransitOptions.DeclareTopology)}");
         var connection = services.GetRequiredKeyedService<BusOwner>(builder.Name).Connection;
-        var receiverOptions = builder.CreateReceiverOptions(services);
         // Not the name of the node's queue: the number may not be leased yet, and a name for each process would be a series for each.
-        (receiverOptions.MessagingSystem, receiverOptions.QueueName) = ("masstransit", options.Prefix);
-        var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
-        return new MassTransitReceiver(connection, node, receiver, timeProvider,
-            services.GetService<ILogger<MassTransitReceiver>>());
+        var receiver = builder.CreateReceiver(services, next, receiving => (receiving.MessagingSystem, receiving.QueueName) = ("masstransit", options.Prefix));
+        return new MassTransitReceiver(connection, node, receiver, services.GetService<TimeProvider>(), services.GetService<ILogger<MassTransitReceiver>>());
     }
-
-    private static bool IsRegistered<T>(BatchKitBuilder builder) =>
-        builder.Services.Any(service => service.IsKeyedService && service.ServiceType == typeof(T) && builder.Name.Equals(service.ServiceKey));
 
     /// <summary>Reports whether a buffer's bus is connected and its receiver receives, and why not.</summary>
     private sealed class HealthCheck(BusOwner owner, MassTransitReceiver? receiver, MassTransitTransport? transport) : IHealthCheck

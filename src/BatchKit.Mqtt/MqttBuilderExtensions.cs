@@ -1,5 +1,4 @@
 using System.Diagnostics.CodeAnalysis;
-using System.Diagnostics.Metrics;
 using BatchKit;
 using BatchKit.Mqtt;
 using BatchKit.Mqtt.Publishing;
@@ -84,7 +83,7 @@ public static class MqttBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
-        if (builder.Services.Any(service => service.IsKeyedService && service.ServiceType == typeof(MqttReceiver) && Equals(service.ServiceKey, builder.Name)))
+        if (KeyedServices.Contain<MqttReceiver>(builder.Services, builder.Name))
             throw new InvalidOperationException($"{builder} receives from MQTT already. Handle everything in one handler, or receive with a buffer of another name: AddBatchKit(name).");
         AddShared(builder, configure);
         builder.LeaseNode();
@@ -122,15 +121,19 @@ public static class MqttBuilderExtensions
     {
         var (name, services) = (builder.Name, builder.Services);
         OptionsRules.Add(services, name, MqttOptionsValidator.Shared, configure);
-        if (services.Any(service => service.IsKeyedService && service.ServiceType == typeof(MqttHealthCheck) && Equals(service.ServiceKey, name)))
+        if (KeyedServices.Contain<MqttHealthCheck>(services, name))
             return;
         services.AddKeyedSingleton(name, static (provider, key) =>
             new MqttHealthCheck(provider.GetKeyedService<MqttTransport>(key), provider.GetKeyedService<MqttReceiver>(key)));
-        services.AddSingleton<IHostedService>(provider => new Start(provider.GetKeyedService<MqttTransport>(name)));
+        builder.BeforeHostedServices(provider => CreateStart(provider.GetKeyedService<MqttTransport>(name)));
         services.AddHealthChecks().Add(new HealthCheckRegistration(
             name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
             provider => provider.GetRequiredKeyedService<MqttHealthCheck>(name), failureStatus: null, tags: ["batchkit"]));
     }
+
+    // A transport that is to fail fast connects before anything is sent.
+    private static Func<CancellationToken, Task> CreateStart(MqttTransport? transport) =>
+        cancellationToken => transport?.StartAsync(cancellationToken) ?? Task.CompletedTask;
 
     private static MqttTransport CreateTransport(IServiceProvider services, string name)
     {
@@ -147,30 +150,15 @@ public static class MqttBuilderExtensions
         var node = services.GetRequiredKeyedService<NodeNumber>(builder.Name).Value;
         var timeProvider = services.GetService<TimeProvider>();
         var isEnvelope = options.EnvelopePrefix is not null;
-        var receiverOptions = builder.CreateReceiverOptions(services);
-        // Outside envelope mode the receiver numbers the batches itself: no number repeats, and there is no frame that a sender could have signed.
-        receiverOptions.FilterDuplicates = isEnvelope;
-        receiverOptions.Signer = isEnvelope ? receiverOptions.Signer : null;
-        (receiverOptions.MessagingSystem, receiverOptions.QueueName) = ("mqtt", options.EnvelopePrefix);
-        var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
+        var receiver = builder.CreateReceiver(services, next, receiving =>
+        {
+            // Outside envelope mode the receiver numbers the batches itself: no number repeats, and there is no frame that a sender could have signed.
+            receiving.FilterDuplicates = isEnvelope;
+            receiving.Signer = isEnvelope ? receiving.Signer : null;
+            (receiving.MessagingSystem, receiving.QueueName) = ("mqtt", options.EnvelopePrefix);
+        });
         if (options.SharesConnection && services.GetKeyedService<MqttTransport>(builder.Name) is { } transport)
             return new MqttReceiver(transport, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
         return new MqttReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
-    }
-
-    /// <summary>Connects a transport that is to fail fast before anything is sent.</summary>
-    private sealed class Start(MqttTransport? transport) : IHostedLifecycleService
-    {
-        public Task StartingAsync(CancellationToken cancellationToken) => transport?.StartAsync(cancellationToken) ?? Task.CompletedTask;
-
-        public Task StartAsync(CancellationToken cancellationToken) => Task.CompletedTask;
-
-        public Task StartedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
-
-        public Task StoppingAsync(CancellationToken cancellationToken) => Task.CompletedTask;
-
-        public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
-
-        public Task StoppedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
     }
 }

@@ -88,13 +88,6 @@ internal sealed class KeptConnection(NpgsqlDataSource dataSource) : IAsyncDispos
         connection.State != ConnectionState.Open && exception is NpgsqlException and not { InnerException: TimeoutException };
 }
 
-/// <summary>Rounds the time that is left to a loop up to whole milliseconds.</summary>
-/// <remarks>Task.Delay rounds down: a wait below a millisecond would end at once, again and again until the time is over. With one free thread the loop would even hold up the clock that it waits for.</remarks>
-internal static class WholeMilliseconds
-{
-    public static TimeSpan Of(TimeSpan left) => TimeSpan.FromMilliseconds(Math.Ceiling(left.TotalMilliseconds));
-}
-
 /// <summary>Converts a time limit to the whole seconds of an Npgsql command's timeout.</summary>
 internal static class WholeSeconds
 {

@@ -1,5 +1,4 @@
 using System.Diagnostics.CodeAnalysis;
-using System.Diagnostics.Metrics;
 using BatchKit;
 using BatchKit.Postgres;
 using BatchKit.Postgres.Frames;
@@ -35,7 +34,8 @@ public static class PostgresBuilderExtensions
         builder.Services.AddKeyedSingleton(builder.Name, (services, key) => new PostgresQueueTransport(
             DataSourceOf(services, (string)key!), OptionsOf<PostgresOptions>(services, key), services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueTransport>>(),
             builder.CreateSigner(services)));
-        builder.Services.AddSingleton<IHostedService>(services => new Start(services.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name)));
+        // A transport that is to fail fast asks its server before anything is sent.
+        builder.BeforeHostedServices(services => services.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name).StartAsync);
         AddHealthCheck(builder.Services, BufferCheckName(builder), provider => new HealthCheck(provider.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), outbox: null, receiver: null));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), partitions);
     }
@@ -159,7 +159,7 @@ public static class PostgresBuilderExtensions
         ArgumentNullException.ThrowIfNull(services);
         ArgumentException.ThrowIfNullOrEmpty(queue);
         ArgumentNullException.ThrowIfNull(handler);
-        if (services.Any(service => service.IsKeyedService && service.ServiceType == typeof(PostgresQueueReceiver) && Equals(service.ServiceKey, queue)))
+        if (KeyedServices.Contain<PostgresQueueReceiver>(services, queue))
             throw new InvalidOperationException($"The queue '{queue}' already has a receiver; raise its {nameof(PostgresQueueReceiverOptions.Concurrency)} instead.");
         OptionsRules.Add(services, queue, PostgresQueueReceiverOptionsValidator.Shared, options =>
         {
@@ -207,10 +207,7 @@ public static class PostgresBuilderExtensions
 
     private static FrameHandler CreateFrameHandler(IServiceProvider services, BatchKitBuilder builder, string queue, Func<IServiceProvider, IBatchTransport> next)
     {
-        var options = builder.CreateReceiverOptions(services);
-        (options.MessagingSystem, options.QueueName) = ("postgresql", queue);
-        var receiver = new BatchReceiver(
-            next(services), options, services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
+        var receiver = builder.CreateReceiver(services, next, options => (options.MessagingSystem, options.QueueName) = ("postgresql", queue));
         return new FrameHandler(receiver, services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueReceiver>>());
     }
 
@@ -225,22 +222,6 @@ public static class PostgresBuilderExtensions
                 batch[index].UseCodec(codec);
             return next.HandleAsync(batch, cancellationToken);
         }
-    }
-
-    /// <summary>Asks the server of a transport that is to fail fast before anything is sent.</summary>
-    private sealed class Start(PostgresQueueTransport transport) : IHostedLifecycleService
-    {
-        public Task StartingAsync(CancellationToken cancellationToken) => transport.StartAsync(cancellationToken);
-
-        public Task StartAsync(CancellationToken cancellationToken) => Task.CompletedTask;
-
-        public Task StartedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
-
-        public Task StoppingAsync(CancellationToken cancellationToken) => Task.CompletedTask;
-
-        public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
-
-        public Task StoppedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
     }
 
     /// <summary>Reports whether a transport or an outbox can send, or a receiver receives; the others are null.</summary>

@@ -1,5 +1,4 @@
 using System.Diagnostics.CodeAnalysis;
-using System.Diagnostics.Metrics;
 using BatchKit;
 using BatchKit.RabbitMQ;
 using BatchKit.Transports;
@@ -67,7 +66,7 @@ public static class RabbitMqBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
-        if (builder.Services.Any(service => service.IsKeyedService && service.ServiceType == typeof(RabbitMqReceiver) && Equals(service.ServiceKey, builder.Name)))
+        if (KeyedServices.Contain<RabbitMqReceiver>(builder.Services, builder.Name))
             throw new InvalidOperationException($"{builder} receives from RabbitMQ already. Handle everything in one handler, or receive with a buffer of another name: AddBatchKit(name).");
         AddShared(builder, configure);
         builder.LeaseNode();
@@ -99,15 +98,24 @@ public static class RabbitMqBuilderExtensions
     {
         var (name, services) = (builder.Name, builder.Services);
         OptionsRules.Add(services, name, RabbitMqOptionsValidator.Shared, configure);
-        if (services.Any(service => service.IsKeyedService && service.ServiceType == typeof(HealthCheck) && Equals(service.ServiceKey, name)))
+        if (KeyedServices.Contain<HealthCheck>(services, name))
             return;
         services.AddKeyedSingleton(name, static (provider, key) =>
             new HealthCheck(provider.GetKeyedService<RabbitMqTransport>(key), provider.GetKeyedService<RabbitMqReceiver>(key)));
-        services.AddSingleton<IHostedService>(provider => new Start(provider.GetKeyedService<RabbitMqTransport>(name), provider.GetKeyedService<RabbitMqReceiver>(name)));
+        builder.BeforeHostedServices(provider => CreateStart(provider.GetKeyedService<RabbitMqTransport>(name), provider.GetKeyedService<RabbitMqReceiver>(name)));
         services.AddHealthChecks().Add(new HealthCheckRegistration(
             name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
             provider => provider.GetRequiredKeyedService<HealthCheck>(name), failureStatus: null, tags: ["batchkit"]));
     }
+
+    // The handles that hosted services make contain the node's number, so it is leased before any of them starts.
+    private static Func<CancellationToken, Task> CreateStart(RabbitMqTransport? transport, RabbitMqReceiver? receiver) => async cancellationToken =>
+    {
+        if (transport is not null)
+            await transport.StartAsync(cancellationToken).ConfigureAwait(false);
+        if (receiver is not null)
+            await receiver.LeaseAsync(cancellationToken).ConfigureAwait(false);
+    };
 
     private static RabbitMqTransport CreateTransport(IServiceProvider services, string name)
     {
@@ -127,40 +135,12 @@ public static class RabbitMqBuilderExtensions
     {
         var options = services.GetRequiredService<IOptionsMonitor<RabbitMqOptions>>().Get(builder.Name);
         var node = services.GetRequiredKeyedService<NodeNumber>(builder.Name);
-        if (!options.DeclareTopology && services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(builder.Name).Node is null)
-        {
-            throw new OptionsValidationException(builder.Name, typeof(OutputBufferOptions), [$"{nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.Node)} must be set, because "
-                + $"{nameof(RabbitMqOptions)}.{nameof(RabbitMqOptions.DeclareTopology)} is false: then no number is leased, and the node's queue exists already."]);
-        }
-
+        if (!options.DeclareTopology)
+            RabbitMqNodeLease.ThrowIfNodeNotSet(services, builder.Name, $"{nameof(RabbitMqOptions)}.{nameof(RabbitMqOptions.DeclareTopology)}");
         var timeProvider = services.GetService<TimeProvider>();
-        var receiverOptions = builder.CreateReceiverOptions(services);
         // Not the name of the node's queue: the number may not be leased yet, and a name for each process would be a series for each.
-        (receiverOptions.MessagingSystem, receiverOptions.QueueName) = ("rabbitmq", options.Prefix);
-        var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
+        var receiver = builder.CreateReceiver(services, next, receiving => (receiving.MessagingSystem, receiving.QueueName) = ("rabbitmq", options.Prefix));
         return new RabbitMqReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<RabbitMqReceiver>>());
-    }
-
-    /// <summary>Leases the node's number before any hosted service starts, because the handles that they make contain it.</summary>
-    private sealed class Start(RabbitMqTransport? transport, RabbitMqReceiver? receiver) : IHostedLifecycleService
-    {
-        public async Task StartingAsync(CancellationToken cancellationToken)
-        {
-            if (transport is not null)
-                await transport.StartAsync(cancellationToken).ConfigureAwait(false);
-            if (receiver is not null)
-                await receiver.LeaseAsync(cancellationToken).ConfigureAwait(false);
-        }
-
-        public Task StartAsync(CancellationToken cancellationToken) => Task.CompletedTask;
-
-        public Task StartedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
-
-        public Task StoppingAsync(CancellationToken cancellationToken) => Task.CompletedTask;
-
-        public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
-
-        public Task StoppedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
     }
 
     /// <summary>Reports whether the buffer's transport can send and its receiver receives; either may be absent.</summary>

@@ -1,6 +1,8 @@
 using System.Globalization;
 using System.Text.RegularExpressions;
 using BatchKit.Transports;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Options;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Events;
 using RabbitMQ.Client.Exceptions;
@@ -29,6 +31,19 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
     // Written by one attempt to connect or check at a time.
     private IConnection? _connection;
     private LeaseConsumer? _consumer;
+
+    /// <summary>Checks that a buffer's node has a number. A receiver calls it when it declares nothing, and so leases none.</summary>
+    /// <param name="services">The services that the buffer is created from.</param>
+    /// <param name="name">The buffer's name.</param>
+    /// <param name="setting">The setting that is false.</param>
+    /// <exception cref="OptionsValidationException"><see cref="OutputBufferOptions.Node"/> is not set.</exception>
+    public static void ThrowIfNodeNotSet(IServiceProvider services, string name, string setting)
+    {
+        if (services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(name).Node is not null)
+            return;
+        throw new OptionsValidationException(name, typeof(OutputBufferOptions), [$"{nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.Node)} must be set, because "
+            + $"{setting} is false: then no number is leased, and the node's queue exists already."]);
+    }
 
     /// <summary>Leases the number, or another one as long as no one has read it.</summary>
     /// <exception cref="NodeTakenException">Another process has the number.</exception>

@@ -146,11 +146,35 @@ public sealed class BatchKitBuilder
         return options;
     }
 
+    /// <summary>Creates the receiver that delivers an adapter's frames, with the settings of <see cref="CreateReceiverOptions"/> and the services' clock, logger and meters, where they have them.</summary>
+    /// <remarks>Adapters call it when they create their own receiver.</remarks>
+    /// <param name="services">The services that the buffer is created from.</param>
+    /// <param name="next">Returns the transport that gets the batches.</param>
+    /// <param name="configure">Changes the settings; null leaves them.</param>
+    /// <exception cref="OptionsValidationException">A setting breaks a rule. The message names it.</exception>
+    public BatchReceiver CreateReceiver(IServiceProvider services, Func<IServiceProvider, IBatchTransport> next, Action<BatchReceiverOptions>? configure = null)
+    {
+        ArgumentNullException.ThrowIfNull(next);
+        var options = CreateReceiverOptions(services);
+        configure?.Invoke(options);
+        return new BatchReceiver(next(services), options, services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
+    }
+
     /// <summary>Says that this buffer leases its node's number at a broker. Where <see cref="OutputBufferOptions.Node"/> is not set, the <see cref="NodeNumber"/> is then drawn at random.</summary>
-    /// <remarks>Adapters call it when they register a receiver, and lease the number before any hosted service starts, as in an <see cref="IHostedLifecycleService"/>.</remarks>
+    /// <remarks>Adapters call it when they register a receiver, and lease the number before any hosted service starts; see <see cref="BeforeHostedServices"/>.</remarks>
     public BatchKitBuilder LeaseNode()
     {
         Services.TryAddSingleton<SharedNodeNumber>();
+        return this;
+    }
+
+    /// <summary>Runs a task at the host's start, before any hosted service starts. The host waits for it, and does not start when it fails.</summary>
+    /// <remarks>Adapters call it when they register a transport or a receiver that connects, or leases its node's number, before anything uses it. Tasks run in the order of the calls, unless the host starts its services concurrently.</remarks>
+    /// <param name="create">Creates the task from the services, once, when the host creates its hosted services. The task's token is cancelled when the start is.</param>
+    public BatchKitBuilder BeforeHostedServices(Func<IServiceProvider, Func<CancellationToken, Task>> create)
+    {
+        ArgumentNullException.ThrowIfNull(create);
+        Services.AddSingleton<IHostedService>(services => new Preparation(create(services)));
         return this;
     }
 
@@ -165,6 +189,22 @@ public sealed class BatchKitBuilder
 
     /// <summary>A human-readable form of the buffer's name.</summary>
     public override string ToString() => Name.Length == 0 ? "The unnamed output buffer" : $"The output buffer '{Name}'";
+
+    /// <summary>A task that runs before any hosted service starts.</summary>
+    private sealed class Preparation(Func<CancellationToken, Task> run) : IHostedLifecycleService
+    {
+        public Task StartingAsync(CancellationToken cancellationToken) => run(cancellationToken);
+
+        public Task StartAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StartedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StoppingAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StoppedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+    }
 }
 
 /// <summary>A route as it was registered: its transport is created with the buffer.</summary>

@@ -1,5 +1,4 @@
 using System.Diagnostics.CodeAnalysis;
-using System.Diagnostics.Metrics;
 using BatchKit;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
@@ -52,13 +51,7 @@ public static class FrameBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
-        builder.Services.AddKeyedSingleton(builder.Name, (services, _) =>
-        {
-            var options = builder.CreateReceiverOptions(services);
-            configure?.Invoke(options);
-            var receiver = new BatchReceiver(next(services), options, services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
-            return new FrameReceiver(receiver, services.GetService<ILogger<FrameReceiver>>());
-        });
+        builder.Services.AddKeyedSingleton(builder.Name, (services, _) => new FrameReceiver(builder.CreateReceiver(services, next, configure), services.GetService<ILogger<FrameReceiver>>()));
         if (builder.Name.Length == 0)
             builder.Services.AddSingleton(services => services.GetRequiredKeyedService<FrameReceiver>(builder.Name));
         return builder.AllowNoRoute();

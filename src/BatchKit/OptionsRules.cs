@@ -93,6 +93,17 @@ internal static class OptionsRules
     }
 }
 
+/// <summary>Tells what a package has registered already.</summary>
+internal static class KeyedServices
+{
+    /// <summary>True when the services have a keyed service of that type with the key.</summary>
+    /// <typeparam name="T">The service's type.</typeparam>
+    /// <param name="services">The services.</param>
+    /// <param name="key">The name of the buffer, or of what else the service belongs to.</param>
+    public static bool Contain<T>(IServiceCollection services, string key) =>
+        services.Any(service => service.IsKeyedService && service.ServiceType == typeof(T) && Equals(service.ServiceKey, key));
+}
+
 /// <summary>Checks the options of one name. A container asks the rules of all names about each.</summary>
 internal sealed class NamedRules<TOptions>(string name, string owner, IValidateOptions<TOptions> rules) : IValidateOptions<TOptions>
     where TOptions : class

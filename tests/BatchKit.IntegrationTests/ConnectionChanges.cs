@@ -26,5 +26,21 @@ internal sealed class ConnectionChanges
             _changes.Add(change);
     }
 
+    /// <summary>A callback that collects, and fails.</summary>
+    public void AddAndThrow(ConnectionChange change)
+    {
+        Add(change);
+        throw new IOException("The callback is broken.");
+    }
+
     public Task WaitAsync(int count) => Until.TrueAsync(() => All.Count >= count);
+
+    /// <summary>Checks that a connection was opened, lost for a reason and restored, once each and in this order; returns the three changes.</summary>
+    public IReadOnlyList<ConnectionChange> AssertRestoredOnce(string purpose)
+    {
+        var changes = All.Where(change => change.Purpose == purpose).ToArray();
+        Assert.Equal([BrokerConnectionState.Connected, BrokerConnectionState.Lost, BrokerConnectionState.Restored], changes.Select(static change => change.State));
+        Assert.NotNull(changes[1].Reason);
+        return changes;
+    }
 }

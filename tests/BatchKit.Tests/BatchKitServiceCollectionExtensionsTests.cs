@@ -176,6 +176,40 @@ public sealed class BatchKitServiceCollectionExtensionsTests
     }
 
     [Fact]
+    public async Task A_task_before_hosted_services_ends_before_the_first_of_them_starts()
+    {
+        var (order, ready) = (new List<string>(), new TaskCompletionSource());
+        Services.AddSingleton<IHostedService>(new StartProbe(() => order.Add("service")));
+        Services.AddBatchKit().AllowNoRoute().BeforeHostedServices(_ => async cancellationToken =>
+        {
+            await ready.Task.WaitAsync(cancellationToken);
+            order.Add("task");
+        });
+        using var host = _application.Build();
+
+        var starting = host.StartAsync(TestContext.Current.CancellationToken);
+        ready.SetResult();
+        await starting.WithinDeadline();
+
+        Assert.Equal(["task", "service"], order);
+        await host.StopAsync(TestContext.Current.CancellationToken).WithinDeadline();
+    }
+
+    [Fact]
+    public async Task A_task_before_hosted_services_that_fails_stops_the_start()
+    {
+        var hasStarted = false;
+        Services.AddSingleton<IHostedService>(new StartProbe(() => hasStarted = true));
+        Services.AddBatchKit().AllowNoRoute().BeforeHostedServices(_ => _ => throw new IOException("The broker is down."));
+        using var host = _application.Build();
+
+        var failed = await Assert.ThrowsAsync<IOException>(() => host.StartAsync(TestContext.Current.CancellationToken));
+
+        Assert.Equal("The broker is down.", failed.Message);
+        Assert.False(hasStarted);
+    }
+
+    [Fact]
     public async Task Several_routes_that_nothing_chooses_between_stop_the_start()
     {
         Services.AddBatchKit().UseLocal(_ => _transport).AddRoute("audit", _ => _transport);
@@ -286,6 +320,17 @@ public sealed class BatchKitServiceCollectionExtensionsTests
         Assert.Equal(HealthStatus.Healthy, running.Status);
         Assert.Equal(HealthStatus.Unhealthy, stopped.Status);
         Assert.All(stopped.Entries.Values, entry => Assert.False(string.IsNullOrWhiteSpace(entry.Description)));
+    }
+
+    private sealed class StartProbe(Action started) : IHostedService
+    {
+        public Task StartAsync(CancellationToken cancellationToken)
+        {
+            started();
+            return Task.CompletedTask;
+        }
+
+        public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
     }
 
     private sealed class OneRouteRouter(string route) : IOutputRouter

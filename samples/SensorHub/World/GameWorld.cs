@@ -22,7 +22,7 @@ internal sealed class GameWorld : IDisposable
     private long _changes;
 
     /// <param name="topics">How many properties there are.</param>
-    /// <param name="clock">Says when a change was made.</param>
+    /// <param name="clock">Gives the time of each change.</param>
     public GameWorld(int topics, HubClock clock)
     {
         _clock = clock;

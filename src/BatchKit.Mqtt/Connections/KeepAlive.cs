@@ -1,3 +1,5 @@
+using BatchKit.Transports;
+
 namespace BatchKit.Mqtt.Connections;
 
 /// <summary>Pings the broker after the keep-alive time without traffic, and detects a dead connection (MQTT 5, section 3.1.2.10).</summary>
@@ -45,10 +47,6 @@ internal sealed class KeepAlive
         Volatile.Write(ref _readingSince, NotReading);
     }
 
-    /// <summary>Rounds the time that is left to a loop up to whole milliseconds.</summary>
-    /// <remarks>Task.Delay rounds down: a wait below a millisecond would end at once, again and again until the time is over.</remarks>
-    public static TimeSpan RoundUp(TimeSpan left) => TimeSpan.FromMilliseconds(Math.Ceiling(left.TotalMilliseconds));
-
     /// <summary>Keeps the connection alive until it is dead.</summary>
     /// <returns>The human-readable reason.</returns>
     public async Task<string> WatchAsync(CancellationToken cancellationToken)
@@ -58,7 +56,7 @@ internal sealed class KeepAlive
             var pause = Check();
             if (pause <= TimeSpan.Zero)
                 return $"The broker was silent for {_interval / 2} after a ping.";
-            await Task.Delay(RoundUp(pause), _timeProvider, cancellationToken).ConfigureAwait(false);
+            await Task.Delay(WholeMilliseconds.Of(pause), _timeProvider, cancellationToken).ConfigureAwait(false);
         }
     }
 

@@ -132,7 +132,7 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
 
             if (timeProvider.GetElapsedTime(start) >= limit)
                 _firstAttempt.TrySetResult();
-            await Task.WhenAny(answer, running, Task.Delay(KeepAlive.RoundUp(left), timeProvider, ended.Token)).ConfigureAwait(false);
+            await Task.WhenAny(answer, running, Task.Delay(WholeMilliseconds.Of(left), timeProvider, ended.Token)).ConfigureAwait(false);
         }
 
         await ended.CancelAsync().ConfigureAwait(false);

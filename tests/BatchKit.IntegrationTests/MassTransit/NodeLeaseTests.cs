@@ -53,11 +53,7 @@ public sealed class NodeLeaseTests(RabbitMqFixture fixture)
             configure(options);
             options.RabbitMq!.Port = proxy.Port;
             options.FailFast = true;
-            options.ConnectionChanged = change =>
-            {
-                changes.Add(change);
-                throw new IOException("The callback is broken.");
-            };
+            options.ConnectionChanged = changes.AddAndThrow;
         });
 
         proxy.ResetAll();

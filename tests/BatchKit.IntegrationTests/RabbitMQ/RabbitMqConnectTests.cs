@@ -137,11 +137,7 @@ public sealed class RabbitMqConnectTests(RabbitMqFixture fixture)
         {
             RabbitMqSome.Configure(options, server, proxy.Port, prefix);
             options.FailFast = true;
-            options.ConnectionChanged = change =>
-            {
-                changes.Add(change);
-                throw new IOException("The callback is broken.");
-            };
+            options.ConnectionChanged = changes.AddAndThrow;
         });
         await host.StartAsync().WithinDeadline();
 
@@ -154,12 +150,7 @@ public sealed class RabbitMqConnectTests(RabbitMqFixture fixture)
         });
 
         foreach (var purpose in new[] { "sender", "receiver" })
-        {
-            var ofOne = changes.All.Where(change => change.Purpose == purpose).ToArray();
-            Assert.Equal([BrokerConnectionState.Connected, BrokerConnectionState.Lost, BrokerConnectionState.Restored], ofOne.Select(static change => change.State));
-            Assert.All(ofOne, change => Assert.Contains(change.Target, $"RabbitMQ at {server.Host}:{proxy.Port} (virtual host /)", StringComparison.Ordinal));
-            Assert.NotNull(ofOne[1].Reason);
-        }
+            Assert.All(changes.AssertRestoredOnce(purpose), change => Assert.Contains(change.Target, $"RabbitMQ at {server.Host}:{proxy.Port} (virtual host /)", StringComparison.Ordinal));
 
         var health = await RabbitMqTestHost.WaitForHealthAsync(host, HealthStatus.Degraded);
         Assert.Contains("ConnectionChanged callback", health.Description, StringComparison.Ordinal);

@@ -1,5 +1,6 @@
 using BatchKit.RabbitMQ;
 using BatchKit.Testing;
+using BatchKit.TestServers.Network;
 using BatchKit.Transports;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
@@ -29,6 +30,23 @@ internal static class RabbitMqEnds
         var handle = Some.Connection(Node);
         for (var line = 0; line < count; line++)
             await transport.SendAsync(new[] { Some.Batch(handle, producer, line + 1, $"line {line}") }, CancellationToken.None);
+    }
+
+    /// <summary>Writes numbered lines, and resets all connections behind each that has arrived, until told to stop; then writes one more. Returns how many.</summary>
+    public static async Task<int> WriteAcrossResetsAsync(IOutputBuffer output, OutputHandle handle, CollectingTransport arrived, TcpProxy proxy, Func<bool> isEnough)
+    {
+        for (var line = 0; ; line++)
+        {
+            var isLast = isEnough();
+            output.Write(handle, Some.Bytes($"line {line}"));
+            await output.FlushAsync().WithinDeadline();
+            await arrived.WaitForMessagesAsync(line + 1);
+            if (isLast)
+                return line + 1;
+            var connections = proxy.AcceptedConnections;
+            proxy.ResetAll();
+            await Until.TrueAsync(() => proxy.AcceptedConnections > connections);
+        }
     }
 
     /// <summary>Sends lines to a receiver, stops it, and sends lines again: a second receiver, which waits until then, gets those.</summary>

@@ -34,7 +34,7 @@ export class Connection {
     if (this.#socket === null) this.#connect();
   }
 
-  /** Says that the next close is what the user wants. */
+  /** Makes the next clean close final: no new connection follows it. */
   leave() {
     this.#isOver = true;
   }

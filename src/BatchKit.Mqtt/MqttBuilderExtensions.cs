@@ -73,8 +73,8 @@ public static class MqttBuilderExtensions
         return builder.ReceiveFromMqtt(builder.AddHandler<THandler>(), configure);
     }
 
-    /// <summary>Receives messages over MQTT from the host's start to its stop: those of <see cref="MqttOptions.Subscriptions"/>, or in envelope mode the frames for this node
-    /// (<see cref="OutputBufferOptions.Node"/>).</summary>
+    /// <summary>Receives messages over MQTT from the host's start to its stop: those of <see cref="MqttOptions.Subscriptions"/>, or in envelope mode the frames for this node,
+    /// whose number (<see cref="NodeNumber"/>) it leases for as long.</summary>
     /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
     /// <param name="next">Returns the transport that gets the batches: the one to this node's connections, or your own.</param>
     /// <param name="configure">Configures the options; null leaves the defaults.</param>
@@ -89,6 +89,7 @@ public static class MqttBuilderExtensions
         AddShared(builder, configure);
         builder.LeaseNode();
         builder.Services.AddKeyedSingleton(builder.Name, (services, _) => CreateReceiver(services, builder, next));
+        builder.Services.AddSingleton<IHostedService>(services => new NodeLease(services.GetRequiredKeyedService<MqttReceiver>(builder.Name)));
         builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<MqttReceiver>(builder.Name));
         return builder.AllowNoRoute();
     }
@@ -144,7 +145,7 @@ public static class MqttBuilderExtensions
     private static MqttReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
     {
         var options = services.GetRequiredService<IOptionsMonitor<MqttOptions>>().Get(builder.Name);
-        var node = services.GetRequiredKeyedService<NodeNumber>(builder.Name).Value;
+        var node = services.GetRequiredKeyedService<NodeNumber>(builder.Name);
         var timeProvider = services.GetService<TimeProvider>();
         var isEnvelope = options.EnvelopePrefix is not null;
         var receiverOptions = builder.CreateReceiverOptions(services);
@@ -154,14 +155,30 @@ public static class MqttBuilderExtensions
         (receiverOptions.MessagingSystem, receiverOptions.QueueName) = ("mqtt", options.EnvelopePrefix);
         var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
         if (options.SharesConnection && services.GetKeyedService<MqttTransport>(builder.Name) is { } transport)
-            return new MqttReceiver(transport, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
-        return new MqttReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
+            return new MqttReceiver(transport, node, leasesNode: true, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
+        return new MqttReceiver(options, node, leasesNode: true, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
     }
 
     /// <summary>Connects a transport that is to fail fast before anything is sent.</summary>
     private sealed class Start(MqttTransport? transport) : IHostedLifecycleService
     {
         public Task StartingAsync(CancellationToken cancellationToken) => transport?.StartAsync(cancellationToken) ?? Task.CompletedTask;
+
+        public Task StartAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StartedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StoppingAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+
+        public Task StoppedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+    }
+
+    /// <summary>Leases the node's number before any hosted service starts, because the handles that they make contain it.</summary>
+    private sealed class NodeLease(MqttReceiver receiver) : IHostedLifecycleService
+    {
+        public Task StartingAsync(CancellationToken cancellationToken) => receiver.LeaseAsync(cancellationToken);
 
         public Task StartAsync(CancellationToken cancellationToken) => Task.CompletedTask;
 

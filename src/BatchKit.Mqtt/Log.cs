@@ -41,4 +41,10 @@ internal static partial class Log
 
     [LoggerMessage(2444, LogLevel.Warning, "Undelivered messages from {Target} were abandoned at stop after {Limit}; the broker keeps those with QoS 1.")]
     public static partial void Abandoned(ILogger logger, string target, TimeSpan limit);
+
+    [LoggerMessage(2446, LogLevel.Error, "{Reason}")]
+    public static partial void NodeTaken(ILogger logger, string reason);
+
+    [LoggerMessage(2447, LogLevel.Warning, "{Reason}")]
+    public static partial void NodeNotLeased(ILogger logger, string reason);
 }

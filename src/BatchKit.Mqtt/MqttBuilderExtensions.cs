@@ -72,8 +72,8 @@ public static class MqttBuilderExtensions
         return builder.ReceiveFromMqtt(builder.AddHandler<THandler>(), configure);
     }
 
-    /// <summary>Receives messages over MQTT from the host's start to its stop: those of <see cref="MqttOptions.Subscriptions"/>, or in envelope mode the frames for this node
-    /// (<see cref="OutputBufferOptions.Node"/>).</summary>
+    /// <summary>Receives messages over MQTT from the host's start to its stop: those of <see cref="MqttOptions.Subscriptions"/>, or in envelope mode the frames for this node,
+    /// whose number (<see cref="NodeNumber"/>) it leases for as long.</summary>
     /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
     /// <param name="next">Returns the transport that gets the batches: the one to this node's connections, or your own.</param>
     /// <param name="configure">Configures the options; null leaves the defaults.</param>
@@ -88,6 +88,7 @@ public static class MqttBuilderExtensions
         AddShared(builder, configure);
         builder.LeaseNode();
         builder.Services.AddKeyedSingleton(builder.Name, (services, _) => CreateReceiver(services, builder, next));
+        builder.BeforeHostedServices(services => services.GetRequiredKeyedService<MqttReceiver>(builder.Name).LeaseAsync);
         builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<MqttReceiver>(builder.Name));
         return builder.AllowNoRoute();
     }
@@ -147,7 +148,7 @@ public static class MqttBuilderExtensions
     private static MqttReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
     {
         var options = services.GetRequiredService<IOptionsMonitor<MqttOptions>>().Get(builder.Name);
-        var node = services.GetRequiredKeyedService<NodeNumber>(builder.Name).Value;
+        var node = services.GetRequiredKeyedService<NodeNumber>(builder.Name);
         var timeProvider = services.GetService<TimeProvider>();
         var isEnvelope = options.EnvelopePrefix is not null;
         var receiver = builder.CreateReceiver(services, next, receiving =>
@@ -158,7 +159,7 @@ public static class MqttBuilderExtensions
             (receiving.MessagingSystem, receiving.QueueName) = ("mqtt", options.EnvelopePrefix);
         });
         if (options.SharesConnection && services.GetKeyedService<MqttTransport>(builder.Name) is { } transport)
-            return new MqttReceiver(transport, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
-        return new MqttReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
+            return new MqttReceiver(transport, node, leasesNode: true, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
+        return new MqttReceiver(options, node, leasesNode: true, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
     }
 }

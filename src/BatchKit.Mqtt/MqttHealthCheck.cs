@@ -15,7 +15,7 @@ internal sealed class MqttHealthCheck(MqttTransport? transport, MqttReceiver? re
     public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
     {
         var sending = transport is null ? null : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
-        var observers = Describe(transport?.ObserverFaults) ?? Describe(receiver?.ObserverFaults) ?? transport?.CallbackFault ?? receiver?.CallbackFault;
+        var observers = Describe(transport?.ObserverFaults) ?? Describe(receiver?.ObserverFaults) ?? transport?.CallbackFault ?? receiver?.CallbackFault ?? receiver?.LeaseFault;
         return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().ConsecutiveFailures ?? 0, observers);
     }
 }

@@ -29,7 +29,7 @@ public sealed class MqttOptions : IValidatableObject
     public MqttVersion Version { get; set; } = MqttVersion.V5;
 
     /// <summary>
-    /// The transport's client id; the receiver appends <c>-receiver</c> to it. Null, the default, creates a random one at start. Set it if a session must outlive the
+    /// The transport's client id; the receiver appends <c>-receiver</c> to it, and the lease of a node's number <c>-node</c>. Null, the default, creates a random one at start. Set it if a session must outlive the
     /// process. Two connections to one broker must not share it.
     /// </summary>
     [StringLength(1000, MinimumLength = 1)]

@@ -32,6 +32,9 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     private readonly ReceivingSession _session;
     private readonly MqttLink _link;
 
+    // Null where no number is leased.
+    private readonly MqttNodeLease? _lease;
+
     // Null for a receiver with connections of its own.
     private readonly MqttTransport? _transport;
     private readonly CancellationTokenSource _abandoning = new();
@@ -49,16 +52,21 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     /// <param name="logger">The logger; null logs nothing. What it throws is counted, and the health check reports it.</param>
     /// <exception cref="OptionsValidationException">A setting is outside its range, or there is nothing to subscribe to.</exception>
     public MqttReceiver(MqttOptions options, int node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<MqttReceiver>? logger = null)
+        : this(options, CreateNumber(node), leasesNode: false, receiver, timeProvider, logger)
+    {
+    }
+
+    internal MqttReceiver(MqttOptions options, NodeNumber node, bool leasesNode, BatchReceiver receiver, TimeProvider? timeProvider, ILogger<MqttReceiver>? logger)
     {
         ArgumentNullException.ThrowIfNull(options);
         ArgumentNullException.ThrowIfNull(receiver);
-        ThrowIfOutside(node);
         MqttOptionsValidator.ThrowIfInvalid(options);
         ReceivingRules.ThrowIfBroken(options);
         _options = options = options.Copy();
         _receiver = receiver;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
+        _lease = leasesNode && options.EnvelopePrefix is not null ? new MqttNodeLease(options, node, _timeProvider, _logger) : null;
         _session = CreateSession(node, publisher: null);
         var clientId = $"{options.ClientId ?? $"batchkit-{Guid.NewGuid():N}"}-receiver";
         _link = new MqttLink(options, MqttLink.Receiver, clientId, options.SessionExpiry, _session, _timeProvider, _logger);
@@ -73,30 +81,42 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     /// <exception cref="OptionsValidationException">There is nothing to subscribe to.</exception>
     /// <exception cref="InvalidOperationException">The transport does not share its connection, shares it already, or has begun to connect.</exception>
     public MqttReceiver(MqttTransport transport, int node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<MqttReceiver>? logger = null)
+        : this(transport, CreateNumber(node), leasesNode: false, receiver, timeProvider, logger)
+    {
+    }
+
+    internal MqttReceiver(MqttTransport transport, NodeNumber node, bool leasesNode, BatchReceiver receiver, TimeProvider? timeProvider, ILogger<MqttReceiver>? logger)
     {
         ArgumentNullException.ThrowIfNull(transport);
         ArgumentNullException.ThrowIfNull(receiver);
-        ThrowIfOutside(node);
         ReceivingRules.ThrowIfBroken(transport.Options);
         _options = transport.Options;
         _receiver = receiver;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
         _transport = transport;
+        _lease = leasesNode && _options.EnvelopePrefix is not null ? new MqttNodeLease(_options, node, _timeProvider, _logger) : null;
         _session = CreateSession(node, transport.Queue);
         _link = transport.Link;
         transport.Attach(_session);
     }
 
     /// <summary>A human-readable reason, without secrets, why it receives nothing or not from every subscription; null while it receives.</summary>
-    public string? Fault => _whyInactive ?? _link.Fault ?? _session.Fault;
+    public string? Fault => _whyInactive ?? _lease?.TakenReason ?? _link.Fault ?? _session.Fault;
 
     internal ObserverFaults ObserverFaults => _logger.Faults;
+
+    /// <summary>A human-readable reason why another process may have the node's number unnoticed; null while none does. It receives all the same.</summary>
+    internal string? LeaseFault => _whyInactive is null ? _lease?.Fault : null;
 
     internal string? CallbackFault => _transport is null ? _link.CallbackFault : null;
 
     /// <summary>The counts of received, delivered and dropped messages. Thread-safe.</summary>
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
+
+    /// <summary>Leases the node's number before anything reads it.</summary>
+    /// <exception cref="NodeTakenException">Another process has the number.</exception>
+    internal Task LeaseAsync(CancellationToken cancellationToken) => _lease?.TakeAsync(cancellationToken) ?? Task.CompletedTask;
 
     /// <summary>Starts to receive. Completes after the first attempt to connect and subscribe, even if that failed; the receiver then keeps trying.</summary>
     /// <remarks>
@@ -137,6 +157,8 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         }
 
         _session.Close();
+        if (_lease is not null)
+            await _lease.DisposeAsync().ConfigureAwait(false);
         _whyInactive = "The receiver has stopped.";
     }
 
@@ -149,20 +171,22 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         _abandoning.Dispose();
     }
 
-    private static void ThrowIfOutside(int node)
+    private static NodeNumber CreateNumber(int node)
     {
         ArgumentOutOfRangeException.ThrowIfNegative(node);
         ArgumentOutOfRangeException.ThrowIfGreaterThan(node, OutputHandle.MaxNode);
+        return new NodeNumber(node);
     }
 
-    private ReceivingSession CreateSession(int node, PublishQueue? publisher)
+    private ReceivingSession CreateSession(NodeNumber node, PublishQueue? publisher)
     {
-        Func<IArrivals> create = _options.EnvelopePrefix is null ? () => new TopicArrivals(node, _logger) : () => new FrameArrivals(_logger);
-        return new ReceivingSession(_options, FindSubscriptions(_options, node), create, _receiver, _timeProvider, _logger, publisher, _abandoning.Token);
+        Func<IArrivals> create = _options.EnvelopePrefix is null ? () => new TopicArrivals(node.Value, _logger) : () => new FrameArrivals(_logger);
+        var subscriptions = new Lazy<IReadOnlyList<MqttSubscription>>(() => FindSubscriptions(_options, node));
+        return new ReceivingSession(_options, subscriptions, create, _receiver, _timeProvider, _logger, _lease, publisher, _abandoning.Token);
     }
 
-    private static IReadOnlyList<MqttSubscription> FindSubscriptions(MqttOptions options, int node) => options.EnvelopePrefix is { } prefix
-        ? [new MqttSubscription { Filter = EnvelopeTopics.Node(prefix, node) }, new MqttSubscription { Filter = EnvelopeTopics.All(prefix) }]
+    private static IReadOnlyList<MqttSubscription> FindSubscriptions(MqttOptions options, NodeNumber node) => options.EnvelopePrefix is { } prefix
+        ? [new MqttSubscription { Filter = EnvelopeTopics.Node(prefix, node.Value) }, new MqttSubscription { Filter = EnvelopeTopics.All(prefix) }]
         : [.. options.Subscriptions];
 }
 

@@ -8,6 +8,7 @@ namespace BatchKit.Benchmarks.RawMqtt;
 /// <summary>An MQTT 5 connection as bare as it gets: a blocking socket.</summary>
 internal sealed class RawConnection : IDisposable
 {
+    private const byte ServerKeepAliveProperty = 0x13;
     private const byte ReceiveMaximumProperty = 0x21;
     private const byte TopicAliasMaximumProperty = 0x22;
 
@@ -73,8 +74,8 @@ internal sealed class RawConnection : IDisposable
             throw new IOException("The broker's CONNACK is malformed.");
         var properties = packet.Slice(position, bytes);
 
-        // Brokers put these two first or alone; what follows another property is not looked for.
-        while (properties is [ReceiveMaximumProperty or TopicAliasMaximumProperty, _, _, ..])
+        // Brokers put these three, of two bytes each, first or alone; what follows another property is not looked for. Mosquitto answers a keep-alive of zero with its own.
+        while (properties is [ServerKeepAliveProperty or ReceiveMaximumProperty or TopicAliasMaximumProperty, _, _, ..])
         {
             if (properties[0] == ReceiveMaximumProperty)
                 ReceiveMaximum = BinaryPrimitives.ReadUInt16BigEndian(properties[1..]);

@@ -9,6 +9,7 @@ internal sealed class MqttLink : IAsyncDisposable
     public const string Transport = "transport";
     public const string Receiver = "receiver";
     public const string Both = "transport and receiver";
+    public const string NodeLease = "node lease";
 
     private readonly MqttConnector _connector;
     private readonly string _purpose;
@@ -35,7 +36,7 @@ internal sealed class MqttLink : IAsyncDisposable
 
     /// <summary>Creates a link without starting it.</summary>
     /// <param name="options">The settings.</param>
-    /// <param name="purpose">Its name in the log: transport, receiver or both. A receiver alone has no will; a transport alone ends its session with its DISCONNECT.</param>
+    /// <param name="purpose">Its name in the log: transport, receiver, both or node lease. A receiver alone has no will; a transport alone ends its session with its DISCONNECT.</param>
     /// <param name="clientId">The client id.</param>
     /// <param name="sessionExpiry">The session expiry in CONNECT.</param>
     /// <param name="user">Uses the connections.</param>

@@ -9,15 +9,16 @@ namespace BatchKit.Mqtt.Receiving;
 
 /// <summary>Subscribes on each new connection and receives its messages; one connection at a time.</summary>
 /// <param name="options">The settings.</param>
-/// <param name="subscriptions">The subscriptions; at least one.</param>
+/// <param name="subscriptions">The subscriptions; at least one. They are known when the first connection is served, because they may contain a number that is leased before.</param>
 /// <param name="createArrivals">Creates what collects the messages of one read.</param>
 /// <param name="receiver">Gets the messages.</param>
 /// <param name="timeProvider">The time.</param>
 /// <param name="logger">Where it logs.</param>
+/// <param name="lease">The lease of the number in the subscriptions; null for none. Nothing is received while another process has the number.</param>
 /// <param name="publisher">Publishes over the same connections; null for connections that only receive.</param>
 /// <param name="abandon">Gives up the delivery under way.</param>
-internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSubscription> subscriptions, Func<IArrivals> createArrivals, BatchReceiver receiver,
-    TimeProvider timeProvider, ILogger logger, PublishQueue? publisher, CancellationToken abandon) : IConnectionUser
+internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<MqttSubscription>> subscriptions, Func<IArrivals> createArrivals, BatchReceiver receiver,
+    TimeProvider timeProvider, ILogger logger, MqttNodeLease? lease, PublishQueue? publisher, CancellationToken abandon) : IConnectionUser
 {
     // Without a publisher it is the only packet of the connection with an id, so any id will do.
     private const ushort SubscribePacketId = 1;
@@ -30,6 +31,8 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
     private Task _lastDelivery = Task.CompletedTask;
     private volatile bool _isStopped;
     private volatile string? _fault = NoConnection;
+
+    private IReadOnlyList<MqttSubscription> Subscriptions => subscriptions.Value;
 
     /// <summary>Completes when the first attempt to connect and subscribe has succeeded or failed, or when the broker's answer is late.</summary>
     public Task FirstAttempt => _firstAttempt.Task;
@@ -53,12 +56,18 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
             return unsupported;
         }
 
+        if (lease?.TakenReason is { } taken)
+        {
+            _firstAttempt.TrySetResult();
+            return taken;
+        }
+
         var output = connection.Open(publisher);
         var subscribed = _connection = Create(connection, output);
         try
         {
             _fault = "The broker has not answered the subscriptions yet.";
-            output.Append(SubscribePacket.Write(publisher?.FindUnusedPacketId() ?? SubscribePacketId, subscriptions, connection.Version));
+            output.Append(SubscribePacket.Write(publisher?.FindUnusedPacketId() ?? SubscribePacketId, Subscriptions, connection.Version));
             output.Flush();
             publisher?.Open(output);
             return await RunAsync(connection, subscribed, cancellationToken).ConfigureAwait(false);
@@ -112,6 +121,8 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
             _firstAttempt.TrySetResult();
         }
 
+        if (lease?.Taken is { } taken && await Task.WhenAny(running, taken).ConfigureAwait(false) == taken)
+            connection.Abandon(await taken.ConfigureAwait(false));
         return await running.ConfigureAwait(false);
     }
 
@@ -140,23 +151,23 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
 
     private void EvaluateAnswer(SubackPacket suback, string target)
     {
-        if (suback.ReasonCodes.Count != subscriptions.Count)
+        if (suback.ReasonCodes.Count != Subscriptions.Count)
         {
-            _fault = $"The broker answered {suback.ReasonCodes.Count} of {subscriptions.Count} subscriptions.";
+            _fault = $"The broker answered {suback.ReasonCodes.Count} of {Subscriptions.Count} subscriptions.";
             return;
         }
 
         string? fault = null;
-        for (var index = 0; index < subscriptions.Count; index++)
+        for (var index = 0; index < Subscriptions.Count; index++)
         {
-            var filter = MqttTopics.Show(subscriptions[index].Filter);
+            var filter = MqttTopics.Show(Subscriptions[index].Filter);
             if (suback.ReasonCodes[index] >= MqttReasonCode.UnspecifiedError)
             {
                 var reason = Describe(suback, index);
                 Log.SubscriptionRefused(logger, filter, target, reason);
                 fault ??= $"{target} refused the subscription {filter}: {reason}";
             }
-            else if ((int)suback.ReasonCodes[index] < (int)subscriptions[index].QualityOfService)
+            else if ((int)suback.ReasonCodes[index] < (int)Subscriptions[index].QualityOfService)
             {
                 Log.SubscriptionLowered(logger, filter, target);
             }
@@ -164,13 +175,13 @@ internal sealed class ReceivingSession(MqttOptions options, IReadOnlyList<MqttSu
 
         _fault = fault;
         if (fault is null)
-            Log.Receiving(logger, subscriptions.Count, target);
+            Log.Receiving(logger, Subscriptions.Count, target);
     }
 
     // Brokers react differently to an unsupported subscription; some close the connection.
     private string? FindUnsupported(ConnackPacket limits)
     {
-        foreach (var filter in subscriptions.Select(static subscription => subscription.Filter))
+        foreach (var filter in Subscriptions.Select(static subscription => subscription.Filter))
         {
             if (!limits.IsSharedSubscriptionAvailable && filter.StartsWith("$share/", StringComparison.Ordinal))
                 return $"The broker has no shared subscriptions; {MqttTopics.Show(filter)} is one.";

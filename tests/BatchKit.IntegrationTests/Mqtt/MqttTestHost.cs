@@ -18,13 +18,13 @@ internal sealed class MqttTestHost
 
     public CollectingTransport Arrived { get; } = new();
 
-    public static async Task<HealthReportEntry> WaitForHealthAsync(IHost host, HealthStatus status)
+    public static async Task<HealthReportEntry> WaitForHealthAsync(IHost host, HealthStatus status, string says = "")
     {
         HealthReportEntry health = default;
         await Until.TrueAsync(async () =>
         {
             health = (await host.Services.GetRequiredService<HealthCheckService>().CheckHealthAsync()).Entries[HealthCheck];
-            return health.Status == status;
+            return health.Status == status && (health.Description ?? "").Contains(says, StringComparison.Ordinal);
         });
         return health;
     }

@@ -1,0 +1,220 @@
+using BatchKit.Mqtt;
+using BatchKit.Testing;
+using BatchKit.TestServers.Mosquitto;
+using BatchKit.TestServers.Network;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Hosting;
+
+namespace BatchKit.IntegrationTests.Mqtt;
+
+/// <summary>A node's number: leased where none is set, checked where one is, and free again when its process ends.</summary>
+public sealed class MqttNodeTests(MosquittoFixture fixture)
+{
+    private const int ConnectionLost = 2402;
+
+    private readonly string _prefix = Some.Name("frames");
+
+    [Theory]
+    [InlineData(MqttVersion.V5)]
+    [InlineData(MqttVersion.V311)]
+    public async Task Two_hosts_with_default_numbers_chat_with_each_other(MqttVersion version)
+    {
+        var server = await fixture.GetAsync();
+        var (ana, ben) = (new Chatter { Version = version }, new Chatter { Version = version });
+        using var first = await ana.StartAsync(server.Address, _prefix);
+        using var second = await ben.StartAsync(server.Address, _prefix);
+
+        foreach (var chatter in new[] { ana, ben })
+            await chatter.SayAsync("hello");
+        ana.Output.Write(ben.Handle, "to ben"u8);
+        ben.Output.Write(ana.Handle, "to ana"u8);
+        await ana.Arrived.WaitForMessagesAsync(3);
+        await ben.Arrived.WaitForMessagesAsync(3);
+
+        Assert.NotEqual(ana.Node, ben.Node);
+        Assert.InRange(Math.Min(ana.Node, ben.Node), NodeNumber.FirstLeased, OutputHandle.MaxNode);
+        Assert.Equal(["hello", "hello", "to ana"], ana.Arrived.Texts.Order(StringComparer.Ordinal));
+        Assert.Equal(["hello", "hello", "to ben"], ben.Arrived.Texts.Order(StringComparer.Ordinal));
+    }
+
+    [Theory]
+    [InlineData(MqttVersion.V5)]
+    [InlineData(MqttVersion.V311)]
+    public async Task A_number_that_is_set_and_taken_stops_the_start_with_an_error_that_names_both(MqttVersion version)
+    {
+        var server = await fixture.GetAsync();
+        using var first = await new Chatter { Version = version }.StartAsync(server.Address, _prefix, node: 7);
+
+        var refused = await Assert.ThrowsAsync<NodeTakenException>(() => new Chatter { Version = version }.StartAsync(server.Address, _prefix, node: 7));
+
+        var process = $"'process {Environment.ProcessId} on {Environment.MachineName} ({AppDomain.CurrentDomain.FriendlyName})";
+        Assert.StartsWith($"Node 7 is held by {process}", refused.Message, StringComparison.Ordinal);
+        Assert.Contains($"so {process}", refused.Message, StringComparison.Ordinal);
+        Assert.Contains("OutputBufferOptions.Node", refused.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Of_two_hosts_that_start_together_with_one_number_one_starts()
+    {
+        var server = await fixture.GetAsync();
+
+        var starts = Enumerable.Range(0, 2).Select(_ => Task.Run(() => new Chatter().StartAsync(server.Address, _prefix, node: 7))).ToArray();
+        await ((Task)Task.WhenAll(starts)).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+
+        using var started = await Assert.Single(starts, start => start.IsCompletedSuccessfully);
+        Assert.IsType<NodeTakenException>(Assert.Single(starts, start => start.IsFaulted).Exception!.InnerException);
+    }
+
+    [Fact]
+    public async Task A_number_is_free_again_when_its_host_has_stopped()
+    {
+        var server = await fixture.GetAsync();
+        using var first = await new Chatter().StartAsync(server.Address, _prefix, node: 7);
+        await first.StopAsync().WithinDeadline();
+
+        using var second = await new Chatter().StartAsync(server.Address, _prefix, node: 7);
+    }
+
+    [Theory]
+    [InlineData(MqttVersion.V5)]
+    [InlineData(MqttVersion.V311)]
+    public async Task A_number_is_free_again_when_its_host_was_killed(MqttVersion version)
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start("127.0.0.1", server.Port);
+        using var killed = await new Chatter { Version = version }.StartAsync(new Uri($"mqtt://127.0.0.1:{proxy.Port}"), _prefix, node: 7);
+        // To the broker the end of a process is the end of its connections.
+        proxy.Stall();
+        proxy.ResetAll();
+
+        using var second = await new Chatter { Version = version }.StartAsync(server.Address, _prefix, node: 7);
+    }
+
+    [Fact]
+    public async Task A_drawn_number_that_is_taken_is_replaced_by_another()
+    {
+        var server = await fixture.GetAsync();
+        var drawn = NodeNumber.Draw();
+        using var taken = await new Chatter().StartAsync(server.Address, _prefix, node: drawn.Candidate);
+
+        var second = new Chatter { Number = drawn };
+        using var host = await second.StartAsync(server.Address, _prefix);
+
+        Assert.Equal(drawn.Value, second.Node);
+        Assert.NotEqual(taken.Services.GetRequiredService<NodeNumber>().Value, second.Node);
+    }
+
+    [Fact]
+    public async Task A_lost_connection_takes_its_number_back()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start("127.0.0.1", server.Port);
+        var chatter = new Chatter();
+        using var host = await chatter.StartAsync(new Uri($"mqtt://127.0.0.1:{proxy.Port}"), _prefix, node: 7);
+
+        proxy.ResetAll();
+        await chatter.Log.WaitForAsync(ConnectionLost);
+        await MqttTestHost.WaitForHealthAsync(host, HealthStatus.Healthy);
+
+        await Assert.ThrowsAsync<NodeTakenException>(() => new Chatter().StartAsync(server.Address, _prefix, node: 7));
+    }
+
+    [Fact]
+    public async Task A_number_that_another_process_took_meanwhile_is_a_fault_until_it_is_free_and_receives_nothing()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start("127.0.0.1", server.Port);
+        var late = new Chatter();
+        using var first = await late.StartAsync(new Uri($"mqtt://127.0.0.1:{proxy.Port}"), _prefix, node: 7);
+
+        proxy.Stall();
+        proxy.ResetAll();
+        using var other = await new Chatter().StartAsync(server.Address, _prefix, node: 7);
+        proxy.Resume();
+        var health = await MqttTestHost.WaitForHealthAsync(first, HealthStatus.Unhealthy, "Node 7 is held by");
+        await other.StopAsync().WithinDeadline();
+        await MqttTestHost.WaitForHealthAsync(first, HealthStatus.Healthy);
+
+        Assert.Contains("can't be node 7 too", health.Description, StringComparison.Ordinal);
+        await late.SayAsync("back");
+        await late.Arrived.WaitForMessagesAsync(1);
+    }
+
+    [Fact]
+    public async Task Without_the_right_to_the_claims_the_host_receives_and_health_is_degraded()
+    {
+        RequiredServer.SkipWhen(MosquittoServer.WhyNotInstalled);
+        await using var server = await MosquittoServer.StartOwnAsync(new MosquittoServerOptions { Access = [$"topic readwrite {_prefix}/node/#", $"topic readwrite {_prefix}/all"] });
+        var chatter = new Chatter { ConnectTimeout = TimeSpan.FromSeconds(1) };
+        using var host = await chatter.StartAsync(server.Address, _prefix, node: 7);
+
+        await chatter.SayAsync("hello");
+        await chatter.Arrived.WaitForMessagesAsync(1);
+
+        var health = await MqttTestHost.WaitForHealthAsync(host, HealthStatus.Degraded);
+        Assert.Contains("Node 7 is not leased", health.Description, StringComparison.Ordinal);
+        Assert.Contains($"{_prefix}/lease/7/+", health.Description, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_host_that_starts_without_the_broker_leases_its_number_when_the_broker_is_there()
+    {
+        RequiredServer.SkipWhen(MosquittoServer.WhyNotInstalled);
+        await using var server = await MosquittoServer.StartOwnAsync();
+        await server.KillAsync();
+        using var host = await new Chatter().StartAsync(server.Address, _prefix, node: 7);
+
+        await server.StartAsync();
+        await MqttTestHost.WaitForHealthAsync(host, HealthStatus.Healthy);
+
+        await Assert.ThrowsAsync<NodeTakenException>(() => new Chatter().StartAsync(server.Address, _prefix, node: 7));
+    }
+
+    /// <summary>A host with one client, as a chat server has many.</summary>
+    private sealed class Chatter
+    {
+        private readonly MqttTestHost _hosts = new();
+        private IHost? _host;
+
+        public MqttVersion Version { get; init; } = MqttVersion.V5;
+
+        public TimeSpan ConnectTimeout { get; init; } = TimeSpan.FromSeconds(5);
+
+        /// <summary>The number; null lets the container draw one.</summary>
+        public NodeNumber? Number { get; init; }
+
+        public LogCollector Log => _hosts.Log;
+
+        public CollectingTransport Arrived { get; } = new();
+
+        public OutputBuffer Output => _host!.Services.GetRequiredService<OutputBuffer>();
+
+        public int Node => _host!.Services.GetRequiredService<NodeNumber>().Value;
+
+        public OutputHandle Handle => OutputHandle.Connection(Node, sequence: 1);
+
+        public async Task<IHost> StartAsync(Uri address, string prefix, int? node = null)
+        {
+            _host = _hosts.Build(address, mqtt =>
+            {
+                mqtt.EnvelopePrefix = prefix;
+                mqtt.Version = Version;
+                mqtt.ConnectTimeout = ConnectTimeout;
+            }, output => output.Node = node, builder =>
+            {
+                builder.UseLocal(_ => Arrived);
+                if (Number is not null)
+                    builder.Services.AddKeyedSingleton("", Number);
+            }, Arrived);
+            await _host.StartAsync().WithinDeadline();
+            return _host;
+        }
+
+        public async Task SayAsync(string text)
+        {
+            Output.Write(OutputHandle.Named("lobby"), Some.Bytes(text));
+            await Output.FlushAsync().WithinDeadline();
+        }
+    }
+}

@@ -25,9 +25,9 @@ internal sealed class KeptConnection(NpgsqlDataSource dataSource) : IAsyncDispos
                 // The pool's other connections are as old.
                 dataSource.Clear();
             }
-            catch
+            catch (Exception exception)
             {
-                await ReleaseAsync().ConfigureAwait(false);
+                await ReleaseAfterAsync(exception, cancellationToken).ConfigureAwait(false);
                 throw;
             }
         }
@@ -75,12 +75,18 @@ internal sealed class KeptConnection(NpgsqlDataSource dataSource) : IAsyncDispos
         {
             return await use(_connection, cancellationToken).ConfigureAwait(false);
         }
-        catch
+        catch (Exception exception)
         {
             // The connection may be broken, or its server may have become read-only.
-            await ReleaseAsync().ConfigureAwait(false);
+            await ReleaseAfterAsync(exception, cancellationToken).ConfigureAwait(false);
             throw;
         }
+    }
+
+    private ValueTask ReleaseAfterAsync(Exception exception, CancellationToken cancellationToken)
+    {
+        Detached.CloseSpoiled(dataSource, exception, cancellationToken);
+        return ReleaseAsync();
     }
 
     // A timeout is no such case: it shows that the server is in trouble now.

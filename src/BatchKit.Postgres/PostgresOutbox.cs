@@ -187,15 +187,11 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
             return await _insert.RunAsync(own, transaction, queue, isFresh, frames, cancellationToken).ConfigureAwait(false);
         }
 
-        var connection = await Detached.OpenAsync(_dataSource, cancellationToken).ConfigureAwait(false);
-        await using (connection.ConfigureAwait(false))
-        {
-            if (!await _insert.RunAsync(connection, transaction: null, queue, isFresh, frames, cancellationToken).ConfigureAwait(false))
-                return false;
-        }
-
-        _store.Notify(queue);
-        return true;
+        var isStored = await Detached.UseAsync(_dataSource, (connection, token) => _insert.RunAsync(connection, transaction: null, queue, isFresh, frames, token), cancellationToken)
+            .ConfigureAwait(false);
+        if (isStored)
+            _store.Notify(queue);
+        return isStored;
     }
 
     private async ValueTask<QueueEntry> FindQueueAsync(CancellationToken cancellationToken)

@@ -31,10 +31,10 @@ public sealed class PostgresQueueAdmin
     /// <remarks>It reads all rows: use it for people and dashboards, not in a loop.</remarks>
     /// <param name="cancellationToken">Cancels the call.</param>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses, as when the schema is missing.</exception>
-    public async Task<IReadOnlyList<QueueCounts>> ListAsync(CancellationToken cancellationToken = default)
+    public Task<IReadOnlyList<QueueCounts>> ListAsync(CancellationToken cancellationToken = default) => Detached.UseAsync(_dataSource, ListAsync, cancellationToken);
+
+    private async Task<IReadOnlyList<QueueCounts>> ListAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
-        var connection = await Detached.OpenAsync(_dataSource, cancellationToken).ConfigureAwait(false);
-        await using var _ = connection.ConfigureAwait(false);
         using var command = Command(connection, _statements.Count);
         var reader = await command.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
         await using var __ = reader.ConfigureAwait(false);
@@ -112,18 +112,19 @@ public sealed class PostgresQueueAdmin
     }
 
     // Returns the connection to the pool first: the caller may need one.
-    private async Task<(QueueEntry Queue, TResult Result)> RunAsync<TResult>(
+    private Task<(QueueEntry Queue, TResult Result)> RunAsync<TResult>(
         string queue, string statement, Func<NpgsqlCommand, CancellationToken, Task<TResult>> run, CancellationToken cancellationToken, NpgsqlParameter? second = null)
     {
         ArgumentNullException.ThrowIfNull(queue);
-        var connection = await Detached.OpenAsync(_dataSource, cancellationToken).ConfigureAwait(false);
-        await using var _ = connection.ConfigureAwait(false);
-        var entry = await FindAsync(connection, queue, cancellationToken).ConfigureAwait(false);
-        using var command = Command(connection, statement);
-        command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = entry.Id });
-        if (second is not null)
-            command.Parameters.Add(second);
-        return (entry, await run(command, cancellationToken).ConfigureAwait(false));
+        return Detached.UseAsync(_dataSource, async (connection, token) =>
+        {
+            var entry = await FindAsync(connection, queue, token).ConfigureAwait(false);
+            using var command = Command(connection, statement);
+            command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = entry.Id });
+            if (second is not null)
+                command.Parameters.Add(second);
+            return (entry, await run(command, token).ConfigureAwait(false));
+        }, cancellationToken);
     }
 
     private async Task<QueueEntry> FindAsync(NpgsqlConnection connection, string queue, CancellationToken cancellationToken)

@@ -162,16 +162,12 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         }
     }
 
-    private async Task<bool> IsReadOnlyAsync(CancellationToken stopping)
+    private Task<bool> IsReadOnlyAsync(CancellationToken stopping) => Detached.UseAsync(_dataSource, static async (connection, token) =>
     {
-        var connection = await Detached.OpenAsync(_dataSource, stopping).ConfigureAwait(false);
-        await using (connection.ConfigureAwait(false))
-        {
-            var command = new NpgsqlCommand("select pg_catalog.current_setting('transaction_read_only')::boolean", connection);
-            await using (command.ConfigureAwait(false))
-                return await command.ExecuteScalarAsync(stopping).ConfigureAwait(false) is true;
-        }
-    }
+        var command = new NpgsqlCommand("select pg_catalog.current_setting('transaction_read_only')::boolean", connection);
+        await using (command.ConfigureAwait(false))
+            return await command.ExecuteScalarAsync(token).ConfigureAwait(false) is true;
+    }, stopping);
 
     // Drops connections and what is remembered where the failure makes them useless, and returns the cause to report.
     private Exception Evaluate(Exception exception, TimeLimit limit)

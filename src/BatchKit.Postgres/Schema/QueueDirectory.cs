@@ -41,10 +41,11 @@ internal sealed class QueueDirectory(NpgsqlDataSource dataSource, Tables tables)
     /// <summary>Forgets all queues, because their tables are gone.</summary>
     public void Clear() => _remembered.Clear();
 
-    private async Task<QueueEntry> FindOrCreateSlowAsync(string name, int shards, CancellationToken cancellationToken)
+    private Task<QueueEntry> FindOrCreateSlowAsync(string name, int shards, CancellationToken cancellationToken) =>
+        Detached.UseAsync(dataSource, (connection, token) => FindOrCreateAsync(connection, name, shards, token), cancellationToken);
+
+    private async Task<QueueEntry> FindOrCreateAsync(NpgsqlConnection connection, string name, int shards, CancellationToken cancellationToken)
     {
-        var connection = await Detached.OpenAsync(dataSource, cancellationToken).ConfigureAwait(false);
-        await using var _ = connection.ConfigureAwait(false);
         // When the queue is neither found nor created, another process has just created it, and the next query finds it.
         QueueEntry? entry;
         do

@@ -19,16 +19,14 @@ internal sealed class SchemaGate(NpgsqlDataSource dataSource, string schema, boo
     // Concurrent callers all check. The lock in the database lets one create the tables; the others then find them.
     private async ValueTask PassSlowAsync(CancellationToken cancellationToken)
     {
-        var connection = await Detached.OpenAsync(dataSource, cancellationToken).ConfigureAwait(false);
-        await using (connection.ConfigureAwait(false))
+        _isOpen = await Detached.UseAsync(dataSource, async (connection, token) =>
         {
             if (mayCreate)
-                await _migration.RunAsync(connection, cancellationToken).ConfigureAwait(false);
+                await _migration.RunAsync(connection, token).ConfigureAwait(false);
             else
-                await _migration.CheckAsync(connection, cancellationToken).ConfigureAwait(false);
-        }
-
-        _isOpen = true;
+                await _migration.CheckAsync(connection, token).ConfigureAwait(false);
+            return true;
+        }, cancellationToken).ConfigureAwait(false);
     }
 }
 

@@ -171,18 +171,14 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         }
     }
 
-    private async Task SendAsync(int[] queues)
+    private Task<int> SendAsync(int[] queues) => Detached.UseAsync(dataSource, async (connection, stopping) =>
     {
-        var connection = await Detached.OpenAsync(dataSource, _stopping.Token).ConfigureAwait(false);
-        await using (connection.ConfigureAwait(false))
+        var batch = new NpgsqlBatch(connection) { Timeout = TimeoutSeconds, BatchCommands = { CommandFor(queues) } };
+        await using (batch.ConfigureAwait(false))
         {
-            var batch = new NpgsqlBatch(connection) { Timeout = TimeoutSeconds, BatchCommands = { CommandFor(queues) } };
-            await using (batch.ConfigureAwait(false))
-            {
-                if (usesPreparedStatements)
-                    await batch.PrepareAsync(_stopping.Token).ConfigureAwait(false);
-                await batch.ExecuteNonQueryAsync(_stopping.Token).ConfigureAwait(false);
-            }
+            if (usesPreparedStatements)
+                await batch.PrepareAsync(stopping).ConfigureAwait(false);
+            return await batch.ExecuteNonQueryAsync(stopping).ConfigureAwait(false);
         }
-    }
+    }, _stopping.Token);
 }

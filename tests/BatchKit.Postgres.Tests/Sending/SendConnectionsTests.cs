@@ -77,6 +77,32 @@ public sealed class SendConnectionsTests(PostgresFixture postgres) : IAsyncDispo
         Assert.Equal(1, asked);
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_connection_in_which_something_threw_is_not_used_again(bool isKept)
+    {
+        await using var connections = new SendConnections(await PoolAsync(), _clock);
+        if (isKept)
+            await AskAsync(connections);
+        var spoiled = 0;
+
+        await Assert.ThrowsAsync<NotSupportedException>(() => connections.UseAsync((connection, _) => ThrowAsync(spoiled = connection.ProcessID), TestContext.Current.CancellationToken));
+
+        Assert.NotEqual(spoiled, await AskAsync(connections));
+    }
+
+    [Fact]
+    public async Task A_pooled_connection_in_which_something_threw_is_not_used_again()
+    {
+        var pool = await PoolAsync();
+        var spoiled = 0;
+
+        await Assert.ThrowsAsync<NotSupportedException>(() => Detached.UseAsync(pool, (connection, _) => ThrowAsync(spoiled = connection.ProcessID), TestContext.Current.CancellationToken));
+
+        Assert.NotEqual(spoiled, await Detached.UseAsync(pool, static (connection, _) => Task.FromResult(connection.ProcessID), TestContext.Current.CancellationToken));
+    }
+
     [Fact]
     public async Task More_sends_at_a_time_than_connections_starve_none()
     {
@@ -102,6 +128,9 @@ public sealed class SendConnectionsTests(PostgresFixture postgres) : IAsyncDispo
 
     private static Task<int> AskAsync(SendConnections connections) =>
         connections.UseAsync(static (connection, token) => ScalarAsync(connection, "select pg_backend_pid()", token), TestContext.Current.CancellationToken);
+
+    // As when a listener of Npgsql's activities throws: an answer may be left unread.
+    private static Task<int> ThrowAsync(int process) => Task.FromException<int>(new NotSupportedException($"In server process {process}."));
 
     private static async Task<int> ScalarAsync(NpgsqlConnection connection, string sql, CancellationToken cancellationToken)
     {

@@ -5,6 +5,9 @@ namespace MudServer.Hosting;
 /// <summary>Reads the options: what the command line does not say the environment does, then the settings file, then the defaults.</summary>
 internal static class MudOptionsReader
 {
+    // A value may start with @, which otherwise means a file with arguments.
+    private static readonly ParserConfiguration WithoutFiles = new() { ResponseFileTokenReplacer = null };
+
     /// <exception cref="MudUsageException">An argument is unknown, a value is bad, or two do not go together.</exception>
     public static MudOptions Read(IReadOnlyList<string> arguments, Func<string, string?> environment, IConfiguration file)
     {
@@ -28,7 +31,7 @@ internal static class MudOptionsReader
         var command = new Command("mud-server");
         foreach (var setting in MudSettings.All)
             command.Add(new Option<string>(setting.Argument));
-        var given = command.Parse([.. arguments]);
+        var given = command.Parse([.. arguments], WithoutFiles);
         if (given.Errors.Count > 0)
             throw new MudUsageException(given.Errors[0].Message);
         return MudSettings.All

@@ -15,4 +15,6 @@ internal sealed record TicksSetting(string Name, TicksRole Role, string Values, 
     public bool IsSwitch => Values.Length == 0;
 
     public bool IsSecret => Name == "connection";
+
+    public bool IsFor(TicksRole role) => (Role & role) != TicksRole.None;
 }

@@ -2,13 +2,13 @@ using System.CommandLine;
 
 namespace SensorHub.Hosting;
 
-/// <summary>Reads the options: what the command line does not say the environment does, then the defaults.</summary>
+/// <summary>Reads the options from the command line, then from the environment; what neither sets has its default.</summary>
 internal static class HubOptionsReader
 {
     // A value may start with @, which otherwise means a file with arguments.
     private static readonly ParserConfiguration WithoutFiles = new() { ResponseFileTokenReplacer = null };
 
-    /// <exception cref="HubUsageException">An argument is unknown, or a value is bad.</exception>
+    /// <exception cref="HubUsageException">An argument is unknown, or a value is invalid.</exception>
     public static HubOptions Read(IReadOnlyList<string> arguments, Func<string, string?> environment)
     {
         var given = ReadArguments(arguments);

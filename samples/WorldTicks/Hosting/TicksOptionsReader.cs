@@ -2,13 +2,13 @@ using System.CommandLine;
 
 namespace WorldTicks.Hosting;
 
-/// <summary>Reads the options: what the command line does not say the environment does, then the defaults.</summary>
+/// <summary>Reads the options from the command line, then from the environment; what neither sets has its default.</summary>
 internal static class TicksOptionsReader
 {
     // A value may start with @, which otherwise means a file with arguments.
     private static readonly ParserConfiguration WithoutFiles = new() { ResponseFileTokenReplacer = null };
 
-    /// <exception cref="TicksUsageException">A command or an argument is unknown, or a value is bad.</exception>
+    /// <exception cref="TicksUsageException">A command or an argument is unknown, or a value is invalid.</exception>
     public static TicksOptions Read(IReadOnlyList<string> arguments, Func<string, string?> environment)
     {
         var (role, given) = ReadArguments(arguments);
@@ -28,7 +28,7 @@ internal static class TicksOptionsReader
     {
         var (world, worker) = (new Command("world"), new Command("worker"));
         var root = new Command("world-ticks") { world, worker };
-        // Without an action it would need one of the two.
+        // Without an action the parser demands one of the two commands.
         root.SetAction(_ => 0);
         foreach (var setting in TicksSettings.All)
             root.Add(new Option<string>(setting.Argument) { Recursive = true, Arity = setting.IsSwitch ? ArgumentArity.ZeroOrOne : ArgumentArity.ExactlyOne });

@@ -10,7 +10,7 @@ internal static class MudSettings
     [
         new("transport", "local|memory|masstransit|rabbitmq", "How output gets from the game to the sockets; memory by default.",
             (options, value) => options.RequestedTransport = Choice<MudTransport>(value)),
-        new("confirm", "<milliseconds>", "How long the simulated broker of memory takes to confirm a send; 0.3 by default.",
+        new("confirm", "<milliseconds>", "How long the simulated broker (--transport memory) takes to confirm a send; 0.3 by default.",
             (options, value) => options.ConfirmTime = Milliseconds(value)),
         new("role", "all|game|gateway", "all: one process. game or gateway: one of two processes with RabbitMQ between them.",
             (options, value) => options.Role = Choice<MudRole>(value)),

@@ -12,6 +12,7 @@ internal sealed class Player(ClientConnection connection, IOutputBuffer output, 
 
     private string? _name;
     private bool _isLeaving;
+    private bool _isInList;
 
     public async ValueTask StartAsync(CancellationToken cancellationToken)
     {
@@ -80,7 +81,7 @@ internal sealed class Player(ClientConnection connection, IOutputBuffer output, 
             case "echo":
                 await TellAsync(rest, cancellationToken);
                 break;
-            case "@dolist":
+            case "@dolist" when !_isInList:
                 await RunListAsync(rest, cancellationToken);
                 break;
             case "quit":
@@ -96,7 +97,7 @@ internal sealed class Player(ClientConnection connection, IOutputBuffer output, 
 
     private async ValueTask RunListAsync(string arguments, CancellationToken cancellationToken)
     {
-        if (arguments.Split('=', 2, StringSplitOptions.TrimEntries) is not [var list, var command] || command.StartsWith('@'))
+        if (arguments.Split('=', 2, StringSplitOptions.TrimEntries) is not [var list, var command])
         {
             await TellAsync("Write @dolist <items>=<command>. In the command, ## is the item.", cancellationToken);
             return;
@@ -109,12 +110,16 @@ internal sealed class Player(ClientConnection connection, IOutputBuffer output, 
             return;
         }
 
+        // Lists do not nest: one line could otherwise run a command a million times.
+        _isInList = true;
         // One scope around the loop: what its commands write leaves as one message for each player or group, and not as a thousand.
         using (output.BeginBufferingScope())
         {
             for (var index = 0; index < items.Length && !_isLeaving; index++)
                 await RunAsync(command.Replace("##", items[index], StringComparison.Ordinal), cancellationToken);
         }
+
+        _isInList = false;
     }
 
     // Called when the player quits, and when the connection ends.

@@ -4,7 +4,7 @@ using BatchKit.Broadcast;
 
 namespace ChatServer;
 
-/// <summary>One client: joins everybody, and passes its lines on to them.</summary>
+/// <summary>One client. It joins the group of all clients, and each of its lines goes to that group.</summary>
 internal sealed class ChatMember(ClientConnection connection, IOutputBuffer output) : IConnectionHandler
 {
     private const string Group = "everybody";

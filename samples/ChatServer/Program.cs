@@ -2,7 +2,7 @@ using System.Net;
 using BatchKit.Broadcast;
 using ChatServer;
 
-// telnet 127.0.0.1 4000, or a WebSocket to http://127.0.0.1:4001/chat: whoever writes a line, everybody reads it.
+// Connect with telnet 127.0.0.1 4000, or by WebSocket to http://127.0.0.1:4001/chat. Each line goes to all clients.
 var builder = WebApplication.CreateSlimBuilder(args);
 builder.Configuration["AllowedHosts"] ??= "localhost;127.0.0.1";
 builder.WebHost.ConfigureKestrel(kestrel => kestrel.Listen(IPAddress.Loopback, 4001));

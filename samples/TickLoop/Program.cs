@@ -37,7 +37,7 @@ async Task RunQueueAsync(OutputBuffer output)
     await worker;
 }
 
-// Like @dolist: it only queues its iterations. The last command of the list closes the scope.
+// Like @dolist, it only queues its iterations. The last command in the queue closes the scope.
 void QueueDoList(OutputBuffer output, OutputHandle player, int iterations, ChannelWriter<Func<ValueTask>> queue)
 {
     var scope = output.BeginBufferingScope(player, limit);
@@ -54,7 +54,7 @@ void QueueDoList(OutputBuffer output, OutputHandle player, int iterations, Chann
     queue.TryWrite(scope.DisposeAsync);
 }
 
-// A limit runs from the first message that it holds, so there is at most one send a limit, and one at the end.
+// The limit starts at the first message that the scope holds, so there is at most one send in each 50 ms, and one at the end.
 async Task<bool> CheckAsync(string name, Func<OutputBuffer, Task> run)
 {
     var transport = new PrintingTransport();

@@ -82,13 +82,15 @@ public sealed class PackedPackagesTests(PackedPackagesTests.PackedPackages packe
     /// <summary>All packages, packed once from this build.</summary>
     public sealed class PackedPackages : IAsyncLifetime
     {
+        private const string Tool = "BatchKit.Tool";
+
         private readonly DirectoryInfo _folder = Directory.CreateTempSubdirectory("batchkit-packed-");
 
         public string Folder => _folder.FullName;
 
         internal IReadOnlyList<Manifest> Manifests { get; private set; } = [];
 
-        /// <summary>All but the tool, which has its dependencies inside.</summary>
+        /// <summary>All but the tool, which has its dependencies inside, and the templates, which have none.</summary>
         internal IEnumerable<Manifest> Libraries => Manifests.Where(manifest => Repository.Packages.Contains(manifest.Name, StringComparer.Ordinal));
 
         public async ValueTask InitializeAsync()
@@ -97,7 +99,7 @@ public sealed class PackedPackagesTests(PackedPackagesTests.PackedPackages packe
             var result = await DotnetCommand.RunAsync("dotnet", "pack", Repository.In("BatchKit.sln"), "--no-build", "--configuration", configuration, "--output", Folder, "-nodeReuse:false");
             Assert.True(result.ExitCode == 0, result.Text);
             Manifests = [.. Directory.GetFiles(Folder, "*.nupkg").Select(Manifest.Read)];
-            Assert.Equal(Repository.BuiltPackages.Count + 1, Manifests.Count);
+            Assert.Equivalent(Repository.BuiltPackages.Append(Repository.Templates).Append(Tool), Manifests.Select(manifest => manifest.Name), strict: true);
         }
 
         public ValueTask DisposeAsync()

@@ -21,6 +21,9 @@ internal sealed partial record ProjectFile(string Path, string Text)
     /// <summary>Where the project's own sources lie.</summary>
     public string Folder => System.IO.Path.GetDirectoryName(Path)!;
 
+    /// <summary>False for a project that compiles nothing of its folder, such as that of the templates.</summary>
+    public bool CompilesFolder => !_root.Descendants("EnableDefaultItems").Any(element => element.Value == "false");
+
     /// <summary>The paths and globs that must match a file, as they are written. An item on the condition that its file exists needs none.</summary>
     public IEnumerable<string> NamedFiles =>
         from element in _root.Descendants()

@@ -68,7 +68,7 @@ public sealed class ProjectFileTests
     }
 
     private static IEnumerable<SourceFile> SourcesOf(ProjectFile project) =>
-        Sources.Where(pair => pair.Key.StartsWith(project.Folder + Path.DirectorySeparatorChar, StringComparison.Ordinal)).Select(pair => pair.Value)
+        Sources.Where(pair => project.CompilesFolder && pair.Key.StartsWith(project.Folder + Path.DirectorySeparatorChar, StringComparison.Ordinal)).Select(pair => pair.Value)
             .Concat(project.LinkedSources.Where(Sources.ContainsKey).Select(path => Sources[path]));
 
     // Namespaces, and types, which an alias or a static using names.

@@ -5,13 +5,16 @@ namespace BatchKit.Architecture.Tests;
 /// <summary>The repository that these tests were built from.</summary>
 internal static class Repository
 {
+    /// <summary>The package of templates for dotnet new, which has no code.</summary>
+    public const string Templates = "BatchKit.Templates";
+
     private static readonly string[] MadeFolders = [".git", ".vs", ".idea", "bin", "obj", "artifacts", "TestResults", "BenchmarkDotNet.Artifacts"];
 
     public static string Root { get; } = FindRoot();
 
-    /// <summary>The names of the packages, which are those of the folders in src.</summary>
+    /// <summary>The names of the packages with code, which are those of the folders in src but for the templates.</summary>
     public static IReadOnlyList<string> Packages { get; } =
-        [.. Directory.GetFiles(In("src"), "*.csproj", SearchOption.AllDirectories).Select(Path.GetFileNameWithoutExtension).Order(StringComparer.Ordinal)!];
+        [.. Files("src").Where(path => path.EndsWith(".csproj", StringComparison.Ordinal)).Select(path => Path.GetFileNameWithoutExtension(path)).Where(name => name != Templates).Order(StringComparer.Ordinal)];
 
     /// <summary>The packages but those that this build left out, because what they stand on can't be restored.</summary>
     public static IReadOnlyList<string> BuiltPackages { get; } = [.. Packages.Except(

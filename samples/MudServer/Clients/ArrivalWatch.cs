@@ -5,13 +5,13 @@ using MudServer.Hosting;
 
 namespace MudServer.Clients;
 
-/// <summary>Tells a new client when the game cannot be told of it: a gateway may be up without one.</summary>
+/// <summary>Tells a new client when the game can't be reached, because a gateway may run without a game.</summary>
 internal sealed class ArrivalWatch(
     [FromKeyedServices(MudBuffers.Input)] IOutputBuffer input, [FromKeyedServices(MudBuffers.Input)] BroadcastTransport clients, TimeProvider timeProvider)
 {
     private static readonly TimeSpan Patience = TimeSpan.FromSeconds(5);
 
-    /// <summary>Ends when the game knows of the client, or the client is gone. Never throws.</summary>
+    /// <summary>Completes when the game has accepted the client or the client has disconnected. Never throws.</summary>
     public async Task WatchAsync(ClientConnection connection, CancellationToken gone)
     {
         try
@@ -28,11 +28,11 @@ internal sealed class ArrivalWatch(
         }
         catch (Exception exception) when (exception is OperationCanceledException or ObjectDisposedException)
         {
-            // The client has left, or the server stops: no one waits any more.
+            // The client has disconnected, or the server stops.
         }
     }
 
-    /// <summary>Straight to the client: this process may have no output buffer.</summary>
+    /// <summary>Writes directly to the client, because this process may have no output buffer.</summary>
     private async Task SayAsync(ClientConnection connection, string line)
     {
         var batch = MessageBatch.Create(connection.Handle, default, number: 1, new BatchMessage(Encoding.UTF8.GetBytes($"{line}\r\n")));
@@ -42,7 +42,7 @@ internal sealed class ArrivalWatch(
         }
         catch (Exception exception) when (exception is BatchSendException or ObjectDisposedException)
         {
-            // It is gone.
+            // The client has disconnected.
         }
     }
 }

@@ -1,6 +1,6 @@
 namespace MudServer.Clients;
 
-/// <summary>Counts who is connected, so that a stop can wait until the game has seen everybody off. Used from any thread.</summary>
+/// <summary>Counts the connected clients, so that a stop can wait until the game has closed all of them. Thread-safe.</summary>
 internal sealed class ClientCount
 {
     private readonly Lock _lock = new();
@@ -24,7 +24,7 @@ internal sealed class ClientCount
         }
     }
 
-    /// <summary>Completes when no client is left; at once when there is none now.</summary>
+    /// <summary>Completes when no client is connected; immediately when there is none now.</summary>
     public Task WhenNoneAsync()
     {
         lock (_lock)

@@ -3,12 +3,12 @@ using MudServer.Hosting;
 
 namespace MudServer.Clients;
 
-/// <summary>Tells the game, before the first client comes, that this node has started: what the node had before is gone.</summary>
+/// <summary>Tells the game, before the first client connects, that this node has started and that its earlier connections have ended.</summary>
 internal sealed class NodeAnnouncement([FromKeyedServices(MudBuffers.Input)] IOutputBuffer input, MudOptions options) : IHostedService
 {
     public async Task StartAsync(CancellationToken cancellationToken)
     {
-        // A number that no client gets: theirs start at the clock.
+        // No client gets this number, because theirs start at a large random number.
         var node = OutputHandle.Connection(options.Node, sequence: 1);
         await input.WriteAsync(node, ReadOnlyMemory<byte>.Empty, InputMessage.HeaderFor(InputKind.NodeStarted), cancellationToken);
     }

@@ -4,10 +4,10 @@ using MudServer.Hosting;
 
 namespace MudServer.Clients;
 
-/// <summary>Lets players in: by telnet, and from the web page by WebSocket.</summary>
+/// <summary>Accepts players by telnet, and by WebSocket from the web page.</summary>
 internal static class PlayerClients
 {
-    /// <summary>Where the web page connects to.</summary>
+    /// <summary>The path of the WebSocket that the web page connects to.</summary>
     public const string WebSocketPath = "/play";
 
     public static void Add(BatchKitBuilder input, MudOptions options)
@@ -32,13 +32,13 @@ internal static class PlayerClients
         broadcast.MaxConnectionsPerAddress = options.MaxConnectionsPerAddress;
         broadcast.MaxRecordBytes = 4096;
 
-        // More lines than anyone types; a pasted screen of text passes at once. A line that is too long is read to its end at a fair speed.
+        // More lines than anyone types. A pasted screen of text is accepted at once, and a line that is too long is read to its end at this rate.
         broadcast.TextInputLimits = new InputLimits { RecordsPerSecond = 20, RecordBurst = 40, BytesPerSecond = 128 * 1024, ByteBurst = 512 * 1024 };
 
-        // Time to read the welcome and to think of a name.
+        // The time to read the welcome and to choose a name.
         broadcast.AuthenticationTimeout = TimeSpan.FromMinutes(3);
 
-        // More than any one command can send.
+        // More than one command can send.
         broadcast.MaxQueuedBytes = 8 * 1024 * 1024;
         broadcast.MaxQueuedMessages = 250_000;
         broadcast.DrainTimeout = TimeSpan.FromSeconds(5);
@@ -46,7 +46,7 @@ internal static class PlayerClients
         broadcast.GoodbyeMessage = "\r\nThe ferry is called in, and you with it. Goodbye!\r\n";
     }
 
-    /// <summary>Without go-ahead, for nc, nothing but the game's own bytes is sent.</summary>
+    /// <summary>Without go-ahead the server offers no telnet options, because nc would show their bytes.</summary>
     private static TelnetOptions Telnet(MudOptions options)
     {
         var telnet = new TelnetOptions { RepeatsPrompt = true, SendsGoAhead = options.SendsGoAhead };

@@ -5,26 +5,26 @@ using MudServer.Hosting;
 
 namespace MudServer.Clients;
 
-/// <summary>One client, telnet or WebSocket: tells the game what it sends, and that it has come or gone, as messages of the input buffer.</summary>
+/// <summary>One client, by telnet or WebSocket. It writes the client's lines, and when the client connects and disconnects, to the input buffer.</summary>
 /// <param name="connection">The client's connection.</param>
-/// <param name="input">Takes the lines to the game.</param>
-/// <param name="arrival">Tells the client when the game is away.</param>
+/// <param name="input">The buffer that carries input to the game.</param>
+/// <param name="arrival">Tells the client when the game is unavailable.</param>
 /// <param name="clients">Counts the clients of this process.</param>
 /// <param name="game">The game's input; null at a gateway, whose game is another process.</param>
 internal sealed class PlayerConnection(
     ClientConnection connection, [FromKeyedServices(MudBuffers.Input)] IOutputBuffer input, ArrivalWatch arrival, ClientCount clients, GameInput? game = null) : IConnectionHandler
 {
-    // So many lines of one client wait at the game; it takes the next ones when it has run them all.
+    // The most lines of one client that wait at the game. It sends the next lines when the game has run them all.
     private const int MaxWaitingLines = 8;
 
-    // What one message of a WebSocket may hold; the rest of it is dropped.
+    // The most lines of one WebSocket message; the rest is dropped.
     private const int MaxLinesOfMessage = 100;
 
     private readonly CancellationTokenSource _gone = new();
     private Task _watching = Task.CompletedTask;
     private int _waitingLines;
 
-    /// <summary>A player has authenticated with the name that the game let it have, and then joins the group of its room.</summary>
+    /// <summary>True: a client is authenticated when the game has accepted its name and adds it to the group of its room.</summary>
     public bool RequiresAuthentication => true;
 
     public async ValueTask StartAsync(CancellationToken cancellationToken)
@@ -46,7 +46,7 @@ internal sealed class PlayerConnection(
         }
     }
 
-    /// <summary>The game closes it, after the answers.</summary>
+    /// <summary>Keeps the connection open: the game closes it after its answers.</summary>
     public async ValueTask<bool> FinishAsync(CancellationToken cancellationToken)
     {
         await TellAsync(InputKind.Finished);
@@ -62,7 +62,7 @@ internal sealed class PlayerConnection(
         clients.Remove();
     }
 
-    /// <summary>A WebSocket's message may hold several lines. What would move another player's cursor is filtered before.</summary>
+    /// <summary>Splits a WebSocket's message into lines. Control characters were filtered before.</summary>
     private async ValueTask TakeAsync(string text, CancellationToken cancellationToken)
     {
         var lines = text.Split('\n', MaxLinesOfMessage + 1);
@@ -92,7 +92,7 @@ internal sealed class PlayerConnection(
         }
         catch (Exception exception) when (exception is ObjectDisposedException or OutputOverflowException)
         {
-            // The server stops, or the game has been away for so long that the input buffer is full: it will forget this node's sessions.
+            // The server stops, or the game was unavailable for so long that the input buffer is full. The game ends this node's sessions when it starts again.
         }
     }
 }

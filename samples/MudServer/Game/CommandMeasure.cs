@@ -1,6 +1,6 @@
 namespace MudServer.Game;
 
-/// <summary>What one command took, as the difference between the buffer's counters before it and after it was settled.</summary>
+/// <summary>The cost of one command: the difference between the buffer's counters before it and after its messages were settled.</summary>
 internal sealed class CommandMeasure(IOutputBuffer output, TimeProvider timeProvider)
 {
     private readonly OutputStatistics _before = output.GetStatistics();

@@ -1,6 +1,6 @@
 namespace MudServer.Game;
 
-/// <summary>Sends the same lines one by one and in one scope, over the way that all output takes. Used by the game loop alone.</summary>
+/// <summary>Sends the same lines one by one and in one scope, over the same transport as all output. Only the game loop uses it.</summary>
 internal sealed class Comparison(IOutputBuffer buffer, GameSettings settings, TimeProvider timeProvider)
 {
     private const int Lines = 1000;
@@ -36,7 +36,7 @@ internal sealed class Comparison(IOutputBuffer buffer, GameSettings settings, Ti
 
     private async Task<IReadOnlyList<string>> CompareAsync()
     {
-        // .NET compiles what runs for the first time.
+        // .NET compiles code when it first runs.
         await SendOneByOneAsync(WarmUpLines);
         await SendInOneScopeAsync(WarmUpLines);
         var oneByOne = await MeasureAsync(SendOneByOneAsync);

@@ -4,16 +4,16 @@ using BatchKit.Transports;
 
 namespace MudServer.Game;
 
-/// <summary>The last hop of players' input: bounded in lines and in bytes. The game loop takes the next line of the connection that has used the least of its time, so that no connection holds up the others.</summary>
-/// <remarks>When it is full, the hop before waits, down to the sockets.</remarks>
+/// <summary>The last hop of players' input, bounded in lines and in bytes. The game loop takes the next line of the connection that has used the least of its time, so that no connection delays the others.</summary>
+/// <remarks>When it is full, the hops before it wait, back to the sockets.</remarks>
 /// <param name="discardsWhenStopped">
-/// True where the connections end with the game, so that no one will miss what comes after its end. False where a broker keeps it for the
+/// True when the connections end with the game: input after its end is dropped. False when a broker keeps that input for the
 /// next game.
 /// </param>
-/// <param name="timeProvider">Measures what a line takes.</param>
+/// <param name="timeProvider">Measures the time of each line.</param>
 internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvider) : IBatchTransport
 {
-    // What a connection has used counts half after this time.
+    // After this time, the time that a connection has used counts half.
     private static readonly TimeSpan HalfLife = TimeSpan.FromMilliseconds(250);
 
     private const int MaxWaitingLines = 16_384;
@@ -54,8 +54,8 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
     }
 
     /// <summary>
-    /// Completes when no line of a connection waits any more. A connection of the same process sends its next few lines then, so that one that sends many neither fills this nor stands
-    /// before the others in the queue to it.
+    /// Completes when no line of a connection waits any more. A connection of the same process then sends its next few lines, so that one that sends many neither fills this queue nor delays
+    /// the others.
     /// </summary>
     public async ValueTask WhenTakenAsync(OutputHandle connection, CancellationToken cancellationToken)
     {
@@ -91,7 +91,7 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
         }
     }
 
-    /// <summary>Takes no more; what waits is still read.</summary>
+    /// <summary>Stops accepting input. Lines that wait are still read.</summary>
     public void Complete()
     {
         lock (_lock)
@@ -134,7 +134,7 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
         }
     }
 
-    /// <returns>False when nothing waits: until the task completes, or for good when there is none.</returns>
+    /// <returns>False when nothing waits: until the task completes, or for ever when there is no task.</returns>
     private bool TryTake(out InputBatch next, out Task? changed)
     {
         lock (_lock)
@@ -161,7 +161,7 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
         }
     }
 
-    // Who has used as much as others comes in turn.
+    // Connections that have used equal time take turns.
     private OutputHandle TakeTurn()
     {
         var first = 0;
@@ -196,7 +196,7 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
         }
     }
 
-    // A node that has started again has lost the connections that it had, and the start must not wait for its turn behind their lines.
+    // A node that has started again has lost its earlier connections, so the message of its start goes before their lines.
     private void ForgetNode(int node)
     {
         foreach (var connection in _waiting.Keys.Where(connection => connection.Node == node).ToList())
@@ -223,7 +223,7 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
         _changed = null;
     }
 
-    // With what a short text costs besides its letters.
+    // Includes the fixed cost of a text.
     private static int BytesOf(InputMessage message) => 64 + (sizeof(char) * message.Text.Length);
 
     private static ImmutableArray<BatchOutcome> FirstAcknowledged(int count, int acknowledged) =>

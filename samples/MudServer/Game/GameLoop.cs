@@ -2,7 +2,7 @@ using MudServer.Game.Commands;
 
 namespace MudServer.Game;
 
-/// <summary>Reads what the connections send and answers it, one thing after the other: the game's state needs no lock.</summary>
+/// <summary>Reads the connections' messages and answers them one after another, so that the game's state needs no lock.</summary>
 internal sealed class GameLoop(
     GameInput input, IOutputBuffer buffer, GameOutput output, World world, Lobby lobby, Interpreter interpreter, GameSettings settings,
     TimeProvider timeProvider, ILogger<GameLoop> logger)
@@ -45,7 +45,7 @@ internal sealed class GameLoop(
         if (message.Kind is InputKind.Gone or InputKind.Finished)
             return Task.CompletedTask;
 
-        // A line from a connection that this game has never met: the game was started again while the gateway kept its clients.
+        // This game does not know the connection: the game was restarted while the gateway kept its clients.
         session = new Session(connection, settings.IsBuffered, timeProvider.GetTimestamp());
         _sessions.Add(connection, session);
         return AnswerAsync(session, () => lobby.GreetAsync(session));

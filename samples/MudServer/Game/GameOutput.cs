@@ -2,14 +2,14 @@ using System.Text;
 
 namespace MudServer.Game;
 
-/// <summary>All that the game writes goes through here: lines, prompts and orders to the last hop. Used by the game loop alone.</summary>
+/// <summary>Writes all output of the game: lines, prompts and control messages. Only the game loop uses it.</summary>
 internal sealed class GameOutput(IOutputBuffer output, TimeProvider timeProvider)
 {
     private static readonly TimeSpan LongestFlush = TimeSpan.FromSeconds(5);
 
     private byte[] _bytes = new byte[1024];
 
-    /// <summary>True shows the old behaviour: each message is sent, and waited for, by itself.</summary>
+    /// <summary>True sends each message alone and waits for it, for comparison.</summary>
     public bool SendsEachMessage { get; set; }
 
     public ValueTask LineAsync(Session session, string text) => WriteAsync(session.Handle, text, "\r\n", header: null);
@@ -20,7 +20,7 @@ internal sealed class GameOutput(IOutputBuffer output, TimeProvider timeProvider
             await LineAsync(session, line.TrimEnd('\r'));
     }
 
-    /// <summary>Tells everyone in a room; the line crosses a broker once, and the last hop knows who is there.</summary>
+    /// <summary>Writes a line for all players in a room. It crosses a broker once, and the last hop knows the members of the group.</summary>
     public ValueTask RoomLineAsync(Room room, string text, Player? except = null)
     {
         var header = except is null ? null : new MessageHeader { ExcludedConnections = [except.Session.Handle] };
@@ -56,11 +56,11 @@ internal sealed class GameOutput(IOutputBuffer output, TimeProvider timeProvider
         }
         catch (OutputDeliveryException)
         {
-            // The reader is gone: the buffer has counted it, and the notice of it is on its way to the game.
+            // The client has disconnected. The buffer has counted the loss, and the game will get the message of the disconnect.
         }
         catch (TimeoutException)
         {
-            // The broker is away. Waiting for each message would hold up the whole game for each further message of this command.
+            // The broker is unavailable. To wait for each further message of this command would stop the whole game.
             SendsEachMessage = false;
         }
     }

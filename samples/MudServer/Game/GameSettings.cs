@@ -1,9 +1,9 @@
 namespace MudServer.Game;
 
-/// <summary>What the game needs to know of how the server was started.</summary>
+/// <summary>The settings of the server that the game needs.</summary>
 /// <param name="IsBuffered">Whether a new session's output is buffered.</param>
 /// <param name="ClosesConnections">True when the connections end with the game; false when a gateway keeps them.</param>
-/// <param name="Hop">What lies between the game and the sockets, for players: "a simulated broker", for example.</param>
+/// <param name="Hop">What is between the game and the sockets, as players read it, such as "a simulated broker".</param>
 internal sealed record GameSettings(bool IsBuffered, bool ClosesConnections, string Hop)
 {
     public string Goodbye => ClosesConnections

@@ -2,7 +2,7 @@ using BatchKit.Transports;
 
 namespace MudServer.Game;
 
-/// <summary>What came from one connection together.</summary>
+/// <summary>The messages of one connection that arrived together.</summary>
 internal sealed record InputBatch(OutputHandle Connection, IReadOnlyList<InputMessage> Messages)
 {
     public static InputBatch Read(MessageBatch batch)

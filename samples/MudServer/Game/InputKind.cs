@@ -1,23 +1,23 @@
 namespace MudServer.Game;
 
-/// <summary>What a connection has to tell the game.</summary>
+/// <summary>The kind of a message from a connection to the game.</summary>
 internal enum InputKind
 {
     /// <summary>A line that its user typed.</summary>
     Line = 0,
 
-    /// <summary>It is new.</summary>
+    /// <summary>The connection is new.</summary>
     Connected = 1,
 
-    /// <summary>A line was longer than a line may be, and was thrown away.</summary>
+    /// <summary>A line was too long, and was dropped.</summary>
     LineTooLong = 2,
 
-    /// <summary>Its user sends no more, and may still read: answer what came before, then close it.</summary>
+    /// <summary>The client sends no more, and may still read: the game answers its earlier lines, then closes the connection.</summary>
     Finished = 3,
 
-    /// <summary>It is closed.</summary>
+    /// <summary>The connection has ended.</summary>
     Gone = 4,
 
-    /// <summary>Its node has started: connections of the node from before are gone.</summary>
+    /// <summary>The node has started: its earlier connections have ended.</summary>
     NodeStarted = 5,
 }

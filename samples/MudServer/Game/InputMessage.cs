@@ -4,14 +4,14 @@ using BatchKit.Transports;
 
 namespace MudServer.Game;
 
-/// <summary>One message from a connection to the game. A line is a plain message; anything else is named by the header's key.</summary>
+/// <summary>One message from a connection to the game. A line is a plain message; the header's key names any other kind.</summary>
 internal readonly record struct InputMessage(InputKind Kind, string Text)
 {
     private static readonly FrozenDictionary<InputKind, MessageHeader> Headers = Enum.GetValues<InputKind>()
         .Where(kind => kind != InputKind.Line)
         .ToFrozenDictionary(kind => kind, kind => new MessageHeader { Key = kind.ToString() });
 
-    /// <summary>The header that says the kind; null for a line.</summary>
+    /// <summary>The header that names the kind; null for a line.</summary>
     public static MessageHeader? HeaderFor(InputKind kind) => Headers.GetValueOrDefault(kind);
 
     public static InputMessage Read(BatchMessage message)

@@ -1,6 +1,6 @@
 namespace MudServer.Game;
 
-/// <summary>The little island that the sample is played on.</summary>
+/// <summary>Creates the island that the sample is played on.</summary>
 internal static class LanternIsle
 {
     public static IReadOnlyList<Room> Create()

@@ -2,7 +2,7 @@ using MudServer.Game.Commands;
 
 namespace MudServer.Game;
 
-/// <summary>What a connection may do before it has a player.</summary>
+/// <summary>Handles the lines of a connection that has no player yet.</summary>
 internal sealed class Lobby(World world, GameOutput output, WhoList whoList)
 {
     private const int MaxNameLetters = 16;
@@ -73,8 +73,8 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList)
     }
 
     /// <summary>
-    /// Gives a player, where it is and with what it carries, to a connection of another gateway. The player's own gateway may have died with its connections, and then
-    /// no one says so before it starts again; if it lives, the connection there is closed.
+    /// Moves a player, with its room and its things, to a connection of another gateway. The player's own gateway may have been killed, and then the game is not told
+    /// before that gateway starts again. If it still runs, the connection there is closed.
     /// </summary>
     private async ValueTask TakeOverAsync(Session session, Player player)
     {

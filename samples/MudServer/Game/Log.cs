@@ -1,6 +1,6 @@
 namespace MudServer.Game;
 
-/// <summary>What the game logs.</summary>
+/// <summary>The log messages of the game.</summary>
 internal static partial class Log
 {
     [LoggerMessage(EventId = 1, Level = LogLevel.Error, Message = "A command failed; its player got what it had written so far")]

@@ -1,6 +1,6 @@
 namespace MudServer.Game;
 
-/// <summary>A place, its exits, what lies in it and who is there.</summary>
+/// <summary>A place with its exits, things and players.</summary>
 internal sealed class Room(int id, string name, string description)
 {
     private readonly List<KeyValuePair<string, Room>> _exits = [];
@@ -11,7 +11,7 @@ internal sealed class Room(int id, string name, string description)
 
     public string Description { get; } = description;
 
-    /// <summary>The group whose members hear what happens here.</summary>
+    /// <summary>The group of the players in the room.</summary>
     public OutputHandle Group { get; } = OutputHandle.Named($"room.{id}");
 
     public List<Thing> Things { get; } = [];

@@ -1,6 +1,6 @@
 namespace MudServer.Game;
 
-/// <summary>An object that lies about, or that someone carries.</summary>
+/// <summary>An object in a room, or one that a player carries.</summary>
 internal sealed class Thing(int id, string name, string description, bool isFixed)
 {
     public int Id { get; } = id;
@@ -11,7 +11,7 @@ internal sealed class Thing(int id, string name, string description, bool isFixe
 
     public bool IsFixed { get; } = isFixed;
 
-    /// <summary>True when a player may call it that: its whole name, or the last word of it ("bell" for "a brass bell").</summary>
+    /// <summary>True when a text names it: by its whole name, or by the last word of it ("bell" for "a brass bell").</summary>
     public bool IsCalled(string word) =>
         Name.Equals(word, StringComparison.OrdinalIgnoreCase)
         || Name[(Name.LastIndexOf(' ') + 1)..].Equals(word, StringComparison.OrdinalIgnoreCase)

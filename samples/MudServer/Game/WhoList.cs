@@ -1,6 +1,6 @@
 namespace MudServer.Game;
 
-/// <summary>Says who is connected, inside the world and before its door.</summary>
+/// <summary>Lists the connected players, for the world and for the lobby.</summary>
 internal sealed class WhoList(World world, TimeProvider timeProvider)
 {
     private const int LineCharacters = 80;

@@ -4,7 +4,7 @@ using MudServer.Softcode;
 
 namespace MudServer.Game;
 
-/// <summary>The rooms and the players in them. Touched by the game loop alone.</summary>
+/// <summary>The rooms and the players in them. Only the game loop uses it.</summary>
 internal sealed class World : ISoftcodeWorld
 {
     private readonly Dictionary<int, Player> _playersById = [];
@@ -22,7 +22,7 @@ internal sealed class World : ISoftcodeWorld
 
     public Room Start { get; }
 
-    /// <summary>How many there are; may be read from any thread.</summary>
+    /// <summary>The number of players. Any thread may read it.</summary>
     public int PlayerCount => _playerCount;
 
     public IReadOnlyCollection<Player> Players => _playersById.Values;
@@ -39,7 +39,7 @@ internal sealed class World : ISoftcodeWorld
         return player;
     }
 
-    /// <summary>Takes a player out; what was carried stays in the room.</summary>
+    /// <summary>Removes a player. The things that the player carried stay in the room.</summary>
     public void RemovePlayer(Player player)
     {
         player.Room.Things.AddRange(player.Things);

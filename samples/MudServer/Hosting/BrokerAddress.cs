@@ -1,6 +1,6 @@
 namespace MudServer.Hosting;
 
-/// <summary>Where RabbitMQ is and who asks.</summary>
+/// <summary>The address of RabbitMQ, and the user.</summary>
 internal sealed class BrokerAddress
 {
     public string Host { get; private set; } = "localhost";
@@ -13,7 +13,7 @@ internal sealed class BrokerAddress
 
     public string VirtualHost { get; private set; } = "/";
 
-    /// <summary>True when someone said where, and it is not just the default.</summary>
+    /// <summary>True when a setting names the broker; false when it is the default.</summary>
     public bool IsSet { get; private set; }
 
     public void SetHost(string host) => Set(address => address.Host = host);
@@ -26,7 +26,7 @@ internal sealed class BrokerAddress
 
     public void SetVirtualHost(string virtualHost) => Set(address => address.VirtualHost = virtualHost);
 
-    /// <summary>Takes <c>amqp://user:password@host:port/virtualhost</c>; what it leaves out stays as it was.</summary>
+    /// <summary>Reads <c>amqp://user:password@host:port/virtualhost</c>. Parts that it leaves out stay unchanged.</summary>
     public void SetUri(Uri uri)
     {
         IsSet = true;

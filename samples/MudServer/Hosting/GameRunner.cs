@@ -3,7 +3,7 @@ using MudServer.Game;
 
 namespace MudServer.Hosting;
 
-/// <summary>Runs the game loop from the host's start to its stop, and sees to it that the last words leave.</summary>
+/// <summary>Runs the game loop from the host's start to its stop, and delivers the goodbye.</summary>
 internal sealed class GameRunner(
     GameLoop loop, GameInput input, IOutputBuffer output, ILogger<GameRunner> logger, ClientCount? clients = null) : IHostedLifecycleService
 {
@@ -22,8 +22,8 @@ internal sealed class GameRunner(
     public Task StartedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
 
     /// <summary>
-    /// Lets the loop answer what has arrived and say goodbye, then waits until that is delivered, if the way there is open, and until the clients of this
-    /// process, which it closes, are gone. The host stops what was registered last first, so the clients are still there.
+    /// Waits until the loop has answered the input and said goodbye, until this is delivered, if the broker is available, and until the clients of this
+    /// process have disconnected. The host stops services in the reverse order of their registration, so the clients are still connected here.
     /// </summary>
     public async Task StoppingAsync(CancellationToken cancellationToken)
     {
@@ -55,7 +55,7 @@ internal sealed class GameRunner(
         }
         catch (Exception exception) when (exception is TimeoutException or OperationCanceledException)
         {
-            // Who has come since, or does not read, is closed by the host's next step.
+            // New clients, and those that do not read, are closed by the next service that stops.
         }
     }
 }

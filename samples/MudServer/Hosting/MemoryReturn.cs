@@ -1,6 +1,6 @@
 namespace MudServer.Hosting;
 
-/// <summary>Gives memory back to the system when a busy time is over. The collector by itself keeps it until the next collection, which an idle server needs only after minutes.</summary>
+/// <summary>Returns memory to the system after a busy time. Without this the collector keeps it until the next collection, which may be minutes later on an idle server.</summary>
 internal sealed class MemoryReturn(TimeProvider timeProvider) : BackgroundService
 {
     private const long BusyBytesPerSecond = 8 * 1024 * 1024;
@@ -20,7 +20,7 @@ internal sealed class MemoryReturn(TimeProvider timeProvider) : BackgroundServic
             if (!isIdle || now - collected < KeptBytes)
                 continue;
 
-            // It takes some 20 ms, once after each busy time.
+            // This takes some 20 ms, once after each busy time.
             GC.Collect(GC.MaxGeneration, GCCollectionMode.Aggressive, blocking: true, compacting: true);
             collected = now;
         }

@@ -8,10 +8,10 @@ using MudServer.Softcode;
 
 namespace MudServer.Hosting;
 
-/// <summary>Puts the server together.</summary>
+/// <summary>Builds and starts the server.</summary>
 internal static class MudApplication
 {
-    /// <exception cref="MudUsageException">It cannot run as asked.</exception>
+    /// <exception cref="MudUsageException">The arguments or settings are wrong.</exception>
     public static WebApplication Build(IReadOnlyList<string> arguments)
     {
         var builder = WebApplication.CreateSlimBuilder(new WebApplicationOptions { ContentRootPath = AppContext.BaseDirectory });
@@ -33,7 +33,7 @@ internal static class MudApplication
         return application;
     }
 
-    /// <exception cref="MudStartException">A port is taken, for example.</exception>
+    /// <exception cref="MudStartException">A port is in use, for example.</exception>
     public static async Task StartAsync(WebApplication application)
     {
         var options = application.Services.GetRequiredService<MudOptions>();

@@ -3,7 +3,7 @@ using BatchKit.RabbitMQ;
 
 namespace MudServer.Hosting;
 
-/// <summary>Says to either adapter where the broker is.</summary>
+/// <summary>Sets the address of the broker in the options of either adapter.</summary>
 internal static class MudBroker
 {
     public static void Set(RabbitMqOptions rabbit, MudOptions options, int? destinationNode)

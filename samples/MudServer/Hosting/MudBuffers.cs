@@ -5,7 +5,7 @@ using MudServer.Game;
 
 namespace MudServer.Hosting;
 
-/// <summary>Puts the ways of output and of input together: the same parts in another order for each role.</summary>
+/// <summary>Adds the buffers for output and input: the same parts, in another order for each role.</summary>
 internal static class MudBuffers
 {
     /// <summary>The name of the buffer that carries what players type.</summary>
@@ -23,11 +23,11 @@ internal static class MudBuffers
     {
         buffer.Node = options.Node;
 
-        // Two buffers and the goodbye before them fit into the half minute that a host has to stop.
+        // The goodbye and the drains of both buffers must end within the 30 s that a host has to stop.
         buffer.DrainTimeout = TimeSpan.FromSeconds(5);
     }
 
-    /// <summary>Game to clients. Where both are in one process, a broker leads out and back in.</summary>
+    /// <summary>Adds the output, from the game to the clients. When both are in one process, output leaves it for the broker and comes back.</summary>
     private static void AddOutput(BatchKitBuilder output, MudOptions options)
     {
         switch (options.Transport)
@@ -45,7 +45,7 @@ internal static class MudBuffers
         }
     }
 
-    /// <summary>Clients to game: straight to it, or from a gateway to the game's node whoever wrote.</summary>
+    /// <summary>Adds the input, from the clients to the game: directly, or from a gateway to the game's node.</summary>
     private static void AddInput(BatchKitBuilder input, MudOptions options)
     {
         PlayerClients.Add(input, options);

@@ -1,6 +1,6 @@
 namespace MudServer.Hosting;
 
-/// <summary>What <c>--help</c> shows.</summary>
+/// <summary>The text that <c>--help</c> shows.</summary>
 internal static class MudHelp
 {
     public static string Text
@@ -17,10 +17,10 @@ internal static class MudHelp
                   dotnet run --project samples/MudServer -- --role game      and, in another terminal,  --role gateway
 
                 {string.Join(Environment.NewLine, settings)}
-                  --help                                          See this.
+                  --help                                          Shows this.
 
-                Each can also stand in the environment (--http-port as MUD_HTTP_PORT) or in appsettings.json ("HttpPort").
-                The command line wins, then the environment.
+                Each can also be set in the environment (--http-port as MUD_HTTP_PORT) or in appsettings.json ("HttpPort").
+                The command line takes precedence, then the environment.
 
                 """;
         }

@@ -3,7 +3,7 @@ using System.Net;
 
 namespace MudServer.Hosting;
 
-/// <summary>How the server was asked to run.</summary>
+/// <summary>The options of one run of the server.</summary>
 internal sealed class MudOptions
 {
     public MudRole Role { get; set; }
@@ -28,7 +28,7 @@ internal sealed class MudOptions
 
     public int MaxConnections { get; set; } = 1000;
 
-    /// <summary>Null for a small share of all.</summary>
+    /// <summary>The most connections of one address; null for a fiftieth of all.</summary>
     public int? MaxConnectionsPerAddress { get; set; }
 
     public BrokerAddress Broker { get; } = new();
@@ -36,10 +36,10 @@ internal sealed class MudOptions
     /// <summary>How long the simulated broker takes to confirm a send. RabbitMQ takes 0.1 to 0.9 ms on the same machine.</summary>
     public TimeSpan ConfirmTime { get; set; } = TimeSpan.FromMilliseconds(0.3);
 
-    /// <summary>Two processes need a broker between them; one shows what a broker costs without having one.</summary>
+    /// <summary>The transport. Without a setting, two processes use RabbitMQ, and one process simulates a broker.</summary>
     public MudTransport Transport => RequestedTransport ?? (Role == MudRole.All ? MudTransport.Memory : MudTransport.RabbitMq);
 
-    /// <summary>What lies between the game and the sockets, for the people who look at the figures.</summary>
+    /// <summary>A human-readable form of what is between the game and the sockets.</summary>
     public string Hop => Transport switch
     {
         MudTransport.Local => "no broker: straight to the sockets",
@@ -55,7 +55,7 @@ internal sealed class MudOptions
     public bool UsesRabbitMq => Transport == MudTransport.RabbitMq
         || (Transport == MudTransport.MassTransit && (Broker.IsSet || Role != MudRole.All));
 
-    /// <summary>What does not go together, or null.</summary>
+    /// <summary>Returns the error for settings that contradict each other; null when there is none.</summary>
     public string? FindContradiction()
     {
         if (Role != MudRole.All && Transport is MudTransport.Local or MudTransport.Memory)

@@ -2,10 +2,13 @@ using System.CommandLine;
 
 namespace MudServer.Hosting;
 
-/// <summary>Reads the options: what the command line does not say the environment does, then the settings file, then the defaults.</summary>
+/// <summary>Reads the options from the command line, then from the environment, then from the settings file; what none of them sets has its default.</summary>
 internal static class MudOptionsReader
 {
-    /// <exception cref="MudUsageException">An argument is unknown, a value is bad, or two do not go together.</exception>
+    // A value may start with @, which otherwise means a file with arguments.
+    private static readonly ParserConfiguration WithoutFiles = new() { ResponseFileTokenReplacer = null };
+
+    /// <exception cref="MudUsageException">An argument is unknown, a value is invalid, or two settings contradict each other.</exception>
     public static MudOptions Read(IReadOnlyList<string> arguments, Func<string, string?> environment, IConfiguration file)
     {
         var given = ReadArguments(arguments);
@@ -28,7 +31,7 @@ internal static class MudOptionsReader
         var command = new Command("mud-server");
         foreach (var setting in MudSettings.All)
             command.Add(new Option<string>(setting.Argument));
-        var given = command.Parse([.. arguments]);
+        var given = command.Parse([.. arguments], WithoutFiles);
         if (given.Errors.Count > 0)
             throw new MudUsageException(given.Errors[0].Message);
         return MudSettings.All
@@ -44,7 +47,7 @@ internal static class MudOptionsReader
         }
         catch (FormatException exception)
         {
-            // A password or an address with one must not end up on a screen.
+            // The value may contain a password, which must not be shown.
             var shown = setting.Name.StartsWith("rabbitmq", StringComparison.Ordinal) ? "that value" : $"\"{value}\"";
             throw new MudUsageException($"{source} {exception.Message}, and {shown} is not.");
         }

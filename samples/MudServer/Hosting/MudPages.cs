@@ -8,7 +8,7 @@ using MudServer.Web;
 
 namespace MudServer.Hosting;
 
-/// <summary>What can be seen over HTTP.</summary>
+/// <summary>Maps the pages and endpoints of the HTTP server.</summary>
 internal static class MudPages
 {
     public static void Map(WebApplication application)
@@ -43,7 +43,7 @@ internal static class MudPages
 
     private static BatchReceiverStatistics? FindReceiver(IServiceProvider services, MudOptions options)
     {
-        // The receiver is named like the buffer that it was added to: a gateway has only the one for input.
+        // The receiver has the name of its buffer, and a gateway has only the input buffer.
         var name = options.Role == MudRole.Gateway ? MudBuffers.Input : string.Empty;
         return services.GetService<SimulatedBroker>()?.Receiver.GetStatistics()
             ?? services.GetKeyedService<RabbitMqReceiver>(name)?.GetStatistics()

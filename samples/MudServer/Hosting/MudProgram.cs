@@ -2,7 +2,7 @@ using BatchKit.Broadcast;
 
 namespace MudServer.Hosting;
 
-/// <summary>The program: reads the options, runs the server until it is told to stop, and says what went wrong.</summary>
+/// <summary>The program: reads the options, runs the server until it is stopped, and prints errors.</summary>
 internal static class MudProgram
 {
     private const int StartFailed = 1;

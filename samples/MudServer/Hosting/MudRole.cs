@@ -1,14 +1,14 @@
 namespace MudServer.Hosting;
 
-/// <summary>Which part of the server this process is.</summary>
+/// <summary>The part of the server that this process runs.</summary>
 internal enum MudRole
 {
     /// <summary>The game and its clients in one process.</summary>
     All = 0,
 
-    /// <summary>The game alone: players come through a gateway.</summary>
+    /// <summary>The game alone: players connect through a gateway.</summary>
     Game = 1,
 
-    /// <summary>The clients alone: what they type goes to the game.</summary>
+    /// <summary>The clients alone: their lines go to the game.</summary>
     Gateway = 2,
 }

@@ -1,4 +1,4 @@
 namespace MudServer.Hosting;
 
-/// <summary>The server could not start; the message is for the person who started it.</summary>
+/// <summary>The server could not start. The message is shown to the user.</summary>
 internal sealed class MudStartException(string message, Exception innerException) : Exception(message, innerException);

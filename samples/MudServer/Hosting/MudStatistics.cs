@@ -3,7 +3,7 @@ using BatchKit.Transports;
 
 namespace MudServer.Hosting;
 
-/// <summary>What <c>/stats</c> shows; a part that this process does not have is null.</summary>
+/// <summary>The content of <c>/stats</c>. A part that this process does not have is null.</summary>
 internal sealed record MudStatistics
 {
     public required MudRole Role { get; init; }

@@ -1,15 +1,15 @@
 namespace MudServer.Hosting;
 
-/// <summary>How output gets from the game to the clients' sockets.</summary>
+/// <summary>The transport of output from the game to the clients' sockets.</summary>
 internal enum MudTransport
 {
-    /// <summary>Straight to the sockets.</summary>
+    /// <summary>Directly to the sockets.</summary>
     Local = 0,
 
-    /// <summary>Through frames and a receiver, as with a broker, but in memory, with a broker's time for each send.</summary>
+    /// <summary>Through frames and a receiver in memory, with the delay of a broker for each send.</summary>
     Memory = 1,
 
-    /// <summary>Through MassTransit: in memory, or over RabbitMQ where that is set.</summary>
+    /// <summary>Through MassTransit: in memory, or over RabbitMQ when it is set.</summary>
     MassTransit = 2,
 
     /// <summary>Through RabbitMQ.</summary>

@@ -1,4 +1,4 @@
 namespace MudServer.Hosting;
 
-/// <summary>The server was asked to run in a way that it does not know; the message is for the person who asked.</summary>
+/// <summary>The arguments or settings are wrong. The message is shown to the user.</summary>
 internal sealed class MudUsageException(string message) : Exception(message);

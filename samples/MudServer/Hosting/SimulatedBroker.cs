@@ -2,10 +2,10 @@ using BatchKit.Transports;
 
 namespace MudServer.Hosting;
 
-/// <summary>Stands in for a broker in one process: it carries the same frames, and confirms each send after a broker's time.</summary>
+/// <summary>Simulates a broker in one process: it carries the same frames, and confirms each send after a delay.</summary>
 internal sealed class SimulatedBroker(IBatchTransport next, TimeSpan confirmTime, TimeProvider timeProvider) : IBatchTransport, IAsyncDisposable
 {
-    // A timer is no finer than about a millisecond: what is shorter is waited for on the sending thread.
+    // A timer is accurate to about a millisecond, so shorter delays are waited for on the sending thread.
     private static readonly TimeSpan ShortestTimer = TimeSpan.FromMilliseconds(10);
 
     private readonly InMemoryTransport _frames = new(next);

@@ -2,7 +2,7 @@ using System.Text;
 
 namespace MudServer.Softcode;
 
-/// <summary>A function called with arguments, which it evaluates as it needs them.</summary>
+/// <summary>A call of a function, which evaluates its arguments when it needs them.</summary>
 internal sealed class CallExpression(SoftcodeFunction function, IReadOnlyList<Expression> arguments) : Expression
 {
     public override void Append(Evaluation evaluation, StringBuilder output)

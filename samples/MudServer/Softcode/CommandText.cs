@@ -1,9 +1,9 @@
 namespace MudServer.Softcode;
 
-/// <summary>Finds where a command's parts end: separators inside brackets, braces or parentheses, or behind a backslash, do not count.</summary>
+/// <summary>Splits a command into its parts. Separators inside brackets, braces or parentheses, or after a backslash, do not count.</summary>
 internal static class CommandText
 {
-    /// <summary>The place of the first such separator, or -1.</summary>
+    /// <summary>Returns the index of the first separator, or -1.</summary>
     public static int IndexOf(string text, char separator, int start = 0)
     {
         var depth = 0;
@@ -23,7 +23,7 @@ internal static class CommandText
         return -1;
     }
 
-    /// <summary>Parts an action list at its semicolons; braces around the whole, or around a part, come off.</summary>
+    /// <summary>Splits an action list at its semicolons. Braces around the whole list or around a part are removed.</summary>
     public static IEnumerable<string> SplitActions(string text)
     {
         var start = 0;

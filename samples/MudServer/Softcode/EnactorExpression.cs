@@ -2,7 +2,7 @@ using System.Text;
 
 namespace MudServer.Softcode;
 
-/// <summary>Something about who acts: <c>%#</c>, <c>%n</c> or <c>%l</c>.</summary>
+/// <summary>A property of the acting player: <c>%#</c>, <c>%n</c> or <c>%l</c>.</summary>
 internal sealed class EnactorExpression(char letter) : Expression
 {
     public override void Append(Evaluation evaluation, StringBuilder output) => evaluation.Append(output, Evaluate(evaluation));

@@ -2,7 +2,7 @@ using System.Text;
 
 namespace MudServer.Softcode;
 
-/// <summary>What the expressions of one line of input share: who acts, the loops under way, the budget.</summary>
+/// <summary>The state that the expressions of one line of input share: the acting player, the current loops, the budget.</summary>
 internal sealed class Evaluation(
     SoftcodeObject enactor, ISoftcodeWorld world, SoftcodeBudget budget, Random random, TimeProvider timeProvider)
 {

@@ -2,7 +2,7 @@ using System.Text;
 
 namespace MudServer.Softcode;
 
-/// <summary>A piece of softcode, parsed once and evaluated as often as a loop likes.</summary>
+/// <summary>A part of softcode that is parsed once and can be evaluated many times.</summary>
 internal abstract class Expression
 {
     public abstract void Append(Evaluation evaluation, StringBuilder output);

@@ -2,7 +2,7 @@ using System.Text;
 
 namespace MudServer.Softcode;
 
-/// <summary>Gathers the parts of one run of text while it is parsed.</summary>
+/// <summary>Collects the parts of one run of text while it is parsed.</summary>
 internal sealed class ExpressionBuilder
 {
     private readonly StringBuilder _literal = new();

@@ -11,7 +11,7 @@ internal readonly struct FunctionArguments(Evaluation evaluation, IReadOnlyList<
 
     public int Count => expressions.Count;
 
-    /// <summary>The argument's text. Reading is spent too: a loop over a function that only looks at a long text is work as well.</summary>
+    /// <summary>Evaluates an argument to its text. Reading counts against the budget too, because a loop that only reads a long text also takes time.</summary>
     public string this[int index]
     {
         get

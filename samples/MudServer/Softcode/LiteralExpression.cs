@@ -2,7 +2,7 @@ using System.Text;
 
 namespace MudServer.Softcode;
 
-/// <summary>Text that stands for itself.</summary>
+/// <summary>Text that is appended unchanged.</summary>
 internal sealed class LiteralExpression(string text) : Expression
 {
     public static LiteralExpression Empty { get; } = new(string.Empty);

@@ -2,7 +2,7 @@ using System.Text;
 
 namespace MudServer.Softcode;
 
-/// <summary>The item of a loop under way: <c>##</c> and <c>%i0</c> of the innermost, <c>%i1</c> of the one around it.</summary>
+/// <summary>The current item of a loop: <c>##</c> or <c>%i0</c> of the innermost loop, <c>%i1</c> of the loop around it.</summary>
 internal sealed class LoopItemExpression(int level, string outsideLoop) : Expression
 {
     public override void Append(Evaluation evaluation, StringBuilder output) => evaluation.Append(output, Evaluate(evaluation));

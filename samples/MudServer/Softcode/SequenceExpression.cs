@@ -2,7 +2,7 @@ using System.Text;
 
 namespace MudServer.Softcode;
 
-/// <summary>Expressions one behind the other.</summary>
+/// <summary>Several expressions, one after another.</summary>
 internal sealed class SequenceExpression(IReadOnlyList<Expression> parts) : Expression
 {
     public override void Append(Evaluation evaluation, StringBuilder output)

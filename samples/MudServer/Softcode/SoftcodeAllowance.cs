@@ -1,12 +1,12 @@
 namespace MudServer.Softcode;
 
-/// <summary>What one player, or all together, may make the server compute over time: a budget that refills, so that heavy softcode of some takes little time from the others.</summary>
+/// <summary>The computing that one player, or all players together, may use over time. It is a budget that refills, so that heavy softcode of some players takes little time from the others.</summary>
 internal sealed class SoftcodeAllowance(int maxUnits, int unitsPerSecond, TimeProvider timeProvider)
 {
     private double _units = maxUnits;
     private long _refilledAt = timeProvider.GetTimestamp();
 
-    /// <summary>The units that may be used now.</summary>
+    /// <summary>The units that are available now.</summary>
     public double Available
     {
         get

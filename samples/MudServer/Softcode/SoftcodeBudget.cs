@@ -1,6 +1,6 @@
 namespace MudServer.Softcode;
 
-/// <summary>Counts what one line of input has used of its limits.</summary>
+/// <summary>Counts how much of its limits one line of input has used.</summary>
 /// <param name="limits">The limits of one line.</param>
 /// <param name="availableUnits">What its player may use now; all of it by default.</param>
 internal sealed class SoftcodeBudget(SoftcodeLimits limits, double availableUnits = double.PositiveInfinity)
@@ -8,7 +8,7 @@ internal sealed class SoftcodeBudget(SoftcodeLimits limits, double availableUnit
     private const double CharactersPerUnit = 500;
     private const double OperationsPerUnit = 20;
 
-    // What it costs to write a message, and to send one to a listener: 40 characters of it cost an operation.
+    // The operations of writing a message, and of sending it to one listener. 40 characters count as one operation.
     private const int OperationsPerMessage = 10;
     private const int OperationsPerListener = 10;
     private const int CharactersPerOperation = 40;
@@ -31,7 +31,7 @@ internal sealed class SoftcodeBudget(SoftcodeLimits limits, double availableUnit
         CheckUnits();
     }
 
-    /// <summary>Counts what costs time whatever the length of a text: a word that is cut out of a list, or a text that is appended. Each takes some 20 ns.</summary>
+    /// <summary>Counts operations that take time whatever the length of the text: a word that is cut out of a list, or a text that is appended. Each takes some 20 ns.</summary>
     public void Work(long operations)
     {
         _operations += operations;
@@ -56,7 +56,7 @@ internal sealed class SoftcodeBudget(SoftcodeLimits limits, double availableUnit
         CheckUnits();
     }
 
-    /// <summary>Counts a message that several hear: its text is written once and sent to each.</summary>
+    /// <summary>Counts a message to several players: its text is written once and sent to each.</summary>
     public void SpendOutput(int characters, int listeners)
     {
         SpendOutput(characters);

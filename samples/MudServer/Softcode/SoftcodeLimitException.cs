@@ -1,4 +1,4 @@
 namespace MudServer.Softcode;
 
-/// <summary>Softcode went past a limit; the message is for the player.</summary>
+/// <summary>Softcode exceeded a limit. The message is shown to the player.</summary>
 internal sealed class SoftcodeLimitException(string message) : Exception(message);

@@ -1,37 +1,37 @@
 namespace MudServer.Softcode;
 
-/// <summary>How much one line of a player's input may make the server do, and all lines of a player in a time.</summary>
+/// <summary>The limits of one line of a player's input, and of all lines of a player over time.</summary>
 internal sealed record SoftcodeLimits
 {
     public static SoftcodeLimits Standard { get; } = new();
 
-    /// <summary>Functions called, loop rounds and commands run, in all.</summary>
+    /// <summary>The most function calls, rounds of loops and commands together.</summary>
     public int MaxSteps { get; init; } = 100_000;
 
-    /// <summary>Brackets in brackets, and commands in commands.</summary>
+    /// <summary>The deepest nesting of brackets, and of commands.</summary>
     public int MaxDepth { get; init; } = 50;
 
-    /// <summary>The longest text that an expression may make.</summary>
+    /// <summary>The longest text that an expression may produce.</summary>
     public int MaxTextCharacters { get; init; } = 256 * 1024;
 
-    /// <summary>Characters made by all expressions together.</summary>
+    /// <summary>The most characters that all expressions together may produce.</summary>
     public int MaxTotalCharacters { get; init; } = 16 * 1024 * 1024;
 
-    /// <summary>Characters sent to players.</summary>
+    /// <summary>The most characters that may be sent to players.</summary>
     public int MaxOutputCharacters { get; init; } = 1024 * 1024;
 
-    /// <summary>What a player may use at once of all lines together, in units: a step is one, and so are 500 characters or 20 of what <see cref="SoftcodeBudget.Work"/> counts.</summary>
+    /// <summary>The units that all lines of a player may use at once. A step is one unit, and so are 500 characters or 20 operations of <see cref="SoftcodeBudget.Work"/>.</summary>
     public int MaxUnits { get; init; } = 100_000;
 
-    /// <summary>What of it comes back each second.</summary>
+    /// <summary>The units that a player gets back each second.</summary>
     public int UnitsPerSecond { get; init; } = 20_000;
 
-    /// <summary>What all players together may use at once. A unit takes at most half a microsecond, so this holds up the other players for 50 ms at most.</summary>
+    /// <summary>The units that all players together may use at once. A unit takes at most half a microsecond, so this delays the other players by at most 50 ms.</summary>
     public int MaxSharedUnits { get; init; } = 100_000;
 
-    /// <summary>What of that comes back each second.</summary>
+    /// <summary>The units that all players together get back each second.</summary>
     public int SharedUnitsPerSecond { get; init; } = 400_000;
 
-    /// <summary>What a line may use although all players together have used their share, if its player has not: enough for a plain command.</summary>
+    /// <summary>The units that a line may use when all players together have none left and its own player has some: enough for a plain command.</summary>
     public int UnsharedUnitsOfLine { get; init; } = 500;
 }

@@ -1,6 +1,6 @@
 namespace MudServer.Softcode;
 
-/// <summary>A loop under way: the item it is at and how many came before.</summary>
+/// <summary>A running loop: its current item and the number of items before it.</summary>
 internal sealed class SoftcodeLoop
 {
     public string Item { get; private set; } = string.Empty;

@@ -1,6 +1,6 @@
 namespace MudServer.Softcode;
 
-/// <summary>What softcode may know of a thing in the world.</summary>
+/// <summary>The properties of an object in the world that softcode may read.</summary>
 internal readonly record struct SoftcodeObject(int Id, string Name, int LocationId)
 {
     public string Reference => $"#{Id}";

@@ -1,6 +1,6 @@
 namespace MudServer.Softcode;
 
-/// <summary>Turns softcode into an <see cref="Expression"/>, in one pass. What is left open is closed at the end; nothing is an error.</summary>
+/// <summary>Turns softcode into an <see cref="Expression"/>, in one pass. Open brackets are closed at the end of the text; no text is an error.</summary>
 internal sealed class SoftcodeParser
 {
     private const string ArgumentEnd = ",)";
@@ -123,7 +123,7 @@ internal sealed class SoftcodeParser
             return;
         }
 
-        // Plain parentheses: commas inside do not part a call's arguments, and a lone smiley does not swallow the bracket around it.
+        // Plain parentheses: commas inside do not separate a call's arguments, and an unmatched one, as in a smiley, does not hide the bracket around it.
         var inner = ending == ArgumentEnd ? ")" : ")" + ending;
         run.AddQuoted('(');
         run.Add(ParseRun(inner, inBracket: false, mayCall: false).Build());

@@ -3,7 +3,7 @@ using System.Text;
 
 namespace MudServer.Softcode;
 
-/// <summary>Functions that ask the world.</summary>
+/// <summary>Functions that read the world.</summary>
 internal static class WorldFunctions
 {
     public static IReadOnlyList<SoftcodeFunction> All { get; } =

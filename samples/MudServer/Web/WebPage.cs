@@ -10,7 +10,7 @@ internal static class WebPage
 {
     private const string Start = "index.html";
 
-    // Everything comes from here, and nothing else may run, be embedded or be framed.
+    // The page may load from this server only, and may not be framed.
     private const string ContentSecurityPolicy =
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -40,7 +40,7 @@ internal static class WebPage
         headers.XContentTypeOptions = "nosniff";
         headers["Referrer-Policy"] = "no-referrer";
 
-        // A browser asks each time, and mostly hears that it has the newest.
+        // A browser asks each time, and mostly gets the answer that its copy is current.
         headers.CacheControl = "no-cache";
         return Results.Bytes(content, contentType, entityTag: tag).ExecuteAsync(context);
     }

@@ -9,10 +9,10 @@ using SensorHub.World;
 
 namespace SensorHub.Hosting;
 
-/// <summary>Puts the hub together.</summary>
+/// <summary>Builds the host of the hub.</summary>
 internal static class HubApplication
 {
-    /// <summary>Room for about half a minute without the broker.</summary>
+    /// <summary>The capacity of the buffer: about half a minute of changes without the broker.</summary>
     public const long MaxBufferedBytes = 256L * 1024 * 1024;
 
     public static IHost Build(HubOptions options)
@@ -27,14 +27,14 @@ internal static class HubApplication
         return builder.Build();
     }
 
-    /// <summary>The whole way of a change: buffer, MQTT, broker, MQTT, meter.</summary>
+    /// <summary>Adds all that a change passes through: the buffer, the transport, the receiver and the meter.</summary>
     private static void AddBuffer(IServiceCollection services, HubOptions options)
     {
-        // It counts for as long as the program runs, so it is one object and not one for each batch.
+        // It counts during the whole run, so all batches share one object.
         services.AddSingleton<ArrivalMeter>();
         services.AddBatchKit(output =>
             {
-                // When there is no more room the oldest values go: they are worth least.
+                // When the buffer is full, the oldest values are dropped, because newer ones replace them.
                 output.MaxBufferedBytes = MaxBufferedBytes;
                 output.Overflow = OverflowPolicy.DropOldest;
                 output.DrainTimeout = TimeSpan.FromSeconds(10);

@@ -1,6 +1,6 @@
 namespace SensorHub.Hosting;
 
-/// <summary>What <c>--help</c> shows.</summary>
+/// <summary>The text that <c>--help</c> shows.</summary>
 internal static class HubHelp
 {
     public static string Text
@@ -17,10 +17,10 @@ internal static class HubHelp
                   dotnet run --configuration Release --project samples/SensorHub -- --baseline
 
                 {string.Join(Environment.NewLine, settings)}
-                  --help                      See this.
+                  --help                      Shows this.
 
-                Each can also stand in the environment (--password as SENSORHUB_PASSWORD, --plain as SENSORHUB_PLAIN=on);
-                the command line wins. Ctrl-C ends it: what was written is delivered first, and a summary is printed.
+                Each can also be set in the environment (--password as SENSORHUB_PASSWORD, --plain as SENSORHUB_PLAIN=on);
+                the command line takes precedence. Ctrl-C ends it: it first delivers what was written, then prints a summary.
 
                 """;
         }

@@ -2,7 +2,7 @@ using BatchKit.Mqtt;
 
 namespace SensorHub.Hosting;
 
-/// <summary>How the hub was asked to run.</summary>
+/// <summary>The options of one run of the hub.</summary>
 internal sealed class HubOptions
 {
     public Uri Server { get; set; } = new("mqtt://localhost:1883");
@@ -11,7 +11,7 @@ internal sealed class HubOptions
 
     public string? Password { get; set; }
 
-    /// <summary>The same in each run: at MQTT 3.1.1 a broker keeps a session for ever, and the next run takes it up instead of leaving another one behind.</summary>
+    /// <summary>The same in each run. An MQTT 3.1.1 broker keeps a session for ever, so a new id in each run would leave one more session behind.</summary>
     public string ClientId { get; set; } = $"sensorhub-{Environment.MachineName}";
 
     public MqttVersion Version { get; set; } = MqttVersion.V5;
@@ -22,10 +22,10 @@ internal sealed class HubOptions
 
     public int Topics { get; set; } = 4_000;
 
-    /// <summary>How long to write; null until someone ends it.</summary>
+    /// <summary>How long to write; null to write until the program is stopped.</summary>
     public TimeSpan? Duration { get; set; }
 
-    /// <summary>How long to wait for the broker at the start; null for ever.</summary>
+    /// <summary>How long to wait for the broker at the start; null to wait for ever.</summary>
     public TimeSpan? Patience { get; set; }
 
     public bool IsPlain { get; set; }

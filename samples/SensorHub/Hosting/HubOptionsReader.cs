@@ -1,9 +1,14 @@
+using System.CommandLine;
+
 namespace SensorHub.Hosting;
 
-/// <summary>Reads the options: what the command line does not say the environment does, then the defaults.</summary>
+/// <summary>Reads the options from the command line, then from the environment; what neither sets has its default.</summary>
 internal static class HubOptionsReader
 {
-    /// <exception cref="HubUsageException">An argument is unknown, or a value is bad.</exception>
+    // A value may start with @, which otherwise means a file with arguments.
+    private static readonly ParserConfiguration WithoutFiles = new() { ResponseFileTokenReplacer = null };
+
+    /// <exception cref="HubUsageException">An argument is unknown, or a value is invalid.</exception>
     public static HubOptions Read(IReadOnlyList<string> arguments, Func<string, string?> environment)
     {
         var given = ReadArguments(arguments);
@@ -21,28 +26,15 @@ internal static class HubOptionsReader
 
     private static Dictionary<string, string> ReadArguments(IReadOnlyList<string> arguments)
     {
-        var given = new Dictionary<string, string>(StringComparer.Ordinal);
-        for (var index = 0; index < arguments.Count; index++)
-        {
-            var argument = arguments[index];
-            var equals = argument.IndexOf('=', StringComparison.Ordinal);
-            var word = equals < 0 ? argument : argument[..equals];
-            var setting = HubSettings.All.FirstOrDefault(setting => setting.Argument == word)
-                ?? throw new HubUsageException($"\"{word}\" is not an argument that the hub knows.");
-            string value;
-            if (equals >= 0)
-                value = argument[(equals + 1)..];
-            else if (setting.IsSwitch)
-                value = HubSettings.SwitchedOn;
-            else if (index + 1 < arguments.Count && !arguments[index + 1].StartsWith("--", StringComparison.Ordinal))
-                value = arguments[++index];
-            else
-                throw new HubUsageException($"{word} needs a value: {word} {setting.Values}");
-            if (!given.TryAdd(setting.Name, value))
-                throw new HubUsageException($"{word} is given twice.");
-        }
-
-        return given;
+        var command = new Command("sensor-hub");
+        foreach (var setting in HubSettings.All)
+            command.Add(new Option<string>(setting.Argument) { Arity = setting.IsSwitch ? ArgumentArity.ZeroOrOne : ArgumentArity.ExactlyOne });
+        var given = command.Parse([.. arguments], WithoutFiles);
+        if (given.Errors.Count > 0)
+            throw new HubUsageException(given.Errors[0].Message);
+        return HubSettings.All
+            .Where(setting => given.GetResult(setting.Argument) is not null)
+            .ToDictionary(setting => setting.Name, setting => given.GetValue<string>(setting.Argument) ?? HubSettings.SwitchedOn, StringComparer.Ordinal);
     }
 
     private static void Apply(HubSetting setting, HubOptions options, string source, string value)

@@ -5,7 +5,7 @@ using SensorHub.View;
 
 namespace SensorHub.Hosting;
 
-/// <summary>The program: reads the options, runs the hub until it is told to stop, and says what went wrong.</summary>
+/// <summary>The program: reads the options, runs the hub until it is stopped, and prints errors.</summary>
 internal static class HubProgram
 {
     private const int StartFailed = 1;

@@ -6,7 +6,7 @@ using SensorHub.View;
 
 namespace SensorHub.Hosting;
 
-/// <summary>One run from end to end: waits for the broker, writes, delivers what is left, and waits for the last arrivals.</summary>
+/// <summary>One run: waits for the broker, writes, delivers what is still buffered, and waits for the last arrivals.</summary>
 internal sealed class HubRun(
     HubOptions options, HubConnections connections, TickLoop loop, OutputBuffer output, HubMeter meter, HubEventLog events, IHubView view,
     IHostApplicationLifetime lifetime)
@@ -14,7 +14,7 @@ internal sealed class HubRun(
     private static readonly TimeSpan ArrivalLimit = TimeSpan.FromSeconds(2);
     private static readonly TimeSpan LookAgain = TimeSpan.FromMilliseconds(50);
 
-    /// <exception cref="HubStartException">The broker was not there in time.</exception>
+    /// <exception cref="HubStartException">The broker was not available in time.</exception>
     public async Task<HubSummary> RunAsync()
     {
         using var ended = new CancellationTokenSource();
@@ -37,26 +37,26 @@ internal sealed class HubRun(
         }
     }
 
-    // What is published before the subscription is there does not arrive.
+    // The subscriber does not get what is published before it has subscribed.
     private async Task WaitForBrokerAsync(CancellationToken stopping)
     {
         var began = Stopwatch.GetTimestamp();
         while (connections.SubscriberFault is { } fault && !stopping.IsCancellationRequested)
         {
             if (Stopwatch.GetElapsedTime(began) > options.Patience)
-                throw new HubStartException($"There was no broker within {options.Patience.Value.TotalSeconds} s (--wait): {fault}");
+                throw new HubStartException($"The broker was not available within {options.Patience.Value.TotalSeconds} s (--wait): {fault}");
             await Task.Delay(LookAgain, stopping).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         }
     }
 
-    // Stopping the buffer sends what it holds, within its DrainTimeout. The host would stop the subscriber first, which has yet to count that.
+    // Stopping the buffer sends what it holds, within its DrainTimeout. The host would stop the subscriber first, which must still count those messages.
     private async Task DrainAsync()
     {
-        events.Add("Stopping: what was written is delivered first.");
+        events.Add("Stopping. The hub delivers what was written first.");
         await output.StopAsync(CancellationToken.None);
     }
 
-    // The broker may have acknowledged what it has yet to deliver; it is lost when nothing more comes for a while.
+    // The broker may have acknowledged messages that it has not delivered yet. They count as lost when nothing arrives for a while.
     private async Task WaitForArrivalsAsync()
     {
         var (snapshot, last) = (meter.Take(), Stopwatch.GetTimestamp());

@@ -15,22 +15,22 @@ internal static class HubSettings
         new("server", "mqtt://host:port", "The broker; mqtt://localhost:1883 by default. Also mqtts:// (TLS), ws://, wss://.",
             (options, value) => options.Server = Address(value)),
         new("user", "<name>", "The user name; none by default.", (options, value) => options.UserName = Text(value)),
-        new("password", "<password>", "The password; better in the environment.", (options, value) => options.Password = Text(value)),
-        new("client-id", "<id>", "Names the two connections; sensorhub-<machine> by default. No two hubs of one broker may share it.",
+        new("password", "<password>", "The password. Set it in the environment to keep it off the command line.", (options, value) => options.Password = Text(value)),
+        new("client-id", "<id>", "The start of the client ids of both connections; sensorhub-<machine> by default. Hubs of one broker need different ones.",
             (options, value) => options.ClientId = Text(value)),
         new("version", "5|3.1.1", "The protocol's version; 5 by default. 3.1.1 has no user properties.", (options, value) => options.Version = Version(value)),
         new("qos", "0|1", "Whether the broker acknowledges; 1 by default.", (options, value) => options.QualityOfService = (MqttQualityOfService)Number(value, 0, 1)),
         new("rate", "<number>", "Changes a second; 20000 by default.", (options, value) => options.Rate = Number(value, 1, 200_000)),
-        new("topics", "<number>", "Properties that change, each with its topic; 4000 by default.", (options, value) => options.Topics = Number(value, 1, 100_000)),
-        new("seconds", "<number>", "Ends by itself after so many seconds of writing.",
+        new("topics", "<number>", "The number of properties that change, each with a topic of its own; 4000 by default.", (options, value) => options.Topics = Number(value, 1, 100_000)),
+        new("seconds", "<number>", "Stops writing and ends after this many seconds; runs until Ctrl-C by default.",
             (options, value) => options.Duration = TimeSpan.FromSeconds(Number(value, 1, 86_400))),
-        new("wait", "<number>", "Gives up, with exit code 1, when the broker is not there after so many seconds; waits for ever by default.",
+        new("wait", "<number>", "Ends with exit code 1 when the broker is not available after this many seconds; waits for ever by default.",
             (options, value) => options.Patience = TimeSpan.FromSeconds(Number(value, 1, 86_400))),
-        new("plain", "", "One line a second instead of the live view; so too when the output is no terminal.", (options, value) => options.IsPlain = Switch(value)),
+        new("plain", "", "Prints one line a second instead of the live view, as it also does when the output is not a terminal.", (options, value) => options.IsPlain = Switch(value)),
         new("baseline", "", "For comparison: publishes one change at a time and waits for each.", (options, value) => options.IsBaseline = Switch(value)),
     ];
 
-    /// <summary>What a switch on the command line stands for.</summary>
+    /// <summary>The value of a switch that the command line names without a value.</summary>
     public static string SwitchedOn => On;
 
     private static bool Switch(string value) => value switch

@@ -1,4 +1,4 @@
 namespace SensorHub.Hosting;
 
-/// <summary>The broker was waited for in vain; the message is for the person who started the hub.</summary>
+/// <summary>The broker was not available in time. The message is shown to the user.</summary>
 internal sealed class HubStartException(string message) : Exception(message);

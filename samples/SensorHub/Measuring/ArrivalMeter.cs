@@ -3,7 +3,7 @@ using SensorHub.World;
 
 namespace SensorHub.Measuring;
 
-/// <summary>The far end: gets what the subscriber receives, counts it, and measures how long it took.</summary>
+/// <summary>Counts the changes that the subscriber receives, and measures how long each took.</summary>
 internal sealed class ArrivalMeter(GameWorld world, HubClock clock) : IMessageHandler
 {
     private readonly Dictionary<OutputHandle, SeenNumbers> _topics = world.Properties.ToDictionary(property => property.Handle, _ => new SeenNumbers());
@@ -12,10 +12,10 @@ internal sealed class ArrivalMeter(GameWorld world, HubClock clock) : IMessageHa
     private long _arrived;
     private long _doubled;
 
-    /// <summary>Changes that arrived, each counted once.</summary>
+    /// <summary>The number of changes that arrived, each counted once.</summary>
     public long Arrived => Volatile.Read(ref _arrived);
 
-    /// <summary>How often one arrived again.</summary>
+    /// <summary>The number of repeated arrivals.</summary>
     public long Doubled => Volatile.Read(ref _doubled);
 
     public long[] CopyLatencies() => _latencies.Copy();

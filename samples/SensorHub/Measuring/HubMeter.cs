@@ -5,7 +5,7 @@ using SensorHub.World;
 
 namespace SensorHub.Measuring;
 
-/// <summary>Reads everybody's counters.</summary>
+/// <summary>Reads the counters of all parts.</summary>
 internal sealed class HubMeter(
     GameWorld world, TickLoop loop, IOutputBuffer output, [FromKeyedServices("")] MqttTransport transport, ArrivalMeter arrivals, HubClock clock)
 {

@@ -21,12 +21,12 @@ internal sealed record HubSnapshot
 
     public required long[] Latencies { get; init; }
 
-    /// <summary>What the broker acknowledged, or at QoS 0 took from the socket, and the subscriber does not have yet.</summary>
+    /// <summary>Changes that the broker acknowledged (at QoS 0: that were written to the socket) and that have not arrived at the subscriber.</summary>
     public long Missing => Math.Max(0, Mqtt.AcknowledgedMessages - Arrived);
 
-    /// <summary>What was written and the broker has not acknowledged: it is under way, or was dropped.</summary>
+    /// <summary>Changes that were written and that the broker has not acknowledged: they are being sent, or were dropped.</summary>
     public long Unacknowledged => Written - Mqtt.AcknowledgedMessages;
 
-    /// <summary>What the buffer dropped to make room, or because the time to stop was over, or could not deliver.</summary>
+    /// <summary>Changes that the buffer dropped because it was full or its time to stop had ended, and changes that it could not deliver.</summary>
     public long Dropped => Output.DroppedMessages + Output.FailedMessages;
 }

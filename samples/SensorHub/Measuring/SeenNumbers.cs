@@ -1,6 +1,6 @@
 namespace SensorHub.Measuring;
 
-/// <summary>Tells a topic's new numbers from repeated ones. It remembers the last 64: what is older counts as repeated.</summary>
+/// <summary>Tells a topic's new numbers from repeated ones. It remembers the last 64; older ones count as repeated.</summary>
 internal sealed class SeenNumbers
 {
     private long _highest;
@@ -8,8 +8,8 @@ internal sealed class SeenNumbers
     // Bit n stands for the number n below the highest.
     private ulong _seen;
 
-    /// <summary>Takes a number.</summary>
-    /// <returns>False when it was there before.</returns>
+    /// <summary>Adds a number.</summary>
+    /// <returns>False when it was added before.</returns>
     public bool Add(long number)
     {
         if (number > _highest)

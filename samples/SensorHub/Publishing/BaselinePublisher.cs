@@ -3,7 +3,7 @@ using SensorHub.World;
 
 namespace SensorHub.Publishing;
 
-/// <summary>For comparison: publishes each change by itself, and waits for the broker before the next.</summary>
+/// <summary>For comparison: publishes each change alone, and waits for the broker before the next.</summary>
 internal sealed class BaselinePublisher(GameWorld world, IMqttPublisher publisher) : IChangePublisher
 {
     private readonly MqttMessage[] _message = new MqttMessage[1];
@@ -25,7 +25,7 @@ internal sealed class BaselinePublisher(GameWorld world, IMqttPublisher publishe
             }
             catch (Exception exception) when (exception is IOException or TimeoutException)
             {
-                // The broker was away for longer than PublishTimeout. The change shows as not acknowledged, and the next one tries again.
+                // The broker did not answer within PublishTimeout. The change counts as not acknowledged, and the next change is published.
             }
         }
 

@@ -1,9 +1,9 @@
 namespace SensorHub.Publishing;
 
-/// <summary>Takes the world's changes to the broker: in scopes, or for comparison one await at a time.</summary>
+/// <summary>Publishes the world's changes: in scopes, or for comparison one await at a time.</summary>
 internal interface IChangePublisher
 {
-    /// <summary>Makes and publishes so many changes, or fewer when the token is cancelled meanwhile.</summary>
-    /// <returns>How many it were.</returns>
+    /// <summary>Makes and publishes a number of changes, or fewer when the token is cancelled.</summary>
+    /// <returns>The number of changes that were made.</returns>
     ValueTask<int> PublishAsync(int changes, CancellationToken cancellationToken);
 }

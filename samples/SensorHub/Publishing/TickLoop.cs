@@ -8,15 +8,15 @@ internal sealed class TickLoop(IChangePublisher publisher, HubOptions options, H
 {
     private static readonly TimeSpan Tick = TimeSpan.FromMilliseconds(8);
 
-    // A loop that is further behind lets the rest go, as a game does: a world that hurries after its clock helps no one.
+    // A loop that is further behind skips the changes that are due, as a game does.
     private static readonly TimeSpan LongestBehind = TimeSpan.FromMilliseconds(250);
 
     private long _skipped;
 
-    /// <summary>Changes that were due and never made, because the loop did not get that far; read from any thread.</summary>
+    /// <summary>The number of changes that were due and were skipped, because the loop was behind. Any thread may read it.</summary>
     public long Skipped => Volatile.Read(ref _skipped);
 
-    /// <summary>Runs until the token is cancelled or the time is over.</summary>
+    /// <summary>Runs until the token is cancelled or the duration has passed.</summary>
     public async Task RunAsync(CancellationToken cancellationToken)
     {
         using var timer = new PeriodicTimer(Tick);

@@ -5,10 +5,10 @@ using Spectre.Console;
 
 namespace SensorHub.View;
 
-/// <summary>The live view's figures.</summary>
+/// <summary>Draws the figures of the live view.</summary>
 internal sealed class HubPanel(HubOptions options, HubConnections connections, HubHealth health)
 {
-    // Border, padding and the column of names.
+    // The border, the padding and the column of names.
     private const int FrameWidth = 18;
 
     private const string Good = "green";
@@ -37,7 +37,7 @@ internal sealed class HubPanel(HubOptions options, HubConnections connections, H
     private static string Rate(double rate) => $"[bold]{Shown.Count(rate),8}/s[/]";
 
     private string Batching(HubReading reading) => options.IsBaseline
-        ? "none: each change is published by itself and waited for"
+        ? "none: each change is published alone and awaited"
         : $"{Shown.Ratio(reading.MessagesPerSend)} messages a send, {Shown.Ratio(reading.MessagesPerBatch)} a batch, {Shown.Count(reading.SendsPerSecond)} sends/s";
 
     private static string Buffer(HubSnapshot totals) =>

@@ -1,8 +1,8 @@
 namespace SensorHub.View;
 
-/// <summary>Shows what goes on, until it is over.</summary>
+/// <summary>Shows the run until it ends.</summary>
 internal interface IHubView
 {
-    /// <param name="ended">Cancelled when the run is over; the task then ends after a last look, without an exception.</param>
+    /// <param name="ended">Cancelled when the run is over. The view then shows the last figures and completes its task without an exception.</param>
     Task ShowAsync(CancellationToken ended);
 }

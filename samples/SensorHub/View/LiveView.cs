@@ -4,7 +4,7 @@ using Spectre.Console;
 
 namespace SensorHub.View;
 
-/// <summary>A screen that changes in place, four times a second.</summary>
+/// <summary>Redraws the screen in place four times a second.</summary>
 internal sealed class LiveView(HubMeter meter, HubEventLog events, HubPanel panel) : IHubView
 {
     private const int LooksPerSecond = 4;
@@ -34,7 +34,7 @@ internal sealed class LiveView(HubMeter meter, HubEventLog events, HubPanel pane
         while (_lastEvents.Count > ShownEvents)
             _lastEvents.Dequeue();
         var reading = new HubReading(_lastSecond.Peek(), _lastSecond.Last());
-        // The terminal echoes Ctrl-C as two characters: in a full line they would push the screen up.
+        // The terminal echoes Ctrl-C as two characters. In a full line they would scroll the screen.
         var width = Math.Max(20, AnsiConsole.Profile.Width - 3);
         return new Rows([panel.Show(reading, width), .. _lastEvents.Select(happened => Show(happened, width))]);
     }

@@ -3,7 +3,7 @@ using SensorHub.Measuring;
 
 namespace SensorHub.View;
 
-/// <summary>One line a second, and one for each event: for scripts, logs and terminals that cannot move the cursor.</summary>
+/// <summary>Prints one line a second and one for each event, for scripts, logs and terminals that cannot move the cursor.</summary>
 internal sealed class PlainView(HubOptions options, HubMeter meter, HubConnections connections, HubEventLog events) : IHubView
 {
     private static readonly TimeSpan Interval = TimeSpan.FromSeconds(1);

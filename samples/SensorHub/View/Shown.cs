@@ -3,7 +3,7 @@ using SensorHub.Hosting;
 
 namespace SensorHub.View;
 
-/// <summary>How figures are written, the same in every view.</summary>
+/// <summary>Formats figures in the same way for every view.</summary>
 internal static class Shown
 {
     public static string Count(double number) => number.ToString("N0");
@@ -21,10 +21,10 @@ internal static class Shown
 
     public static string Clock(TimeSpan time) => time.ToString(@"hh\:mm\:ss");
 
-    /// <summary>As much of a text as fits into a line.</summary>
+    /// <summary>Cuts a text to the width of a line.</summary>
     public static string Cut(string text, int width) => text.Length <= width ? text : text[..Math.Max(0, width - 1)] + "…";
 
-    /// <summary>What the hub was asked to do.</summary>
+    /// <summary>Describes the settings of this run in one line.</summary>
     public static string Task(HubOptions options)
     {
         var version = options.Version == MqttVersion.V5 ? "5" : "3.1.1";

@@ -3,7 +3,7 @@ using SensorHub.Measuring;
 
 namespace SensorHub.View;
 
-/// <summary>What is printed at the end.</summary>
+/// <summary>The text that the program prints at its end.</summary>
 internal static class SummaryText
 {
     public static string Of(HubSummary run)
@@ -17,9 +17,9 @@ internal static class SummaryText
         Add(text, "doubled", totals.Doubled, "");
         Add(text, "resent", totals.Mqtt.ResentMessages, $"{totals.Mqtt.Connects} connects");
         if (totals.Unacknowledged > 0)
-            Add(text, "not acknowledged", totals.Unacknowledged, "dropped, refused, or left when the time to stop was over");
+            Add(text, "not acknowledged", totals.Unacknowledged, "dropped, refused, or not sent before the time to stop ended");
         if (totals.Skipped > 0)
-            Add(text, "not made", totals.Skipped, "the loop did not get that far in time");
+            Add(text, "not made", totals.Skipped, "skipped, because the loop was behind");
         return text.ToString();
     }
 

@@ -2,10 +2,10 @@ using System.Text.Json;
 
 namespace SensorHub.World;
 
-/// <summary>What a payload holds beside the value, so that its arrival can be measured.</summary>
-/// <param name="Number">The how-manieth change of its topic it is, from 1.</param>
-/// <param name="At">When it was made, in microseconds of <see cref="HubClock"/>.</param>
-/// <param name="Run">The process that made it: another hub may use the same broker.</param>
+/// <summary>The part of a payload that measures its arrival; the value is beside it.</summary>
+/// <param name="Number">The number of the change within its topic, from 1.</param>
+/// <param name="At">The time of the change, in microseconds of <see cref="HubClock"/>.</param>
+/// <param name="Run">The run that made the change, because another hub may use the same broker.</param>
 internal readonly record struct ChangeMark(long Number, long At, int Run)
 {
     public void WriteTo(Utf8JsonWriter json)
@@ -16,7 +16,7 @@ internal readonly record struct ChangeMark(long Number, long At, int Run)
     }
 
     /// <summary>Reads a payload's mark.</summary>
-    /// <returns>False when it is not one of ours.</returns>
+    /// <returns>False when the payload is not of a hub.</returns>
     public static bool TryRead(ReadOnlySpan<byte> payload, out ChangeMark mark)
     {
         mark = default;

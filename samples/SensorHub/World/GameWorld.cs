@@ -3,7 +3,7 @@ using System.Text.Json;
 
 namespace SensorHub.World;
 
-/// <summary>Rooms and items whose properties change. One thread at a time.</summary>
+/// <summary>Rooms and items whose properties change. Not thread-safe, except for the counter.</summary>
 internal sealed class GameWorld : IDisposable
 {
     /// <summary>The first level of all topics: <c>world/room/17/temperature</c>, <c>world/item/4/position</c>.</summary>
@@ -30,15 +30,15 @@ internal sealed class GameWorld : IDisposable
         Properties = [.. CreateAll().Take(topics)];
     }
 
-    /// <summary>Tells this run's changes from another's at the same broker.</summary>
+    /// <summary>A number that distinguishes this run's changes from those of other runs at the same broker.</summary>
     public int Run { get; } = Random.Shared.Next();
 
     public IReadOnlyList<WorldProperty> Properties { get; }
 
-    /// <summary>How many changes were made so far; read from any thread.</summary>
+    /// <summary>The number of changes so far. Any thread may read it.</summary>
     public long Changes => Volatile.Read(ref _changes);
 
-    /// <summary>Changes the value of some property.</summary>
+    /// <summary>Changes the value of one property.</summary>
     public PropertyChange ChangeOne()
     {
         var property = Properties[_random.Next(Properties.Count)];

@@ -2,7 +2,7 @@ using System.Diagnostics;
 
 namespace SensorHub.World;
 
-/// <summary>The time since the process began; the same for who writes and who measures.</summary>
+/// <summary>The time since the process started. The writer and the meter share it.</summary>
 internal sealed class HubClock
 {
     private readonly long _began = Stopwatch.GetTimestamp();

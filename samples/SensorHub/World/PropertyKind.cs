@@ -1,6 +1,6 @@
 namespace SensorHub.World;
 
-/// <summary>What changes about a room or an item.</summary>
+/// <summary>The kind of a property of a room or an item.</summary>
 internal enum PropertyKind
 {
     Temperature = 0,

@@ -2,14 +2,14 @@ using System.Text.Json;
 
 namespace SensorHub.World;
 
-/// <summary>One property of a room or an item: a topic of its own, and a value that wanders.</summary>
+/// <summary>One property of a room or an item: a topic of its own, and a value that changes at random.</summary>
 internal sealed class WorldProperty(string thing, string name, PropertyKind kind)
 {
     private static readonly string[] People = ["Ana", "Bob", "Cleo", "Dan", "nobody"];
 
     private long _number;
 
-    // A topic's handle and what all its messages say about themselves are made once: a write then allocates nothing.
+    // The topic's handle and the header of its messages are created once, so that a write allocates nothing.
     public OutputHandle Handle { get; } = OutputHandle.Named($"{GameWorld.TopicRoot}/{thing}/{name}");
 
     public MessageHeader Header { get; } = new()

@@ -11,7 +11,7 @@ using WorldTicks.World;
 
 namespace WorldTicks.Hosting;
 
-/// <summary>Puts the program together.</summary>
+/// <summary>Builds the host of the program.</summary>
 internal static class TicksApplication
 {
     private const int WeatherConcurrency = 2;
@@ -25,7 +25,7 @@ internal static class TicksApplication
         builder.Services.AddSingleton(options);
         builder.Services.AddSingleton<TicksClock>();
         AddDatabase(builder.Services, options);
-        // Hosted services stop in the reverse order: the receivers first, then who speaks of them, then the buffer and who reads the account.
+        // Hosted services stop in the reverse order of their registration: the receivers first, then the heartbeat, then the buffer and the world's counters.
         if (options.IsWorld)
             AddWorld(builder.Services, options);
         if (options.IsWorker)
@@ -52,7 +52,7 @@ internal static class TicksApplication
         services.AddHostedService(provider => provider.GetRequiredService<WorldWatch>());
         services.AddBatchKit(output =>
             {
-                // A world that can't enqueue waits, when the buffer is full: each of its tasks counts.
+                // When the buffer is full the world waits, because no task may be dropped.
                 output.Overflow = OverflowPolicy.Wait;
                 output.DeliveryTimeout = TimeSpan.FromHours(1);
                 output.MaxRetryDelay = TimeSpan.FromSeconds(1);
@@ -80,7 +80,7 @@ internal static class TicksApplication
             {
                 Set(receiver, options);
                 receiver.Shards = TaskQueues.WeatherShards;
-                // Each busy batch holds a connection, and the weather is a small part of the work.
+                // Each batch holds a connection, and the weather is a small part of the work.
                 receiver.Concurrency = Math.Min(options.Concurrency, WeatherConcurrency);
             });
         if (!options.IsWorld)

@@ -1,6 +1,6 @@
 namespace WorldTicks.Hosting;
 
-/// <summary>What <c>--help</c> shows.</summary>
+/// <summary>The text that <c>--help</c> shows.</summary>
 internal static class TicksHelp
 {
     public static string Text => $"""
@@ -12,17 +12,17 @@ internal static class TicksHelp
           dotnet run --configuration Release --project samples/WorldTicks -- worker      a worker; start several
 
         {Describe(TicksRole.Both)}
-          --help                   See this.
+          --help                   Shows this.
 
-        The world, too:
+        Only for the world:
         {Describe(TicksRole.World)}
 
-        A worker, too:
+        Only for a worker:
         {Describe(TicksRole.Worker)}
 
-        Each can also stand in the environment (--connection as WORLDTICKS_CONNECTION, --plain as WORLDTICKS_PLAIN=on);
-        the command line wins. Ctrl-C ends it: the world waits for what is open and prints its account, a worker gives
-        back what it has not begun.
+        Each can also be set in the environment (--connection as WORLDTICKS_CONNECTION, --plain as WORLDTICKS_PLAIN=on);
+        the command line takes precedence. Ctrl-C ends it: the world waits for open tasks and prints its account, and a
+        worker gives back the tasks that it has not begun.
 
         """;
 

@@ -2,7 +2,7 @@ using Npgsql;
 
 namespace WorldTicks.Hosting;
 
-/// <summary>How the program was asked to run.</summary>
+/// <summary>The options of one run of the program.</summary>
 internal sealed class TicksOptions
 {
     public TicksRole Role { get; set; } = TicksRole.Both;
@@ -22,13 +22,13 @@ internal sealed class TicksOptions
 
     public int Regions { get; set; } = 12;
 
-    /// <summary>One in so many NPC tasks always fails; 0 for none.</summary>
+    /// <summary>One in this number of NPC tasks always fails; 0 for none.</summary>
     public int PoisonedOneIn { get; set; } = 2000;
 
-    /// <summary>How long to make ticks; null until someone ends it.</summary>
+    /// <summary>How long the world ticks; null to tick until the program is stopped.</summary>
     public TimeSpan? Duration { get; set; }
 
-    /// <summary>How long the world waits at its end for the tasks that are open.</summary>
+    /// <summary>How long the world waits at its end for open tasks.</summary>
     public TimeSpan FinishLimit { get; set; } = TimeSpan.FromSeconds(10);
 
     public string WorkerName { get; set; } = $"{Environment.MachineName}-{Environment.ProcessId}";
@@ -45,6 +45,6 @@ internal sealed class TicksOptions
 
     public bool IsWorker => Role.HasFlag(TicksRole.Worker);
 
-    /// <summary>Where the server is, without what is secret.</summary>
+    /// <summary>The address of the server, without secrets.</summary>
     public string Address => $"{Connection.Host}:{Connection.Port}";
 }

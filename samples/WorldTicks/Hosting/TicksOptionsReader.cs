@@ -1,16 +1,21 @@
+using System.CommandLine;
+
 namespace WorldTicks.Hosting;
 
-/// <summary>Reads the options: what the command line does not say the environment does, then the defaults.</summary>
+/// <summary>Reads the options from the command line, then from the environment; what neither sets has its default.</summary>
 internal static class TicksOptionsReader
 {
-    /// <exception cref="TicksUsageException">A command or an argument is unknown, or a value is bad.</exception>
+    // A value may start with @, which otherwise means a file with arguments.
+    private static readonly ParserConfiguration WithoutFiles = new() { ResponseFileTokenReplacer = null };
+
+    /// <exception cref="TicksUsageException">A command or an argument is unknown, or a value is invalid.</exception>
     public static TicksOptions Read(IReadOnlyList<string> arguments, Func<string, string?> environment)
     {
-        var options = new TicksOptions { Role = ReadRole(arguments.Count > 0 ? arguments[0] : null) };
-        var given = ReadArguments(arguments.Skip(options.Role == TicksRole.Both ? 0 : 1).ToArray(), options.Role);
-        foreach (var setting in TicksSettings.All.Where(setting => (setting.Role & options.Role) != TicksRole.None))
+        var (role, given) = ReadArguments(arguments);
+        var options = new TicksOptions { Role = role };
+        foreach (var setting in TicksSettings.All.Where(setting => setting.IsFor(role)))
         {
-            if (given.TryGetValue(setting.Name, out var argument))
+            if (given.TryGetValue(setting, out var argument))
                 Apply(setting, options, setting.Argument, argument);
             else if (environment(setting.EnvironmentVariable) is { } variable)
                 Apply(setting, options, setting.EnvironmentVariable, variable);
@@ -19,45 +24,23 @@ internal static class TicksOptionsReader
         return options;
     }
 
-    private static TicksRole ReadRole(string? word) => word switch
+    private static (TicksRole Role, Dictionary<TicksSetting, string> Given) ReadArguments(IReadOnlyList<string> arguments)
     {
-        "world" => TicksRole.World,
-        "worker" => TicksRole.Worker,
-        null => TicksRole.Both,
-        _ when word.StartsWith("--", StringComparison.Ordinal) => TicksRole.Both,
-        _ => throw new TicksUsageException($"\"{word}\" is not a command: it is world, worker, or none for both in one process."),
-    };
-
-    private static Dictionary<string, string> ReadArguments(string[] arguments, TicksRole role)
-    {
-        var given = new Dictionary<string, string>(StringComparer.Ordinal);
-        for (var index = 0; index < arguments.Length; index++)
-        {
-            var argument = arguments[index];
-            var equals = argument.IndexOf('=', StringComparison.Ordinal);
-            var word = equals < 0 ? argument : argument[..equals];
-            var setting = Find(word, role);
-            string value;
-            if (equals >= 0)
-                value = argument[(equals + 1)..];
-            else if (setting.IsSwitch)
-                value = TicksSettings.SwitchedOn;
-            else if (index + 1 < arguments.Length && !arguments[index + 1].StartsWith("--", StringComparison.Ordinal))
-                value = arguments[++index];
-            else
-                throw new TicksUsageException($"{word} needs a value: {word} {setting.Values}");
-            if (!given.TryAdd(setting.Name, value))
-                throw new TicksUsageException($"{word} is given twice.");
-        }
-
-        return given;
-    }
-
-    private static TicksSetting Find(string word, TicksRole role)
-    {
-        var setting = TicksSettings.All.FirstOrDefault(setting => setting.Argument == word)
-            ?? throw new TicksUsageException($"\"{word}\" is not an argument that the program knows.");
-        return (setting.Role & role) != TicksRole.None ? setting : throw new TicksUsageException($"{word} is not for a {role.ToString().ToLowerInvariant()}.");
+        var (world, worker) = (new Command("world"), new Command("worker"));
+        var root = new Command("world-ticks") { world, worker };
+        // Without an action the parser demands one of the two commands.
+        root.SetAction(_ => 0);
+        foreach (var setting in TicksSettings.All)
+            root.Add(new Option<string>(setting.Argument) { Recursive = true, Arity = setting.IsSwitch ? ArgumentArity.ZeroOrOne : ArgumentArity.ExactlyOne });
+        var parsed = root.Parse([.. arguments], WithoutFiles);
+        if (parsed.Errors.Count > 0)
+            throw new TicksUsageException(parsed.Errors[0].Message);
+        var role = parsed.CommandResult.Command == world ? TicksRole.World : parsed.CommandResult.Command == worker ? TicksRole.Worker : TicksRole.Both;
+        var given = TicksSettings.All.Where(setting => parsed.GetResult(setting.Argument) is not null).ToDictionary(
+            setting => setting, setting => parsed.GetValue<string>(setting.Argument) ?? TicksSettings.SwitchedOn);
+        return given.Keys.FirstOrDefault(setting => !setting.IsFor(role)) is { } misplaced
+            ? throw new TicksUsageException($"{misplaced.Argument} is not for a {role.ToString().ToLowerInvariant()}.")
+            : (role, given);
     }
 
     private static void Apply(TicksSetting setting, TicksOptions options, string source, string value)

@@ -4,10 +4,10 @@ using Microsoft.Extensions.Options;
 
 namespace WorldTicks.Hosting;
 
-/// <summary>The program: reads the options, runs until it is told to stop, and says what went wrong.</summary>
+/// <summary>The program: reads the options, runs until it is stopped, and prints errors.</summary>
 internal static class TicksProgram
 {
-    /// <summary>Tasks were lost. That has not been seen.</summary>
+    /// <summary>The exit code when tasks were lost.</summary>
     public const int Lost = 3;
 
     private const int StartFailed = 1;

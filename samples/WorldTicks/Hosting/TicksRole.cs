@@ -1,6 +1,6 @@
 namespace WorldTicks.Hosting;
 
-/// <summary>What a process does: makes tasks, runs them, or both.</summary>
+/// <summary>What a process does: it enqueues tasks, runs them, or both.</summary>
 [Flags]
 internal enum TicksRole
 {

@@ -5,13 +5,13 @@ using WorldTicks.Ledger;
 
 namespace WorldTicks.Hosting;
 
-/// <summary>The PostgreSQL server, for people: makes it ready at the start, and says what is wrong with it.</summary>
+/// <summary>Prepares the PostgreSQL server at the start, and describes its faults for the user.</summary>
 internal sealed class TicksServer(NpgsqlDataSource dataSource, LedgerSchema ledger, TicksOptions options)
 {
     private static readonly TimeSpan LookAgain = TimeSpan.FromMilliseconds(250);
 
-    /// <summary>Waits for the server as long as was asked for, and creates what tables are missing.</summary>
-    /// <exception cref="TicksStartException">There was none, or it does not let us.</exception>
+    /// <summary>Waits for the server within the limit of the options, and creates missing tables.</summary>
+    /// <exception cref="TicksStartException">The server is unavailable, or refuses the user.</exception>
     public async Task PrepareAsync(CancellationToken cancellationToken)
     {
         var began = Stopwatch.GetTimestamp();
@@ -33,19 +33,19 @@ internal sealed class TicksServer(NpgsqlDataSource dataSource, LedgerSchema ledg
         }
     }
 
-    /// <summary>Says in a sentence, without secrets, why the server did not do what was asked.</summary>
+    /// <summary>Describes an error of the server in one sentence, without secrets.</summary>
     public string Explain(Exception exception) => exception switch
     {
         PostgresException { SqlState: PostgresErrorCodes.InvalidPassword or PostgresErrorCodes.InvalidAuthorizationSpecification or PostgresErrorCodes.InvalidCatalogName } refused =>
-            $"PostgreSQL at {options.Address} does not let us in: {refused.MessageText}.",
+            $"PostgreSQL at {options.Address} refused the connection: {refused.MessageText}.",
         _ when IsAway(exception) => $"PostgreSQL at {options.Address} can't be reached: {Shorten(exception.GetBaseException())}.",
         PostgresException refused => $"PostgreSQL at {options.Address} refused: {refused.MessageText}.",
         _ => $"{Shorten(exception)}.",
     };
 
     private static string Advise(Exception exception) => IsAway(exception)
-        ? "Start one (samples/WorldTicks/README.md says how), or say where it is: --connection, or WORLDTICKS_CONNECTION, which keeps a password off the command line."
-        : "--connection or WORLDTICKS_CONNECTION says who and where, --schema which tables.";
+        ? "Start one (see samples/WorldTicks/README.md), or set its address by --connection or WORLDTICKS_CONNECTION, which keeps a password off the command line."
+        : "Set server and user by --connection or WORLDTICKS_CONNECTION, and the schema by --schema.";
 
     private static bool IsAway(Exception exception) => exception is PostgresException refused ? refused.IsTransient : exception is NpgsqlException or TimeoutException or IOException;
 

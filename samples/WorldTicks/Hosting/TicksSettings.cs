@@ -14,27 +14,27 @@ internal static class TicksSettings
 
     public static IReadOnlyList<TicksSetting> All { get; } =
     [
-        new("connection", TicksRole.Both, "<string>", "Where PostgreSQL is; \"Host=localhost;Username=postgres\" by default. A password is better in the environment.",
+        new("connection", TicksRole.Both, "<string>", "The connection string of PostgreSQL; \"Host=localhost;Username=postgres\" by default. Set one with a password in the environment.",
             (options, value) => options.Connection = Connection(value)),
-        new("schema", TicksRole.Both, "<name>", "The schema for all tables, which is created; worldticks by default.", (options, value) => options.Schema = Schema(value)),
+        new("schema", TicksRole.Both, "<name>", "The schema of all tables, which is created if it is missing; worldticks by default.", (options, value) => options.Schema = Schema(value)),
         new("wait", TicksRole.Both, "<seconds>", "How long to wait for the server at the start; 0 by default.", (options, value) => options.Patience = Seconds(value, 0)),
-        new("plain", TicksRole.Both, "", "A line a second instead of the live view; so too when the output is no terminal.", (options, value) => options.IsPlain = Switch(value)),
+        new("plain", TicksRole.Both, "", "Prints one line a second instead of the live view, as it also does when the output is not a terminal.", (options, value) => options.IsPlain = Switch(value)),
         new("tick", TicksRole.World, "<ms>", "The time between two ticks; 250 by default.", (options, value) => options.Tick = Milliseconds(value, 10)),
-        new("npcs", TicksRole.World, "<number>", "NPCs, each with a task a tick; 200 by default.", (options, value) => options.Npcs = Number(value, 0, 100_000)),
-        new("regions", TicksRole.World, "<number>", "Regions, each with a step of its weather a tick; 12 by default.", (options, value) => options.Regions = Number(value, 0, 10_000)),
-        new("poison", TicksRole.World, "<number>", "One in so many NPC tasks always fails, and ends dead; 2000 by default, 0 for none.",
+        new("npcs", TicksRole.World, "<number>", "The number of NPCs, each with one task a tick; 200 by default.", (options, value) => options.Npcs = Number(value, 0, 100_000)),
+        new("regions", TicksRole.World, "<number>", "The number of regions, each with one step of its weather a tick; 12 by default.", (options, value) => options.Regions = Number(value, 0, 10_000)),
+        new("poison", TicksRole.World, "<number>", "One in this number of NPC tasks always fails, and ends in the dead table; 2000 by default, 0 for none.",
             (options, value) => options.PoisonedOneIn = Number(value, 0, 1_000_000_000)),
-        new("seconds", TicksRole.World, "<number>", "Ends by itself after so many seconds of ticks.", (options, value) => options.Duration = Seconds(value, 1)),
-        new("finish", TicksRole.World, "<seconds>", "How long to wait at the end for the tasks that are open; 10 by default.", (options, value) => options.FinishLimit = Seconds(value, 0)),
-        new("concurrency", TicksRole.Worker, "<number>", "How many batches of a queue a worker runs at once; 8 by default.", (options, value) => options.Concurrency = Number(value, 1, 100)),
+        new("seconds", TicksRole.World, "<number>", "Stops ticking and ends after this many seconds; runs until Ctrl-C by default.", (options, value) => options.Duration = Seconds(value, 1)),
+        new("finish", TicksRole.World, "<seconds>", "How long to wait for open tasks at the end; 10 by default.", (options, value) => options.FinishLimit = Seconds(value, 0)),
+        new("concurrency", TicksRole.Worker, "<number>", "The most batches of a queue that a worker runs at once; 8 by default.", (options, value) => options.Concurrency = Number(value, 1, 100)),
         new("batch", TicksRole.Worker, "<number>", "The most tasks in a batch; 50 by default.", (options, value) => options.BatchSize = Number(value, 1, 10_000)),
         new("handler-time", TicksRole.Worker, "<ms>", "How long a task takes; 2 by default.", (options, value) => options.HandlerTime = Milliseconds(value, 0)),
-        new("claim-limit", TicksRole.Worker, "<seconds>", "After how long others take what a dead worker held; 5 by default.",
+        new("claim-limit", TicksRole.Worker, "<seconds>", "The time after which other workers take the tasks of a dead worker; 5 by default.",
             (options, value) => options.ClaimTimeLimit = Seconds(value, 1)),
-        new("name", TicksRole.Worker, "<name>", "What the world calls this worker; machine and process number by default.", (options, value) => options.WorkerName = Text(value)),
+        new("name", TicksRole.Worker, "<name>", "The name of this worker in the world's view; machine and process number by default.", (options, value) => options.WorkerName = Text(value)),
     ];
 
-    /// <summary>What a switch on the command line stands for.</summary>
+    /// <summary>The value of a switch that the command line names without a value.</summary>
     public static string SwitchedOn => On;
 
     private static NpgsqlConnectionStringBuilder Connection(string value)

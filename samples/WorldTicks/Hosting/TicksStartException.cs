@@ -1,4 +1,4 @@
 namespace WorldTicks.Hosting;
 
-/// <summary>There was no PostgreSQL to work with; the message is for the person who started the program.</summary>
+/// <summary>PostgreSQL was not available. The message is shown to the user.</summary>
 internal sealed class TicksStartException(string message) : Exception(message);

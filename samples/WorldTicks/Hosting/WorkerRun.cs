@@ -4,7 +4,7 @@ using WorldTicks.Working;
 
 namespace WorldTicks.Hosting;
 
-/// <summary>A worker from end to end: works until someone ends it, and gives back what it has not begun.</summary>
+/// <summary>The run of a worker: runs tasks until it is stopped, and gives back those that it has not begun.</summary>
 internal sealed class WorkerRun(TicksOptions options, WorkerMeter meter, ITicksView view, IHostApplicationLifetime lifetime) : ITicksRun
 {
     public async Task<int> RunAsync(IHost host)

@@ -6,7 +6,7 @@ using WorldTicks.World;
 
 namespace WorldTicks.Hosting;
 
-/// <summary>A world from end to end: ticks, delivers what is left, waits for the tasks that are open, and prints its account.</summary>
+/// <summary>The run of a world: ticks, delivers what is buffered, waits for open tasks, and prints its account.</summary>
 internal sealed class WorldRun(
     TicksOptions options, TickLoop loop, OutputBuffer output, WorldMeter meter, WorldWatch watch, TicksEventLog events, ITicksView view, IHostApplicationLifetime lifetime) : ITicksRun
 {
@@ -21,10 +21,10 @@ internal sealed class WorldRun(
         try
         {
             await loop.RunAsync(lifetime.ApplicationStopping);
-            events.Add("Stopping: what was written is delivered first, then open tasks are waited for.");
+            events.Add("Stopping. The world delivers what was written, then waits for open tasks.");
             await output.StopAsync(CancellationToken.None);
             await WaitForWorkersAsync();
-            // A worker in this process gives back what it holds; only then the account can be closed.
+            // A worker in this process gives back the tasks that it holds. Only after that is the account complete.
             await host.StopAsync();
             whole = await CloseAccountAsync();
         }
@@ -45,7 +45,7 @@ internal sealed class WorldRun(
         while (!(isFresh && watch.Reading.Totals is { Open: 0, Fault: null }) && Stopwatch.GetElapsedTime(began) < options.FinishLimit)
         {
             await Task.Delay(LookAgain);
-            // The first look may have begun before the last task was in the queue.
+            // The first reading may have begun before the last task was in the queue.
             isFresh |= watch.Reading != looked && watch.Reading.Totals.Buffered == 0;
         }
     }

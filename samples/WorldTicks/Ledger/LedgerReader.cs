@@ -2,28 +2,28 @@ using Npgsql;
 
 namespace WorldTicks.Ledger;
 
-/// <summary>Takes the reports of one world's tasks off their table, each once, and sees which workers live. One thread at a time.</summary>
+/// <summary>Reads the reports of one world's tasks, each once, deletes them, and reads which workers are alive. Not thread-safe.</summary>
 internal sealed class LedgerReader(NpgsqlDataSource dataSource, LedgerStatements statements)
 {
     private const int MostReports = 10_000;
 
-    // Read and counted, but perhaps still in the table: a delete whose answer was lost may or may not have happened.
+    // Reports that were counted and may still be in the table: when the answer to a delete is lost, the delete may or may not have been committed.
     private readonly HashSet<Guid> _counted = [];
 
-    /// <summary>Reads what is there.</summary>
-    /// <param name="run">Whose.</param>
+    /// <summary>Reads the reports in the table.</summary>
+    /// <param name="run">The world whose reports are read.</param>
     /// <param name="take">Gets each report, in the order in which the tasks of a region were run.</param>
-    /// <param name="cancellationToken">Ends it; what was taken stays taken.</param>
+    /// <param name="cancellationToken">Ends the reading. Reports that were passed on stay counted.</param>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
     public async Task ReadAsync(int run, Action<ReportRow> take, CancellationToken cancellationToken)
     {
         while (await ReadSomeAsync(run, take, cancellationToken) == MostReports)
         {
-            // There may be more.
+            // There may be more reports than one read returns.
         }
     }
 
-    /// <summary>Reads who has been there in the last minute.</summary>
+    /// <summary>Reads the workers that were alive in the last minute.</summary>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
     public async Task<IReadOnlyList<WorkerRow>> ReadWorkersAsync(CancellationToken cancellationToken)
     {
@@ -35,7 +35,7 @@ internal sealed class LedgerReader(NpgsqlDataSource dataSource, LedgerStatements
         return workers;
     }
 
-    /// <summary>Deletes what other worlds left behind and no one reads any more.</summary>
+    /// <summary>Deletes old rows of other worlds, which no one reads any more.</summary>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
     public async Task ForgetOldAsync(int run, CancellationToken cancellationToken)
     {
@@ -66,7 +66,7 @@ internal sealed class LedgerReader(NpgsqlDataSource dataSource, LedgerStatements
             }
         }
 
-        // The batch was one transaction, and its end has been read.
+        // The batch was one transaction, and it has been read to its end.
         _counted.ExceptWith(forgotten);
         return count;
     }

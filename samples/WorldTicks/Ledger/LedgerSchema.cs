@@ -3,7 +3,7 @@ using WorldTicks.Hosting;
 
 namespace WorldTicks.Ledger;
 
-/// <summary>Makes the sample's own tables, where they are missing.</summary>
+/// <summary>Creates the sample's own tables if they are missing.</summary>
 internal sealed class LedgerSchema(NpgsqlDataSource dataSource, LedgerStatements statements, TicksOptions options)
 {
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
@@ -11,7 +11,7 @@ internal sealed class LedgerSchema(NpgsqlDataSource dataSource, LedgerStatements
     {
         await using var connection = await dataSource.OpenConnectionAsync(cancellationToken);
         await using var transaction = await connection.BeginTransactionAsync(cancellationToken);
-        // Several processes may start at once, and "if not exists" alone does not keep them apart.
+        // Several processes may start at once, and "if not exists" alone fails when two create a table at the same time.
         await using var locking = new NpgsqlCommand(statements.Lock, connection, transaction) { Parameters = { new() { Value = options.Schema } } };
         await locking.ExecuteNonQueryAsync(cancellationToken);
         await using var creating = new NpgsqlCommand(statements.Create, connection, transaction);

@@ -1,9 +1,9 @@
 namespace WorldTicks.Ledger;
 
-/// <summary>The SQL of the sample's own two tables. They stand beside the queue's and know nothing of them, so that they are a witness of their own.</summary>
+/// <summary>The SQL of the sample's own two tables. They do not use the queue's tables, so they check the queue independently.</summary>
 internal sealed class LedgerStatements
 {
-    /// <param name="schema">The schema's name, not quoted.</param>
+    /// <param name="schema">The schema's name, unquoted.</param>
     public LedgerStatements(string schema)
     {
         var quoted = $"\"{schema.Replace("\"", "\"\"", StringComparison.Ordinal)}\"";

@@ -5,12 +5,12 @@ using WorldTicks.Hosting;
 
 namespace WorldTicks.Ledger;
 
-/// <summary>Writes down which tasks were run, before they leave the queue. Any thread.</summary>
+/// <summary>Stores which tasks were run, before they leave the queue. Thread-safe.</summary>
 internal sealed class ReportWriter(NpgsqlDataSource dataSource, LedgerStatements statements, TicksOptions options)
 {
     private static readonly TimeSpan RetryDelay = TimeSpan.FromMilliseconds(200);
 
-    /// <summary>Writes reports, each once, and goes on trying while the server is away: to give up would mean to run the tasks again.</summary>
+    /// <summary>Stores each report once, and retries while the server is unavailable: without the report, the tasks would be run again.</summary>
     /// <exception cref="OperationCanceledException">The claim has ended, or the worker stops.</exception>
     public async Task WriteAsync(IReadOnlyList<TaskReport> reports, CancellationToken cancellationToken)
     {
@@ -38,7 +38,7 @@ internal sealed class ReportWriter(NpgsqlDataSource dataSource, LedgerStatements
         Add(command, NpgsqlDbType.Bigint, reports.Select(report => report.Task.Step));
         Add(command, NpgsqlDbType.Integer, reports.Select(report => report.Attempt));
         Add(command, NpgsqlDbType.TimestampTz, reports.Select(report => report.EnqueuedAt.UtcDateTime));
-        // How long ago by this machine's clock, taken off the server's now: the two clocks need not agree.
+        // The age by this machine's clock is subtracted from the server's time, because the two clocks need not agree.
         Add(command, NpgsqlDbType.Bigint, reports.Select(report => (long)Stopwatch.GetElapsedTime(report.TakenAt).TotalMicroseconds));
         Add(command, NpgsqlDbType.Boolean, reports.Select(report => report.IsPrompt));
         command.Parameters.Add(new NpgsqlParameter<string> { TypedValue = options.WorkerName });

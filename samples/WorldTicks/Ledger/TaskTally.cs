@@ -3,7 +3,7 @@ using WorldTicks.Measuring;
 
 namespace WorldTicks.Ledger;
 
-/// <summary>Counts one world's reports: which tasks were done, how often, and in which order. One thread at a time.</summary>
+/// <summary>Counts one world's reports: which tasks were done, how often, and in which order. Not thread-safe.</summary>
 internal sealed class TaskTally
 {
     private const int FirstSize = 64 * 1024;
@@ -13,16 +13,16 @@ internal sealed class TaskTally
     private readonly Dictionary<string, WorkerTally> _workers = new(StringComparer.Ordinal);
     private readonly LatencyHistogram _latencies = new();
 
-    /// <summary>Tasks that were done, each counted once.</summary>
+    /// <summary>The number of tasks that were done, each counted once.</summary>
     public long Done { get; private set; }
 
-    /// <summary>How often a task was done that had been done before.</summary>
+    /// <summary>The number of times that a task was done again.</summary>
     public long Doubled { get; private set; }
 
-    /// <summary>How often a task was done by another worker than the one that had it first, because that one's claim had ended.</summary>
+    /// <summary>The number of tasks that another worker did, because the claim of the first worker had ended.</summary>
     public long Retaken { get; private set; }
 
-    /// <summary>Steps of a region's weather that came after a later one.</summary>
+    /// <summary>The number of steps of a region's weather that were run after a later step.</summary>
     public long OutOfOrder { get; private set; }
 
     public IReadOnlyDictionary<string, WorkerTally> CopyWorkers() => new Dictionary<string, WorkerTally>(_workers, StringComparer.Ordinal);
@@ -33,7 +33,7 @@ internal sealed class TaskTally
     {
         var worker = _workers.GetValueOrDefault(report.Worker);
         var isFirst = MarkDone(report.Number);
-        // The tasks that fail are never done, so a second attempt that succeeds is one whose first was cut short.
+        // Tasks that fail are never done. So a second attempt that succeeds means that the first was interrupted.
         var isRetaken = report.Attempt > 1;
         _workers[report.Worker] = new WorkerTally(worker.Done + 1, worker.Retaken + (isRetaken ? 1 : 0));
         Retaken += isRetaken ? 1 : 0;

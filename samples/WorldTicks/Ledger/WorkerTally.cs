@@ -1,6 +1,6 @@
 namespace WorldTicks.Ledger;
 
-/// <summary>What one worker did for this world.</summary>
-/// <param name="Done">Tasks.</param>
-/// <param name="Retaken">Of these, those that another worker had before.</param>
+/// <summary>The tasks of this world that one worker has run.</summary>
+/// <param name="Done">The number of tasks.</param>
+/// <param name="Retaken">The number of these that another worker had held before.</param>
 internal readonly record struct WorkerTally(long Done, long Retaken);

@@ -2,10 +2,10 @@ using System.Numerics;
 
 namespace WorldTicks.Measuring;
 
-/// <summary>Counts times from a microsecond up to more than an hour, each to within 3 %. One thread records, any thread copies.</summary>
+/// <summary>Counts times from a microsecond up to more than an hour, each to within 3 %. One thread records; any thread may copy.</summary>
 internal sealed class LatencyHistogram
 {
-    // Each power of two has as many steps.
+    // The number of steps in each power of two.
     private const int Steps = 32;
     private const int StepBits = 5;
     private const int Powers = 28;
@@ -20,7 +20,7 @@ internal sealed class LatencyHistogram
 
     public long[] Copy() => [.. _counts];
 
-    /// <summary>What was recorded between two copies; null for the older one means from the beginning.</summary>
+    /// <summary>Returns what was recorded between two copies; null for the older copy means from the start.</summary>
     public static LatencySummary Summarise(long[] newer, long[]? older)
     {
         var counts = older is null ? newer : [.. newer.Zip(older, static (after, before) => after - before)];

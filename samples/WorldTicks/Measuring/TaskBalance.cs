@@ -1,9 +1,9 @@
 namespace WorldTicks.Measuring;
 
-/// <summary>Where each task that was written is: the parts add up to the whole, because each task counts in the first that it is in.</summary>
+/// <summary>Where the written tasks are. The parts add up to the whole, because each task counts in the first part that has it.</summary>
 /// <remarks>
-/// The parts are read one after the other, in the order in which a task goes through them, so that a task which moves on meanwhile is seen twice and not missed: what is left over was in none of
-/// them, and is lost.
+/// The parts are read one after another, in the order in which a task passes through them. A task that moves on meanwhile is seen twice and not missed. A task that is in none of
+/// them is lost.
 /// </remarks>
 internal sealed record TaskBalance
 {
@@ -32,13 +32,13 @@ internal sealed record TaskBalance
 
     public long Waiting { get; }
 
-    /// <summary>Dropped by the buffer: the server was away for too long.</summary>
+    /// <summary>Tasks that the buffer dropped, because the server was unavailable for too long.</summary>
     public long Unsent { get; }
 
-    /// <summary>In the buffer, on the way to the server.</summary>
+    /// <summary>Tasks in the buffer, which are not at the server yet.</summary>
     public long Buffered { get; }
 
-    /// <summary>Nowhere.</summary>
+    /// <summary>Tasks that are in no other part.</summary>
     public long Lost { get; }
 
     public static TaskBalance Of(WorldSnapshot snapshot) => new(

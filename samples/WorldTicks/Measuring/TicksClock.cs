@@ -2,7 +2,7 @@ using System.Diagnostics;
 
 namespace WorldTicks.Measuring;
 
-/// <summary>The time since the process began.</summary>
+/// <summary>The time since the process started.</summary>
 internal sealed class TicksClock
 {
     private readonly long _began = Stopwatch.GetTimestamp();

@@ -2,7 +2,7 @@ using Microsoft.Extensions.Logging;
 
 namespace WorldTicks.Measuring;
 
-/// <summary>Keeps the last lines that BatchKit logged, for the views: what was lost, and what came back.</summary>
+/// <summary>Keeps the last lines that BatchKit logged, for the views, such as a lost connection.</summary>
 internal sealed class TicksEventLog : ILoggerProvider, ILogger
 {
     private const int MaxKept = 1000;
@@ -10,8 +10,8 @@ internal sealed class TicksEventLog : ILoggerProvider, ILogger
     private readonly Queue<TicksEvent> _events = [];
     private long _added;
 
-    /// <summary>The events after the first so many, as far as they are kept.</summary>
-    /// <param name="position">How many the caller has seen; becomes how many there were.</param>
+    /// <summary>Returns the events after a position, as far as they are kept.</summary>
+    /// <param name="position">The number of events that the caller has seen; set to the number of all events so far.</param>
     public IReadOnlyList<TicksEvent> ReadFrom(ref long position)
     {
         lock (_events)

@@ -6,11 +6,11 @@ using WorldTicks.World;
 
 namespace WorldTicks.Measuring;
 
-/// <summary>Reads everybody's counters: the world's, the queues', and the workers' reports. One thread at a time.</summary>
+/// <summary>Reads the counters of the world and the queues, and the workers' reports. Not thread-safe.</summary>
 internal sealed class WorldMeter(
     GameWorld world, OutputBuffer output, PostgresQueueAdmin admin, LedgerReader reader, TaskTally tally, TicksServer server, TicksClock clock)
 {
-    // What may die between the count and the list.
+    // The most tasks that may be moved to the dead table between the count and the list.
     private const int MostNewDead = 1000;
 
     private static readonly string[] Queues = [TaskQueues.Npc, TaskQueues.Weather];
@@ -19,9 +19,9 @@ internal sealed class WorldMeter(
     private long _ownDead;
     private WorldSnapshot _last = new() { At = TimeSpan.Zero };
 
-    /// <summary>Looks at what is there before the world begins: it is not this world's.</summary>
-    /// <returns>How many tasks wait or are held by workers.</returns>
-    /// <exception cref="TicksStartException">The server went away.</exception>
+    /// <summary>Counts the tasks of earlier worlds, before this world begins.</summary>
+    /// <returns>The number of tasks that wait or that workers hold.</returns>
+    /// <exception cref="TicksStartException">The server became unavailable.</exception>
     public async Task<long> BeginAsync(CancellationToken cancellationToken)
     {
         try
@@ -36,7 +36,7 @@ internal sealed class WorldMeter(
         }
     }
 
-    /// <summary>Reads all; what the server does not tell now is as it was, and <see cref="WorldSnapshot.Fault"/> says why.</summary>
+    /// <summary>Reads all counters. Where the server does not answer, the last figures stay, and <see cref="WorldSnapshot.Fault"/> gives the reason.</summary>
     /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
     public async Task<WorldSnapshot> TakeAsync(CancellationToken cancellationToken)
     {
@@ -53,7 +53,7 @@ internal sealed class WorldMeter(
         return _last;
     }
 
-    // In the order in which a task moves; see TaskBalance.
+    // In the order in which a task passes through the parts; see TaskBalance.
     private async Task<WorldSnapshot> TakeTogetherAsync(WorldSnapshot own, CancellationToken cancellationToken)
     {
         var snapshot = await CountAsync(own, cancellationToken);
@@ -101,7 +101,7 @@ internal sealed class WorldMeter(
         };
     }
 
-    // Other worlds' dead stay in the tables for days: whose they are is read from them, when there are more or fewer than before.
+    // Dead tasks of other worlds stay in the table for days. Each task names its world; the table is read again when the number of dead tasks has changed.
     private async Task<long> CountDeadAsync(QueueCounts[] counts, CancellationToken cancellationToken)
     {
         var all = counts.Sum(queue => queue.Dead);

@@ -2,7 +2,7 @@ using WorldTicks.Ledger;
 
 namespace WorldTicks.Measuring;
 
-/// <summary>All counters of a world at one moment, since its start.</summary>
+/// <summary>All counters of a world since its start, read at one moment.</summary>
 internal sealed record WorldSnapshot
 {
     /// <summary>When the world's own counters were read.</summary>
@@ -46,12 +46,12 @@ internal sealed record WorldSnapshot
 
     public IReadOnlyDictionary<string, WorkerTally> ByWorker { get; init; } = new Dictionary<string, WorkerTally>(StringComparer.Ordinal);
 
-    /// <summary>Why the server's figures are old, in a sentence; null when they are not.</summary>
+    /// <summary>Why the figures from the server are out of date, in one sentence; null when they are current.</summary>
     public string? Fault { get; init; }
 
-    /// <summary>Where the tasks were when the server was last asked.</summary>
+    /// <summary>Where the tasks were at the last answer of the server.</summary>
     public TaskBalance Balance { get; init; } = TaskBalance.None;
 
-    /// <summary>Tasks that wait, or are held by a worker.</summary>
+    /// <summary>The number of tasks that wait or that a worker holds.</summary>
     public long Open => Ready + Delayed + Claimed;
 }

@@ -12,10 +12,10 @@ internal sealed class WorldWatch(WorldMeter meter, TicksEventLog events) : Backg
 
     private volatile WorldReading _reading = new(new WorldSnapshot { At = TimeSpan.Zero }, new WorldSnapshot { At = TimeSpan.Zero });
 
-    /// <summary>The last second, as it was last looked at.</summary>
+    /// <summary>The latest reading of the last second.</summary>
     public WorldReading Reading => _reading;
 
-    /// <exception cref="TicksStartException">The server went away.</exception>
+    /// <exception cref="TicksStartException">The server became unavailable.</exception>
     public override async Task StartAsync(CancellationToken cancellationToken)
     {
         var open = await meter.BeginAsync(cancellationToken);

@@ -2,15 +2,15 @@ using Spectre.Console.Rendering;
 
 namespace WorldTicks.View;
 
-/// <summary>What there is to see of a world or a worker, as a panel and as a line.</summary>
+/// <summary>Shows the figures of a world or a worker, as a panel or as a line.</summary>
 internal interface ITicksScreen
 {
-    /// <summary>What was asked for, in a line.</summary>
+    /// <summary>The settings of this run, in one line.</summary>
     string Title { get; }
 
-    /// <summary>Draws how things stand.</summary>
+    /// <summary>Draws the current figures.</summary>
     IRenderable Draw(int width);
 
-    /// <summary>Says the same in a line; called once a second.</summary>
+    /// <summary>Returns the current figures as one line. It is called once a second.</summary>
     string Say();
 }

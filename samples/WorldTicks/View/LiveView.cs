@@ -3,7 +3,7 @@ using WorldTicks.Measuring;
 
 namespace WorldTicks.View;
 
-/// <summary>A screen that changes in place, four times a second.</summary>
+/// <summary>Redraws the screen in place four times a second.</summary>
 internal sealed class LiveView(ITicksScreen screen, TicksEventLog events) : ITicksView
 {
     private const int LooksPerSecond = 4;
@@ -28,7 +28,7 @@ internal sealed class LiveView(ITicksScreen screen, TicksEventLog events) : ITic
             _lastEvents.Enqueue(happened);
         while (_lastEvents.Count > ShownEvents)
             _lastEvents.Dequeue();
-        // The terminal echoes Ctrl-C as two characters: in a full line they would push the screen up.
+        // The terminal echoes Ctrl-C as two characters. In a full line they would scroll the screen.
         var width = Math.Max(20, AnsiConsole.Profile.Width - 3);
         return new Rows([screen.Draw(width), .. _lastEvents.Select(happened => Show(happened, width))]);
     }

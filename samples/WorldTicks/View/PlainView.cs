@@ -2,7 +2,7 @@ using WorldTicks.Measuring;
 
 namespace WorldTicks.View;
 
-/// <summary>One line a second, and one for each event: for scripts, logs and terminals that cannot move the cursor.</summary>
+/// <summary>Prints one line a second and one for each event, for scripts, logs and terminals that cannot move the cursor.</summary>
 internal sealed class PlainView(ITicksScreen screen, TicksEventLog events) : ITicksView
 {
     private static readonly TimeSpan Interval = TimeSpan.FromSeconds(1);

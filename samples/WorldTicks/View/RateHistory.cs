@@ -1,18 +1,18 @@
 namespace WorldTicks.View;
 
-/// <summary>The last minute of a rate as a row of blocks, a second each.</summary>
+/// <summary>Shows the last minute of a rate as a row of blocks, one for each second.</summary>
 internal sealed class RateHistory(double expected)
 {
     private const int Seconds = 60;
     private const string Blocks = "▁▂▃▄▅▆▇█";
 
-    // What is expected stands at five eighths, so that there is room for what comes in a rush after a pause.
+    // The expected rate fills five eighths of a block. The rest is for the higher rates after a pause.
     private const double ExpectedBlock = 5;
 
     private readonly Queue<double> _rates = [];
     private TimeSpan _last;
 
-    /// <summary>Takes a rate, when a second has passed since the one before.</summary>
+    /// <summary>Adds a rate if a second has passed since the last one.</summary>
     public void Add(TimeSpan at, double rate)
     {
         if (_rates.Count > 0 && at - _last < TimeSpan.FromSeconds(1))

@@ -1,13 +1,13 @@
 namespace WorldTicks.View;
 
-/// <summary>How figures are written, the same in every view.</summary>
+/// <summary>Formats figures in the same way for every view.</summary>
 internal static class Shown
 {
     public const string Good = "green";
     public const string Bad = "red";
     public const string Notable = "yellow";
 
-    // Border, padding and the column of names.
+    // The border, the padding and the column of names.
     public const int FrameWidth = 17;
 
     public static string Count(double number) => number.ToString("N0");
@@ -25,9 +25,9 @@ internal static class Shown
 
     public static string Rate(double rate) => $"[bold]{Count(rate),8}/s[/]";
 
-    /// <summary>A count that is 0 when all is well, in colour when it is not.</summary>
+    /// <summary>Formats a count that should be 0, and colours it when it is not.</summary>
     public static string Marked(long count, string colour) => count <= 0 ? "0" : $"[{colour}]{Count(count)}[/]";
 
-    /// <summary>As much of a text as fits into a line.</summary>
+    /// <summary>Cuts a text to the width of a line.</summary>
     public static string Cut(string text, int width) => text.Length <= width ? text : text[..Math.Max(0, width - 1)] + "…";
 }

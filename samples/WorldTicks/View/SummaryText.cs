@@ -4,7 +4,7 @@ using WorldTicks.Working;
 
 namespace WorldTicks.View;
 
-/// <summary>What is printed at the end.</summary>
+/// <summary>The text that the program prints at its end.</summary>
 internal static class SummaryText
 {
     public static string Of(WorldReading run)
@@ -12,17 +12,17 @@ internal static class SummaryText
         var (totals, balance, latency) = (run.Totals, run.Totals.Balance, run.Latency);
         var text = new StringBuilder("\n");
         if (totals.Fault is { } fault)
-            text.AppendLine($"These are the figures from before: {fault}");
+            text.AppendLine($"The last figures before this fault: {fault}");
         Add(text, "enqueued", balance.Written, $"{Shown.Count(totals.Ticks)} ticks, {Shown.Count(totals.Shouts)} repeats dropped by their uniqueness key");
         Add(text, "done", balance.Done, $"p50 {Shown.Time(latency.Median)}, p99 {Shown.Time(latency.P99)}, longest {Shown.Time(latency.Longest)} from enqueue to handler");
         Add(text, "waiting", balance.Waiting, balance.Waiting > 0 ? "in the queue, for the next worker" : "");
         Add(text, "claimed", balance.Claimed, balance.Claimed > 0 ? "a worker holds them" : "");
         Add(text, "dead", balance.Dead, $"of {Shown.Count(totals.Poisoned)} that always fail");
         if (balance.Unsent + balance.Buffered > 0)
-            Add(text, "never sent", balance.Unsent + balance.Buffered, "the server was away until the time to stop was over");
+            Add(text, "never sent", balance.Unsent + balance.Buffered, "the server was unavailable until the time to stop ended");
         Add(text, "lost", balance.Lost, "");
-        Add(text, "doubled", totals.Doubled, totals.Doubled > 0 ? "done before their worker ended, and again after" : "");
-        Add(text, "retaken", totals.Retaken, totals.Retaken > 0 ? "of workers whose claim had ended" : "");
+        Add(text, "doubled", totals.Doubled, totals.Doubled > 0 ? "done by a worker that ended before it could complete them, and again by another" : "");
+        Add(text, "retaken", totals.Retaken, totals.Retaken > 0 ? "from workers whose claim had ended" : "");
         Add(text, "out of order", totals.OutOfOrder, "");
         foreach (var (name, tally) in totals.ByWorker.OrderBy(pair => pair.Key, StringComparer.Ordinal))
             Add(text, name, tally.Done, tally.Retaken > 0 ? $"{Shown.Count(tally.Retaken)} retaken" : "");

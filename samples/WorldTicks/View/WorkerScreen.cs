@@ -6,7 +6,7 @@ using WorldTicks.Working;
 
 namespace WorldTicks.View;
 
-/// <summary>What there is to see of a worker.</summary>
+/// <summary>Shows the figures of a worker.</summary>
 internal sealed class WorkerScreen(TicksOptions options, WorkerMeter meter, TicksClock clock) : ITicksScreen
 {
     private static readonly TimeSpan Second = TimeSpan.FromSeconds(1);

@@ -4,7 +4,7 @@ using WorldTicks.Measuring;
 
 namespace WorldTicks.View;
 
-/// <summary>A row for each worker, also for those that are gone.</summary>
+/// <summary>A table with a row for each worker, including those that have ended.</summary>
 internal static class WorkerTable
 {
     public static Table Of(WorldReading reading, int most)

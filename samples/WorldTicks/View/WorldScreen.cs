@@ -5,7 +5,7 @@ using WorldTicks.Measuring;
 
 namespace WorldTicks.View;
 
-/// <summary>What there is to see of a world: its tasks, where they are, and who runs them.</summary>
+/// <summary>Shows the figures of a world: its tasks, where they are, and the workers.</summary>
 internal sealed class WorldScreen(TicksOptions options, WorldWatch watch) : ITicksScreen
 {
     private const int ShownWorkers = 12;

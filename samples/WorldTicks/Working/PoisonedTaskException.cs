@@ -1,4 +1,4 @@
 namespace WorldTicks.Working;
 
-/// <summary>A task can't be run, however often it is tried.</summary>
+/// <summary>A task fails at each attempt.</summary>
 internal sealed class PoisonedTaskException(string message) : Exception(message);

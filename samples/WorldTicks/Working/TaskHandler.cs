@@ -6,10 +6,10 @@ using WorldTicks.World;
 
 namespace WorldTicks.Working;
 
-/// <summary>Handles batches of either queue: runs task after task, and writes down every few that they are done.</summary>
+/// <summary>Handles batches of both queues: runs one task after another, and reports finished tasks in groups.</summary>
 internal sealed class TaskHandler(TaskRunner runner, ReportWriter reports, WorkerMeter meter) : IMessageHandler<QueueMessage>
 {
-    // Not each by itself, which would cost a round trip a task, and not the whole batch: what a killed worker had not written down is run again.
+    // One report for each task would cost a round trip a task. With one for the whole batch, a killed worker would have all of it run again.
     private const int ReportEvery = 25;
 
     public async ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
@@ -34,7 +34,7 @@ internal sealed class TaskHandler(TaskRunner runner, ReportWriter reports, Worke
         meter.AddBatch(batch.Count);
     }
 
-    // What is said of a message holds for it alone: its neighbours in the batch are none the worse.
+    // The mark applies to this message alone. The other messages of the batch are not affected.
     private async ValueTask<bool> TryRunAsync(QueueMessage message, WorldTask task, CancellationToken cancellationToken)
     {
         try

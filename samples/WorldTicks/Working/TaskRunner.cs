@@ -3,10 +3,10 @@ using WorldTicks.World;
 
 namespace WorldTicks.Working;
 
-/// <summary>Runs one task: takes the time that a real one would.</summary>
+/// <summary>Runs one task: waits for as long as a real one would take.</summary>
 internal sealed class TaskRunner(TicksOptions options)
 {
-    /// <exception cref="PoisonedTaskException">It fails, as it always will.</exception>
+    /// <exception cref="PoisonedTaskException">The task is one that always fails.</exception>
     /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
     public async ValueTask RunAsync(WorldTask task, CancellationToken cancellationToken)
     {

@@ -5,7 +5,7 @@ using WorldTicks.Ledger;
 
 namespace WorldTicks.Working;
 
-/// <summary>Says twice a second that this worker lives, and at the end that it has stopped. For the world's view: the queue needs none of it.</summary>
+/// <summary>Writes twice a second that this worker is alive, and at its end that it has stopped. Only the world's view reads it; the queue does not need it.</summary>
 internal sealed class WorkerHeartbeat(NpgsqlDataSource dataSource, LedgerStatements statements, TicksOptions options, WorkerMeter meter) : BackgroundService
 {
     private static readonly TimeSpan Interval = TimeSpan.FromMilliseconds(500);
@@ -39,7 +39,7 @@ internal sealed class WorkerHeartbeat(NpgsqlDataSource dataSource, LedgerStateme
         }
         catch (Exception exception) when (exception is NpgsqlException or TimeoutException or IOException)
         {
-            // The receivers say what is wrong with the server. The next beat tries again.
+            // The receivers report the fault of the server. The next heartbeat tries again.
         }
     }
 }

@@ -6,7 +6,7 @@ using WorldTicks.World;
 
 namespace WorldTicks.Working;
 
-/// <summary>Counts what this worker does. Any thread.</summary>
+/// <summary>Counts what this worker does. Thread-safe.</summary>
 internal sealed class WorkerMeter(IServiceProvider services, TicksEventLog events)
 {
     private const string FirstDone = "The first task is done.";
@@ -32,7 +32,7 @@ internal sealed class WorkerMeter(IServiceProvider services, TicksEventLog event
 
     public WorkerSnapshot Take()
     {
-        // Asked for late: the receivers are made with the handlers, which count here.
+        // Resolved late, because the receivers are created with the handlers, which need this meter.
         var receivers = new[] { TaskQueues.Npc, TaskQueues.Weather }.Select(services.GetRequiredKeyedService<PostgresQueueReceiver>).ToArray();
         var statistics = receivers.Select(receiver => receiver.GetStatistics()).ToArray();
         return new WorkerSnapshot

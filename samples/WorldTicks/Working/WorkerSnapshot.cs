@@ -1,6 +1,6 @@
 namespace WorldTicks.Working;
 
-/// <summary>A worker's counters at one moment, since its start.</summary>
+/// <summary>A worker's counters since its start, read at one moment.</summary>
 internal sealed record WorkerSnapshot
 {
     public long Done { get; init; }
@@ -9,7 +9,7 @@ internal sealed record WorkerSnapshot
 
     public long Batches { get; init; }
 
-    /// <summary>What was in the batches.</summary>
+    /// <summary>The number of tasks in all batches.</summary>
     public long Messages { get; init; }
 
     public int Handling { get; init; }
@@ -22,6 +22,6 @@ internal sealed record WorkerSnapshot
 
     public long Refused { get; init; }
 
-    /// <summary>Why nothing is received now; null while it is.</summary>
+    /// <summary>Why the worker receives nothing now; null when it receives.</summary>
     public string? Fault { get; init; }
 }

@@ -5,14 +5,14 @@ using WorldTicks.Hosting;
 
 namespace WorldTicks.World;
 
-/// <summary>NPCs and regions that have something to do each tick. One thread ticks, any thread reads the counters.</summary>
+/// <summary>NPCs and regions, which have tasks in each tick. One thread ticks; any thread may read the counters.</summary>
 internal sealed class GameWorld(IOutputBuffer output, TicksOptions options) : IDisposable
 {
     private const int LooksOneIn = 10;
     private const int WakesOneIn = 10;
     private const int MostShouts = 3;
 
-    // What messages say about themselves is made once, where it does not change with each.
+    // Headers that are the same for many messages are created once.
     private readonly MessageHeader[] _wakes = [.. Enumerable.Range(1, 3).Select(seconds => QueueMessageHeader.Create(delay: TimeSpan.FromSeconds(seconds)))];
     private readonly MessageHeader[] _regions = [.. Enumerable.Range(1, options.Regions).Select(region => QueueMessageHeader.Create(key: $"region-{region}"))];
 
@@ -24,21 +24,21 @@ internal sealed class GameWorld(IOutputBuffer output, TicksOptions options) : ID
     private long _shouts;
     private long _poisoned;
 
-    /// <summary>Tells this world's tasks from another's in the same tables.</summary>
+    /// <summary>A number that distinguishes this world's tasks from those of other worlds in the same tables.</summary>
     public int Run { get; } = Random.Shared.Next();
 
     public long Ticks => Volatile.Read(ref _ticks);
 
-    /// <summary>The tasks that were written, each counted once.</summary>
+    /// <summary>The number of tasks that were written, each counted once.</summary>
     public long Tasks => Volatile.Read(ref _tasks);
 
-    /// <summary>Messages that were written beside, for a task that was there already.</summary>
+    /// <summary>The number of repeated messages, whose task was in the queue already.</summary>
     public long Shouts => Volatile.Read(ref _shouts);
 
-    /// <summary>Of the tasks, those that always fail.</summary>
+    /// <summary>The number of written tasks that always fail.</summary>
     public long Poisoned => Volatile.Read(ref _poisoned);
 
-    /// <summary>Writes a tick's tasks. They leave when the scope closes, which does not wait for the server: the world goes on whatever happens there, until the buffer is full.</summary>
+    /// <summary>Writes a tick's tasks. They are sent when the scope closes. Closing it does not wait for the server, so the world goes on during an outage until the buffer is full.</summary>
     public async ValueTask TickAsync(CancellationToken cancellationToken)
     {
         using (output.BeginBufferingScope())
@@ -75,7 +75,7 @@ internal sealed class GameWorld(IOutputBuffer output, TicksOptions options) : ID
         }
     }
 
-    // Whoever shouts in this tick makes the NPC look, but only once: the queue takes the first, and drops what has the same key.
+    // Several shouts in a tick make the NPC look once: the queue keeps the first task, and drops the others, which have the same key.
     private async ValueTask WriteLookAsync(int npc, CancellationToken cancellationToken)
     {
         var header = QueueMessageHeader.Create(uniqueKey: $"look/{Run}/{npc}/{Ticks}");
@@ -97,7 +97,7 @@ internal sealed class GameWorld(IOutputBuffer output, TicksOptions options) : ID
         task.WriteTo(_json);
         await _json.FlushAsync(cancellationToken);
         await output.WriteAsync(handle, _payload.WrittenMemory, header, cancellationToken);
-        // Counted when it is in: a task that was cancelled while it waited for room is out, and its number is the next one's.
+        // Counted after the write: a write that was cancelled while the buffer was full added no task, and the next task gets its number.
         Volatile.Write(ref _tasks, _tasks + 1);
     }
 

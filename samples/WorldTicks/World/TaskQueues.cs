@@ -1,15 +1,15 @@
 namespace WorldTicks.World;
 
-/// <summary>The two queues, and the handles that are written to.</summary>
+/// <summary>The names and handles of the two queues.</summary>
 internal static class TaskQueues
 {
-    /// <summary>What NPCs do: in no order.</summary>
+    /// <summary>The tasks of NPCs, without order.</summary>
     public const string Npc = "npc";
 
-    /// <summary>How the weather goes on: in order per region.</summary>
+    /// <summary>The steps of the weather, in order for each region.</summary>
     public const string Weather = "weather";
 
-    /// <summary>At most so many batches of weather run at once, in all workers together.</summary>
+    /// <summary>The most batches of weather that all workers together run at once.</summary>
     public const int WeatherShards = 8;
 
     public static OutputHandle NpcHandle { get; } = OutputHandle.Named(Npc);

@@ -2,10 +2,10 @@ using WorldTicks.Hosting;
 
 namespace WorldTicks.World;
 
-/// <summary>The world's clock. A tick that waits for room in the buffer makes the next ones late; they are not made up for.</summary>
+/// <summary>The world's clock. While a tick waits because the buffer is full, the ticks that are due are skipped.</summary>
 internal sealed class TickLoop(GameWorld world, TicksOptions options)
 {
-    /// <summary>Runs until the token is cancelled or the time is over.</summary>
+    /// <summary>Runs until the token is cancelled or the duration has passed.</summary>
     public async Task RunAsync(CancellationToken cancellationToken)
     {
         using var timer = new PeriodicTimer(options.Tick);
@@ -19,7 +19,7 @@ internal sealed class TickLoop(GameWorld world, TicksOptions options)
         }
         catch (OperationCanceledException) when (ending.IsCancellationRequested)
         {
-            // That is how it ends.
+            // The run was stopped, or its duration has passed.
         }
     }
 }

@@ -2,12 +2,12 @@ using System.Text.Json;
 
 namespace WorldTicks.World;
 
-/// <summary>A task, as its payload says it: <c>{"task":"Walk","subject":17,"step":0,"number":812,"run":4711}</c>.</summary>
-/// <param name="Kind">What to do.</param>
-/// <param name="Subject">Which NPC, or which region.</param>
-/// <param name="Step">A region's how-manieth step it is, from 1; 0 for an NPC.</param>
-/// <param name="Number">The how-manieth task of its world it is, from 1.</param>
-/// <param name="Run">The world that made it: others may have used the same tables.</param>
+/// <summary>A task. Its payload is <c>{"task":"Walk","subject":17,"step":0,"number":812,"run":4711}</c>.</summary>
+/// <param name="Kind">The kind of task.</param>
+/// <param name="Subject">The number of the NPC or the region.</param>
+/// <param name="Step">The number of the step within its region, from 1; 0 for an NPC.</param>
+/// <param name="Number">The number of the task within its world, from 1.</param>
+/// <param name="Run">The world that wrote the task, because others may use the same tables.</param>
 internal readonly record struct WorldTask(TaskKind Kind, int Subject, long Step, long Number, int Run)
 {
     public void WriteTo(Utf8JsonWriter json)

@@ -96,12 +96,24 @@ public sealed class SensorHubTests : IAsyncLifetime
         await terminal.ReadPastAsync("lost                        0");
     }
 
+    [Fact]
+    public async Task The_help_names_the_settings()
+    {
+        using var hub = SensorHubProcess.Run("--help");
+
+        Assert.Equal(0, await hub.WaitForExitAsync());
+        await hub.WaitForOutputAsync("  --client-id <id> ");
+        await hub.WaitForOutputAsync("  --plain ");
+    }
+
     [Theory]
     [InlineData("--rate takes a number from 1 to 200000, and \"0\" is not.", "--rate", "0")]
     [InlineData("--qos takes a number from 0 to 1, and \"2\" is not.", "--qos", "2")]
     [InlineData("--server takes an address", "--server", "mqtt://game:secret@localhost")]
-    [InlineData("--topics needs a value", "--topics")]
-    [InlineData("\"--sever\" is not an argument", "--sever", "mqtt://localhost")]
+    [InlineData("--plain takes on or off, and \"perhaps\" is not.", "--plain=perhaps")]
+    [InlineData("'--topics'", "--topics")]
+    [InlineData("'--topics'", "--topics", "1", "--topics", "2")]
+    [InlineData("'--sever'", "--sever", "mqtt://localhost")]
     public async Task Wrong_arguments_end_with_2_and_say_why(string expected, params string[] arguments)
     {
         using var hub = SensorHubProcess.Run(arguments);

@@ -89,7 +89,7 @@ public sealed class WorldTicksTests(PostgresFixture postgres) : IAsyncLifetime
     }
 
     [Theory]
-    [InlineData("\"play\" is not a command", "play")]
+    [InlineData("'play'", "play")]
     [InlineData("--npcs is not for a worker", "worker", "--npcs", "3")]
     [InlineData("--tick takes a number from 10 to 60000, and \"0\" is not.", "world", "--tick", "0")]
     public async Task Wrong_arguments_end_with_2_and_say_why(string expected, params string[] arguments)

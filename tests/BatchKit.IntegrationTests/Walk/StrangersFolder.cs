@@ -1,31 +1,52 @@
 using System.Reflection;
 using System.Xml.Linq;
+using BatchKit.TestServers.Network;
 
 namespace BatchKit.IntegrationTests.Walk;
 
-/// <summary>A folder outside the repository with the recipes of the front page, built against the packed packages with warnings as errors.</summary>
+/// <summary>A folder outside the repository with the recipes of the front page and a project from each template, built against the packed packages with warnings as errors.</summary>
 public sealed class StrangersFolder : IAsyncLifetime
 {
-    private static readonly string[] Packages = ["BatchKit", "BatchKit.Broadcast", "BatchKit.Mqtt", "BatchKit.Postgres", "BatchKit.RabbitMQ"];
+    // A name with a hyphen, which no namespace may have, and one with a dot.
+    public const string Mud = "light-house";
+    public const string Chat = "Harbour.Chat";
+    public const string Worker = "Mailer";
+
+    private static readonly string[] Packages = ["BatchKit", "BatchKit.Broadcast", "BatchKit.Mqtt", "BatchKit.Postgres", "BatchKit.RabbitMQ", "BatchKit.Templates"];
     private static readonly string[] Recipes = ["QuickStart", "Sensors", "Tasks", "TickLoop", "TwoNodeChat"];
 
     private readonly DirectoryInfo _folder = Directory.CreateTempSubdirectory("batchkit-stranger-");
 
-    /// <summary>The folder of one recipe's project.</summary>
-    public DirectoryInfo this[string recipe] => new(Path.Combine(_folder.FullName, recipe));
+    /// <summary>The port that the MUD's project was made with.</summary>
+    public int MudPort { get; } = FreePort.Take(1)[0];
+
+    /// <summary>The folder of one recipe's or template's project.</summary>
+    public DirectoryInfo this[string project] => new(Path.Combine(_folder.FullName, project));
 
     private static string Root { get; } = FindRoot();
+
+    private static string Version { get; } = VersionOf("Directory.Build.props", "Version", _ => true);
+
+    private string Hive => Path.Combine(_folder.FullName, "hive");
 
     public async ValueTask InitializeAsync()
     {
         await PackAsync();
+        await WriteSettingsAsync();
         foreach (var recipe in Recipes)
             Copy(recipe);
-        var solution = new XElement("Solution", Recipes.Select(recipe => new XElement("Project", new XAttribute("Path", $"{recipe}/{recipe}.csproj"))));
-        await WriteAsync("Recipes.slnx", solution);
-        await WriteAsync("nuget.config", XElement.Parse("""<configuration><packageSources><add key="packed" value="packed" /></packageSources></configuration>"""));
-        await RunAsync("build", Path.Combine(_folder.FullName, "Recipes.slnx"), "--configuration", "Debug", "-nodeReuse:false");
+        await RunAsync("new", "install", Path.Combine(_folder.FullName, "packed", $"BatchKit.Templates.{Version}.nupkg"), "--debug:custom-hive", Hive);
+        await CreateAsync("batchkit-mud", Mud, "--port", $"{MudPort}");
+        await CreateAsync("batchkit-chat", Chat);
+        await CreateAsync("batchkit-worker", Worker);
+        var projects = Recipes.Concat([Mud, Chat, Worker]).Select(project => new XElement("Project", new XAttribute("Path", $"{project}/{project}.csproj")));
+        await WriteAsync("Projects.slnx", new XElement("Solution", projects));
+        await RunAsync("build", Path.Combine(_folder.FullName, "Projects.slnx"), "--configuration", "Debug", "-nodeReuse:false");
     }
+
+    /// <summary>Makes a project from a template.</summary>
+    public Task CreateAsync(string template, string name, params string[] parameters) =>
+        RunAsync(["new", template, "--name", name, "--output", this[name].FullName, "--debug:custom-hive", Hive, "--no-update-check", .. parameters]);
 
     public ValueTask DisposeAsync()
     {
@@ -46,6 +67,17 @@ public sealed class StrangersFolder : IAsyncLifetime
             // The manifests go to this folder too, because another test program may pack the same projects at the same time.
             new XAttribute("Properties", $"NoBuild=true;Configuration={configuration};PackageOutputPath={Path.Combine(_folder.FullName, "packed")};NuspecOutputPath={Path.Combine(_folder.FullName, "manifests")}/")))));
         await RunAsync("msbuild", Path.Combine(_folder.FullName, "Pack.proj"), "-maxCpuCount", "-nodeReuse:false");
+    }
+
+    private async Task WriteSettingsAsync()
+    {
+        await WriteAsync("nuget.config", XElement.Parse("""<configuration><packageSources><add key="packed" value="packed" /></packageSources></configuration>"""));
+        await WriteAsync("Directory.Build.props", new XElement("Project", new XElement(
+            "PropertyGroup",
+            new XElement("TreatWarningsAsErrors", "true"),
+            new XElement("NuGetAudit", "false"),
+            // A folder of its own, or a package of the same version from an earlier run would be taken.
+            new XElement("RestorePackagesPath", Path.Combine(_folder.FullName, "restored")))));
     }
 
     // The sample's files as they are, and its project with packages where it has projects of the repository.
@@ -69,7 +101,7 @@ public sealed class StrangersFolder : IAsyncLifetime
     {
         var project = XElement.Load(sample);
         foreach (var reference in project.Descendants("ProjectReference").ToArray())
-            reference.ReplaceWith(Reference(Path.GetFileNameWithoutExtension((string)reference.Attribute("Include")!), VersionOf("Directory.Build.props", "Version", _ => true)));
+            reference.ReplaceWith(Reference(Path.GetFileNameWithoutExtension((string)reference.Attribute("Include")!), Version));
         foreach (var reference in project.Descendants("PackageReference").Where(reference => reference.Attribute("Version") is null).ToArray())
         {
             var name = (string)reference.Attribute("Include")!;
@@ -80,11 +112,7 @@ public sealed class StrangersFolder : IAsyncLifetime
             "PropertyGroup",
             new XElement("TargetFramework", "net10.0"),
             new XElement("Nullable", "enable"),
-            new XElement("ImplicitUsings", "enable"),
-            new XElement("TreatWarningsAsErrors", "true"),
-            new XElement("NuGetAudit", "false"),
-            // A folder of its own, or a package of the same version from an earlier run would be taken.
-            new XElement("RestorePackagesPath", Path.Combine(_folder.FullName, "restored"))));
+            new XElement("ImplicitUsings", "enable")));
         return project;
     }
 
@@ -113,3 +141,7 @@ public sealed class StrangersFolder : IAsyncLifetime
         return folder.FullName;
     }
 }
+
+/// <summary>The tests that share the folder, which is built once for them.</summary>
+[CollectionDefinition]
+public sealed class StrangersCollection : ICollectionFixture<StrangersFolder>;

@@ -58,6 +58,9 @@ public sealed class MudOptionsReaderTests
         Assert.Equal(("broker", 5673, "bob", "p@ss", "isle"), (broker.Host, broker.Port, broker.UserName, broker.Password, broker.VirtualHost));
     }
 
+    [Fact]
+    public void A_password_may_start_with_an_at_sign() => Assert.Equal("@secret", Read(["--rabbitmq-password", "@secret"]).Broker.Password);
+
     [Theory]
     [InlineData("'--prot'", "--prot", "1")]
     [InlineData("'extra'", "extra")]

@@ -2,7 +2,7 @@ using MudServer.Softcode;
 
 namespace MudServer.Game.Commands;
 
-/// <summary>A command being run: by whom, with what, and the means to answer.</summary>
+/// <summary>One call of a command: its player, its arguments and the methods to answer.</summary>
 internal sealed class CommandCall(Player player, ParsedAction action, Evaluation evaluation, GameOutput output, Interpreter interpreter)
 {
     public Player Player { get; } = player;
@@ -40,6 +40,6 @@ internal sealed class CommandCall(Player player, ParsedAction action, Evaluation
         return Player.Room.Players.Count > 1 ? Output.RoomLineAsync(Player.Room, text, except: Player) : default;
     }
 
-    /// <summary>Runs the actions behind the equals sign.</summary>
+    /// <summary>Runs the actions after the equals sign.</summary>
     public ValueTask RunActionsAsync() => interpreter.RunAsync(Player, Action.RightActions, Evaluation);
 }

@@ -2,7 +2,7 @@ using MudServer.Softcode;
 
 namespace MudServer.Game.Commands;
 
-/// <summary>Runs a player's line: finds each command, counts its steps, and stops what goes past a limit.</summary>
+/// <summary>Runs a player's line: finds each command, counts its steps, and stops it when it exceeds a limit.</summary>
 internal sealed class Interpreter(
     World world, GameOutput output, CommandTable commands, SoftcodeLimits limits, Random random, TimeProvider timeProvider)
 {

@@ -46,7 +46,7 @@ internal sealed class MoveCommands
         await output.LineAsync(session, $"Exits: {string.Join(", ", room.Exits.Select(exit => exit.Key))}");
     }
 
-    // Some ten lines, and the names of all who are there.
+    // Some ten lines, and the names of all players in the room.
     private static void SpendRoom(CommandCall call, Room room)
     {
         call.Evaluation.Budget.SpendOutput(room.Description.Length);

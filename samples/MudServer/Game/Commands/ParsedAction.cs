@@ -2,7 +2,7 @@ using MudServer.Softcode;
 
 namespace MudServer.Game.Commands;
 
-/// <summary>One command of an action list, whose parts are parsed when first needed and kept for the loop's next round.</summary>
+/// <summary>One command of an action list. Its parts are parsed when they are first needed, and kept for the next round of the loop.</summary>
 internal sealed class ParsedAction
 {
     private readonly FunctionTable _functions;
@@ -33,13 +33,13 @@ internal sealed class ParsedAction
 
     public Expression Argument => _argument ??= Parse(Rest);
 
-    /// <summary>What stands before the equals sign.</summary>
+    /// <summary>The part before the equals sign.</summary>
     public Expression Left => _left ??= Parse(HasEquals ? Rest[.._equals].Trim() : Rest);
 
-    /// <summary>What stands behind the equals sign.</summary>
+    /// <summary>The part after the equals sign.</summary>
     public Expression Right => _right ??= Parse(HasEquals ? Rest[(_equals + 1)..] : string.Empty);
 
-    /// <summary>What stands behind the equals sign, as commands.</summary>
+    /// <summary>The part after the equals sign, as commands.</summary>
     public IReadOnlyList<ParsedAction> RightActions =>
         _rightActions ??= ParseList(HasEquals ? Rest[(_equals + 1)..] : string.Empty, _functions, _budget);
 

@@ -2,7 +2,7 @@ using MudServer.Softcode;
 
 namespace MudServer.Game.Commands;
 
-/// <summary>Commands about the connection: who is there, settings, help, leaving.</summary>
+/// <summary>Commands about the connection: who is connected, settings, help, leaving.</summary>
 internal sealed class SessionCommands(WhoList whoList, Comparison comparison, Func<CommandTable> commands)
 {
     private const int LineCharacters = 76;

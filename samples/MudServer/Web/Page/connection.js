@@ -1,7 +1,7 @@
 const firstPause = 500;
 const longestPause = 15_000;
 
-// A connection that held so long was a good one: the next try comes soon again.
+// After a connection of at least this length the pauses between tries start again at the shortest.
 const steadyAfter = 5_000;
 
 /** A WebSocket to the game that comes back by itself, after pauses that grow. */
@@ -68,7 +68,7 @@ export class Connection {
       return;
     }
 
-    // Half of the pause is random, so that a server that comes back does not meet everybody at once.
+    // Half of the pause is random, so that not all browsers reconnect at the same moment.
     const pause = this.#pause * (0.5 + Math.random() / 2);
     this.#pause = Math.min(longestPause, this.#pause * 2);
     this.#on.state("waiting", pause < 1000 ? "Connecting again" : `Connecting again in ${Math.ceil(pause / 1000)} s`);

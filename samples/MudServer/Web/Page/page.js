@@ -26,7 +26,7 @@ const connection = new Connection(address, {
   open() {
     setAshore(false);
 
-    // Who was ashore when the connection broke goes on where it was.
+    // A player who had joined when the connection broke joins again under the same name.
     if (name !== null) type(`connect ${name}`);
   },
   text(text) {
@@ -74,7 +74,7 @@ function setBuffering(isOn) {
 
 function type(line) {
   if (!connection.send(line)) {
-    terminal.note("There is no connection just now.");
+    terminal.note("There is no connection at the moment.");
     return false;
   }
   terminal.echo(line);
@@ -134,7 +134,7 @@ element("compare").addEventListener("click", () => type("compare"));
 element("dolist").addEventListener("click", () => type(loop));
 element("buffering").addEventListener("click", event => type(`buffering ${event.currentTarget.getAttribute("aria-checked") === "true" ? "off" : "on"}`));
 
-// A touch on the lines is for scrolling; a click that selects nothing goes back to typing.
+// A touch on the lines scrolls. A click that selects nothing moves the focus back to the input.
 element("lines").addEventListener("click", () => {
   if (matchMedia("(pointer: fine)").matches && getSelection().isCollapsed) element("line").focus();
 });

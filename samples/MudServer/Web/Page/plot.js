@@ -22,7 +22,7 @@ export class Plot {
   }
 
   add(growth) {
-    // An idle half second would only push the others off the plot.
+    // An idle half second is not shown, because it would push the others off the plot.
     if (growth.messages === 0 && growth.sends === 0) return;
     this.#grown = [...this.#grown, growth].slice(-columns);
     this.#said.textContent = `Last: ${count(growth.messages, "message")} in ${count(growth.sends, this.sendName)}.`;
@@ -55,7 +55,7 @@ export class Plot {
     this.#grid.replaceChildren();
     const shown = [0];
     for (let value = ceiling; value >= 1; value = Math.round(value / 10)) {
-      // A low plot has no space for each power of ten.
+      // A low plot has no space for a line at each power of ten.
       if (shown.every(other => Math.abs(y(value) - y(other)) >= 13)) shown.push(value);
     }
     for (const value of shown) {

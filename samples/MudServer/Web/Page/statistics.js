@@ -30,12 +30,12 @@ export class Statistics {
       if (!response.ok) return;
       stats = await response.json();
     } catch {
-      // The server is gone: the connection says so.
+      // The server is unavailable, which the connection shows.
       return;
     }
     const now = countersOf(stats);
 
-    // Counters that fell, or another node's, are those of a process that was started since.
+    // Lower counters, or those of another node, belong to a process that was started later.
     const process = `${stats.role} ${stats.node}`;
     const isAnother = this.#last === null || process !== this.#process || now.messages < this.#last.messages;
     const before = isAnother ? now : this.#last;

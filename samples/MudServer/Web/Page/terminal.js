@@ -1,9 +1,9 @@
 import { Ansi } from "./ansi.js";
 
-// Lines that stay to scroll back to.
+// The number of lines that are kept for scrolling back.
 const maxLines = 5000;
 
-// A screen reader hears up to so many lines that came together; of more it hears how many.
+// A screen reader gets up to this many lines that arrived together; of more it gets the number.
 const maxSpokenLines = 15;
 
 /** Shows what the game says: whole lines above, the prompt always last, beside the place to type. */
@@ -60,7 +60,7 @@ export class Terminal {
   #add(text, kind) {
     this.#waiting.push([text, kind]);
 
-    // A thousand lines that come together are drawn together. A timer, because a hidden page draws no frames.
+    // Lines that arrive together are drawn together. A timer is used, because a hidden page draws no frames.
     this.#drawing ??= setTimeout(() => this.#draw(), 16);
   }
 

@@ -1,0 +1,19 @@
+namespace BatchKit.Templates.Mud;
+
+/// <summary>The section "Mud" of appsettings.json.</summary>
+internal sealed class MudSettings
+{
+    /// <summary>The address that it listens on: 127.0.0.1 for this machine only, 0.0.0.0 for everyone.</summary>
+    public string Address { get; set; } = "127.0.0.1";
+
+    public int Port { get; set; } = 4000;
+
+    public string Welcome { get; set; } = "Welcome!";
+
+    public string RoomName { get; set; } = "A room";
+
+    public string RoomDescription { get; set; } = "It is empty.";
+
+    /// <summary>The most items that one @dolist takes.</summary>
+    public int MaxListItems { get; set; } = 1000;
+}

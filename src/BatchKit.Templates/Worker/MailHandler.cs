@@ -1,0 +1,38 @@
+using BatchKit;
+using BatchKit.Postgres;
+
+namespace BatchKit.Templates.Worker;
+
+/// <summary>Handles a batch of tasks. Each batch has a handler and a scope of services of its own, so a handler may take a DbContext.</summary>
+internal sealed class MailHandler(ILogger<MailHandler> logger) : IMessageHandler<QueueMessage>
+{
+    // A task that is not marked is completed when this returns. After a crash a task may be handled again, so let it be safe to repeat.
+    public async ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
+    {
+        foreach (var message in batch)
+        {
+            if (!message.TryRead<SendMail>(out var mail))
+            {
+                message.Refuse($"It is not a {nameof(SendMail)}.");
+                continue;
+            }
+
+            try
+            {
+                await SendAsync(mail, cancellationToken);
+            }
+            catch (IOException exception)
+            {
+                message.Retry(exception.Message);
+            }
+        }
+    }
+
+    // Call your mail server here.
+    private Task SendAsync(SendMail mail, CancellationToken cancellationToken)
+    {
+        cancellationToken.ThrowIfCancellationRequested();
+        logger.LogInformation("\"{Subject}\" is sent to {Address}.", mail.Subject, mail.Address);
+        return Task.CompletedTask;
+    }
+}

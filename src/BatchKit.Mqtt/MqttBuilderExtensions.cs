@@ -138,7 +138,8 @@ public static class MqttBuilderExtensions
         var buffer = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(name);
         PacketLimits.ThrowIfTooSmall(name, options, buffer);
         var signer = services.GetRequiredKeyedService<BatchKitBuilder>(name).CreateSigner(services);
-        return new MqttTransport(options, services.GetService<TimeProvider>(), services.GetService<ILogger<MqttTransport>>(), signer);
+        return new MqttTransport(options, services.GetService<TimeProvider>(), services.GetService<ILogger<MqttTransport>>(), signer,
+            services.GetKeyedService<ConnectionMetrics>(name));
     }
 
     private static MqttReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
@@ -155,7 +156,7 @@ public static class MqttBuilderExtensions
         var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
         if (options.SharesConnection && services.GetKeyedService<MqttTransport>(builder.Name) is { } transport)
             return new MqttReceiver(transport, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
-        return new MqttReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
+        return new MqttReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>(), services.GetKeyedService<ConnectionMetrics>(builder.Name));
     }
 
     /// <summary>Connects a transport that is to fail fast before anything is sent.</summary>

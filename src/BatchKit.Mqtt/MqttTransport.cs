@@ -32,8 +32,10 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     /// <param name="timeProvider">The source of time; the system's clock when null.</param>
     /// <param name="logger">The logger of its connections; null logs nothing. What it throws is counted, and the health check reports it.</param>
     /// <param name="signer">Signs the frames of envelope mode; null for none. Other messages are not signed.</param>
+    /// <param name="metrics">The instruments of its connection; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
-    public MqttTransport(MqttOptions options, TimeProvider? timeProvider = null, ILogger<MqttTransport>? logger = null, FrameSigner? signer = null)
+    public MqttTransport(MqttOptions options, TimeProvider? timeProvider = null, ILogger<MqttTransport>? logger = null, FrameSigner? signer = null,
+        ConnectionMetrics? metrics = null)
     {
         ArgumentNullException.ThrowIfNull(options);
         MqttOptionsValidator.ThrowIfInvalid(options);
@@ -45,7 +47,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
         var sessionExpiry = options.ClientId is null && options.Version == MqttVersion.V311 ? TimeSpan.Zero : options.SessionExpiry;
         var clientId = options.ClientId ?? $"batchkit-{Guid.NewGuid():N}";
         _user = new ConnectionUsers(_queue);
-        _link = new MqttLink(options, options.SharesConnection ? MqttLink.Both : MqttLink.Transport, clientId, sessionExpiry, _user, timeProvider, _logger);
+        _link = new MqttLink(options, options.SharesConnection ? MqttLink.Both : MqttLink.Transport, clientId, sessionExpiry, _user, timeProvider, _logger, metrics);
         if (options.EnvelopePrefix is not null)
             _envelope = new EnvelopePublisher(_queue, options, _link.Target, _queue.FindMaxPacketBytes, signer);
     }

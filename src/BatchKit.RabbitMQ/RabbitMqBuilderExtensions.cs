@@ -120,7 +120,8 @@ public static class RabbitMqBuilderExtensions
         }
 
         var signer = services.GetRequiredKeyedService<BatchKitBuilder>(name).CreateSigner(services);
-        return new RabbitMqTransport(options, services.GetService<TimeProvider>(), services.GetService<ILogger<RabbitMqTransport>>(), signer);
+        return new RabbitMqTransport(options, services.GetService<TimeProvider>(), services.GetService<ILogger<RabbitMqTransport>>(), signer,
+            services.GetKeyedService<ConnectionMetrics>(name));
     }
 
     private static RabbitMqReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
@@ -138,7 +139,7 @@ public static class RabbitMqBuilderExtensions
         // Not the name of the node's queue: the number may not be leased yet, and a name for each process would be a series for each.
         (receiverOptions.MessagingSystem, receiverOptions.QueueName) = ("rabbitmq", options.Prefix);
         var receiver = new BatchReceiver(next(services), receiverOptions, timeProvider, services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
-        return new RabbitMqReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<RabbitMqReceiver>>());
+        return new RabbitMqReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<RabbitMqReceiver>>(), services.GetKeyedService<ConnectionMetrics>(builder.Name));
     }
 
     /// <summary>Leases the node's number before any hosted service starts, because the handles that they make contain it.</summary>

@@ -1,3 +1,4 @@
+using System.Diagnostics.Metrics;
 using BatchKit.IntegrationTests.RabbitMQ;
 using BatchKit.MassTransit;
 using BatchKit.Testing;
@@ -66,6 +67,29 @@ public sealed class NodeLeaseTests(RabbitMqFixture fixture)
         Assert.Equal([BrokerConnectionState.Connected, BrokerConnectionState.Lost, BrokerConnectionState.Restored],
             changes.All.Where(static change => change.Purpose == "receiver").Take(3).Select(static change => change.State));
         Assert.Contains("ConnectionChanged callback", (await node.CheckHealthAsync()).Description, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task The_instruments_show_the_loss_and_the_return_of_the_bus_while_nothing_is_sent()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var configure = MassTransitSome.Settings(server, Some.Name("test"));
+        await using var node = await MassTransitNode.StartReadyAsync(1, options =>
+        {
+            configure(options);
+            (options.RabbitMq!.Port, options.RabbitMq.ConnectTimeout) = (proxy.Port, TimeSpan.FromSeconds(1));
+        });
+        using var readings = new ConnectionReadings(node.Services.GetRequiredService<IMeterFactory>());
+
+        proxy.Stall();
+        proxy.ResetAll();
+        await Until.TrueAsync(() => readings.StateOf("receiver") == "Down" && readings.StateOf("sender") == "Down");
+        proxy.Resume();
+        await Until.TrueAsync(() => readings.StateOf("receiver") == "Open" && readings.StateOf("sender") == "Open");
+
+        Assert.Equal((1, 1, 1), (readings.CountOf("receiver", "Lost"), readings.CountOf("receiver", "Restored"), readings.OutagesOf("receiver")));
+        Assert.All(readings.Connections(), one => Assert.Equal(($"RabbitMQ at {server.Host}:{proxy.Port}", "masstransit"), (one.Target, one.System)));
     }
 
     [Fact]

@@ -43,6 +43,27 @@ public sealed class NodeLeaseTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task A_connection_string_with_several_hosts_finds_the_one_that_works()
+    {
+        var server = await fixture.GetAsync();
+        var configure = MassTransitSome.Settings(server, Some.Name("test"));
+        await using var node = await MassTransitNode.StartReadyAsync(7, options =>
+        {
+            configure(options);
+            options.RabbitMq = new MassTransitRabbitMqOptions
+            {
+                ConnectionString = $"amqp://{server.Address.UserInfo}@127.0.0.1:{FreePort.Take(1)[0]},{server.Host}:{server.Port}{server.Address.AbsolutePath}",
+                ReconnectDelay = TimeSpan.FromMilliseconds(100),
+            };
+        });
+
+        node.Output.Write(Some.Connection(7), "line 0"u8);
+        await node.Received.WaitForMessagesAsync(1);
+
+        Assert.Equal(Some.Lines(1), node.Received.Texts);
+    }
+
+    [Fact]
     public async Task The_callback_hears_of_each_change_and_may_throw()
     {
         var server = await fixture.GetAsync();

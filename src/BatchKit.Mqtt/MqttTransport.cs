@@ -59,7 +59,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     public bool SendsWithoutBlocking => true;
 
     /// <inheritdoc/>
-    public int MaxMessageBytes => _options.MaxPacketBytes - PacketLimits.FindOverheadBytes(_options.MaxPacketBytes);
+    public int MaxMessageBytes => _options.MaxPacketBytes - PacketLimits.FindOverheadBytes(_options);
 
     /// <summary>Publishes every message of the batches. Completes when the broker has acknowledged the messages with QoS 1 and those with QoS 0 are written.</summary>
     /// <remarks>
@@ -214,12 +214,12 @@ internal static class PacketLimits
     /// The bytes to reserve besides the message. This includes the longest topic, unless that would take more than half of the packet; then a send refuses a message
     /// whose long topic makes its packet too large.
     /// </summary>
-    public static int FindOverheadBytes(int maxPacketBytes) =>
-        maxPacketBytes / 2 < OutputHandle.MaxNameBytes ? FixedBytes : OutputHandle.MaxNameBytes + FixedBytes;
+    public static int FindOverheadBytes(MqttOptions options) =>
+        FixedBytes + (options.PublishesTraceContext ? TracedProperties.MaxBytes : 0) + (options.MaxPacketBytes / 2 < OutputHandle.MaxNameBytes ? 0 : OutputHandle.MaxNameBytes);
 
     public static void ThrowIfTooSmall(string name, MqttOptions options, OutputBufferOptions buffer)
     {
-        var overheadBytes = FindOverheadBytes(options.MaxPacketBytes);
+        var overheadBytes = FindOverheadBytes(options);
         if (options.MaxPacketBytes < (long)buffer.MaxMessageBytes + overheadBytes)
         {
             throw Broken(name, options, $"{overheadBytes} bytes, which a packet needs besides its message, above {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.MaxMessageBytes)} "

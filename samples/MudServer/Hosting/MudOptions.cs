@@ -36,8 +36,8 @@ internal sealed class MudOptions
     /// <summary>How long the simulated broker takes to confirm a send. RabbitMQ takes 0.1 to 0.9 ms on the same machine.</summary>
     public TimeSpan ConfirmTime { get; set; } = TimeSpan.FromMilliseconds(0.3);
 
-    /// <summary>Two processes need a broker between them; one shows what a broker costs without having one.</summary>
-    public MudTransport Transport => RequestedTransport ?? (Role == MudRole.All ? MudTransport.Memory : MudTransport.RabbitMq);
+    /// <summary>Two processes need a broker between them; one shows what a broker costs without having one, until one is named.</summary>
+    public MudTransport Transport => RequestedTransport ?? (Role == MudRole.All && !Broker.IsSet ? MudTransport.Memory : MudTransport.RabbitMq);
 
     /// <summary>What lies between the game and the sockets, for the people who look at the figures.</summary>
     public string Hop => Transport switch

@@ -5,8 +5,9 @@ namespace BatchKit.Transports;
 
 /// <summary>The instruments of the connections that adapters hold to brokers and servers: how many are open or down, how often they changed, and how long they were lost.</summary>
 /// <remarks>
-/// <c>AddBatchKit</c> registers one with the buffer's name as its key, and adapters pass it to their transport and receiver. Without dependency injection, create one for each buffer, because two with one name and one
-/// factory have instruments of the same name. A connection has the tags <c>messaging.system</c>, <c>batchkit.purpose</c> and <c>batchkit.target</c>, none of which has a user name or password. Thread-safe.
+/// <c>AddBatchKit</c> registers one with the buffer's name as its key, and adapters pass it to their transport and receiver. It needs an <see cref="IMeterFactory"/> in the services, which every host has. Without
+/// dependency injection, create one for each buffer, because two with one name and one factory have instruments of the same name. A connection has the tags <c>messaging.system</c>, <c>batchkit.purpose</c> and
+/// <c>batchkit.target</c>, none of which has a user name or password. Thread-safe.
 /// </remarks>
 public sealed class ConnectionMetrics
 {

@@ -16,7 +16,8 @@ public sealed class InstrumentationTests
     {
         using var instruments = new CollectedNames<Metric>(static metric => metric.Name);
         using var spans = new CollectedNames<Activity>(static activity => activity.OperationName);
-        var services = new ServiceCollection();
+        // A host adds metrics by itself.
+        var services = new ServiceCollection().AddMetrics();
         services.AddBatchKit().UseLocal(static _ => new CollectingTransport());
         services.AddOpenTelemetry()
             .WithMetrics(metrics => metrics.AddBatchKitInstrumentation())

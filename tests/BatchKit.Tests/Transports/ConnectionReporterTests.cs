@@ -133,12 +133,20 @@ public sealed class ConnectionReporterTests : IDisposable
     [Fact]
     public void A_buffers_connections_have_its_instruments()
     {
-        Listen();
         var services = new ServiceCollection().AddMetrics();
         services.AddBatchKit("game");
         using var provider = services.BuildServiceProvider();
+        var factory = provider.GetRequiredService<IMeterFactory>();
         var published = new List<Meter>();
-        using var listener = new MeterListener { InstrumentPublished = (instrument, _) => published.Add(instrument.Meter) };
+        using var listener = new MeterListener
+        {
+            InstrumentPublished = (instrument, _) =>
+            {
+                // Other tests create theirs at the same time.
+                if (instrument.Meter.Scope == factory)
+                    published.Add(instrument.Meter);
+            },
+        };
         listener.Start();
 
         var reporter = new ConnectionReporter(changed: null, "sender", "the broker", provider.GetRequiredKeyedService<ConnectionMetrics>("game"));

@@ -1,5 +1,7 @@
 using System.Globalization;
+using BatchKit.Transports;
 using MassTransit;
+using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.MassTransit;
 
@@ -18,14 +20,20 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     /// <summary>How long ago the bus connected or failed, as far as MassTransit reports it.</summary>
     public ConnectionAge Age { get; } = age;
 
+    /// <summary>The instruments of the bus's connection; null for none.</summary>
+    public ConnectionMetrics? Metrics { get; init; }
+
     /// <summary>Creates one over a bus that the caller configures, starts and stops.</summary>
-    public static BusConnection To(IBus bus, MassTransitOptions? options, TimeProvider? timeProvider)
+    public static BusConnection To(IBus bus, MassTransitOptions? options, TimeProvider? timeProvider, ConnectionMetrics? metrics)
     {
         ArgumentNullException.ThrowIfNull(bus);
         options = (options ?? new MassTransitOptions()).Copy();
         MassTransitOptionsValidator.ThrowIfInvalid(options);
-        return new BusConnection(bus, options, new ConnectionAge(timeProvider ?? TimeProvider.System));
+        return new BusConnection(bus, options, new ConnectionAge(timeProvider ?? TimeProvider.System)) { Metrics = metrics };
     }
+
+    /// <summary>Creates what the transport, or the receiver, reports the state of the connection to.</summary>
+    public ConnectionReporter CreateReporter(string purpose) => new(Options.ConnectionChanged, purpose, Target, Metrics, "masstransit");
 
     /// <summary>Sends one frame; completes with the broker's confirm.</summary>
     /// <exception cref="MessageReturnedException">The node has no queue.</exception>
@@ -50,6 +58,32 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     /// <summary>Called when a received frame was handled.</summary>
     public virtual void Complete()
     {
+    }
+}
+
+/// <summary>Reports the state of a bus's connection to its sender while nothing is sent: receive endpoints share the connection. A bus without receive endpoints tells nothing.</summary>
+internal sealed class SenderWatch(ConnectionReporter reporter) : IReceiveEndpointObserver
+{
+    public Task Ready(ReceiveEndpointReady ready)
+    {
+        reporter.Open();
+        return Task.CompletedTask;
+    }
+
+    public Task Stopping(ReceiveEndpointStopping stopping) => Task.CompletedTask;
+
+    public Task Completed(ReceiveEndpointCompleted completed) => Task.CompletedTask;
+
+    public Task Faulted(ReceiveEndpointFaulted faulted)
+    {
+        // An endpoint can also fail alone, by its queue for instance.
+        for (var cause = faulted.Exception; cause is not null; cause = cause.InnerException)
+        {
+            if (cause is BrokerUnreachableException)
+                reporter.Lose(cause.GetBaseException().Message);
+        }
+
+        return Task.CompletedTask;
     }
 }
 

@@ -1,6 +1,7 @@
 using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using MassTransit;
+using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
@@ -31,16 +32,17 @@ internal sealed class BusOwner : IAsyncDisposable
         var guarded = new GuardedLoggerFactory(loggers ?? NullLoggerFactory.Instance);
         _logger = guarded.Guard<BusOwner>();
         var age = new ConnectionAge(timeProvider);
+        var metrics = services.GetKeyedService<ConnectionMetrics>(name);
         Target = options.RabbitMq is { } rabbit ? $"RabbitMQ at {rabbit.First.Host}:{rabbit.First.Port}" : "the in-memory transport";
         if (options.Bus is not null)
         {
             Target = "the application's bus";
-            Connection = new BusConnection(options.Bus(services), options, age);
+            Connection = new BusConnection(options.Bus(services), options, age) { Metrics = metrics };
             return;
         }
 
         _bus = Create(options, name.Length == 0 ? "BatchKit" : $"BatchKit {name}", age, guarded);
-        Connection = options.RabbitMq is null ? new InMemoryConnection(_bus, options, age) : new BusConnection(_bus, options, age);
+        Connection = options.RabbitMq is null ? new InMemoryConnection(_bus, options, age) { Metrics = metrics } : new BusConnection(_bus, options, age) { Metrics = metrics };
     }
 
     public BusConnection Connection { get; }

@@ -89,7 +89,7 @@ public sealed class MassTransitOptions : IValidatableObject
     /// </summary>
     public Func<IServiceProvider, IBus>? Bus { get; set; }
 
-    /// <summary>Is told when a connection is open, lost, or open again; null by default. The transport, which notices at its sends, and the receiver report apart.</summary>
+    /// <summary>Is told when a connection is open, lost, or open again; null by default. The transport and the receiver report apart: the receiver reports its endpoint, the transport what its sends and the bus's receive endpoints meet.</summary>
     /// <remarks>Calls for one of them keep their order and do not overlap: return soon. What the callback throws stops nothing and makes health degraded.</remarks>
     public Action<ConnectionChange>? ConnectionChanged { get; set; }
 

@@ -1,7 +1,7 @@
 using System.ComponentModel.DataAnnotations;
-using System.Globalization;
 using System.Net.Security;
 using System.Security.Cryptography.X509Certificates;
+using BatchKit.RabbitMQ;
 using Microsoft.Extensions.Configuration;
 
 namespace BatchKit.MassTransit;
@@ -9,13 +9,26 @@ namespace BatchKit.MassTransit;
 /// <summary>Settings of the connection to RabbitMQ.</summary>
 public sealed class MassTransitRabbitMqOptions : IValidatableObject
 {
+    private const int AmqpPort = 5672;
+    private const int AmqpTlsPort = 5671;
+
+    /// <summary>
+    /// Where and how to connect, as a URI, such as <c>amqp://user:password@broker-1,broker-2:5673/virtual-host</c>, or <c>amqps://</c> for TLS; null by default. It has one host or several, which are tried
+    /// in turn, or is several such URIs that differ only in the host, parted by commas.
+    /// </summary>
+    /// <remarks>
+    /// It replaces <see cref="Hosts"/>, <see cref="Port"/> and <see cref="UseTls"/>, and what it names of <see cref="UserName"/>, <see cref="Password"/> and <see cref="VirtualHost"/>. A host without a port has 5672, or
+    /// 5671 with TLS. Special characters in these are escaped as in any URI. It never appears in a log or an error.
+    /// </remarks>
+    public string? ConnectionString { get; set; }
+
     /// <summary>The brokers of one cluster, each as <c>host</c> or <c>host:port</c>; they are tried in turn. Empty, the default, means <c>localhost</c>.</summary>
     [Required]
     public IList<string> Hosts { get; set; } = [];
 
     /// <summary>The port of hosts without a port of their own; 5672 by default. With TLS 5671 is usual.</summary>
     [Range(1, 65_535)]
-    public int Port { get; set; } = 5672;
+    public int Port { get; set; } = AmqpPort;
 
     /// <summary>The user name; <c>guest</c> by default. A broker accepts <c>guest</c> only from its own machine.</summary>
     [Required]
@@ -71,6 +84,12 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     {
         var copy = (MassTransitRabbitMqOptions)MemberwiseClone();
         copy.Hosts = [.. Hosts];
+        if (!RabbitMqAddress.TryParse(ConnectionString, out var address, out _))
+            return copy;
+        (copy.Hosts, copy.UseTls, copy.Port) = ([.. address.Hosts], address.UseTls, address.UseTls ? AmqpTlsPort : AmqpPort);
+        (copy.UserName, copy.Password, copy.VirtualHost) = (address.UserName ?? UserName, address.Password ?? Password, address.VirtualHost ?? VirtualHost);
+        // It is part of what the copy says now.
+        copy.ConnectionString = null;
         return copy;
     }
 
@@ -79,13 +98,16 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     {
         // What is in the options of the bus is not named after them.
         const string Member = $"{nameof(MassTransitOptions.RabbitMq)}.{nameof(Hosts)}";
+        const string StringMember = $"{nameof(MassTransitOptions.RabbitMq)}.{nameof(ConnectionString)}";
+        if (ConnectionString is not null && !RabbitMqAddress.TryParse(ConnectionString, out _, out var fault))
+            yield return new ValidationResult($"{StringMember} {fault}.", [StringMember]);
         if (Hosts is null)
             yield break;
 
         // The text does not repeat the entry, which may be a URI with a password.
         for (var index = 0; index < Hosts.Count; index++)
         {
-            if (IsHost(Hosts[index]))
+            if (RabbitMqEndpoint.TryParse(Hosts[index], out _))
                 continue;
             yield return new ValidationResult(
                 $"{Member}[{index}] must be a host name or address, with a port or without, as in 'broker:5672'.", [Member]);
@@ -94,18 +116,8 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
 
     internal (string Host, int Port) Split(string host)
     {
-        var colon = host.LastIndexOf(':');
-        if (colon < 0 || colon != host.IndexOf(':', StringComparison.Ordinal))
-            return (host, Port);
-        return (host[..colon], int.TryParse(host.AsSpan(colon + 1), NumberStyles.None, CultureInfo.InvariantCulture, out var port) ? port : 0);
-    }
-
-    private bool IsHost(string? text)
-    {
-        if (string.IsNullOrEmpty(text))
-            return false;
-        var (host, port) = Split(text);
-        return Uri.CheckHostName(host) != UriHostNameType.Unknown && port is >= 1 and <= 65_535;
+        RabbitMqEndpoint.TryParse(host, out var endpoint);
+        return (endpoint.Host, endpoint.Port == 0 ? Port : endpoint.Port);
     }
 }
 
@@ -118,6 +130,7 @@ internal sealed class MassTransitRabbitMqSection
 
     internal MassTransitRabbitMqSection(MassTransitRabbitMqOptions options) => _options = options;
 
+    public string? ConnectionString { get => _options.ConnectionString; set => _options.ConnectionString = value; }
     public IList<string> Hosts { get => _options.Hosts; set => _options.Hosts = value; }
     public int Port { get => _options.Port; set => _options.Port = value; }
     public string UserName { get => _options.UserName; set => _options.UserName = value; }

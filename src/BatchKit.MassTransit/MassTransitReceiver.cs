@@ -46,10 +46,11 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     /// <param name="options">Settings; those of the connection and <see cref="MassTransitOptions.Bus"/> are not used.</param>
     /// <param name="timeProvider">The clock; the system's by default.</param>
     /// <param name="logger">Where it logs; nowhere by default.</param>
+    /// <param name="metrics">The instruments of the bus's connection; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public MassTransitReceiver(IBus bus, int node, BatchReceiver receiver, MassTransitOptions? options = null, TimeProvider? timeProvider = null,
-        ILogger<MassTransitReceiver>? logger = null)
-        : this(BusConnection.To(bus, options, timeProvider), new NodeNumber(node), receiver, timeProvider, logger)
+        ILogger<MassTransitReceiver>? logger = null, ConnectionMetrics? metrics = null)
+        : this(BusConnection.To(bus, options, timeProvider, metrics), new NodeNumber(node), receiver, timeProvider, logger)
     {
     }
 
@@ -64,7 +65,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         _lease = connection.Topology is RabbitMqTopology topology && connection.Options.DeclareTopology
             ? new RabbitMqNodeLease(connection.Options.Prefix, node, topology.DirectName, _timeProvider)
             : null;
-        _watch = new EndpointWatch(() => Queue, connection.Age, new ConnectionReporter(connection.Options.ConnectionChanged, "receiver", connection.Target), _timeProvider, _logger);
+        _watch = new EndpointWatch(() => Queue, connection.Age, connection.CreateReporter("receiver"), _timeProvider, _logger);
         _consumer = new EnvelopeConsumer(receiver, connection, () => Queue, _logger, _stopping.Token);
     }
 
@@ -281,6 +282,7 @@ internal sealed class EndpointWatch(Func<string> queue, ConnectionAge age, Conne
     public Task Stopping(ReceiveEndpointStopping stopping)
     {
         _fault = "The receiver has stopped.";
+        reporter.Close();
         return Task.CompletedTask;
     }
 

@@ -27,6 +27,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     private readonly UnroutedGroups _unroutedGroups;
     private volatile ConnectionAge? _exchangeMissing;
     private readonly ConnectionReporter _reporter;
+    private readonly ConnectHandle _watching;
     private volatile bool _isDisposed;
 
     /// <summary>Creates a transport over a bus that the caller configures, starts and stops.</summary>
@@ -34,9 +35,10 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     /// <param name="options">Settings, read now; those of the connection and <see cref="MassTransitOptions.Bus"/> are not used.</param>
     /// <param name="timeProvider">The clock; the system's by default.</param>
     /// <param name="signer">Signs the frames; null for none.</param>
+    /// <param name="metrics">The instruments of the bus's connection; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
-    public MassTransitTransport(IBus bus, MassTransitOptions? options = null, TimeProvider? timeProvider = null, FrameSigner? signer = null)
-        : this(BusConnection.To(bus, options, timeProvider), timeProvider, signer)
+    public MassTransitTransport(IBus bus, MassTransitOptions? options = null, TimeProvider? timeProvider = null, FrameSigner? signer = null, ConnectionMetrics? metrics = null)
+        : this(BusConnection.To(bus, options, timeProvider, metrics), timeProvider, signer)
     {
     }
 
@@ -46,7 +48,8 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         _signer = signer;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _unroutedGroups = new UnroutedGroups(Options.UnroutableGrace, _timeProvider);
-        _reporter = new ConnectionReporter(Options.ConnectionChanged, "sender", connection.Target);
+        _reporter = connection.CreateReporter("sender");
+        _watching = connection.Bus.ConnectReceiveEndpointObserver(new SenderWatch(_reporter));
     }
 
     /// <summary>True: the caller's thread only encodes frames. Connecting and confirms are awaited.</summary>
@@ -75,6 +78,8 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     public ValueTask DisposeAsync()
     {
         _isDisposed = true;
+        _watching.Disconnect();
+        _reporter.Close();
         return ValueTask.CompletedTask;
     }
 

@@ -142,7 +142,8 @@ public static class MqttBuilderExtensions
         var buffer = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(name);
         PacketLimits.ThrowIfTooSmall(name, options, buffer);
         var signer = services.GetRequiredKeyedService<BatchKitBuilder>(name).CreateSigner(services);
-        return new MqttTransport(options, services.GetService<TimeProvider>(), services.GetService<ILogger<MqttTransport>>(), signer);
+        return new MqttTransport(options, services.GetService<TimeProvider>(), services.GetService<ILogger<MqttTransport>>(), signer,
+            services.GetKeyedService<ConnectionMetrics>(name));
     }
 
     private static MqttReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
@@ -160,6 +161,6 @@ public static class MqttBuilderExtensions
         });
         if (options.SharesConnection && services.GetKeyedService<MqttTransport>(builder.Name) is { } transport)
             return new MqttReceiver(transport, node, leasesNode: true, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
-        return new MqttReceiver(options, node, leasesNode: true, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>());
+        return new MqttReceiver(options, node, leasesNode: true, receiver, timeProvider, services.GetService<ILogger<MqttReceiver>>(), services.GetKeyedService<ConnectionMetrics>(builder.Name));
     }
 }

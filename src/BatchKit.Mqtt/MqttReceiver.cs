@@ -50,13 +50,16 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     /// </param>
     /// <param name="timeProvider">The source of time; the system's clock when null.</param>
     /// <param name="logger">The logger; null logs nothing. What it throws is counted, and the health check reports it.</param>
+    /// <param name="metrics">The instruments of its connection; null for none.</param>
     /// <exception cref="OptionsValidationException">A setting is outside its range, or there is nothing to subscribe to.</exception>
-    public MqttReceiver(MqttOptions options, int node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<MqttReceiver>? logger = null)
-        : this(options, CreateNumber(node), leasesNode: false, receiver, timeProvider, logger)
+    public MqttReceiver(
+        MqttOptions options, int node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<MqttReceiver>? logger = null, ConnectionMetrics? metrics = null)
+        : this(options, CreateNumber(node), leasesNode: false, receiver, timeProvider, logger, metrics)
     {
     }
 
-    internal MqttReceiver(MqttOptions options, NodeNumber node, bool leasesNode, BatchReceiver receiver, TimeProvider? timeProvider, ILogger<MqttReceiver>? logger)
+    internal MqttReceiver(
+        MqttOptions options, NodeNumber node, bool leasesNode, BatchReceiver receiver, TimeProvider? timeProvider, ILogger<MqttReceiver>? logger, ConnectionMetrics? metrics = null)
     {
         ArgumentNullException.ThrowIfNull(options);
         ArgumentNullException.ThrowIfNull(receiver);
@@ -69,7 +72,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         _lease = leasesNode && options.EnvelopePrefix is not null ? new MqttNodeLease(options, node, _timeProvider, _logger) : null;
         _session = CreateSession(node, publisher: null);
         var clientId = $"{options.ClientId ?? $"batchkit-{Guid.NewGuid():N}"}-receiver";
-        _link = new MqttLink(options, MqttLink.Receiver, clientId, options.SessionExpiry, _session, _timeProvider, _logger);
+        _link = new MqttLink(options, MqttLink.Receiver, clientId, options.SessionExpiry, _session, _timeProvider, _logger, metrics);
     }
 
     /// <summary>Creates a receiver that shares a transport's connection and settings (<see cref="MqttOptions.SharesConnection"/>); it does not connect yet.</summary>

@@ -32,8 +32,10 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     /// <param name="timeProvider">The source of time; the system's clock when null.</param>
     /// <param name="logger">The logger of its connections; null logs nothing. What it throws is counted, and the health check reports it.</param>
     /// <param name="signer">Signs the frames of envelope mode; null for none. Other messages are not signed.</param>
+    /// <param name="metrics">The instruments of its connection; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
-    public MqttTransport(MqttOptions options, TimeProvider? timeProvider = null, ILogger<MqttTransport>? logger = null, FrameSigner? signer = null)
+    public MqttTransport(MqttOptions options, TimeProvider? timeProvider = null, ILogger<MqttTransport>? logger = null, FrameSigner? signer = null,
+        ConnectionMetrics? metrics = null)
     {
         ArgumentNullException.ThrowIfNull(options);
         MqttOptionsValidator.ThrowIfInvalid(options);
@@ -45,7 +47,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
         var sessionExpiry = options.ClientId is null && options.Version == MqttVersion.V311 ? TimeSpan.Zero : options.SessionExpiry;
         var clientId = options.ClientId ?? $"batchkit-{Guid.NewGuid():N}";
         _user = new ConnectionUsers(_queue);
-        _link = new MqttLink(options, options.SharesConnection ? MqttLink.Both : MqttLink.Transport, clientId, sessionExpiry, _user, timeProvider, _logger);
+        _link = new MqttLink(options, options.SharesConnection ? MqttLink.Both : MqttLink.Transport, clientId, sessionExpiry, _user, timeProvider, _logger, metrics);
         if (options.EnvelopePrefix is not null)
             _envelope = new EnvelopePublisher(_queue, options, _link.Target, _queue.FindMaxPacketBytes, signer);
     }
@@ -57,7 +59,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     public bool SendsWithoutBlocking => true;
 
     /// <inheritdoc/>
-    public int MaxMessageBytes => _options.MaxPacketBytes - PacketLimits.FindOverheadBytes(_options.MaxPacketBytes);
+    public int MaxMessageBytes => _options.MaxPacketBytes - PacketLimits.FindOverheadBytes(_options);
 
     /// <summary>Publishes every message of the batches. Completes when the broker has acknowledged the messages with QoS 1 and those with QoS 0 are written.</summary>
     /// <remarks>
@@ -212,12 +214,12 @@ internal static class PacketLimits
     /// The bytes to reserve besides the message. This includes the longest topic, unless that would take more than half of the packet; then a send refuses a message
     /// whose long topic makes its packet too large.
     /// </summary>
-    public static int FindOverheadBytes(int maxPacketBytes) =>
-        maxPacketBytes / 2 < OutputHandle.MaxNameBytes ? FixedBytes : OutputHandle.MaxNameBytes + FixedBytes;
+    public static int FindOverheadBytes(MqttOptions options) =>
+        FixedBytes + (options.PublishesTraceContext ? TracedProperties.MaxBytes : 0) + (options.MaxPacketBytes / 2 < OutputHandle.MaxNameBytes ? 0 : OutputHandle.MaxNameBytes);
 
     public static void ThrowIfTooSmall(string name, MqttOptions options, OutputBufferOptions buffer)
     {
-        var overheadBytes = FindOverheadBytes(options.MaxPacketBytes);
+        var overheadBytes = FindOverheadBytes(options);
         if (options.MaxPacketBytes < (long)buffer.MaxMessageBytes + overheadBytes)
         {
             throw Broken(name, options, $"{overheadBytes} bytes, which a packet needs besides its message, above {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.MaxMessageBytes)} "

@@ -9,7 +9,7 @@ public static class OpenTelemetryBuilderExtensions
     // The name of the meter and of the activity source of all packages.
     private const string Name = "BatchKit";
 
-    /// <summary>Collects the instruments of buffers, receivers and connections to clients: those of the meter <c>BatchKit</c>.</summary>
+    /// <summary>Collects the instruments of buffers, receivers, connections to brokers and servers, and connections to clients: those of the meter <c>BatchKit</c>.</summary>
     /// <remarks>Histograms advise on their buckets, so no view is needed.</remarks>
     /// <param name="builder">What <c>WithMetrics</c> passes.</param>
     /// <returns>The same builder.</returns>

@@ -33,7 +33,7 @@ public static class PostgresBuilderExtensions
         OptionsRules.Add(builder.Services, builder.Name, PostgresOptionsValidator.Shared, configure);
         builder.Services.AddKeyedSingleton(builder.Name, (services, key) => new PostgresQueueTransport(
             DataSourceOf(services, (string)key!), OptionsOf<PostgresOptions>(services, key), services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueTransport>>(),
-            builder.CreateSigner(services)));
+            builder.CreateSigner(services), services.GetKeyedService<ConnectionMetrics>(key)));
         // A transport that is to fail fast asks its server before anything is sent.
         builder.BeforeHostedServices(services => services.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name).StartAsync);
         AddHealthCheck(builder.Services, BufferCheckName(builder), provider => new HealthCheck(provider.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), outbox: null, receiver: null));
@@ -130,7 +130,8 @@ public static class PostgresBuilderExtensions
         OptionsRules.Add(services, name, PostgresOutboxOptionsValidator.Shared, configure);
         services.AddKeyedSingleton<IBatchTransport>(InnerKey(name), (provider, _) => inner(provider));
         services.AddKeyedSingleton(name, static (provider, key) => new PostgresOutbox(DataSourceOf(provider, (string)key!), provider.GetRequiredKeyedService<IBatchTransport>(InnerKey((string)key!)),
-            OptionsOf<PostgresOutboxOptions>(provider, key), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresOutbox>>()));
+            OptionsOf<PostgresOutboxOptions>(provider, key), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresOutbox>>(),
+            provider.GetKeyedService<ConnectionMetrics>(key)));
         services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<PostgresOutbox>(name));
         AddHealthCheck(services, BufferCheckName(builder), provider => new HealthCheck(transport: null, provider.GetRequiredKeyedService<PostgresOutbox>(name), receiver: null));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<PostgresOutbox>(name));
@@ -166,8 +167,11 @@ public static class PostgresBuilderExtensions
             options.Queue = queue;
             configure?.Invoke(options);
         }, owner: QueueOwner);
+        // A queue belongs to no buffer, so all queues share one.
+        services.TryAddSingleton(static provider => new ConnectionMetrics(provider.GetService<IMeterFactory>(), bufferName: null, provider.GetService<TimeProvider>()));
         services.AddKeyedSingleton(queue, (provider, key) => new PostgresQueueReceiver(
-            DataSourceOf(provider, queue), OptionsOf<PostgresQueueReceiverOptions>(provider, key), handler(provider), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresQueueReceiver>>()));
+            DataSourceOf(provider, queue), OptionsOf<PostgresQueueReceiverOptions>(provider, key), handler(provider), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresQueueReceiver>>(),
+            provider.GetService<ConnectionMetrics>()));
         services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<PostgresQueueReceiver>(queue));
         AddHealthCheck(services, $"{HealthCheckName}-queue-{queue}", provider => new HealthCheck(transport: null, outbox: null, provider.GetRequiredKeyedService<PostgresQueueReceiver>(queue)));
         return services;

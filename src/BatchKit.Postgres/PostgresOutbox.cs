@@ -32,9 +32,11 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
     /// <param name="options">Its settings; the defaults when null.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
     /// <param name="logger">Where it logs; nowhere when null.</param>
+    /// <param name="metrics">The instruments of its connections; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresOutbox(
-        NpgsqlDataSource dataSource, IBatchTransport inner, PostgresOutboxOptions? options = null, TimeProvider? timeProvider = null, ILogger<PostgresOutbox>? logger = null)
+        NpgsqlDataSource dataSource, IBatchTransport inner, PostgresOutboxOptions? options = null, TimeProvider? timeProvider = null, ILogger<PostgresOutbox>? logger = null,
+        ConnectionMetrics? metrics = null)
     {
         ArgumentNullException.ThrowIfNull(dataSource);
         ArgumentNullException.ThrowIfNull(inner);
@@ -44,10 +46,10 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
         _dataSource = dataSource;
         _options = options;
         var guarded = GuardedLogger.Of(logger);
-        _store = new PostgresQueueTransport(dataSource, StoreOptions(options), timeProvider, guarded, signer: null);
+        _store = new PostgresQueueTransport(dataSource, StoreOptions(options), timeProvider, guarded, signer: null, metrics: null);
         _insert = new OutboxInsert(new Tables(options.Schema), options.CommandTimeout);
         _handler = new OutboxHandler(inner, options, timeProvider, guarded, _stopping.Token);
-        _receiver = new PostgresQueueReceiver(dataSource, ReceiverOptions(options), _handler, timeProvider, guarded);
+        _receiver = new PostgresQueueReceiver(dataSource, ReceiverOptions(options), _handler, timeProvider, guarded, metrics);
         MaxMessageBytes = Math.Min(inner.MaxMessageBytes, _store.MaxMessageBytes);
     }
 

@@ -41,14 +41,17 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     /// <param name="handler">Handles the messages. The caller disposes it.</param>
     /// <param name="timeProvider">The clock; the system's when null. Claims and delays use the server's clock.</param>
     /// <param name="logger">Where it logs; nowhere when null.</param>
+    /// <param name="metrics">The instruments of its connections; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresQueueReceiver(
-        NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IMessageHandler<QueueMessage> handler, TimeProvider? timeProvider = null, ILogger<PostgresQueueReceiver>? logger = null)
-        : this(dataSource, options, handler, timeProvider, (ILogger?)logger)
+        NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IMessageHandler<QueueMessage> handler, TimeProvider? timeProvider = null, ILogger<PostgresQueueReceiver>? logger = null,
+        ConnectionMetrics? metrics = null)
+        : this(dataSource, options, handler, timeProvider, (ILogger?)logger, metrics)
     {
     }
 
-    internal PostgresQueueReceiver(NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IMessageHandler<QueueMessage> handler, TimeProvider? timeProvider, ILogger? logger)
+    internal PostgresQueueReceiver(
+        NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IMessageHandler<QueueMessage> handler, TimeProvider? timeProvider, ILogger? logger, ConnectionMetrics? metrics)
     {
         ArgumentNullException.ThrowIfNull(dataSource);
         ArgumentNullException.ThrowIfNull(options);
@@ -61,7 +64,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
         _logger = GuardedLogger.Of(logger);
         _tables = new Tables(options.Schema);
         var address = new NpgsqlConnectionStringBuilder(dataSource.ConnectionString);
-        _reporter = new ConnectionReporter(options.ConnectionChanged, "receiver", $"PostgreSQL at {address.Host}:{address.Port}");
+        _reporter = new ConnectionReporter(options.ConnectionChanged, "receiver", $"PostgreSQL at {address.Host}:{address.Port}", metrics, "postgresql", options.Queue);
         _health = new ReceiverHealth(dataSource, options, _logger, _reporter);
     }
 

@@ -35,14 +35,15 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     /// <param name="timeProvider">The clock; the system's when null.</param>
     /// <param name="logger">Where it logs; nowhere when null.</param>
     /// <param name="signer">Signs the frames in <see cref="PostgresOptions.FrameQueue"/>; null for none. Other messages are not signed.</param>
+    /// <param name="metrics">The instruments of its connections; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresQueueTransport(NpgsqlDataSource dataSource, PostgresOptions? options = null, TimeProvider? timeProvider = null, ILogger<PostgresQueueTransport>? logger = null,
-        FrameSigner? signer = null)
-        : this(dataSource, options, timeProvider, (ILogger?)logger, signer)
+        FrameSigner? signer = null, ConnectionMetrics? metrics = null)
+        : this(dataSource, options, timeProvider, (ILogger?)logger, signer, metrics)
     {
     }
 
-    internal PostgresQueueTransport(NpgsqlDataSource dataSource, PostgresOptions? options, TimeProvider? timeProvider, ILogger? logger, FrameSigner? signer)
+    internal PostgresQueueTransport(NpgsqlDataSource dataSource, PostgresOptions? options, TimeProvider? timeProvider, ILogger? logger, FrameSigner? signer, ConnectionMetrics? metrics)
     {
         ArgumentNullException.ThrowIfNull(dataSource);
         _options = options?.Copy() ?? new PostgresOptions();
@@ -59,7 +60,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         _reader = new SendReader(_options, _limits, _directory, signer);
         _notifier = new QueueNotifier(dataSource, tables, _options.NotifyInterval, _timeProvider, _logger, _options.UsePreparedStatements);
         _connections = new SendConnections(dataSource, _timeProvider);
-        _reporter = new ConnectionReporter(_options.ConnectionChanged, _options.IsOutbox ? "outbox" : "transport", _target);
+        _reporter = new ConnectionReporter(_options.ConnectionChanged, _options.IsOutbox ? "outbox" : "transport", _target, metrics, "postgresql");
         _insert = new QueueInsert(_connections, tables, _notifier, _options);
     }
 
@@ -97,6 +98,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     public async ValueTask DisposeAsync()
     {
         _isDisposed = true;
+        _reporter.Close();
         await _notifier.DisposeAsync().ConfigureAwait(false);
         await _connections.DisposeAsync().ConfigureAwait(false);
     }

@@ -1,4 +1,5 @@
 using System.Collections.Immutable;
+using System.Diagnostics;
 using System.Globalization;
 
 namespace BatchKit.Postgres;
@@ -36,6 +37,9 @@ public sealed class QueueMessage : ReceivedMessage
 
     /// <summary>The key that it was enqueued with; null for none.</summary>
     public override string? Key => _key ?? base.Key;
+
+    /// <summary>The span of its send; the default for none.</summary>
+    internal ActivityContext Trace { get; init; }
 
     /// <summary>How the handler marked it; null when it did not.</summary>
     internal MessageOutcome? Outcome { get; private set; }

@@ -4,12 +4,12 @@ using System.Text.RegularExpressions;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>What <see cref="RabbitMqOptions.ConnectionString"/> says.</summary>
+/// <summary>What a connection string says: an AMQP URI with one host or several, or several such URIs.</summary>
 /// <param name="UseTls">True for <c>amqps://</c>.</param>
 /// <param name="UserName">The user; null when it names none.</param>
 /// <param name="Password">The password; null when it names none.</param>
 /// <param name="VirtualHost">The virtual host; null when it names none.</param>
-/// <param name="Hosts">The hosts, as in <see cref="RabbitMqOptions.Hosts"/>.</param>
+/// <param name="Hosts">The hosts, each with a port or without.</param>
 internal sealed partial record RabbitMqAddress(bool UseTls, string? UserName, string? Password, string? VirtualHost, IReadOnlyList<string> Hosts)
 {
     private const string Example = "as in 'amqps://user:password@broker-1,broker-2:5673/virtual-host'";
@@ -38,16 +38,6 @@ internal sealed partial record RabbitMqAddress(bool UseTls, string? UserName, st
         return address is not null;
     }
 
-    /// <summary>Writes what it says into options.</summary>
-    public void Apply(RabbitMqOptions options)
-    {
-        options.Hosts = [.. Hosts];
-        options.UseTls = UseTls;
-        options.UserName = UserName ?? options.UserName;
-        options.Password = Password ?? options.Password;
-        options.VirtualHost = VirtualHost ?? options.VirtualHost;
-    }
-
     private static RabbitMqAddress? Read(string text, out string fault)
     {
         fault = $"must be an AMQP URI, {Example}";
@@ -55,7 +45,7 @@ internal sealed partial record RabbitMqAddress(bool UseTls, string? UserName, st
             return null;
         if (parts["query"].Success)
         {
-            fault = $"must have no parameters behind a question mark: set the other properties of {nameof(RabbitMqOptions)} instead";
+            fault = "must have no parameters behind a question mark: set the other properties of the options instead";
             return null;
         }
 
@@ -82,7 +72,7 @@ internal sealed partial record RabbitMqAddress(bool UseTls, string? UserName, st
     private static partial Regex UriParts();
 }
 
-/// <summary>A broker's host and port, as in <see cref="RabbitMqOptions.Hosts"/>.</summary>
+/// <summary>A broker's host and port, as options and connection strings name it.</summary>
 /// <param name="Host">A name or an address.</param>
 /// <param name="Port">The port; 0 means the protocol's default port.</param>
 internal readonly record struct RabbitMqEndpoint(string Host, int Port)

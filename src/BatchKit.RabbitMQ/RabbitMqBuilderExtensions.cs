@@ -128,7 +128,8 @@ public static class RabbitMqBuilderExtensions
         }
 
         var signer = services.GetRequiredKeyedService<BatchKitBuilder>(name).CreateSigner(services);
-        return new RabbitMqTransport(options, services.GetService<TimeProvider>(), services.GetService<ILogger<RabbitMqTransport>>(), signer);
+        return new RabbitMqTransport(options, services.GetService<TimeProvider>(), services.GetService<ILogger<RabbitMqTransport>>(), signer,
+            services.GetKeyedService<ConnectionMetrics>(name));
     }
 
     private static RabbitMqReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
@@ -140,7 +141,7 @@ public static class RabbitMqBuilderExtensions
         var timeProvider = services.GetService<TimeProvider>();
         // Not the name of the node's queue: the number may not be leased yet, and a name for each process would be a series for each.
         var receiver = builder.CreateReceiver(services, next, receiving => (receiving.MessagingSystem, receiving.QueueName) = ("rabbitmq", options.Prefix));
-        return new RabbitMqReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<RabbitMqReceiver>>());
+        return new RabbitMqReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<RabbitMqReceiver>>(), services.GetKeyedService<ConnectionMetrics>(builder.Name));
     }
 
     /// <summary>Reports whether the buffer's transport can send and its receiver receives; either may be absent.</summary>

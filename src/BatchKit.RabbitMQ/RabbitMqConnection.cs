@@ -33,7 +33,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     private volatile bool _isClosed;
 
     public RabbitMqConnection(RabbitMqOptions options, string purpose, CreateChannelOptions channelOptions,
-        Func<IConnection, IChannel, CancellationToken, Task> prepare, TimeProvider timeProvider, ILogger logger)
+        Func<IConnection, IChannel, CancellationToken, Task> prepare, TimeProvider timeProvider, ILogger logger, ConnectionMetrics? metrics)
     {
         _options = options;
         _channelOptions = channelOptions;
@@ -42,7 +42,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         _timeProvider = timeProvider;
         _logger = logger;
         _closings = new RabbitMqClosings(timeProvider);
-        _reporter = new ConnectionReporter(options.ConnectionChanged, purpose, Target);
+        _reporter = new ConnectionReporter(options.ConnectionChanged, purpose, Target, metrics, "rabbitmq");
     }
 
     /// <summary>The broker's name in errors and logs, without user name and password.</summary>
@@ -95,6 +95,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         await _opening.WaitAsync().ConfigureAwait(false);
         if (_open is { } open)
             Discard(open, reason: null);
+        _reporter.Close();
         _opening.Release();
         await _connecting.WaitAsync(limit, _timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         await _closings.WaitAsync(limit).ConfigureAwait(false);
@@ -208,6 +209,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         if (_failure?.Message != failure.Message)
             Log.ConnectFailed(_logger, _connector.Purpose, failure.Message);
         _failure = failure;
+        _reporter.Lose(failure.Message);
         return failure;
     }
 

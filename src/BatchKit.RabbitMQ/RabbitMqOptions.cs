@@ -188,8 +188,10 @@ public sealed class RabbitMqOptions : IValidatableObject
         var copy = (RabbitMqOptions)MemberwiseClone();
         copy.Hosts = [.. Hosts];
         copy.ClientCertificates = ClientCertificates is null ? null : new X509CertificateCollection(ClientCertificates);
-        if (RabbitMqAddress.TryParse(ConnectionString, out var address, out _))
-            address.Apply(copy);
+        if (!RabbitMqAddress.TryParse(ConnectionString, out var address, out _))
+            return copy;
+        (copy.Hosts, copy.UseTls) = ([.. address.Hosts], address.UseTls);
+        (copy.UserName, copy.Password, copy.VirtualHost) = (address.UserName ?? UserName, address.Password ?? Password, address.VirtualHost ?? VirtualHost);
         return copy;
     }
 

@@ -43,9 +43,11 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     /// <param name="receiver">Decodes frames, drops repeats and hands batches on. Nothing else may use it.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
     /// <param name="logger">Where it logs; nowhere when null.</param>
+    /// <param name="metrics">The instruments of its connection; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
-    public RabbitMqReceiver(RabbitMqOptions options, int node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<RabbitMqReceiver>? logger = null)
-        : this(options, new NodeNumber(node), receiver, timeProvider, logger)
+    public RabbitMqReceiver(
+        RabbitMqOptions options, int node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<RabbitMqReceiver>? logger = null, ConnectionMetrics? metrics = null)
+        : this(options, new NodeNumber(node), receiver, timeProvider, logger, metrics)
     {
     }
 
@@ -54,8 +56,10 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     /// <param name="receiver">Decodes frames, drops repeats and hands batches on. Nothing else may use it.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
     /// <param name="logger">Where it logs; nowhere when null.</param>
-    /// <inheritdoc cref="RabbitMqReceiver(RabbitMqOptions, int, BatchReceiver, TimeProvider, ILogger{RabbitMqReceiver})"/>
-    public RabbitMqReceiver(RabbitMqOptions options, NodeNumber node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<RabbitMqReceiver>? logger = null)
+    /// <param name="metrics">The instruments of its connection; null for none.</param>
+    /// <inheritdoc cref="RabbitMqReceiver(RabbitMqOptions, int, BatchReceiver, TimeProvider, ILogger{RabbitMqReceiver}, ConnectionMetrics)"/>
+    public RabbitMqReceiver(
+        RabbitMqOptions options, NodeNumber node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<RabbitMqReceiver>? logger = null, ConnectionMetrics? metrics = null)
     {
         ArgumentNullException.ThrowIfNull(options);
         ArgumentNullException.ThrowIfNull(node);
@@ -71,7 +75,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
         _lease = options.DeclareTopology ? new RabbitMqNodeLease(options.Prefix, node, _topology.Exchange, _timeProvider) : null;
         var channelOptions = new CreateChannelOptions(publisherConfirmationsEnabled: false, publisherConfirmationTrackingEnabled: false, consumerDispatchConcurrency: 1);
-        _connection = new RabbitMqConnection(options, "receiver", channelOptions, PrepareAsync, _timeProvider, _logger);
+        _connection = new RabbitMqConnection(options, "receiver", channelOptions, PrepareAsync, _timeProvider, _logger, metrics);
     }
 
     /// <summary>The name of the queue that it receives from.</summary>

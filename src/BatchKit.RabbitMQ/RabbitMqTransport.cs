@@ -40,8 +40,10 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     /// <param name="timeProvider">The clock; the system's when null.</param>
     /// <param name="logger">Where it logs its connections; nowhere when null.</param>
     /// <param name="signer">Signs the frames; null for none.</param>
+    /// <param name="metrics">The instruments of its connection; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
-    public RabbitMqTransport(RabbitMqOptions options, TimeProvider? timeProvider = null, ILogger<RabbitMqTransport>? logger = null, FrameSigner? signer = null)
+    public RabbitMqTransport(RabbitMqOptions options, TimeProvider? timeProvider = null, ILogger<RabbitMqTransport>? logger = null, FrameSigner? signer = null,
+        ConnectionMetrics? metrics = null)
     {
         ArgumentNullException.ThrowIfNull(options);
         RabbitMqOptionsValidator.ThrowIfInvalid(options);
@@ -52,7 +54,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         _topology = new RabbitMqTopology(options);
         _unroutedGroups = new UnroutedGroups(options.UnroutableGrace, _timeProvider);
         _logger = GuardedLogger.Of(logger);
-        _connection = new RabbitMqConnection(options, "sender", ChannelOptions, PrepareAsync, _timeProvider, _logger);
+        _connection = new RabbitMqConnection(options, "sender", ChannelOptions, PrepareAsync, _timeProvider, _logger, metrics);
     }
 
     /// <summary>True: the caller's thread only encodes frames and hands them to the connection's writer. Connecting and confirms are awaited.</summary>

@@ -1,4 +1,6 @@
+using System.Diagnostics.Metrics;
 using BatchKit;
+using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection.Extensions;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
@@ -77,6 +79,7 @@ public static class BatchKitServiceCollectionExtensions
         AddOptions(services, name, configuration, configure);
         var factory = new OutputBufferFactory(builder);
         services.AddKeyedSingleton(name, static (_, _) => new OwnOutput());
+        services.AddKeyedSingleton(name, static (provider, key) => new ConnectionMetrics(provider.GetService<IMeterFactory>(), (string)key!, provider.GetService<TimeProvider>()));
         services.AddKeyedSingleton(name, static (provider, key) => CreateNode(provider, (string)key!));
         services.AddKeyedSingleton(name, (provider, _) => factory.Create(provider));
         services.AddKeyedSingleton<IOutputBuffer>(name, (provider, key) => provider.GetRequiredKeyedService<OutputBuffer>(key));

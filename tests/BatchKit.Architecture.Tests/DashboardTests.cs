@@ -12,6 +12,12 @@ public sealed partial class DashboardTests
     private static readonly string Dashboard = File.ReadAllText(Repository.In("docs", "dashboards", "batchkit.json"));
     private static readonly string Alerts = File.ReadAllText(Repository.In("docs", "dashboards", "alerts.yml"));
 
+    // Labels begin like the metrics, and are no metrics.
+    private static readonly string[] Labels =
+    [
+        "batchkit_reason", "batchkit_outcome", "batchkit_state", "batchkit_change", "batchkit_purpose", "batchkit_target", "messaging_system", "messaging_destination_name",
+    ];
+
     [Fact]
     public async Task Each_metric_of_the_dashboard_and_of_the_alerts_exists()
     {
@@ -62,9 +68,8 @@ public sealed partial class DashboardTests
     [GeneratedRegex("\\b(batchkit|messaging)_[a-z_]+_?[a-z]+\\b", RegexOptions.ExplicitCapture, 10_000)]
     private static partial Regex MetricName { get; }
 
-    // Labels begin like the metrics, and are no metrics.
     private static IEnumerable<string> Named(string text) =>
-        MetricName.Matches(text).Select(match => match.Value).Except(["batchkit_reason", "batchkit_outcome", "messaging_destination_name"], StringComparer.Ordinal);
+        MetricName.Matches(text).Select(match => match.Value).Except(Labels, StringComparer.Ordinal);
 
     /// <summary>The series of an instrument: dots become underscores; the unit and, for a counter, <c>total</c> are appended.</summary>
     private static IEnumerable<string> SeriesOf(Instrument instrument)
@@ -83,7 +88,7 @@ public sealed partial class DashboardTests
             : [$"{name}_total"];
     }
 
-    /// <summary>All instruments that a buffer, a receiver and the transport to clients create.</summary>
+    /// <summary>All instruments that a buffer, a receiver, the connections of adapters and the transport to clients create.</summary>
     private static async Task<List<Instrument>> InstrumentsAsync()
     {
         using var factory = new OwnMeters();
@@ -97,6 +102,7 @@ public sealed partial class DashboardTests
             },
         };
         _ = new BatchReceiver(new NextHop(), meterFactory: factory);
+        _ = new ConnectionMetrics(factory);
         await using var buffer = new OutputBuffer(new NextHop(), meterFactory: factory);
         await using var broadcast = new BroadcastTransport(meterFactory: factory);
         listener.Start();

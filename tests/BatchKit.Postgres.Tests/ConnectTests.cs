@@ -1,3 +1,4 @@
+using System.Diagnostics.Metrics;
 using BatchKit.Postgres.Tests.Sending;
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;
@@ -49,6 +50,34 @@ public sealed class ConnectTests(PostgresFixture postgres)
         await Until.TrueAsync(() => States.Count >= 3);
 
         Assert.Equal([BrokerConnectionState.Connected, BrokerConnectionState.Lost, BrokerConnectionState.Restored], States.Take(3));
+    }
+
+    [Fact]
+    public async Task The_instruments_show_each_connection_its_loss_and_its_return()
+    {
+        var server = await postgres.GetAsync();
+        await using var schema = await postgres.NewSchemaAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        await using var dataSource = NpgsqlDataSource.Create(new NpgsqlConnectionStringBuilder(schema.DataSource.ConnectionString) { Host = "127.0.0.1", Port = proxy.Port, Timeout = 2 });
+        var builder = Host.CreateApplicationBuilder();
+        builder.Services.AddSingleton(dataSource);
+        builder.Services.AddBatchKit().UsePostgres(options => options.Schema = schema.Name);
+        builder.Services.AddPostgresQueueReceiver("tasks", _ => new KeepingHandler(), options => (options.Schema, options.PollInterval) = (schema.Name, TimeSpan.FromMilliseconds(50)));
+        using var host = builder.Build();
+        using var readings = new ConnectionReadings(host.Services.GetRequiredService<IMeterFactory>());
+        await host.StartAsync().WithinDeadline();
+        Assert.Equal(("Open", "Closed"), (readings.StateOf("receiver"), readings.StateOf("transport")));
+
+        proxy.Stall();
+        proxy.ResetAll();
+        await Until.TrueAsync(() => readings.StateOf("receiver") == "Down");
+        proxy.Resume();
+        await Until.TrueAsync(() => readings.StateOf("receiver") == "Open");
+
+        Assert.Equal((1, 1, 1), (readings.CountOf("receiver", "Lost"), readings.CountOf("receiver", "Restored"), readings.OutagesOf("receiver")));
+        Assert.All(readings.Connections(), one => Assert.Equal(($"PostgreSQL at 127.0.0.1:{proxy.Port}", "postgresql"), (one.Target, one.System)));
+        await host.StopAsync().WithinDeadline();
+        Assert.Equal("Closed", readings.StateOf("receiver"));
     }
 
     [Theory]

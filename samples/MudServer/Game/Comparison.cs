@@ -1,17 +1,28 @@
 namespace MudServer.Game;
 
-/// <summary>Sends the same lines one by one and in one scope, over the same transport as all output. Only the game loop uses it.</summary>
-internal sealed class Comparison(IOutputBuffer buffer, GameSettings settings, TimeProvider timeProvider)
+/// <summary>Where a comparison's lines go, when that is not the path of all output.</summary>
+/// <param name="Buffer">The buffer to write to.</param>
+/// <param name="Name">What is behind it, for players.</param>
+/// <param name="CloseAsync">Closes it.</param>
+internal sealed record ComparisonHop(IOutputBuffer Buffer, string Name, Func<Task> CloseAsync);
+
+/// <summary>Finds a broker for one comparison; null when there is none.</summary>
+internal delegate Task<ComparisonHop?> FindComparisonHop();
+
+/// <summary>
+/// Sends the same lines one by one and in one scope: over a broker where one is found, and else over the path of all output. Only the game loop uses it.
+/// </summary>
+internal sealed class Comparison(IOutputBuffer output, GameSettings settings, FindComparisonHop findHop, TimeProvider timeProvider)
 {
+    /// <summary>A group without members: its lines cross the broker, and appear on no screen.</summary>
+    public static readonly OutputHandle Group = OutputHandle.Named("comparison");
+
     private const int Lines = 1000;
     private const int WarmUpLines = 100;
 
     // The whole game waits while the lines are sent one by one.
     private static readonly TimeSpan Pause = TimeSpan.FromSeconds(10);
     private static readonly TimeSpan LongestFlush = TimeSpan.FromSeconds(5);
-
-    // The group has no members: its lines cross the broker, and appear on no screen.
-    private static readonly OutputHandle Group = OutputHandle.Named("comparison");
 
     private long? _endedAt;
 
@@ -22,7 +33,15 @@ internal sealed class Comparison(IOutputBuffer buffer, GameSettings settings, Ti
             return [$"A comparison has just ended. Try again in {Math.Ceiling(left.TotalSeconds)} s."];
         try
         {
-            return await CompareAsync();
+            var hop = await findHop() ?? new ComparisonHop(output, settings.Hop, static () => Task.CompletedTask);
+            try
+            {
+                return await CompareAsync(hop);
+            }
+            finally
+            {
+                await hop.CloseAsync();
+            }
         }
         catch (Exception exception) when (exception is OutputDeliveryException or OutputOverflowException or TimeoutException)
         {
@@ -34,41 +53,41 @@ internal sealed class Comparison(IOutputBuffer buffer, GameSettings settings, Ti
         }
     }
 
-    private async Task<IReadOnlyList<string>> CompareAsync()
+    private async Task<IReadOnlyList<string>> CompareAsync(ComparisonHop hop)
     {
         // .NET compiles code when it first runs.
-        await SendOneByOneAsync(WarmUpLines);
-        await SendInOneScopeAsync(WarmUpLines);
-        var oneByOne = await MeasureAsync(SendOneByOneAsync);
-        var inOneScope = await MeasureAsync(SendInOneScopeAsync);
+        await SendOneByOneAsync(hop.Buffer, WarmUpLines);
+        await SendInOneScopeAsync(hop.Buffer, WarmUpLines);
+        var oneByOne = await MeasureAsync(hop.Buffer, SendOneByOneAsync);
+        var inOneScope = await MeasureAsync(hop.Buffer, SendInOneScopeAsync);
         return
         [
-            $"{Lines} lines, over {settings.Hop}:",
+            $"{Lines} lines, over {hop.Name}:",
             $"  one by one    {oneByOne}",
             $"  in one scope  {inOneScope}",
             $"  The scope is {oneByOne.Time / inOneScope.Time:0} times as fast.",
         ];
     }
 
-    private async Task<Result> MeasureAsync(Func<int, Task> sendAsync)
+    private async Task<Result> MeasureAsync(IOutputBuffer buffer, Func<IOutputBuffer, int, Task> sendAsync)
     {
         var sendsBefore = buffer.GetStatistics().Sends;
         var startedAt = timeProvider.GetTimestamp();
-        await sendAsync(Lines);
+        await sendAsync(buffer, Lines);
         var time = timeProvider.GetElapsedTime(startedAt);
         return new Result(buffer.GetStatistics().Sends - sendsBefore, time);
     }
 
-    private async Task SendOneByOneAsync(int lines)
+    private async Task SendOneByOneAsync(IOutputBuffer buffer, int lines)
     {
         for (var line = 0; line < lines; line++)
         {
             await buffer.WriteAsync(Group, $"line {line}\r\n");
-            await FlushAsync();
+            await FlushAsync(buffer);
         }
     }
 
-    private async Task SendInOneScopeAsync(int lines)
+    private async Task SendInOneScopeAsync(IOutputBuffer buffer, int lines)
     {
         using (buffer.BeginBufferingScope(Group))
         {
@@ -76,10 +95,10 @@ internal sealed class Comparison(IOutputBuffer buffer, GameSettings settings, Ti
                 await buffer.WriteAsync(Group, $"line {line}\r\n");
         }
 
-        await FlushAsync();
+        await FlushAsync(buffer);
     }
 
-    private Task FlushAsync() => buffer.FlushAsync(Group).AsTask().WaitAsync(LongestFlush, timeProvider);
+    private Task FlushAsync(IOutputBuffer buffer) => buffer.FlushAsync(Group).AsTask().WaitAsync(LongestFlush, timeProvider);
 
     private sealed record Result(long Sends, TimeSpan Time)
     {

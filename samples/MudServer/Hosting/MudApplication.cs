@@ -62,6 +62,11 @@ internal static class MudApplication
         services.AddSingleton(new Random());
         services.AddSingleton(SoftcodeLimits.Standard);
         services.AddSingleton<WhoList>();
+        // Who asks for a transport compares over that one.
+        FindComparisonHop find = options.RequestedTransport is null && options.Transport == MudTransport.Memory
+            ? new LocalBroker(options.Broker, options.Prefix).TryOpenAsync
+            : static () => Task.FromResult<ComparisonHop?>(null);
+        services.AddSingleton(find);
         services.AddSingleton<Comparison>();
         services.AddSingleton(provider => IslandCommands.Create(provider.GetRequiredService<World>(), provider.GetRequiredService<WhoList>(), provider.GetRequiredService<Comparison>()));
         services.AddSingleton<Interpreter>();

@@ -8,12 +8,17 @@ internal static class MudBroker
 {
     public static void Set(RabbitMqOptions rabbit, MudOptions options, int? destinationNode)
     {
-        rabbit.Hosts = [$"{options.Broker.Host}:{options.Broker.Port}"];
-        rabbit.UserName = options.Broker.UserName;
-        rabbit.Password = options.Broker.Password;
-        rabbit.VirtualHost = options.Broker.VirtualHost;
+        Set(rabbit, options.Broker);
         rabbit.Prefix = options.Prefix;
         rabbit.DestinationNode = destinationNode;
+    }
+
+    public static void Set(RabbitMqOptions rabbit, BrokerAddress address)
+    {
+        rabbit.Hosts = [$"{address.Host}:{address.Port}"];
+        rabbit.UserName = address.UserName;
+        rabbit.Password = address.Password;
+        rabbit.VirtualHost = address.VirtualHost;
     }
 
     public static void Set(MassTransitOptions bus, MudOptions options, int? destinationNode)

@@ -36,8 +36,8 @@ internal sealed class MudOptions
     /// <summary>How long the simulated broker takes to confirm a send. RabbitMQ takes 0.1 to 0.9 ms on the same machine.</summary>
     public TimeSpan ConfirmTime { get; set; } = TimeSpan.FromMilliseconds(0.3);
 
-    /// <summary>The transport. Without a setting, two processes use RabbitMQ, and one process simulates a broker.</summary>
-    public MudTransport Transport => RequestedTransport ?? (Role == MudRole.All ? MudTransport.Memory : MudTransport.RabbitMq);
+    /// <summary>The transport. Without a setting, two processes use RabbitMQ, and one process simulates a broker until one is named.</summary>
+    public MudTransport Transport => RequestedTransport ?? (Role == MudRole.All && !Broker.IsSet ? MudTransport.Memory : MudTransport.RabbitMq);
 
     /// <summary>A human-readable form of what is between the game and the sockets.</summary>
     public string Hop => Transport switch

@@ -8,7 +8,7 @@ internal static class MudSettings
 {
     public static IReadOnlyList<MudSetting> All { get; } =
     [
-        new("transport", "local|memory|masstransit|rabbitmq", "How output gets from the game to the sockets; memory by default.",
+        new("transport", "local|memory|masstransit|rabbitmq", "How output gets from the game to the sockets; memory by default, rabbitmq where a broker is named.",
             (options, value) => options.RequestedTransport = Choice<MudTransport>(value)),
         new("confirm", "<milliseconds>", "How long the simulated broker (--transport memory) takes to confirm a send; 0.3 by default.",
             (options, value) => options.ConfirmTime = Milliseconds(value)),

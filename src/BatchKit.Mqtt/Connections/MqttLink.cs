@@ -42,8 +42,10 @@ internal sealed class MqttLink : IAsyncDisposable
     /// <param name="user">Uses the connections.</param>
     /// <param name="timeProvider">The source of time.</param>
     /// <param name="logger">The logger.</param>
+    /// <param name="metrics">The instruments of its connection; null for none.</param>
     public MqttLink(
-        MqttOptions options, string purpose, string clientId, TimeSpan sessionExpiry, IConnectionUser user, TimeProvider timeProvider, GuardedLogger logger)
+        MqttOptions options, string purpose, string clientId, TimeSpan sessionExpiry, IConnectionUser user, TimeProvider timeProvider, GuardedLogger logger,
+        ConnectionMetrics? metrics = null)
     {
         _connector = new MqttConnector(
             options, clientId, sessionExpiry, endsSession: purpose == Transport || options.ClientId is null, purpose == Receiver ? null : options.Will, timeProvider, logger.Faults);
@@ -56,7 +58,7 @@ internal sealed class MqttLink : IAsyncDisposable
         _timeProvider = timeProvider;
         _logger = logger;
         _cleanStart = options.CleanStart;
-        _reporter = new ConnectionReporter(options.ConnectionChanged, purpose, Target);
+        _reporter = new ConnectionReporter(options.ConnectionChanged, purpose, Target, metrics, "mqtt");
     }
 
     /// <summary>A human-readable form of the broker's address, without secrets.</summary>
@@ -87,6 +89,7 @@ internal sealed class MqttLink : IAsyncDisposable
             running = _running ??= Task.CompletedTask;
         await _logger.Faults.CancelAsync(_stopping).ConfigureAwait(false);
         await running.ConfigureAwait(false);
+        _reporter.Close();
         _firstAttempt.TrySetResult();
     }
 
@@ -118,6 +121,7 @@ internal sealed class MqttLink : IAsyncDisposable
             var failure = new MqttConnectException($"There is no connection to {Target}: connecting failed unexpectedly with {exception.GetType().Name}.", reasonCode: null, exception);
             _fault = failure.Message;
             Log.ServingFailed(_logger, exception, _purpose);
+            _reporter.Lose(failure.Message);
             _user.ConnectFailed(failure);
         }
     }
@@ -171,6 +175,7 @@ internal sealed class MqttLink : IAsyncDisposable
             _fault = exception.Message;
             // A failed attempt means that the broker goes up and down, not that another client takes the session.
             _unexplainedEnds = 0;
+            _reporter.Lose(exception.Message);
             _user.ConnectFailed(exception);
             return null;
         }

@@ -86,6 +86,9 @@ internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : Publ
 /// <summary>The messages of a batch, each published to the topic that the batch's handle names.</summary>
 internal sealed class BatchPublishes(TopicPolicy policy) : PublishGroup
 {
+    // Null unless messages carry the trace.
+    private readonly TracedProperties? _traced = policy.PublishesTraceContext ? new TracedProperties() : null;
+
     private MessageBatch? _batch;
     private PublishSettings _settings;
 
@@ -101,6 +104,7 @@ internal sealed class BatchPublishes(TopicPolicy policy) : PublishGroup
     public void Begin(PublishSend owner, MessageBatch batch)
     {
         Begin(owner, batch.Count);
+        _traced?.Begin();
         (Producer, Number, Refusal) = (batch.Producer, batch.Number, null);
         _batch = batch;
         // A connection has no topic: its output can only be sent in envelope mode.
@@ -132,10 +136,11 @@ internal sealed class BatchPublishes(TopicPolicy policy) : PublishGroup
         fields.Topic = _batch.Handle.Name!;
         fields.Payload = message.Payload.Span;
         (fields.QualityOfService, fields.Retain, fields.Expiry) = (_settings.QualityOfService, _settings.Retain, _settings.Expiry);
+        var properties = message.Header?.Properties ?? default;
+        fields.UserProperties = _traced is null ? properties.AsSpan() : _traced.Add(properties);
         if (message.Header is { } header)
         {
             fields.ContentType = header.ContentType;
-            fields.UserProperties = header.Properties.AsSpan();
             fields.ResponseTopic = header.ReplyTo;
             fields.CorrelationData = header.CorrelationData.AsSpan();
             fields.Retain |= header.IsRetained;

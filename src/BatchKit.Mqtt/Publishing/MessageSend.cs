@@ -82,6 +82,9 @@ internal sealed class MessageSend : PublishSend, IValueTaskSource<MqttPublishRep
 /// <summary>The messages of one call.</summary>
 internal sealed class MessagePublishes(TopicPolicy policy) : PublishGroup
 {
+    // Null unless messages carry the trace.
+    private readonly TracedProperties? _traced = policy.PublishesTraceContext ? new TracedProperties() : null;
+
     private ReadOnlyMemory<MqttMessage> _messages;
 
     // Created for the first result that is not a plain success; the caller owns them afterwards.
@@ -97,6 +100,7 @@ internal sealed class MessagePublishes(TopicPolicy policy) : PublishGroup
     public void Begin(PublishSend owner, ReadOnlyMemory<MqttMessage> messages)
     {
         Begin(owner, messages.Length);
+        _traced?.Begin();
         _messages = messages;
     }
 
@@ -123,7 +127,7 @@ internal sealed class MessagePublishes(TopicPolicy policy) : PublishGroup
         fields.Payload = message.Payload.Span;
         fields.Retain = message.Retain ?? settings.Retain;
         fields.Expiry = message.Expiry is { } expiry ? TopicPolicy.ToSeconds(expiry) : settings.Expiry;
-        fields.UserProperties = message.UserProperties.Span;
+        fields.UserProperties = _traced is null ? message.UserProperties.Span : _traced.Add(message.UserProperties.Span);
         fields.ContentType = message.ContentType;
         fields.ResponseTopic = message.ResponseTopic;
         fields.CorrelationData = message.CorrelationData.Span;

@@ -5,6 +5,9 @@ internal sealed class TopicPolicy(MqttOptions options)
 {
     private readonly MqttTopicRule[] _rules = [.. options.TopicRules];
 
+    /// <summary>True when messages carry the trace of their send.</summary>
+    public bool PublishesTraceContext => options.PublishesTraceContext;
+
     public PublishSettings Find(string? topic)
     {
         if (MqttTopics.FindFaultInName(topic ?? "", options.AllowSystemTopics) is { } fault)

@@ -1,7 +1,9 @@
 using System.Buffers;
+using System.Diagnostics;
 using System.Runtime.InteropServices;
 using System.Security.Cryptography;
 using System.Text;
+using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Packets;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
@@ -38,6 +40,7 @@ internal sealed class TopicArrivals(int node, ILogger logger) : IArrivals
     private static readonly MessageHeader Retained = new() { IsRetained = true };
 
     private readonly ProducerId _producer = new(node, MemoryMarshal.Read<long>(RandomNumberGenerator.GetBytes(sizeof(long))), Partition: 0);
+    private readonly ObserverFaults _faults = GuardedLogger.Of(logger).Faults;
     private readonly TopicHandles _handles = new();
     private readonly List<(OutputHandle Handle, int Start, int Length, MessageHeader? Header)> _messages = [];
     private readonly List<BatchMessage> _run = [];
@@ -66,10 +69,9 @@ internal sealed class TopicArrivals(int node, ILogger logger) : IArrivals
                 _batches.Clear();
                 for (next = first; next < Math.Min(_messages.Count, first + allowed) && _batches.Count < MaxBatchesInFrame;)
                     next = AddBatch(next, first + allowed);
-                using var frame = PooledFrame.Encode(CollectionsMarshal.AsSpan(_batches));
                 try
                 {
-                    await receiver.ReceiveAsync(frame.Bytes, cancellationToken).ConfigureAwait(false);
+                    await DeliverBatchesAsync(receiver, cancellationToken).ConfigureAwait(false);
                 }
                 catch (FrameFormatException) when (next > first + 1)
                 {
@@ -113,6 +115,25 @@ internal sealed class TopicArrivals(int node, ILogger logger) : IArrivals
             IsRetained = publish.Retain,
             Properties = publish.HasUserProperties ? UserProperties.Read(publish.Properties) : [],
         };
+    }
+
+    // The span of the delivery is a child of the span that published, where there is one alone. A frame has no place for several, nor for a trace state: then it is below a span of its own.
+    private async ValueTask DeliverBatchesAsync(BatchReceiver receiver, CancellationToken cancellationToken)
+    {
+        ActivityContext[] traces = BatchKitTracing.IsListening ? [.. _batches.SelectMany(ReadTraces).Distinct()] : [];
+        var fitsFrame = traces is [{ TraceState: null }];
+        using var span = traces.Length > 0 && !fitsFrame ? DeliverySpan.Start("mqtt", queue: null, _batches.Sum(static batch => batch.Count), traces, _faults) : null;
+        using var frame = PooledFrame.Encode(CollectionsMarshal.AsSpan(_batches), signer: null, fitsFrame ? traces[0] : default);
+        await receiver.ReceiveAsync(frame.Bytes, cancellationToken).ConfigureAwait(false);
+    }
+
+    private static IEnumerable<ActivityContext> ReadTraces(MessageBatch batch)
+    {
+        for (var index = 0; index < batch.Count; index++)
+        {
+            if (TraceContext.Read(batch[index].Header) is var trace && trace != default)
+                yield return trace;
+        }
     }
 
     // Returns the index at which the next batch starts.

@@ -1,5 +1,7 @@
+using System.Diagnostics;
 using System.Runtime.InteropServices;
 using System.Security.Cryptography;
+using BatchKit.Diagnostics;
 using BatchKit.Postgres.Schema;
 using BatchKit.Postgres.Sending;
 using BatchKit.Transports;
@@ -28,6 +30,7 @@ internal static class EnqueuedFrames
 
     public static byte[][] Create(OutputHandle handle, ReadOnlySpan<BatchMessage> messages, int maxMessageBytes)
     {
+        var trace = BatchKitTracing.RecordedContext;
         var batches = Cut(handle, messages, new ProducerId(Node, DrawEpoch(), Partition: 0), Math.Min(MaxBatchBytes, maxMessageBytes));
         var frames = new List<byte[]>();
         var first = 0;
@@ -37,7 +40,7 @@ internal static class EnqueuedFrames
             var batchBytes = FrameWriter.Measure([batches[index]]);
             if (index > first && (bytes + batchBytes > MaxFrameBytes || index - first == MaxFrameBatches || count + batches[index].Count > MaxFrameMessages))
             {
-                frames.Add(Encode(CollectionsMarshal.AsSpan(batches)[first..index]));
+                frames.Add(Encode(CollectionsMarshal.AsSpan(batches)[first..index], trace));
                 (first, bytes, count) = (index, 0, 0);
             }
 
@@ -45,7 +48,7 @@ internal static class EnqueuedFrames
             count += batches[index].Count;
         }
 
-        frames.Add(Encode(CollectionsMarshal.AsSpan(batches)[first..]));
+        frames.Add(Encode(CollectionsMarshal.AsSpan(batches)[first..], trace));
         return [.. frames];
     }
 
@@ -79,9 +82,9 @@ internal static class EnqueuedFrames
         return batches;
     }
 
-    private static byte[] Encode(ReadOnlySpan<MessageBatch> batches)
+    private static byte[] Encode(ReadOnlySpan<MessageBatch> batches, ActivityContext trace = default)
     {
-        using var frame = PooledFrame.Encode(batches);
+        using var frame = PooledFrame.Encode(batches, signer: null, trace);
         return frame.Bytes.ToArray();
     }
 

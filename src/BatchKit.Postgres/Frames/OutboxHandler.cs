@@ -1,3 +1,5 @@
+using System.Diagnostics;
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 
@@ -8,6 +10,7 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
 {
     private readonly RetrySchedule _schedule = new(TimeSpan.FromMilliseconds(100), TimeSpan.FromSeconds(5));
 
+    private readonly ObserverFaults _faults = GuardedLogger.Of(logger).Faults;
     private readonly HandlerTurns _turns = new();
     private readonly NewerFrames _newer = new(timeProvider, logger);
     private int _consecutiveFailures;
@@ -54,12 +57,16 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
 
     private async Task ForwardAsync(StoredFrames frames, CancellationToken cancellationToken)
     {
+        // The transport carries it on as the trace of its own frames.
+        using var span = frames.Pending.IsEmpty || !BatchKitTracing.IsListening ? null : DeliverySpan.Start("postgresql", options.Name, frames.PendingMessages, frames.Traces, _faults);
         while (frames.Pending.Length > 0)
         {
             var before = frames.Pending.Length;
             var failure = await TrySendAsync(frames, cancellationToken).ConfigureAwait(false);
             if (frames.Pending.Length < before)
                 Recover();
+            if (frames.HasRefusals && failure is not null)
+                span?.Fail(failure);
             if (failure is not null && frames.Pending.Length > 0)
                 await PauseAsync(frames, failure, cancellationToken).ConfigureAwait(false);
         }
@@ -123,6 +130,14 @@ internal sealed class StoredFrames : IDisposable
 
     public ReadOnlyMemory<MessageBatch> Pending => _pending.AsMemory(0, _count);
 
+    public int PendingMessages => _pending.Take(_count).Sum(static batch => batch.Count);
+
+    /// <summary>The spans of the sends that stored the frames.</summary>
+    public IEnumerable<ActivityContext> Traces => _frames.Select(static frame => frame.Trace);
+
+    /// <summary>True when the last send had batches refused for good.</summary>
+    public bool HasRefusals { get; private set; }
+
     /// <summary>Adds a row's batches.</summary>
     /// <exception cref="FrameFormatException">The row is not a frame.</exception>
     public void Add(QueueMessage message)
@@ -174,6 +189,7 @@ internal sealed class StoredFrames : IDisposable
         }
 
         _count = kept;
+        HasRefusals = refused > 0;
         return refused;
     }
 

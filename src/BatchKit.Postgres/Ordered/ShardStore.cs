@@ -166,7 +166,7 @@ internal static class ShardBatchReader
     private static QueueMessage ReadMessage(NpgsqlDataReader reader, OutputHandle queue, TimeSpan unreadableDelay)
     {
         var stored = reader.IsDBNull(7) ? null : reader.GetFieldValue<byte[]>(7);
-        var header = StoredHeader.Read(stored, out var fault);
+        var header = StoredHeader.Read(stored, out var trace, out var fault);
         var message = new QueueMessage(
             queue,
             reader.GetInt64(2),
@@ -175,7 +175,7 @@ internal static class ShardBatchReader
             reader.GetFieldValue<DateTimeOffset>(5),
             reader.IsDBNull(6) ? null : reader.GetString(6),
             header,
-            reader.GetFieldValue<byte[]>(8));
+            reader.GetFieldValue<byte[]>(8)) { Trace = trace };
         if (fault is not null)
             StoredHeader.Withhold(message, stored, fault, unreadableDelay);
         return message;

@@ -1,3 +1,6 @@
+using BatchKit.Diagnostics;
+using BatchKit.Postgres.Frames;
+
 namespace BatchKit.Postgres.Receiving;
 
 /// <summary>Passes a claim's messages to the handler, and marks those that a failed or cancelled handler left unmarked.</summary>
@@ -5,6 +8,10 @@ internal sealed class BatchRunner(ReceiverParts parts, IMessageHandler<QueueMess
 {
     // How long a cancelled handler may take to end. After that all its messages are given back, those that it has handled too. Half of the time that a stop has left, and longer than a busy machine pauses.
     private static readonly TimeSpan CancelledHandlerTime = TimeSpan.FromSeconds(1);
+
+    // A frame carries the trace of its send itself, and has a span of its own.
+    private readonly bool _areFrames = handler is FrameHandler or OutboxHandler;
+    private readonly ObserverFaults _faults = GuardedLogger.Of(parts.Logger).Faults;
 
     public async ValueTask RunAsync(HeldClaim held)
     {
@@ -17,6 +24,7 @@ internal sealed class BatchRunner(ReceiverParts parts, IMessageHandler<QueueMess
         }
 
         parts.Counters.Handling(batch.Count);
+        using var span = _areFrames || !BatchKitTracing.IsListening ? null : DeliverySpan.Start("postgresql", parts.Options.Queue, batch.Count, batch.Select(static message => message.Trace), _faults);
         try
         {
             await HandleAsync(held, batch).ConfigureAwait(false);
@@ -29,11 +37,13 @@ internal sealed class BatchRunner(ReceiverParts parts, IMessageHandler<QueueMess
         catch (MessageRefusedException exception) when (batch.Count == 1)
         {
             MarkRest(batch, message => message.Refuse(exception.Message));
+            span?.Fail(exception);
         }
         catch (Exception exception)
         {
             var reason = $"{exception.GetType().Name}: {exception.Message}";
             MarkRest(batch, message => message.Retry(reason));
+            span?.Fail(exception);
             if (parts.Counters.Failed())
                 Log.HandlerFailed(parts.Logger, exception, parts.Options.Queue, batch.Count);
         }

@@ -158,8 +158,8 @@ internal static class ClaimReading
             var messages = new QueueMessage[ids.Length];
             for (var index = 0; index < messages.Length; index++)
             {
-                var header = StoredHeader.Read(headers?[index], out var fault);
-                messages[index] = new QueueMessage(handle, ids[index], attempt, -ranks[index], new DateTimeOffset(times[index]), key: null, header, payloads[index]);
+                var header = StoredHeader.Read(headers?[index], out var trace, out var fault);
+                messages[index] = new QueueMessage(handle, ids[index], attempt, -ranks[index], new DateTimeOffset(times[index]), key: null, header, payloads[index]) { Trace = trace };
                 if (fault is not null)
                     StoredHeader.Withhold(messages[index], headers![index], fault, unreadableDelay);
             }

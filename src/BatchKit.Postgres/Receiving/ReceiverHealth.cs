@@ -33,6 +33,8 @@ internal sealed class ReceiverHealth(NpgsqlDataSource dataSource, PostgresQueueR
             _failing.Clear();
             _fault = why;
         }
+
+        reporter.Close();
     }
 
     public void Failed(object task, Exception exception)

@@ -1,8 +1,9 @@
+using System.Diagnostics;
 using BatchKit.Transports;
 
 namespace BatchKit.Postgres.Schema;
 
-/// <summary>Encodes a message's header for a row, as a frame with one empty message, so that headers have only one format.</summary>
+/// <summary>Encodes a message's header and the trace of its send for a row, as a frame with one empty message, so that headers have only one format.</summary>
 internal static class StoredHeader
 {
     // The magic of a frame, and then its version.
@@ -13,28 +14,25 @@ internal static class StoredHeader
 
     private static readonly byte[] Known = Write(new MessageHeader { Key = "version" });
 
-    public static byte[] Write(MessageHeader header)
+    public static byte[] Write(MessageHeader? header, ActivityContext trace = default)
     {
-        using var frame = PooledFrame.Encode([MessageBatch.Create(Handle, producer: default, number: 1, new BatchMessage(ReadOnlyMemory<byte>.Empty, header))]);
+        using var frame = PooledFrame.Encode([MessageBatch.Create(Handle, producer: default, number: 1, new BatchMessage(ReadOnlyMemory<byte>.Empty, header))], signer: null, trace);
         return frame.Bytes.ToArray();
     }
 
     /// <exception cref="FrameFormatException">The bytes are not a header of a known version.</exception>
-    public static MessageHeader? Read(ReadOnlyMemory<byte> stored)
-    {
-        using var frame = FrameReader.Read(stored);
-        return frame.Batches.Span[0][0].Header;
-    }
+    public static MessageHeader? Read(ReadOnlyMemory<byte> stored) => Read(stored, out _);
 
     /// <summary>Reads the header of a claimed row, if it has one.</summary>
     /// <param name="stored">The header; null for a plain message.</param>
+    /// <param name="trace">The span of the message's send; the default for none.</param>
     /// <param name="fault">Why it can't be read; null when it can.</param>
-    public static MessageHeader? Read(byte[]? stored, out string? fault)
+    public static MessageHeader? Read(byte[]? stored, out ActivityContext trace, out string? fault)
     {
-        fault = null;
+        (trace, fault) = (default, null);
         try
         {
-            return stored is null ? null : Read(stored.AsMemory());
+            return stored is null ? null : Read(stored.AsMemory(), out trace);
         }
         catch (FrameFormatException exception)
         {
@@ -55,4 +53,11 @@ internal static class StoredHeader
     /// <summary>True for a frame of a later version than this process writes, which a later version of this package can read.</summary>
     public static bool IsNewer(ReadOnlySpan<byte> frame) =>
         frame.Length > VersionAt && frame[..VersionAt].SequenceEqual(Known.AsSpan(0, VersionAt)) && frame[VersionAt] > Known[VersionAt];
+
+    private static MessageHeader? Read(ReadOnlyMemory<byte> stored, out ActivityContext trace)
+    {
+        using var frame = FrameReader.Read(stored);
+        trace = frame.Trace;
+        return frame.Batches.Span[0][0].Header;
+    }
 }

@@ -2,6 +2,7 @@ using System.Buffers;
 using System.Collections.Immutable;
 using System.Diagnostics;
 using System.Globalization;
+using BatchKit.Diagnostics;
 using BatchKit.Postgres.Schema;
 using BatchKit.Transports;
 
@@ -14,6 +15,8 @@ internal sealed class SendRows : IDisposable
     private readonly QueueEntry? _frameQueue;
     private readonly FrameSigner? _signer;
     private readonly int[] _ends;
+    // Read once, so that a retry stores the same.
+    private readonly ActivityContext _trace = BatchKitTracing.RecordedContext;
     private readonly QueueRow[] _rows;
     private int _count;
 
@@ -21,11 +24,15 @@ internal sealed class SendRows : IDisposable
     private MessageHeader? _lastHeader;
     private RowHeader? _lastRead;
 
+    // The header of plain messages; null when they need none.
+    private readonly RowHeader? _plain;
+
     public SendRows(ReadOnlyMemory<MessageBatch> batches, QueueEntry? frameQueue, FrameSigner? signer)
     {
         _signer = signer;
         _batches = batches;
         _frameQueue = frameQueue;
+        _plain = frameQueue is null ? RowHeader.ForPlain(_trace) : null;
         _ends = new int[batches.Length];
         var messages = 0;
         foreach (var batch in batches.Span)
@@ -40,7 +47,7 @@ internal sealed class SendRows : IDisposable
         var start = _count;
         foreach (var message in batch)
         {
-            RowHeader? header = null;
+            var header = _plain;
             if (message.Header is { } given && (header = Read(given, out var refusal)) is null)
             {
                 _count = start;
@@ -60,7 +67,7 @@ internal sealed class SendRows : IDisposable
     {
         var (start, length) = run.GetOffsetAndLength(_batches.Length);
         if (_frameQueue is { } queue)
-            return new FrameRows(queue, _batches.Slice(start, length), _signer);
+            return new FrameRows(queue, _batches.Slice(start, length), _signer, _trace);
         var first = start == 0 ? 0 : _ends[start - 1];
         return new MessageRows(_batches.Span[start].Producer, _rows.AsMemory(first.._ends[start + length - 1]));
     }
@@ -77,8 +84,8 @@ internal sealed class SendRows : IDisposable
     {
         refusal = null;
         if (!ReferenceEquals(header, _lastHeader))
-            (_lastHeader, _lastRead) = (header, RowHeader.Read(header, out refusal));
-        return _lastRead ?? RowHeader.Read(header, out refusal);
+            (_lastHeader, _lastRead) = (header, RowHeader.Read(header, _trace, out refusal));
+        return _lastRead ?? RowHeader.Read(header, _trace, out refusal);
     }
 }
 
@@ -135,12 +142,9 @@ internal sealed class MessageRows(ProducerId producer, ReadOnlyMemory<QueueRow> 
 }
 
 /// <summary>One row that is a frame. When some of its batches are stored already, the frame is encoded again without them.</summary>
-internal sealed class FrameRows(QueueEntry queue, ReadOnlyMemory<MessageBatch> batches, FrameSigner? signer) : IProducerRows
+internal sealed class FrameRows(QueueEntry queue, ReadOnlyMemory<MessageBatch> batches, FrameSigner? signer, ActivityContext trace) : IProducerRows
 {
     private readonly QueueRow[] _row = new QueueRow[1];
-    // Read once, so that a retry has the same bytes.
-    private readonly ActivityContext _trace = Activity.Current is { Recorded: true, IdFormat: ActivityIdFormat.W3C } activity ? activity.Context : default;
-
     private PooledFrame? _frame;
 
     public ProducerId Producer => batches.Span[0].Producer;
@@ -156,7 +160,7 @@ internal sealed class FrameRows(QueueEntry queue, ReadOnlyMemory<MessageBatch> b
             stored++;
         firstNumber = batches.Span[stored].Number;
         _frame?.Dispose();
-        _frame = PooledFrame.Encode(batches.Span[stored..], signer, _trace);
+        _frame = PooledFrame.Encode(batches.Span[stored..], signer, trace);
         _row[0] = new QueueRow(queue, LastNumber, _frame.Bytes);
         return _row;
     }
@@ -187,12 +191,15 @@ internal sealed class RowHeader
 
     public string? Key { get; private init; }
 
-    /// <summary>The stored header, without the properties that have columns of their own; null when nothing else is left.</summary>
+    /// <summary>The stored header, without the properties that have columns of their own, and the trace of the send; null when there is neither.</summary>
     public byte[]? Stored { get; private set; }
+
+    /// <summary>The header of a message without one: only the trace of its send, where it has one.</summary>
+    public static RowHeader? ForPlain(ActivityContext trace) => trace == default ? null : new RowHeader { Stored = StoredHeader.Write(header: null, trace) };
 
     /// <summary>Reads a header.</summary>
     /// <returns>Null when the header can't be stored.</returns>
-    public static RowHeader? Read(MessageHeader header, out string? refusal)
+    public static RowHeader? Read(MessageHeader header, ActivityContext trace, out string? refusal)
     {
         var row = new RowHeader { Key = header.Key };
         var properties = header.Properties.IsDefault ? [] : header.Properties;
@@ -206,25 +213,29 @@ internal sealed class RowHeader
 
         if (refusal is not null)
             return null;
-        row.Stored = Store(header, properties, known);
+        row.Stored = Store(header, trace, properties, known);
         return row;
     }
 
-    private static byte[]? Store(MessageHeader header, ImmutableArray<KeyValuePair<string, string>> properties, int known)
+    private static byte[]? Store(MessageHeader header, ActivityContext trace, ImmutableArray<KeyValuePair<string, string>> properties, int known)
     {
         var excluded = header.ExcludedConnections.IsDefault ? [] : header.ExcludedConnections;
-        if (header.Kind == MessageKind.Output && header.Key is null && header.ContentType is null && excluded.IsEmpty && properties.Length == known)
-            return null;
+        if (header is { Kind: MessageKind.Output, Key: null, ContentType: null, Type: null, ReplyTo: null, CorrelationData.IsDefaultOrEmpty: true, IsRetained: false } && excluded.IsEmpty && properties.Length == known)
+            return trace == default ? null : StoredHeader.Write(header: null, trace);
         if (known == 0)
-            return StoredHeader.Write(header);
+            return StoredHeader.Write(header, trace);
         return StoredHeader.Write(new MessageHeader
         {
             Kind = header.Kind,
             ExcludedConnections = excluded,
             Key = header.Key,
             ContentType = header.ContentType,
+            Type = header.Type,
+            ReplyTo = header.ReplyTo,
+            CorrelationData = header.CorrelationData,
+            IsRetained = header.IsRetained,
             Properties = properties.RemoveAll(static property => IsKnown(property.Key)),
-        });
+        }, trace);
     }
 
     private static bool IsKnown(string name) => name is QueueMessageHeader.DelayProperty or QueueMessageHeader.PriorityProperty or QueueMessageHeader.UniqueKeyProperty;

@@ -177,6 +177,9 @@ public sealed class ReceivedFrame : IDisposable
     /// <summary>Who numbered the batches.</summary>
     public ProducerId Producer => _batches.Producer;
 
+    /// <summary>The span of the send that the frame carries; the default when it carries none.</summary>
+    public ActivityContext Trace => _batches.Trace;
+
     /// <summary>The batches, at least one, with rising numbers; empty once disposed.</summary>
     public ReadOnlyMemory<MessageBatch> Batches => _batches.Batches;
 

@@ -90,24 +90,11 @@ internal sealed class ReceiverObserver
 
     public bool IsObserving => BatchKitTracing.IsListening || Metrics is { IsObservingDeliveries: true };
 
-    public DeliveryObservation Start(int messages, ActivityContext trace)
-    {
-        Activity? activity = null;
-        try
-        {
-            activity = BatchKitTracing.IsListening ? BatchKitTracing.StartDelivery(_system, _queue, messages, trace) : null;
-        }
-        catch (Exception fault)
-        {
-            Faults.Add(fault);
-        }
-
-        return new DeliveryObservation(this, activity);
-    }
+    public DeliveryObservation Start(int messages, ActivityContext trace) => new(this, DeliverySpan.Start(_system, _queue, messages, [trace], Faults));
 }
 
 /// <summary>One delivery, from its start until its batches are settled or abandoned.</summary>
-internal sealed class DeliveryObservation(ReceiverObserver observer, Activity? activity) : IDisposable
+internal sealed class DeliveryObservation(ReceiverObserver observer, DeliverySpan? span) : IDisposable
 {
     /// <summary>The error of a delivery in which the next hop refused messages for good, or did not take them in time.</summary>
     public const string RefusedError = "refused";
@@ -127,15 +114,9 @@ internal sealed class DeliveryObservation(ReceiverObserver observer, Activity? a
             observer.Faults.Add(fault);
         }
 
-        try
-        {
-            if (ErrorType is not null)
-                activity?.SetTag("error.type", ErrorType).SetStatus(ActivityStatusCode.Error);
-            activity?.Dispose();
-        }
-        catch (Exception fault)
-        {
-            observer.Faults.Add(fault);
-        }
+        if (span is null)
+            return;
+        span.ErrorType = ErrorType;
+        span.Dispose();
     }
 }

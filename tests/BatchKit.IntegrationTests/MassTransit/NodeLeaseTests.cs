@@ -1,3 +1,4 @@
+using System.Diagnostics.Metrics;
 using BatchKit.IntegrationTests.RabbitMQ;
 using BatchKit.MassTransit;
 using BatchKit.Testing;
@@ -42,6 +43,27 @@ public sealed class NodeLeaseTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task A_connection_string_with_several_hosts_finds_the_one_that_works()
+    {
+        var server = await fixture.GetAsync();
+        var configure = MassTransitSome.Settings(server, Some.Name("test"));
+        await using var node = await MassTransitNode.StartReadyAsync(7, options =>
+        {
+            configure(options);
+            options.RabbitMq = new MassTransitRabbitMqOptions
+            {
+                ConnectionString = $"amqp://{server.Address.UserInfo}@127.0.0.1:{FreePort.Take(1)[0]},{server.Host}:{server.Port}{server.Address.AbsolutePath}",
+                ReconnectDelay = TimeSpan.FromMilliseconds(100),
+            };
+        });
+
+        node.Output.Write(Some.Connection(7), "line 0"u8);
+        await node.Received.WaitForMessagesAsync(1);
+
+        Assert.Equal(Some.Lines(1), node.Received.Texts);
+    }
+
+    [Fact]
     public async Task The_callback_hears_of_each_change_and_may_throw()
     {
         var server = await fixture.GetAsync();
@@ -62,6 +84,29 @@ public sealed class NodeLeaseTests(RabbitMqFixture fixture)
         Assert.Equal([BrokerConnectionState.Connected, BrokerConnectionState.Lost, BrokerConnectionState.Restored],
             changes.All.Where(static change => change.Purpose == "receiver").Take(3).Select(static change => change.State));
         Assert.Contains("ConnectionChanged callback", (await node.CheckHealthAsync()).Description, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task The_instruments_show_the_loss_and_the_return_of_the_bus_while_nothing_is_sent()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var configure = MassTransitSome.Settings(server, Some.Name("test"));
+        await using var node = await MassTransitNode.StartReadyAsync(1, options =>
+        {
+            configure(options);
+            (options.RabbitMq!.Port, options.RabbitMq.ConnectTimeout) = (proxy.Port, TimeSpan.FromSeconds(1));
+        });
+        using var readings = new ConnectionReadings(node.Services.GetRequiredService<IMeterFactory>());
+
+        proxy.Stall();
+        proxy.ResetAll();
+        await Until.TrueAsync(() => readings.StateOf("receiver") == "Down" && readings.StateOf("sender") == "Down");
+        proxy.Resume();
+        await Until.TrueAsync(() => readings.StateOf("receiver") == "Open" && readings.StateOf("sender") == "Open");
+
+        Assert.Equal((1, 1, 1), (readings.CountOf("receiver", "Lost"), readings.CountOf("receiver", "Restored"), readings.OutagesOf("receiver")));
+        Assert.All(readings.Connections(), one => Assert.Equal(($"RabbitMQ at {server.Host}:{proxy.Port}", "masstransit"), (one.Target, one.System)));
     }
 
     [Fact]

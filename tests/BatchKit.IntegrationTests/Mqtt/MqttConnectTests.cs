@@ -1,3 +1,4 @@
+using System.Diagnostics.Metrics;
 using BatchKit.Mqtt;
 using BatchKit.Testing;
 using BatchKit.TestServers.Mosquitto;
@@ -39,6 +40,28 @@ public sealed class MqttConnectTests(MosquittoFixture fixture)
         Assert.Contains("ConnectionChanged callback", health.Description, StringComparison.Ordinal);
         await host.StopAsync().WithinDeadline();
         Assert.Equal(6, changes.All.Count);
+    }
+
+    [Fact]
+    public async Task The_instruments_show_each_connection_its_loss_and_its_return()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start("127.0.0.1", server.Port);
+        using var host = _hosts.Build(new Uri($"mqtt://someone:s3cret@127.0.0.1:{proxy.Port}"), options => options.EnvelopePrefix = _topic);
+        using var readings = new ConnectionReadings(host.Services.GetRequiredService<IMeterFactory>());
+        await host.StartAsync().WithinDeadline();
+        Assert.Equal(("Open", "Closed"), (readings.StateOf("receiver"), readings.StateOf("transport")));
+
+        proxy.Stall();
+        proxy.ResetAll();
+        await Until.TrueAsync(() => readings.StateOf("receiver") == "Down");
+        proxy.Resume();
+        await Until.TrueAsync(() => readings.StateOf("receiver") == "Open");
+
+        Assert.Equal((1, 1, 1), (readings.CountOf("receiver", "Lost"), readings.CountOf("receiver", "Restored"), readings.OutagesOf("receiver")));
+        Assert.All(readings.Connections(), one => Assert.Equal(($"mqtt://127.0.0.1:{proxy.Port}", "mqtt"), (one.Target, one.System)));
+        await host.StopAsync().WithinDeadline();
+        Assert.Equal("Closed", readings.StateOf("receiver"));
     }
 
     [Fact]

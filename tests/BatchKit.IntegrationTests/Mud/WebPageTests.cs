@@ -65,7 +65,7 @@ public sealed class WebPageTests(Chromium chromium, RabbitMqFixture broker)
     public async Task One_click_compares_lines_sent_one_by_one_with_lines_in_one_scope(int width, int height, bool isPhone)
     {
         var browser = await chromium.GetAsync();
-        using var mud = await MudProcess.StartAsync("--port", "0");
+        using var mud = await MudProcess.StartAsync("--port", "0", "--transport", "memory");
         await using var page = await GamePage.OpenAsync(browser, mud.Page, width, height, isPhone);
         await page.LoginAsync("Ana");
 

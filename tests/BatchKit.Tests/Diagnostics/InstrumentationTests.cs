@@ -1,6 +1,7 @@
 using System.Collections.Concurrent;
 using System.Diagnostics;
 using BatchKit.Testing;
+using BatchKit.Transports;
 using Microsoft.Extensions.DependencyInjection;
 using OpenTelemetry;
 using OpenTelemetry.Metrics;
@@ -15,7 +16,8 @@ public sealed class InstrumentationTests
     {
         using var instruments = new CollectedNames<Metric>(static metric => metric.Name);
         using var spans = new CollectedNames<Activity>(static activity => activity.OperationName);
-        var services = new ServiceCollection();
+        // A host adds metrics by itself.
+        var services = new ServiceCollection().AddMetrics();
         services.AddBatchKit().UseLocal(static _ => new CollectingTransport());
         services.AddOpenTelemetry()
             .WithMetrics(metrics => metrics.AddBatchKitInstrumentation())
@@ -27,12 +29,15 @@ public sealed class InstrumentationTests
         _ = provider.GetRequiredService<TracerProvider>();
         var output = provider.GetRequiredService<IOutputBuffer>();
 
+        var connection = new ConnectionReporter(changed: null, "sender", "a broker", provider.GetRequiredKeyedService<ConnectionMetrics>(string.Empty));
         output.Write(Some.Connection(), "hello"u8);
         await output.FlushAsync(TestContext.Current.CancellationToken);
         meters.ForceFlush();
 
         Assert.Contains("batchkit.messages.accepted", instruments.Names);
+        Assert.Contains("batchkit.connections", instruments.Names);
         Assert.NotEmpty(spans.Names);
+        GC.KeepAlive(connection);
     }
 
     private sealed class CollectedNames<T>(Func<T, string> nameOf) : BaseExporter<T>

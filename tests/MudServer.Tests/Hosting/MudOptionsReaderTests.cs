@@ -43,6 +43,14 @@ public sealed class MudOptionsReaderTests
     }
 
     [Fact]
+    public void One_process_simulates_a_broker_until_one_is_named()
+    {
+        Assert.Equal(MudTransport.RabbitMq, Read([], ["MUD_RABBITMQ=amqp://broker"]).Transport);
+        Assert.Equal("RabbitMQ", Read(["--rabbitmq-host=here"]).Hop);
+        Assert.Equal(MudTransport.Memory, Read(["--rabbitmq-host=here", "--transport=memory"]).Transport);
+    }
+
+    [Fact]
     public void MassTransit_is_in_memory_until_a_broker_is_named()
     {
         Assert.False(Read(["--transport=masstransit"]).UsesRabbitMq);

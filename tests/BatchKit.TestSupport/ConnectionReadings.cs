@@ -1,0 +1,59 @@
+using System.Collections.Concurrent;
+using System.Diagnostics.Metrics;
+
+namespace BatchKit.TestSupport;
+
+/// <summary>Reads the instruments of connections that one meter factory has.</summary>
+public sealed class ConnectionReadings : IDisposable
+{
+    private readonly ConcurrentQueue<(string Instrument, double Value, Dictionary<string, string> Tags)> _read = new();
+    private readonly MeterListener _listener = new();
+
+    public ConnectionReadings(IMeterFactory factory)
+    {
+        _listener.InstrumentPublished = (instrument, own) =>
+        {
+            // Other tests have meters of the same name.
+            if (instrument.Meter.Scope == factory && instrument.Name.StartsWith("batchkit.connection", StringComparison.Ordinal))
+                own.EnableMeasurementEvents(instrument);
+        };
+        _listener.SetMeasurementEventCallback<long>((instrument, value, tags, _) => Add(instrument, value, tags));
+        _listener.SetMeasurementEventCallback<double>((instrument, value, tags, _) => Add(instrument, value, tags));
+        _listener.Start();
+    }
+
+    /// <summary>The purpose, target and messaging system of each connection.</summary>
+    public IEnumerable<(string Purpose, string Target, string System)> Connections()
+    {
+        _listener.RecordObservableInstruments();
+        return _read.Select(static one => (one.Tags["batchkit.purpose"], one.Tags["batchkit.target"], one.Tags["messaging.system"])).Distinct();
+    }
+
+    /// <summary>The state of the connection with this purpose.</summary>
+    public string StateOf(string purpose)
+    {
+        _listener.RecordObservableInstruments();
+        var states = _read.Where(one => one.Instrument == "batchkit.connections" && one.Tags["batchkit.purpose"] == purpose).TakeLast(3);
+        return states.Single(static one => one.Value == 1).Tags["batchkit.state"];
+    }
+
+    /// <summary>How often this happened to the connection with this purpose.</summary>
+    public double CountOf(string purpose, string change)
+    {
+        _listener.RecordObservableInstruments();
+        return _read.Last(one => one.Instrument == "batchkit.connection.changes" && one.Tags["batchkit.purpose"] == purpose && one.Tags["batchkit.change"] == change).Value;
+    }
+
+    /// <summary>How many outages of the connection with this purpose were recorded when they ended.</summary>
+    public int OutagesOf(string purpose) => _read.Count(one => one.Instrument == "batchkit.connection.restore.duration" && one.Tags["batchkit.purpose"] == purpose);
+
+    public void Dispose() => _listener.Dispose();
+
+    private void Add(Instrument instrument, double value, ReadOnlySpan<KeyValuePair<string, object?>> tags)
+    {
+        var texts = new Dictionary<string, string>(StringComparer.Ordinal);
+        foreach (var (name, text) in tags)
+            texts.Add(name, (string)text!);
+        _read.Enqueue((instrument.Name, value, texts));
+    }
+}

@@ -1,4 +1,5 @@
 using System.Diagnostics.CodeAnalysis;
+using System.Diagnostics.Metrics;
 using BatchKit;
 using BatchKit.Postgres;
 using BatchKit.Postgres.Frames;

@@ -41,7 +41,7 @@ public sealed class BatchedWriteServerAdapter : IMqttServerAdapter
         if (_listeners.Count > 0)
             throw new InvalidOperationException("The server has already been started.");
         if (options.TlsEndpointOptions is { IsEnabled: true, CertificateProvider: null })
-            throw new ArgumentException("The TLS endpoint has no certificate.", nameof(options));
+            throw new ArgumentException("The TLS endpoint has no certificate: set one in its options.", nameof(options));
         try
         {
             Listen(options, options.DefaultEndpointOptions, logger);

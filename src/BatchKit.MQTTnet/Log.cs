@@ -11,6 +11,9 @@ internal static partial class Log
     [LoggerMessage(2501, LogLevel.Information, "The broker's limit of {ReceiveMaximum} unacknowledged publishes is below the window of {Window} and replaces it.")]
     public static partial void WindowLimited(ILogger logger, int receiveMaximum, int window);
 
+    [LoggerMessage(2502, LogLevel.Warning, "The ConnectionChanged callback of the MQTT client failed.")]
+    public static partial void CallbackFailed(ILogger logger, Exception exception);
+
     [LoggerMessage(2510, LogLevel.Warning,
         "The queue of the subscriber '{ClientId}' had no capacity for {MinCapacity} messages within {SlowSubscriberTimeout}: sends no longer wait for it, and the server drops its messages when the queue is full.")]
     public static partial void SubscriberGivenUp(ILogger logger, string clientId, int minCapacity, TimeSpan slowSubscriberTimeout);

@@ -15,7 +15,7 @@ internal static class MessageTexts
     /// <summary>What is wrong with a handle as a topic; null when it is valid for a publish.</summary>
     public static string? FindFault(OutputHandle handle, bool allowSystemTopics)
     {
-        return handle.Name is { } topic ? FindFaultInTopic(topic, allowSystemTopics) : $"The handle {handle} is a connection, not a topic.";
+        return handle.Name is { } topic ? FindFaultInTopic(topic, allowSystemTopics) : $"The handle {handle} is a connection, not a topic: write to a named handle.";
     }
 
     /// <summary>What is wrong with an application's own message; null when it may be sent.</summary>
@@ -23,7 +23,7 @@ internal static class MessageTexts
     {
         var isAlias = string.IsNullOrEmpty(message.Topic);
         if (isAlias && !(allowsAlias && message.TopicAlias > 0))
-            return "The message has no topic.";
+            return "The message has no topic: set its Topic.";
         if (!isAlias && FindFaultInTopic(message.Topic, allowSystemTopics) is { } topicFault)
             return topicFault;
         if (message.ContentType is { } contentType && PacketText.FindFault(contentType) is { } contentTypeFault)
@@ -48,14 +48,14 @@ internal static class MessageTexts
         for (var index = 0; index < messages.Length; index++)
         {
             if (messages[index] is null)
-                throw new ArgumentException($"The message at index {index} is null.", nameof(messages));
+                throw new ArgumentException($"The message at index {index} is null: leave it out.", nameof(messages));
         }
     }
 
     private static string? FindFaultInTopic(string topic, bool allowSystemTopics)
     {
         if (topic.AsSpan().ContainsAny('+', '#'))
-            return $"The topic {Show(topic)} holds a wildcard (+ or #), which is allowed in subscriptions only.";
+            return $"The topic {Show(topic)} holds a wildcard (+ or #), which is allowed in subscriptions only: use a topic without it.";
         if (!allowSystemTopics && topic.StartsWith("$SYS", StringComparison.Ordinal) && (topic.Length == 4 || topic[4] == '/'))
             return $"The topic {Show(topic)} is reserved for the broker; set AllowSystemTopics to publish to it.";
         return PacketText.FindFault(topic) is { } fault ? $"The topic {Show(topic)} {fault}." : null;

@@ -31,7 +31,7 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
         options ??= new MqttClientTransportOptions();
         MqttClientTransportOptionsValidator.ThrowIfInvalid(options);
         var window = new PublishWindow(options.PublishWindow);
-        var watch = new ClientWatch(client, window, logger ?? NullLogger<MqttClientTransport>.Instance);
+        var watch = new ClientWatch(client, window, options.ConnectionChanged, logger ?? NullLogger<MqttClientTransport>.Instance);
         window.Limit(options.ReceiveMaximum);
         var settings = new PublishSettings(options.QualityOfService, options.Retain, options.Expiry);
         _parts = new PublishParts(client, watch, window, new PropertyLists(), settings, options.AllowSystemTopics);
@@ -59,7 +59,7 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         cancellationToken.ThrowIfCancellationRequested();
         if (!_parts.Client.IsConnected)
-            throw new IOException("The application's MQTT client is not connected.");
+            throw new IOException("The application's MQTT client is not connected: call its ConnectAsync, because BatchKit does not connect it.");
         var send = new PublishSend(_parts, batches);
         var isStarted = false;
         OperationCanceledException? cancellation = null;
@@ -105,7 +105,7 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
         if (messages.IsEmpty)
             return default;
         if (!_parts.Client.IsConnected)
-            throw new IOException("The application's MQTT client is not connected.");
+            throw new IOException("The application's MQTT client is not connected: call its ConnectAsync, because BatchKit does not connect it.");
         return new ManyPublish(_parts, messages).RunAsync(cancellationToken);
     }
 

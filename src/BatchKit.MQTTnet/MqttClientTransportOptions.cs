@@ -1,4 +1,5 @@
 using System.ComponentModel.DataAnnotations;
+using BatchKit.Transports;
 using Microsoft.Extensions.Options;
 using MQTTnet.Protocol;
 
@@ -36,6 +37,13 @@ public sealed class MqttClientTransportOptions : IValidatableObject
 
     /// <summary>True allows topics that begin with <c>$SYS</c>, which are reserved for the broker; false by default.</summary>
     public bool AllowSystemTopics { get; set; }
+
+    /// <summary>Is told when the application's client has connected, lost its connection, or connected again; null by default. A connection that the application ends itself is not reported.</summary>
+    /// <remarks>
+    /// A client that has connected before the transport is created counts as connected at that moment. Calls keep their order and do not overlap. They run in the client's own events: return soon. What the
+    /// callback throws is logged and stops nothing. The callback and the client stay the application's: connect again there, as MQTTnet does not by itself.
+    /// </remarks>
+    public Action<ConnectionChange>? ConnectionChanged { get; set; }
 
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)

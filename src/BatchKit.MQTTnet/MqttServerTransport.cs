@@ -62,7 +62,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         cancellationToken.ThrowIfCancellationRequested();
         if (!_server.IsStarted)
-            throw new IOException("The application's MQTT server is not started.");
+            throw new IOException("The application's MQTT server is not started: call its StartAsync, because BatchKit does not start it.");
         var outcomes = new BatchOutcome[batches.Length];
         string? refusal = null;
         Exception? error = null;
@@ -115,7 +115,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         if (messages.IsEmpty)
             return default;
         if (!_server.IsStarted)
-            throw new IOException("The application's MQTT server is not started.");
+            throw new IOException("The application's MQTT server is not started: call its StartAsync, because BatchKit does not start it.");
         var results = new PublishManyResults(messages.Length);
         await _turn.WaitAsync(cancellationToken).ConfigureAwait(false);
         try

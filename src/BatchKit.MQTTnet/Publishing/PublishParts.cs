@@ -1,3 +1,5 @@
+using System.Globalization;
+using System.Net;
 using System.Text;
 using BatchKit.Diagnostics;
 using BatchKit.Transports;
@@ -141,24 +143,32 @@ internal sealed class PublishWindow
     private bool HasCapacity => _inFlight < _size;
 }
 
-/// <summary>Observes the connects of the application's client: numbers its connections, and reads the broker's limits.</summary>
+/// <summary>Observes the connections of the application's client: numbers them, reads the broker's limits, and reports their changes.</summary>
 internal sealed class ClientWatch : IDisposable
 {
     private readonly IMqttClient _client;
     private readonly PublishWindow _window;
     private readonly ILogger _logger;
     private readonly int _setting;
+    private readonly Action<ConnectionChange>? _changed;
+
+    // Created with the first connection, which tells the broker's name.
+    private ConnectionReporter? _reporter;
     private int _connection;
     private uint _maxPacketBytes = uint.MaxValue;
 
-    public ClientWatch(IMqttClient client, PublishWindow window, ILogger logger)
+    public ClientWatch(IMqttClient client, PublishWindow window, Action<ConnectionChange>? changed, ILogger logger)
     {
         _client = client;
         _window = window;
         _logger = GuardedLogger.Of(logger);
         _setting = window.Size;
+        _changed = changed is null ? null : change => Report(changed, change);
         client.ConnectingAsync += OnConnectingAsync;
         client.ConnectedAsync += OnConnectedAsync;
+        client.DisconnectedAsync += OnDisconnectedAsync;
+        if (client.IsConnected)
+            Open();
     }
 
     /// <summary>A number that changes when the client begins to reconnect.</summary>
@@ -170,6 +180,7 @@ internal sealed class ClientWatch : IDisposable
     {
         _client.ConnectingAsync -= OnConnectingAsync;
         _client.ConnectedAsync -= OnConnectedAsync;
+        _client.DisconnectedAsync -= OnDisconnectedAsync;
     }
 
     // Called before the new connection carries anything, so that the rest of a send does not overtake what the old connection lost.
@@ -188,7 +199,49 @@ internal sealed class ClientWatch : IDisposable
         if (receiveMaximum < _setting)
             Log.WindowLimited(_logger, receiveMaximum.Value, _setting);
         Log.ClientConnected(_logger, _window.Size, MaxPacketBytes);
+        Open();
         return Task.CompletedTask;
+    }
+
+    // A failed attempt to connect comes here too, and so does the application's own disconnect, without an error.
+    private Task OnDisconnectedAsync(MqttClientDisconnectedEventArgs occurrence)
+    {
+        var isOwn = occurrence is { Exception: null, Reason: MqttClientDisconnectReason.NormalDisconnection };
+        if (occurrence.ClientWasConnected && !isOwn)
+            Volatile.Read(ref _reporter)?.Lose(Describe(occurrence));
+        return Task.CompletedTask;
+    }
+
+    private static string Describe(MqttClientDisconnectedEventArgs occurrence) => occurrence.Reason != MqttClientDisconnectReason.NormalDisconnection
+        ? $"The broker ended the connection: {occurrence.Reason}."
+        : $"The connection broke: {occurrence.Exception?.GetBaseException().GetType().Name}.";
+
+    private void Open()
+    {
+        if (_changed is not null && Volatile.Read(ref _reporter) is null)
+            Interlocked.CompareExchange(ref _reporter, new ConnectionReporter(_changed, "transport", FindTarget(_client.Options)), null);
+        Volatile.Read(ref _reporter)?.Open();
+    }
+
+    // Without user name, password and query, which may be a token.
+    private static string FindTarget(MqttClientOptions? options) => options?.ChannelOptions switch
+    {
+        MqttClientTcpOptions { RemoteEndpoint: DnsEndPoint named } => string.Create(CultureInfo.InvariantCulture, $"{named.Host}:{named.Port}"),
+        MqttClientTcpOptions { RemoteEndpoint: { } endpoint } => $"{endpoint}",
+        MqttClientWebSocketOptions webSocket when Uri.TryCreate(webSocket.Uri, UriKind.Absolute, out var uri) => uri.Authority,
+        _ => "the broker",
+    };
+
+    private void Report(Action<ConnectionChange> changed, ConnectionChange change)
+    {
+        try
+        {
+            changed(change);
+        }
+        catch (Exception fault)
+        {
+            Log.CallbackFailed(_logger, fault);
+        }
     }
 }
 

@@ -23,10 +23,7 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
             try
             {
                 var end = HandlePackets(handler);
-                var finishing = handler.FinishReadAsync(cancellationToken);
-                if (acknowledgesAtOnce && handler.WritesAfterRead)
-                    stream.AcknowledgeAtOnce();
-                await finishing.ConfigureAwait(false);
+                await handler.FinishReadAsync(cancellationToken).ConfigureAwait(false);
                 if (end is not null)
                     return end;
             }
@@ -47,7 +44,7 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
                 return new ConnectionEnd("The broker closed the connection and named no reason: perhaps another connection has the same client id.", IsUnexplained: true);
             }
 
-            if (acknowledgesAtOnce && !handler.WritesAfterRead)
+            if (acknowledgesAtOnce)
                 stream.AcknowledgeAtOnce();
             keepAlive.EndRead();
             input.Advance(bytes);
@@ -108,12 +105,6 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
 /// <summary>Gets the packets of one connection, in order, on its reader's thread. The connection handles PINGRESP and DISCONNECT itself.</summary>
 internal interface IPacketHandler
 {
-    /// <summary>
-    /// True when <see cref="FinishReadAsync"/> writes at once what there is to write. The TCP acknowledgement of what was read then travels with it, which saves a packet, and
-    /// only a read that is followed by no write is acknowledged alone.
-    /// </summary>
-    bool WritesAfterRead => false;
-
     /// <summary>Handles a packet, of which only the header was validated. Its memory is valid during the call.</summary>
     /// <exception cref="MqttProtocolException">The packet is malformed or not allowed at this point; the connection is closed with the reason code.</exception>
     void Handle(PacketHeader header, ReadOnlySpan<byte> body);

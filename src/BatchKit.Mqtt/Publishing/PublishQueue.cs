@@ -41,8 +41,6 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         _whyNotConnected = $"There is no connection to {_target} yet.";
     }
 
-    public bool WritesAfterRead => true;
-
     public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         BatchSend send;

@@ -141,6 +141,23 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
         await late.Arrived.WaitForMessagesAsync(1);
     }
 
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task A_restarted_broker_has_the_claim_again_when_the_holder_is_back(bool keepsMessages)
+    {
+        RequiredServer.SkipWhen(MosquittoServer.WhyNotInstalled);
+        await using var server = await MosquittoServer.StartOwnAsync(new MosquittoServerOptions { Persistence = keepsMessages });
+        using var host = await new Chatter().StartAsync(server.Address, _prefix, node: 7);
+
+        await server.StopAsync();
+        await MqttTestHost.WaitForHealthAsync(host, HealthStatus.Unhealthy);
+        await server.StartAsync();
+        await MqttTestHost.WaitForHealthAsync(host, HealthStatus.Healthy);
+
+        await Assert.ThrowsAsync<NodeTakenException>(() => new Chatter().StartAsync(server.Address, _prefix, node: 7));
+    }
+
     [Fact]
     public async Task Without_the_right_to_the_claims_the_host_receives_and_health_is_degraded()
     {

@@ -1,0 +1,291 @@
+using System.Globalization;
+using System.Text;
+using BatchKit.Diagnostics;
+using BatchKit.Mqtt.Connections;
+using BatchKit.Mqtt.Packets;
+
+namespace BatchKit.Mqtt.Receiving;
+
+/// <summary>
+/// A process's claim on a number, over a connection of its own. It is a retained message that the connection's will clears. Whoever receives the own claim before any other has the number, because a broker
+/// passes claims on in one order and a process subscribes to all before it publishes its own.
+/// </summary>
+internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposable
+{
+    private const ushort SubscribePacketId = 1;
+    private const ushort FirstPublishPacketId = 2;
+    private const int PublishPacketIds = 1000;
+    private const int MaxNameCharacters = 30;
+
+    private static readonly TimeSpan AttemptInterval = TimeSpan.FromMilliseconds(250);
+
+    // A claim that no will clears, because the broker ended with its holder, expires (MQTT 5).
+    private static readonly TimeSpan Expiry = TimeSpan.FromSeconds(30);
+    private static readonly TimeSpan RefreshInterval = TimeSpan.FromSeconds(10);
+
+    private readonly int _number;
+    private readonly string _id = Guid.NewGuid().ToString("N")[..12];
+    private readonly string _holder;
+    private readonly string _topic;
+    private readonly string _siblings;
+    private readonly MqttOptions _options;
+    private readonly TimeProvider _timeProvider;
+    private readonly GuardedLogger _logger;
+    private readonly MqttLink _link;
+    private readonly TaskCompletionSource<bool> _started = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+    // Written by the task that serves the connection; read by everyone.
+    private volatile TaskCompletionSource<string> _taken = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private volatile TaskCompletionSource _free = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private volatile string? _takenReason;
+    private volatile string? _fault;
+    private volatile PacketOutput? _output;
+    private volatile ClaimAttempt _attempt = new("");
+    private int _attempts;
+    private int _packets;
+
+    public NodeClaim(MqttOptions options, int number, TimeProvider timeProvider, GuardedLogger logger)
+    {
+        (_number, _timeProvider, _logger) = (number, timeProvider, logger);
+        _holder = string.Create(CultureInfo.InvariantCulture, $"process {Environment.ProcessId} on {Shorten(Environment.MachineName)} ({Shorten(AppDomain.CurrentDomain.FriendlyName)}) {_id}");
+        _siblings = EnvelopeTopics.Leases(options.EnvelopePrefix!, number);
+        _topic = _siblings + _id;
+        _options = options.Copy();
+        // The application hears of the connections that carry its messages.
+        _options.ConnectionChanged = null;
+        _options.Will = new MqttWill(new MqttMessage(_topic, default) { QualityOfService = MqttQualityOfService.AtLeastOnce, Retain = true });
+        var clientId = $"{options.ClientId ?? $"batchkit-{Guid.NewGuid():N}"}-node";
+        _link = new MqttLink(_options, MqttLink.NodeLease, clientId, sessionExpiry: TimeSpan.Zero, this, timeProvider, logger);
+    }
+
+    /// <summary>A human-readable reason why another process has the number; null while none has it, as far as is known.</summary>
+    public string? TakenReason => _takenReason;
+
+    /// <summary>Completes with that reason when another process has the number.</summary>
+    public Task<string> Taken => _taken.Task;
+
+    /// <summary>Completes when no other process has the number any more.</summary>
+    public Task Free => _free.Task;
+
+    /// <summary>A human-readable reason why it is not known whether another process has the number; null while that is known.</summary>
+    public string? Fault => _fault ?? (_link.Fault is { } fault ? $"Node {_number} is not leased. {fault}" : null);
+
+    /// <summary>Starts to claim the number.</summary>
+    /// <returns>False when another process has the number; true when this one has it, or when that could not be found out yet.</returns>
+    public async Task<bool> StartAsync(CancellationToken cancellationToken)
+    {
+        _ = _link.StartAsync();
+        return await _started.Task.WaitAsync(cancellationToken).ConfigureAwait(false);
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        // So that a successor finds the number free at once. Without a connection the will clears the claim.
+        if (_output is { } output)
+            Publish(output, "");
+        await _link.DisposeAsync().ConfigureAwait(false);
+    }
+
+    public void ConnectFailed(MqttConnectException failure) => _started.TrySetResult(true);
+
+    public async Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken)
+    {
+        using var ending = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
+        var output = connection.Open(source: null);
+        _fault ??= $"Node {_number} is not leased yet: the broker has not passed the claim on.";
+        var running = connection.RunAsync(this, cancellationToken);
+        _output = output;
+        var holding = HoldAsync(connection, output, ending.Token);
+        try
+        {
+            if (await Task.WhenAny(running, holding).ConfigureAwait(false) == holding)
+                connection.Abandon("The claim on the node's number failed.");
+            return await running.ConfigureAwait(false);
+        }
+        finally
+        {
+            _output = null;
+            await ending.CancelAsync().ConfigureAwait(false);
+            await holding.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            _started.TrySetResult(true);
+        }
+    }
+
+    public void Handle(PacketHeader header, ReadOnlySpan<byte> body)
+    {
+        var attempt = _attempt;
+        switch (header.Type)
+        {
+            case PacketType.Publish:
+                var publish = PublishPacket.Read(header, body, _options.Version);
+                HandleClaim(attempt, Encoding.UTF8.GetString(publish.Topic), Encoding.UTF8.GetString(publish.Payload), publish.Retain);
+                break;
+            case PacketType.Suback:
+                if (SubackPacket.Read(body, _options.Version).ReasonCodes[0] is >= MqttReasonCode.UnspecifiedError and var refused)
+                    attempt.Fail($"The broker refused the subscription {MqttTopics.Show($"{_siblings}+")}: {refused}.");
+                attempt.Subscribe();
+                break;
+            case PacketType.Puback:
+                _ = PubackPacket.Read(body, _options.Version, out var reasonCode, out _);
+                if (reasonCode >= MqttReasonCode.UnspecifiedError)
+                    attempt.Fail($"The broker refused the claim {MqttTopics.Show(_topic)}: {reasonCode}.");
+                break;
+            default:
+                throw MqttProtocolException.Forbidden($"{header.Type} is not allowed for a client that publishes with QoS 1 and subscribes with QoS 0.");
+        }
+    }
+
+    public ValueTask FinishReadAsync(CancellationToken cancellationToken) => ValueTask.CompletedTask;
+
+    private void HandleClaim(ClaimAttempt attempt, string topic, string claim, bool isRetained)
+    {
+        if (claim.Length == 0 || !topic.StartsWith(_siblings, StringComparison.Ordinal))
+            return;
+        if (!string.Equals(topic, _topic, StringComparison.Ordinal))
+            attempt.Refuse(MqttTopics.Show(claim), isRetained);
+        // An earlier attempt's claim decides nothing.
+        else if (string.Equals(claim, attempt.Claim, StringComparison.Ordinal))
+            attempt.Accept();
+    }
+
+    // Claims until the connection ends: one attempt after the other while another process has the number, and then only to keep the claim from expiring.
+    private async Task HoldAsync(MqttConnection connection, PacketOutput output, CancellationToken cancellationToken)
+    {
+        while (true)
+        {
+            var attempt = _attempt = new ClaimAttempt(string.Create(CultureInfo.InvariantCulture, $"{_holder}.{++_attempts}"));
+            var (holder, fault) = connection.Limits.IsRetainAvailable
+                ? await ClaimAsync(attempt, output, cancellationToken).ConfigureAwait(false)
+                : new ClaimOutcome(Holder: null, "The broker keeps no retained messages.");
+            if (fault is not null)
+            {
+                Doubt(fault);
+            }
+            else
+            {
+                if (holder is null)
+                    Accept();
+                Refuse(holder ?? await KeepAsync(attempt, output, cancellationToken).ConfigureAwait(false));
+            }
+
+            Publish(output, "");
+            await Task.Delay(fault is null ? AttemptInterval : _options.MaxReconnectDelay, _timeProvider, cancellationToken).ConfigureAwait(false);
+        }
+    }
+
+    private async Task<ClaimOutcome> ClaimAsync(ClaimAttempt attempt, PacketOutput output, CancellationToken cancellationToken)
+    {
+        try
+        {
+            output.Append(SubscribePacket.Write(SubscribePacketId, [new MqttSubscription { Filter = $"{_siblings}+", QualityOfService = MqttQualityOfService.AtMostOnce }], _options.Version));
+            output.Flush();
+            await attempt.Subscribed.WaitAsync(_options.ConnectTimeout, _timeProvider, cancellationToken).ConfigureAwait(false);
+            if (!attempt.Decided.IsCompleted)
+                Publish(output, attempt.Claim);
+            return await attempt.Decided.WaitAsync(_options.ConnectTimeout, _timeProvider, cancellationToken).ConfigureAwait(false);
+        }
+        catch (TimeoutException)
+        {
+            return new ClaimOutcome(Holder: null, $"The broker did not pass the claim on within {_options.ConnectTimeout}.");
+        }
+    }
+
+    /// <returns>The process that has the number all the same: a cluster of brokers may pass an older claim on later.</returns>
+    private async Task<string> KeepAsync(ClaimAttempt attempt, PacketOutput output, CancellationToken cancellationToken)
+    {
+        while (true)
+        {
+            try
+            {
+                return await attempt.Earlier.WaitAsync(RefreshInterval, _timeProvider, cancellationToken).ConfigureAwait(false);
+            }
+            catch (TimeoutException)
+            {
+                Publish(output, attempt.Claim);
+            }
+        }
+    }
+
+    private void Accept()
+    {
+        (_fault, _takenReason) = (null, null);
+        if (_taken.Task.IsCompleted)
+            _taken = new TaskCompletionSource<string>(TaskCreationOptions.RunContinuationsAsynchronously);
+        _free.TrySetResult();
+        _started.TrySetResult(true);
+    }
+
+    private void Refuse(string holder)
+    {
+        _fault = null;
+        var sentence = $"Node {_number} is held by {holder}, so {MqttTopics.Show(_holder)} can't be node {_number} too. Give each process another {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.Node)}, "
+            + "or none, and a free number is leased. When the other process has just ended, wait until the broker has noticed, at most one and a half times its keep-alive.";
+        if (_free.Task.IsCompleted)
+            _free = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        _takenReason = sentence;
+        if (_taken.TrySetResult(sentence))
+            Log.NodeTaken(_logger, sentence);
+        _started.TrySetResult(false);
+    }
+
+    private void Doubt(string fault)
+    {
+        var sentence = $"Node {_number} is not leased, so another process may have the same number. {fault} A receiver of frames needs the right to publish and to subscribe to {_siblings}+.";
+        if (_fault != sentence)
+            Log.NodeNotLeased(_logger, sentence);
+        _fault = sentence;
+        _started.TrySetResult(true);
+    }
+
+    // An empty claim withdraws the one before.
+    private void Publish(PacketOutput output, string claim)
+    {
+        var fields = new PublishFields
+        {
+            Topic = _topic,
+            Payload = Encoding.UTF8.GetBytes(claim),
+            QualityOfService = MqttQualityOfService.AtLeastOnce,
+            Retain = true,
+            Expiry = claim.Length == 0 ? 0 : (uint)Expiry.TotalSeconds,
+        };
+        var packet = new byte[PublishPacket.Measure(fields, _options.Version)];
+        var packetId = (ushort)(FirstPublishPacketId + ((uint)Interlocked.Increment(ref _packets) % PublishPacketIds));
+        PublishPacket.Write(packet, fields, _options.Version, packetId, isDuplicate: false);
+        output.Append(packet);
+        output.Flush();
+    }
+
+    private static string Shorten(string name) => name[..Math.Min(name.Length, MaxNameCharacters)];
+
+    /// <summary>How an attempt ended: the process that has the number, or why that is not known; neither when the own claim came first.</summary>
+    private readonly record struct ClaimOutcome(string? Holder, string? Fault);
+
+    /// <summary>What a connection's reader has seen since a claim began.</summary>
+    private sealed class ClaimAttempt(string claim)
+    {
+        private readonly TaskCompletionSource _subscribed = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        private readonly TaskCompletionSource<ClaimOutcome> _decided = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        private readonly TaskCompletionSource<string> _earlier = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+        public string Claim => claim;
+
+        public Task Subscribed => _subscribed.Task;
+
+        public Task<ClaimOutcome> Decided => _decided.Task;
+
+        /// <summary>Completes with the holder of a claim that is older than the accepted one.</summary>
+        public Task<string> Earlier => _earlier.Task;
+
+        public void Subscribe() => _subscribed.TrySetResult();
+
+        public void Accept() => _decided.TrySetResult(default);
+
+        public void Fail(string fault) => _decided.TrySetResult(new ClaimOutcome(Holder: null, fault));
+
+        public void Refuse(string holder, bool isRetained)
+        {
+            if (!_decided.TrySetResult(new ClaimOutcome(holder, Fault: null)) && isRetained)
+                _earlier.TrySetResult(holder);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+using BatchKit.MQTTnet.Tests.Support;
+using BatchKit.Testing;
+using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
+using MQTTnet;
+using MQTTnet.Protocol;
+using MQTTnet.Server;
+
+namespace BatchKit.MQTTnet.Tests;
+
+/// <summary>What the application hears of its own client's connections.</summary>
+public sealed class ConnectionChangeTests : IAsyncLifetime
+{
+    private const int CallbackFailed = 2502;
+
+    private readonly Lock _lock = new();
+    private readonly List<ConnectionChange> _changes = [];
+    private TestServer _server = null!;
+
+    private IReadOnlyList<ConnectionChange> Changes
+    {
+        get
+        {
+            lock (_lock)
+                return [.. _changes];
+        }
+    }
+
+    public async ValueTask InitializeAsync() => _server = await TestServer.StartAsync();
+
+    public ValueTask DisposeAsync() => _server.DisposeAsync();
+
+    [Fact]
+    public async Task A_client_that_connects_loses_its_connection_and_connects_again_reports_each_once()
+    {
+        var client = _server.MakeClient();
+        using var transport = Make(client);
+
+        await _server.ConnectAsync(client, "ana");
+        await _server.Server.DisconnectClientAsync("ana", new MqttServerClientDisconnectOptions { ReasonCode = MqttDisconnectReasonCode.AdministrativeAction }).WithinDeadline();
+        await WaitAsync(2);
+        await _server.ConnectAsync(client, "ana");
+        await WaitAsync(3);
+
+        Assert.Equal([BrokerConnectionState.Connected, BrokerConnectionState.Lost, BrokerConnectionState.Restored], Changes.Select(change => change.State));
+        Assert.All(Changes, change => Assert.Equal(("transport", $"{_server.EndPoint}"), (change.Purpose, change.Target)));
+        Assert.NotNull(Changes[1].Reason);
+        Assert.Null(Changes[2].Reason);
+    }
+
+    [Fact]
+    public async Task A_connection_that_the_application_ends_itself_is_not_reported()
+    {
+        var client = _server.MakeClient();
+        using var transport = Make(client);
+        await _server.ConnectAsync(client);
+
+        await client.DisconnectAsync(new MqttClientDisconnectOptions()).WithinDeadline();
+        await _server.ConnectAsync(client);
+
+        Assert.Equal([BrokerConnectionState.Connected], Changes.Select(change => change.State));
+    }
+
+    [Fact]
+    public async Task A_client_that_has_connected_before_is_connected_when_the_transport_is_created()
+    {
+        var client = await _server.ConnectAsync();
+
+        using var transport = Make(client);
+
+        Assert.Equal([BrokerConnectionState.Connected], Changes.Select(change => change.State));
+    }
+
+    [Fact]
+    public async Task What_the_callback_throws_is_logged_and_stops_nothing()
+    {
+        using var log = new LogCollector();
+        var client = _server.MakeClient();
+        using var transport = new MqttClientTransport(
+            client, new MqttClientTransportOptions { ConnectionChanged = _ => throw new InvalidOperationException("mine") }, new Logger<MqttClientTransport>(log));
+
+        await _server.ConnectAsync(client);
+        await transport.SendAsync(new[] { Some.Batch(Some.Group(), Some.Producer(), 1, "x") }, CancellationToken.None).AsTask().WithinDeadline();
+
+        Assert.Equal(1, log.Count(CallbackFailed));
+    }
+
+    private MqttClientTransport Make(IMqttClient client) => new(client, new MqttClientTransportOptions { ConnectionChanged = Add });
+
+    private void Add(ConnectionChange change)
+    {
+        lock (_lock)
+            _changes.Add(change);
+    }
+
+    private Task WaitAsync(int changes) => Until.TrueAsync(() => Changes.Count >= changes);
+}

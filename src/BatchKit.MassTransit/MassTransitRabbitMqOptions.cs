@@ -116,7 +116,8 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
 
     internal (string Host, int Port) Split(string host)
     {
-        RabbitMqEndpoint.TryParse(host, out var endpoint);
+        if (!RabbitMqEndpoint.TryParse(host, out var endpoint))
+            return (host, Port);
         return (endpoint.Host, endpoint.Port == 0 ? Port : endpoint.Port);
     }
 }

@@ -80,8 +80,7 @@ public sealed class ConnectionMetrics
 
     // Connections of one purpose to one broker are one series, because a meter's reader keeps one value for each set of tags.
     private IEnumerable<Measurement<long>> Measure(Func<ObservedConnection, IEnumerable<(KeyValuePair<string, object?> Tag, long Value)>> of) =>
-        from connection in Living()
-        group connection by string.Join('\n', connection.Tags.Select(static tag => tag.Value)) into same
+        from same in Living().GroupBy(static connection => string.Join('\n', connection.Tags.Select(static tag => tag.Value)), StringComparer.Ordinal)
         let tags = same.First().Tags
         from series in same.SelectMany(connection => of(connection.Read())).GroupBy(static one => one.Tag.Value)
         select new Measurement<long>(series.Sum(static one => one.Value), [.. tags, series.First().Tag]);

@@ -60,7 +60,7 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
         var server = await fixture.GetAsync();
 
         var starts = Enumerable.Range(0, 2).Select(_ => Task.Run(() => new Chatter().StartAsync(server.Address, _prefix, node: 7))).ToArray();
-        await ((Task)Task.WhenAll(starts)).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        await ((Task)Task.WhenAll(starts)).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing | ConfigureAwaitOptions.ContinueOnCapturedContext);
 
         using var started = await Assert.Single(starts, start => start.IsCompletedSuccessfully);
         Assert.IsType<NodeTakenException>(Assert.Single(starts, start => start.IsFaulted).Exception!.InnerException);

@@ -170,7 +170,7 @@ public sealed class ConnectionReporterTests : IDisposable
         _listener.Start();
     }
 
-    private IEnumerable<(string Tag, long Value)> Collect(string instrument, string tag)
+    private (string Tag, long Value)[] Collect(string instrument, string tag)
     {
         _measured.Clear();
         _listener.RecordObservableInstruments();

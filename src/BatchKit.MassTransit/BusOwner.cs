@@ -31,6 +31,7 @@ internal sealed class BusOwner : IAsyncDisposable
         var guarded = new GuardedLoggerFactory(loggers ?? NullLoggerFactory.Instance);
         _logger = guarded.Guard<BusOwner>();
         var age = new ConnectionAge(timeProvider);
+        var socket = new BusSocket();
         Target = options.RabbitMq is { } rabbit ? $"RabbitMQ at {rabbit.First.Host}:{rabbit.First.Port}" : "the in-memory transport";
         if (options.Bus is not null)
         {
@@ -39,8 +40,8 @@ internal sealed class BusOwner : IAsyncDisposable
             return;
         }
 
-        _bus = Create(options, name.Length == 0 ? "BatchKit" : $"BatchKit {name}", age, guarded);
-        Connection = options.RabbitMq is null ? new InMemoryConnection(_bus, options, age) : new BusConnection(_bus, options, age);
+        _bus = Create(options, name.Length == 0 ? "BatchKit" : $"BatchKit {name}", age, socket, guarded);
+        Connection = options.RabbitMq is null ? new InMemoryConnection(_bus, options, age) : new BusConnection(_bus, options, age) { Socket = socket };
     }
 
     public BusConnection Connection { get; }
@@ -93,7 +94,7 @@ internal sealed class BusOwner : IAsyncDisposable
         _stopping.Dispose();
     }
 
-    private static IBusControl Create(MassTransitOptions options, string name, ConnectionAge age, GuardedLoggerFactory loggers)
+    private static IBusControl Create(MassTransitOptions options, string name, ConnectionAge age, BusSocket socket, GuardedLoggerFactory loggers)
     {
         // The bus takes its logger from the async flow that creates it.
         var outer = LogContext.Current;
@@ -101,7 +102,7 @@ internal sealed class BusOwner : IAsyncDisposable
         try
         {
             return options.RabbitMq is { } rabbit
-                ? RabbitMqBus.Create(rabbit, name, options.DeclareTopology, age)
+                ? RabbitMqBus.Create(rabbit, name, options.DeclareTopology, age, socket)
                 : Bus.Factory.CreateUsingInMemory(static _ => { });
         }
         finally

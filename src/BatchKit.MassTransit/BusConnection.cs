@@ -44,6 +44,28 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
         await endpoint.Send(new BatchEnvelope(frame), new FramePipe(Topology, node, Options.Durable), cancellationToken).ConfigureAwait(false);
     }
 
+    /// <summary>The socket of the buffer's own bus over RabbitMQ; null on another bus.</summary>
+    public BusSocket? Socket { get; init; }
+
+    /// <summary>
+    /// On RabbitMQ, has the bus send over a new connection; over a new channel when the connection is the application's, by a message for which the broker ends the channel (AMQP 0-9-1, section 1.2: a channel exception).
+    /// </summary>
+    public async Task RenewChannelAsync(int? node, CancellationToken cancellationToken)
+    {
+        Socket?.End();
+        if (Socket is not null || Topology is not RabbitMqTopology)
+            return;
+        var endpoint = await (node is { } number ? Topology.GetDirectAsync(Bus, number) : Topology.GetFanOutAsync(Bus)).ConfigureAwait(false);
+        try
+        {
+            await endpoint.Send(new BatchEnvelope([]), new ChannelEndPipe(new FramePipe(Topology, node, durable: false)), cancellationToken).ConfigureAwait(false);
+        }
+        catch (Exception)
+        {
+            // The end of the channel is what was asked for. Where nothing answers, a later failure asks again.
+        }
+    }
+
     /// <summary>True when the bus loses its messages at this process's stop, so that receivers must stop after senders.</summary>
     public virtual bool IsLostAtStop => false;
 
@@ -101,6 +123,19 @@ internal sealed class FramePipe(BusTopology topology, int? node, bool durable) :
         if (context.TryGetPayload(out RabbitMqSendContext? rabbit))
             rabbit.Mandatory = true;
         return Task.CompletedTask;
+    }
+
+    public void Probe(ProbeContext context) => context.CreateScope("batchkit");
+}
+
+/// <summary>Gives a message an expiry that is no number, which the broker refuses before it routes the message.</summary>
+internal sealed class ChannelEndPipe(FramePipe frame) : IPipe<SendContext<BatchEnvelope>>
+{
+    public async Task Send(SendContext<BatchEnvelope> context)
+    {
+        await frame.Send(context).ConfigureAwait(false);
+        if (context.TryGetPayload(out RabbitMqSendContext? rabbit))
+            rabbit.BasicProperties.Expiration = "none";
     }
 
     public void Probe(ProbeContext context) => context.CreateScope("batchkit");

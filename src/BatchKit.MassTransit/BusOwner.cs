@@ -33,6 +33,7 @@ internal sealed class BusOwner : IAsyncDisposable
         _logger = guarded.Guard<BusOwner>();
         var age = new ConnectionAge(timeProvider);
         var metrics = services.GetKeyedService<ConnectionMetrics>(name);
+        var socket = new BusSocket();
         Target = options.RabbitMq is { } rabbit ? $"RabbitMQ at {rabbit.First.Host}:{rabbit.First.Port}" : "the in-memory transport";
         if (options.Bus is not null)
         {
@@ -41,8 +42,10 @@ internal sealed class BusOwner : IAsyncDisposable
             return;
         }
 
-        _bus = Create(options, name.Length == 0 ? "BatchKit" : $"BatchKit {name}", age, guarded);
-        Connection = options.RabbitMq is null ? new InMemoryConnection(_bus, options, age) { Metrics = metrics } : new BusConnection(_bus, options, age) { Metrics = metrics };
+        _bus = Create(options, name.Length == 0 ? "BatchKit" : $"BatchKit {name}", age, socket, guarded);
+        Connection = options.RabbitMq is null
+            ? new InMemoryConnection(_bus, options, age) { Metrics = metrics }
+            : new BusConnection(_bus, options, age) { Metrics = metrics, Socket = socket };
     }
 
     public BusConnection Connection { get; }
@@ -95,7 +98,7 @@ internal sealed class BusOwner : IAsyncDisposable
         _stopping.Dispose();
     }
 
-    private static IBusControl Create(MassTransitOptions options, string name, ConnectionAge age, GuardedLoggerFactory loggers)
+    private static IBusControl Create(MassTransitOptions options, string name, ConnectionAge age, BusSocket socket, GuardedLoggerFactory loggers)
     {
         // The bus takes its logger from the async flow that creates it.
         var outer = LogContext.Current;
@@ -103,7 +106,7 @@ internal sealed class BusOwner : IAsyncDisposable
         try
         {
             return options.RabbitMq is { } rabbit
-                ? RabbitMqBus.Create(rabbit, name, options.DeclareTopology, age)
+                ? RabbitMqBus.Create(rabbit, name, options.DeclareTopology, age, socket)
                 : Bus.Factory.CreateUsingInMemory(static _ => { });
         }
         finally

@@ -76,6 +76,8 @@ internal sealed class RabbitMqTopology : BusTopology
         queue.QueueExpiration = Options.QueueExpiry;
         // Two processes with the same node number would share the queue's frames and lose their order. With this setting the second one waits.
         queue.SingleActiveConsumer = true;
+        if (Options.UseQuorumQueues)
+            queue.SetQuorumQueue();
         if (!Options.DeclareTopology)
         {
             var settings = ((IRabbitMqReceiveEndpointConfiguration)endpoint).Settings;

@@ -2,6 +2,7 @@ using System.Runtime.InteropServices;
 using BatchKit.Transports;
 using MassTransit;
 using RabbitMQ.Client.Exceptions;
+using BrokerRejection = RabbitMQ.Client.Exceptions.PublishException;
 
 namespace BatchKit.MassTransit;
 
@@ -19,6 +20,12 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     private const ushort NotFound = 404;
     private const ushort PreconditionFailed = 406;
 
+    // How long a new channel is given before another failure ends it. A queue at a limit of its operator rejects too, and a new channel does not change that.
+    private static readonly TimeSpan ChannelTrial = TimeSpan.FromSeconds(2);
+
+    // How long the broker may take to end a channel.
+    private static readonly TimeSpan ChannelEndLimit = TimeSpan.FromSeconds(1);
+
     private static readonly TimeSpan ChannelPause = TimeSpan.FromMilliseconds(50);
 
     private readonly BusConnection _connection;
@@ -29,6 +36,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     private readonly ConnectionReporter _reporter;
     private readonly ConnectHandle _watching;
     private volatile bool _isDisposed;
+    private long _channelRenewedAt;
 
     /// <summary>Creates a transport over a bus that the caller configures, starts and stops.</summary>
     /// <param name="bus">The bus; on RabbitMQ with publisher confirms, which are MassTransit's default.</param>
@@ -238,6 +246,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         {
             _connection.Age.Restart();
             _reporter.Lose($"The bus did not confirm a frame within {Options.PublishTimeout}.");
+            await RenewChannelAsync(destination, cancellationToken).ConfigureAwait(false);
             throw new TimeoutException(
                 $"The bus did not confirm a frame within {nameof(MassTransitOptions.PublishTimeout)} ({Options.PublishTimeout}). Check that the broker runs and can be reached, or raise the time.", exception);
         }
@@ -250,8 +259,23 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
             if (FindCause(exception, PreconditionFailed, $"message size {bytes.Length} ") is { } refusal)
                 throw new FrameUnfitException($"The broker does not take a frame for {destination}: {refusal}", exception);
             _reporter.Lose(exception.GetBaseException().Message);
+            if (exception.GetBaseException() is BrokerRejection { IsReturn: false })
+                await RenewChannelAsync(destination, cancellationToken).ConfigureAwait(false);
             throw;
         }
+    }
+
+    // When the leader of a quorum queue fails, RabbitMQ before 3.12 may reject all that comes over a channel, or leave it without an answer, for as long as the channel is open. Over a new one it takes the same.
+    private async Task RenewChannelAsync(FrameDestination destination, CancellationToken cancellationToken)
+    {
+        var renewedAt = Volatile.Read(ref _channelRenewedAt);
+        if (renewedAt != 0 && _timeProvider.GetElapsedTime(renewedAt) < ChannelTrial)
+            return;
+        if (Interlocked.CompareExchange(ref _channelRenewedAt, _timeProvider.GetTimestamp(), renewedAt) != renewedAt)
+            return;
+        using var timeout = new CancellationTokenSource(ChannelEndLimit, _timeProvider);
+        using var limit = CancellationTokenSource.CreateLinkedTokenSource(timeout.Token, cancellationToken);
+        await _connection.RenewChannelAsync(destination.IsAll ? null : destination.Node, limit.Token).ConfigureAwait(false);
     }
 
     private void ThrowIfNotTaken(FrameDestination destination, MessageReturnedException returned)

@@ -14,7 +14,7 @@ internal static class RabbitMqBus
 {
     private const int AmqpTlsPort = 5671;
 
-    public static IBusControl Create(MassTransitRabbitMqOptions options, string name, bool declareTopology, ConnectionAge age)
+    public static IBusControl Create(MassTransitRabbitMqOptions options, string name, bool declareTopology, ConnectionAge age, BusSocket socket)
     {
         var messages = RabbitMqBusFactory.CreateMessageTopology();
         var topology = declareTopology ? new RabbitMqTopologyConfiguration(messages) : new GivenTopology(messages);
@@ -25,9 +25,10 @@ internal static class RabbitMqBus
         {
             Configure(connection, options);
             // MassTransit calls this before each attempt to connect.
-            connection.OnRefreshConnectionFactory = _ =>
+            connection.OnRefreshConnectionFactory = factory =>
             {
                 age.Restart();
+                socket.Follow(factory);
                 return Task.CompletedTask;
             };
         });
@@ -73,7 +74,10 @@ internal static class RabbitMqBus
         {
             connection.UseCluster(cluster =>
             {
-                foreach (var entry in options.Hosts)
+                // MassTransit takes them in turn: in random order the connections spread over the brokers.
+                var entries = options.Hosts.ToArray();
+                Random.Shared.Shuffle(entries);
+                foreach (var entry in entries)
                 {
                     var (host, port) = options.Split(entry);
                     cluster.Node($"{host}:{port}");
@@ -128,4 +132,24 @@ internal sealed class ReconnectingHostConfiguration(
 
     // Dispatch retries failed sends after its own pause; MassTransit would wait inside the send.
     public override IRetryPolicy SendTransportRetryPolicy { get; } = Retry.None;
+}
+
+/// <summary>The socket of a buffer's own bus, so that a connection that is no good can be ended: MassTransit has no call for that.</summary>
+internal sealed class BusSocket
+{
+    private ConnectionFactory? _factory;
+    private volatile ITcpClient? _current;
+
+    /// <summary>Remembers the sockets that the factory opens. MassTransit has one factory, and calls this before each attempt to connect.</summary>
+    public void Follow(ConnectionFactory factory)
+    {
+        if (_factory == factory)
+            return;
+        _factory = factory;
+        var create = factory.SocketFactory;
+        factory.SocketFactory = family => _current = create(family);
+    }
+
+    /// <summary>Ends the connection. MassTransit then connects again, in a cluster to the next broker.</summary>
+    public void End() => _current?.Client.Close();
 }

@@ -12,9 +12,10 @@ namespace BatchKit.RabbitMQ;
 /// <summary>A node's number, held at the broker by one process at a time.</summary>
 /// <remarks>
 /// The lease is a queue that the holder consumes, and that the broker deletes when it has no consumer any more. One of its arguments names the holder: the broker refuses a declaration with another
-/// value, and names both. The holder's own declarations are equal, so after a lost connection it has its lease back at once. See docs/decisions/0091.
+/// value, and names both. The holder's own declarations are equal, so after a lost connection it has its lease back at once. A quorum queue is not deleted with its last consumer: it expires, and a number whose
+/// holder is gone is waited for that long. See docs/decisions/0091.
 /// </remarks>
-internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, string exchange, TimeProvider timeProvider)
+internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, string exchange, bool isQuorum, TimeProvider timeProvider)
 {
     private const ushort PreconditionFailed = 406;
 
@@ -23,6 +24,9 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
 
     // A lease whose holder ended between its declaration and its consumer, or while the broker was down.
     private static readonly TimeSpan UnusedExpiry = TimeSpan.FromSeconds(30);
+
+    // The same for a quorum queue, which only this frees when its holder has been killed. A holder that loses its connection has it back sooner.
+    private static readonly TimeSpan QuorumExpiry = TimeSpan.FromSeconds(10);
 
     private static readonly TimeSpan AttemptInterval = TimeSpan.FromMilliseconds(250);
 
@@ -61,7 +65,7 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
                 await ReleaseAsync(number, cancellationToken).ConfigureAwait(false);
             else if (node.TryDrawAnother())
                 continue;
-            else if (++attempt <= Attempts)
+            else if (++attempt <= Attempts || await IsAboutToExpireAsync(connection, number, attempt, cancellationToken).ConfigureAwait(false))
                 await Task.Delay(AttemptInterval, timeProvider, cancellationToken).ConfigureAwait(false);
             else
                 throw await DescribeAsync(connection, number, refusal, cancellationToken).ConfigureAwait(false);
@@ -108,20 +112,40 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
     }
 
     private Task<QueueDeclareOk> DeclareAsync(IChannel channel, int number, Dictionary<string, object?> arguments, CancellationToken cancellationToken) =>
-        channel.QueueDeclareAsync(Queue(number), durable: true, exclusive: false, autoDelete: true, arguments, cancellationToken: cancellationToken);
+        channel.QueueDeclareAsync(Queue(number), durable: true, exclusive: false, autoDelete: !isQuorum, arguments, cancellationToken: cancellationToken);
 
     private Dictionary<string, object?> CreateArguments(string? holder)
     {
         var arguments = new Dictionary<string, object?>(StringComparer.Ordinal)
         {
-            ["x-queue-type"] = "classic",
-            ["x-expires"] = (long)UnusedExpiry.TotalMilliseconds,
+            ["x-queue-type"] = isQuorum ? "quorum" : "classic",
+            ["x-expires"] = (long)(isQuorum ? QuorumExpiry : UnusedExpiry).TotalMilliseconds,
             ["x-dead-letter-exchange"] = exchange,
         };
         // The only argument that is free text and compared by the broker. No message ever takes this path.
         if (holder is not null)
             arguments["x-dead-letter-routing-key"] = holder;
         return arguments;
+    }
+
+    /// <returns>True when the holder of a quorum queue is gone, and the broker is about to delete the queue.</returns>
+    private async Task<bool> IsAboutToExpireAsync(IConnection connection, int number, int attempt, CancellationToken cancellationToken)
+    {
+        if (!isQuorum || attempt > Attempts + (2 * QuorumExpiry / AttemptInterval))
+            return false;
+        var channel = await connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
+        await using (channel.ConfigureAwait(false))
+        {
+            try
+            {
+                return (await channel.QueueDeclarePassiveAsync(Queue(number), cancellationToken).ConfigureAwait(false)).ConsumerCount == 0;
+            }
+            catch (OperationInterruptedException)
+            {
+                // It has just been deleted.
+                return true;
+            }
+        }
     }
 
     // The broker's text ends after 255 bytes and quotes both values, so a declaration without one leaves more of it for the holder's.
@@ -134,7 +158,7 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
             {
                 await DeclareAsync(channel, number, CreateArguments(holder: null), cancellationToken).ConfigureAwait(false);
                 // It has become free meanwhile.
-                await channel.QueueDeleteAsync(Queue(number), ifUnused: true, ifEmpty: false, cancellationToken: cancellationToken).ConfigureAwait(false);
+                await channel.QueueDeleteAsync(Queue(number), ifUnused: !isQuorum, ifEmpty: false, cancellationToken: cancellationToken).ConfigureAwait(false);
             }
             catch (OperationInterruptedException answer)
             {

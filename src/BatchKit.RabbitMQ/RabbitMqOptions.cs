@@ -94,6 +94,16 @@ public sealed class RabbitMqOptions : IValidatableObject
     public bool Durable { get; set; } = true;
 
     /// <summary>
+    /// The type of the receiver's queue; <see cref="RabbitMqQueueType.Classic"/> by default, which is the fastest and lives on one broker of a cluster. A quorum queue lives on several, and goes on when a minority of
+    /// them fails.
+    /// </summary>
+    /// <remarks>
+    /// All processes with the same <see cref="Prefix"/> must agree: the lease of a node's number is a queue of this type too. A quorum queue needs <see cref="Durable"/>. A queue that exists can't be changed: delete it
+    /// first, or choose another prefix. RabbitMQ 4 drops a frame from a quorum queue that it has delivered 20 times without an acknowledgement, unless a policy sets <c>delivery-limit</c> to -1.
+    /// </remarks>
+    public RabbitMqQueueType QueueType { get; set; }
+
+    /// <summary>
     /// How long a node's queue may be without a receiver before the broker deletes it with its messages; 5 min by default. Output for that node is
     /// then refused and reported. Null keeps the queue and its messages for ever.
     /// </summary>
@@ -203,6 +213,9 @@ public sealed class RabbitMqOptions : IValidatableObject
         if (new object?[] { ConnectionString, Connection, ConnectionFactory }.Count(static given => given is not null) > 1)
             yield return new ValidationResult($"{nameof(ConnectionString)}, {nameof(Connection)} and {nameof(ConnectionFactory)} exclude each other: set one of them.", [nameof(ConnectionString)]);
 
+        if (QueueType == RabbitMqQueueType.Quorum && !Durable)
+            yield return new ValidationResult($"{nameof(QueueType)} is {nameof(RabbitMqQueueType.Quorum)} and {nameof(Durable)} is false. A quorum queue is durable: set {nameof(Durable)} to true, or {nameof(QueueType)} to {nameof(RabbitMqQueueType.Classic)}.", [nameof(QueueType)]);
+
         if (Hosts is null)
             yield break;
         if (Hosts.Count == 0)
@@ -221,6 +234,16 @@ public sealed class RabbitMqOptions : IValidatableObject
                 $"{nameof(MaxReconnectDelay)} ({MaxReconnectDelay}) must not be below {nameof(ReconnectDelay)} ({ReconnectDelay}).", [nameof(MaxReconnectDelay)]);
         }
     }
+}
+
+/// <summary>Where a node's queue lives in a cluster of brokers.</summary>
+public enum RabbitMqQueueType
+{
+    /// <summary>On one broker. While that one is down, the node receives nothing, and output for it waits.</summary>
+    Classic,
+
+    /// <summary>On several brokers, of which a majority must run. A frame is confirmed when a majority has it.</summary>
+    Quorum,
 }
 
 /// <summary>The settings that a section can have. Binding is generated for these alone, because it can't be generated for certificates and callbacks.</summary>
@@ -242,6 +265,7 @@ internal sealed class RabbitMqSection
     public string Prefix { get => _options.Prefix; set => _options.Prefix = value; }
     public int? DestinationNode { get => _options.DestinationNode; set => _options.DestinationNode = value; }
     public bool Durable { get => _options.Durable; set => _options.Durable = value; }
+    public RabbitMqQueueType QueueType { get => _options.QueueType; set => _options.QueueType = value; }
     public TimeSpan? QueueExpiry { get => _options.QueueExpiry; set => _options.QueueExpiry = value; }
     public string? DeadLetterExchange { get => _options.DeadLetterExchange; set => _options.DeadLetterExchange = value; }
     public bool DeclareTopology { get => _options.DeclareTopology; set => _options.DeclareTopology = value; }

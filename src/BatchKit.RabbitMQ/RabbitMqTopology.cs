@@ -108,6 +108,8 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
     {
         // Two processes with the same node number would share the queue's frames and lose their order. With this argument the second one waits.
         var arguments = new Dictionary<string, object?>(StringComparer.Ordinal) { ["x-single-active-consumer"] = true };
+        if (options.QueueType == RabbitMqQueueType.Quorum)
+            arguments["x-queue-type"] = "quorum";
         if (options.QueueExpiry is { } expiry)
             arguments["x-expires"] = (long)expiry.TotalMilliseconds;
         if (options.DeadLetterExchange is { Length: > 0 } exchange)

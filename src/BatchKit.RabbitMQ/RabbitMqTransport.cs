@@ -19,6 +19,9 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
 
     private const ushort PreconditionFailed = 406;
 
+    // How old a channel is at least before a rejection ends it. A queue at a limit of its operator rejects too, and a new channel does not change that.
+    private static readonly TimeSpan ChannelTrial = TimeSpan.FromSeconds(2);
+
     // No rate limiter: a send's frames are few, and dispatch bounds the sends.
     private static readonly CreateChannelOptions ChannelOptions = new(publisherConfirmationsEnabled: true, publisherConfirmationTrackingEnabled: true);
 
@@ -81,6 +84,8 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             return;
         if (Array.Exists(results, static result => result.Outcome == FrameOutcome.Unknown))
             _connection.Discard(open, "A publish was not confirmed.");
+        else if (Array.Exists(results, static result => result.Error is PublishException { IsReturn: false }) && _timeProvider.GetElapsedTime(open.OpenedTimestamp) >= ChannelTrial)
+            _connection.Discard(open, "The broker rejected a publish.");
         if (!Array.Exists(results, IsUnfit))
             throw FrameReport.ToException(_connection.Target, frames, results, batches.Length);
         // The broker ignored all frames behind the unfit one, and those of other sends on the channel failed with it.
@@ -205,10 +210,12 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         }
         catch (PublishException exception)
         {
-            // What is not returned was not accepted, for example because the queue is at a limit that its operator set.
-            return exception.IsReturn
-                ? EvaluateReturn(open, frame.Destination)
-                : new FrameResult(FrameOutcome.NotTaken, $"The broker did not accept a frame for {frame.Destination}.");
+            if (exception.IsReturn)
+                return EvaluateReturn(open, frame.Destination);
+
+            // It was not accepted, for example because the queue is at a limit that its operator set. And when the leader of a quorum queue fails, RabbitMQ before 3.12 may reject all that comes over a channel
+            // for as long as the channel is open, and takes the same over a new one.
+            return new FrameResult(FrameOutcome.NotTaken, $"The broker did not accept a frame for {frame.Destination}.", exception);
         }
         catch (Exception exception)
         {

@@ -13,27 +13,28 @@ internal sealed class RabbitMqFolder
     private readonly string _scripts;
     private readonly string _path;
     private readonly Dictionary<string, string> _environment;
-    private readonly int _portMapperPort;
+    private readonly RabbitMqNodeNames _names;
 
-    private RabbitMqFolder(string scripts, string path, int[] ports)
+    private RabbitMqFolder(string scripts, string path, RabbitMqNodeNames names, int listeningPort)
     {
         _scripts = scripts;
         _path = path;
-        Port = ports[0];
-        _portMapperPort = ports[2];
+        _names = names;
+        Port = listeningPort;
         _environment = new Dictionary<string, string>(StringComparer.Ordinal)
         {
             ["HOME"] = path,
-            ["ERL_EPMD_PORT"] = Text(_portMapperPort),
+            ["ERL_EPMD_PORT"] = Text(names.PortMapperPort),
             ["ERL_EPMD_ADDRESS"] = "127.0.0.1",
-            ["RABBITMQ_NODENAME"] = $"batchkit{Text(Port)}@localhost",
+            ["RABBITMQ_NODENAME"] = names.Own,
             ["RABBITMQ_NODE_PORT"] = Text(Port),
-            ["RABBITMQ_DIST_PORT"] = Text(ports[1]),
+            ["RABBITMQ_DIST_PORT"] = Text(names.OwnPort),
             ["RABBITMQ_MNESIA_BASE"] = Path.Combine(path, "data"),
             ["RABBITMQ_LOG_BASE"] = Path.Combine(path, "log"),
             ["RABBITMQ_PID_FILE"] = PidFile,
             ["RABBITMQ_ENABLED_PLUGINS_FILE"] = Path.Combine(path, "plugins"),
             ["RABBITMQ_CONFIG_FILE"] = ConfigurationFile,
+            ["RABBITMQ_ADVANCED_CONFIG_FILE"] = AdvancedFile,
             ["RABBITMQ_GENERATED_CONFIG_DIR"] = Path.Combine(path, "generated"),
         };
     }
@@ -42,18 +43,26 @@ internal sealed class RabbitMqFolder
 
     public int TlsPort { get; private set; }
 
+    public string NodeName => _names.Own;
+
     private string PidFile => Path.Combine(_path, "pid");
 
     private string ConfigurationFile => Path.Combine(_path, "rabbitmq.conf");
 
+    private string AdvancedFile => Path.Combine(_path, "advanced.config");
+
     public static string? FindScripts() =>
         Array.Find(ScriptFolders, folder => File.Exists(Path.Combine(folder, "rabbitmq-server")));
 
-    public static RabbitMqFolder Create(RabbitMqServerOptions options)
+    /// <summary>Creates the folder of a broker.</summary>
+    /// <param name="options">What the broker should be like.</param>
+    /// <param name="names">Its name and those of its cluster; null for a broker that stands alone.</param>
+    public static RabbitMqFolder Create(RabbitMqServerOptions options, RabbitMqNodeNames? names = null)
     {
         var scripts = FindScripts() ?? throw new ServerStartException("RabbitMQ is not installed.");
         var ports = FreePort.Take(4);
-        var folder = new RabbitMqFolder(scripts, Directory.CreateTempSubdirectory("batchkit-rabbitmq-").FullName, ports);
+        names ??= new RabbitMqNodeNames([ports[1]], Place: 0, PortMapperPort: ports[2], Cookie: null);
+        var folder = new RabbitMqFolder(scripts, Directory.CreateTempSubdirectory("batchkit-rabbitmq-").FullName, names, ports[0]);
         // Unless told, it listens on all addresses.
         var lines = new List<string> { $"listeners.tcp.local = 127.0.0.1:{Text(folder.Port)}" };
         if (options.MaxMessageBytes is { } bytes)
@@ -64,6 +73,8 @@ internal sealed class RabbitMqFolder
             folder.AddTls(certificate, lines);
         }
 
+        if (names.Cookie is { } cookie)
+            folder.JoinCluster(cookie, lines);
         File.WriteAllLines(folder.ConfigurationFile, lines);
         File.WriteAllText(Path.Combine(folder._path, "plugins"), "[].");
         return folder;
@@ -71,7 +82,7 @@ internal sealed class RabbitMqFolder
 
     /// <summary>Starts Erlang's port mapper in the foreground: left to the broker it would start as a daemon that outlives the test.</summary>
     public ServerProcess StartPortMapper() =>
-        ServerProcess.Start("epmd", ["-port", Text(_portMapperPort), "-address", "127.0.0.1"], _environment);
+        ServerProcess.Start("epmd", ["-port", Text(_names.PortMapperPort), "-address", "127.0.0.1"], _environment);
 
     public ServerProcess StartBroker()
     {
@@ -94,6 +105,19 @@ internal sealed class RabbitMqFolder
             Directory.Delete(_path, recursive: true);
     }
 
+    // The first node founds the cluster, the others find it by its name. Erlang declares a node dead after a quarter more than the tick time; a minute is its default.
+    private void JoinCluster(string cookie, List<string> lines)
+    {
+        lines.Add("cluster_formation.peer_discovery_backend = classic_config");
+        lines.AddRange(_names.All.Select((name, index) => $"cluster_formation.classic_config.nodes.{Text(index + 1)} = {name}"));
+        lines.Add("cluster_partition_handling = autoheal");
+        File.WriteAllText(AdvancedFile, $"[{{kernel, [{{net_ticktime, {Text(RabbitMqNodeNames.TickSeconds)}}}]}}].");
+        var cookieFile = Path.Combine(_path, ".erlang.cookie");
+        File.WriteAllText(cookieFile, cookie);
+        if (!OperatingSystem.IsWindows())
+            File.SetUnixFileMode(cookieFile, UnixFileMode.UserRead);
+    }
+
     private static string Text(int number) => number.ToString(CultureInfo.InvariantCulture);
 
     private void AddTls(X509Certificate2 certificate, List<string> lines)
@@ -109,4 +133,22 @@ internal sealed class RabbitMqFolder
         lines.Add($"ssl_options.keyfile = {keyFile}");
         lines.Add("ssl_options.verify = verify_none");
     }
+}
+
+/// <summary>The Erlang name of a broker, and of all nodes of its cluster, which differ in the port that they speak to each other on.</summary>
+/// <param name="Ports">The port of each node.</param>
+/// <param name="Place">Which of them this node is.</param>
+/// <param name="PortMapperPort">The port mapper's, which all share.</param>
+/// <param name="Cookie">The cluster's shared secret; null for a broker that stands alone.</param>
+internal sealed record RabbitMqNodeNames(int[] Ports, int Place, int PortMapperPort, string? Cookie)
+{
+    public const int TickSeconds = 4;
+
+    public int OwnPort => Ports[Place];
+
+    public string Own => Name(OwnPort);
+
+    public IEnumerable<string> All => Ports.Select(Name);
+
+    private static string Name(int port) => string.Create(CultureInfo.InvariantCulture, $"batchkit{port}@localhost");
 }

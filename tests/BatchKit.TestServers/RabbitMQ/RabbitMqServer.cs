@@ -15,15 +15,23 @@ public sealed class RabbitMqServer : IAsyncDisposable
 
     private readonly RabbitMqServerOptions _options;
     private readonly RabbitMqFolder? _folder;
+    private readonly bool _startsPortMapper;
     private ServerProcess? _portMapper;
     private ServerProcess? _process;
 
-    private RabbitMqServer(Uri address, RabbitMqServerOptions options, RabbitMqFolder? folder)
+    private RabbitMqServer(Uri address, RabbitMqServerOptions options, RabbitMqFolder? folder, bool startsPortMapper = true)
     {
         Address = address;
         _options = options;
         _folder = folder;
+        _startsPortMapper = startsPortMapper;
     }
+
+    /// <summary>True when it was started and not stopped since, frozen or not.</summary>
+    public bool IsRunning => _process is not null;
+
+    /// <summary>Its Erlang name; null for one from the environment.</summary>
+    public string? NodeName => _folder?.NodeName;
 
     /// <summary>Where it listens, with user name, password and virtual host.</summary>
     public Uri Address { get; }
@@ -62,9 +70,7 @@ public sealed class RabbitMqServer : IAsyncDisposable
     public static async Task<RabbitMqServer> StartOwnAsync(RabbitMqServerOptions? options = null)
     {
         options ??= new RabbitMqServerOptions();
-        var folder = RabbitMqFolder.Create(options);
-        var address = new Uri(string.Create(CultureInfo.InvariantCulture, $"amqp://guest:guest@127.0.0.1:{folder.Port}/"));
-        var server = new RabbitMqServer(address, options, folder);
+        var server = Create(options, RabbitMqFolder.Create(options));
         try
         {
             await server.StartAsync();
@@ -78,11 +84,18 @@ public sealed class RabbitMqServer : IAsyncDisposable
         return server;
     }
 
+    /// <summary>A node of a cluster, which is not started yet. Its port mapper is the cluster's.</summary>
+    internal static RabbitMqServer CreateNode(RabbitMqServerOptions options, RabbitMqNodeNames names) => Create(options, RabbitMqFolder.Create(options, names), startsPortMapper: false);
+
+    /// <summary>Starts the port mapper of its cluster.</summary>
+    internal ServerProcess StartPortMapper() => Owned().StartPortMapper();
+
     /// <summary>Starts it again, on the same port and data, after <see cref="StopAsync"/> or <see cref="KillAsync"/>.</summary>
     public async Task StartAsync()
     {
         var folder = Owned();
-        _portMapper ??= folder.StartPortMapper();
+        if (_startsPortMapper)
+            _portMapper ??= folder.StartPortMapper();
         _process = folder.StartBroker();
         await _process.WaitUntilAsync(() => ListeningPorts.AllOpenAsync(Host, Port, TlsPort), "RabbitMQ", _options.StartLimit);
     }
@@ -123,6 +136,9 @@ public sealed class RabbitMqServer : IAsyncDisposable
         _portMapper = null;
         _folder.Delete();
     }
+
+    private static RabbitMqServer Create(RabbitMqServerOptions options, RabbitMqFolder folder, bool startsPortMapper = true) =>
+        new(new Uri(string.Create(CultureInfo.InvariantCulture, $"amqp://guest:guest@127.0.0.1:{folder.Port}/")), options, folder, startsPortMapper);
 
     private async Task EndAsync(int signal)
     {

@@ -1,0 +1,179 @@
+using System.Diagnostics;
+using BatchKit.MassTransit;
+using BatchKit.RabbitMQ;
+using BatchKit.Testing;
+using BatchKit.TestServers.RabbitMQ;
+using BatchKit.Transports;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Hosting;
+
+namespace BatchKit.IntegrationTests.Cluster;
+
+/// <summary>Two processes over one cluster: a game that writes for two connections and a group, and the gateway that receives all of it.</summary>
+internal sealed class ClusterPath : IAsyncDisposable
+{
+    private const int Game = 1;
+    private const int Gateway = 2;
+    private const int LinesPerScope = 5;
+
+    // Several frames between two faults, and not so many that a slow machine takes minutes for what waits in the queues.
+    private static readonly TimeSpan Pause = TimeSpan.FromMilliseconds(5);
+
+    private static readonly TimeSpan RecoveryLimit = TimeSpan.FromMinutes(2);
+
+    private readonly IHost _game;
+    private readonly IHost _gateway;
+    private readonly OutputHandle[] _handles = [Some.Connection(Gateway), Some.Connection(Gateway), Some.Group()];
+    private readonly CancellationTokenSource _stop = new();
+    private Task<int>[] _writers = [];
+
+    private ClusterPath(IHost game, IHost gateway, string queue, ArrivalTimes times, CollectingTransport arrived)
+    {
+        _game = game;
+        _gateway = gateway;
+        Queue = queue;
+        Times = times;
+        Arrived = arrived;
+        Output = game.Services.GetRequiredService<OutputBuffer>();
+    }
+
+    /// <summary>The gateway's queue.</summary>
+    public string Queue { get; }
+
+    public OutputBuffer Output { get; }
+
+    public ArrivalTimes Times { get; }
+
+    public CollectingTransport Arrived { get; }
+
+    public static async Task<ClusterPath> StartAsync(RabbitMqCluster cluster, string transport)
+    {
+        var prefix = Some.Name("cluster");
+        var arrived = new CollectingTransport();
+        var times = new ArrivalTimes(arrived);
+        var gateway = Build(cluster, transport, prefix, Gateway, times);
+        await gateway.StartAsync().WithinDeadline();
+        if (transport == "MassTransit")
+            await gateway.Services.GetRequiredKeyedService<MassTransitReceiver>(string.Empty).WaitUntilReadyAsync().WithinDeadline();
+        var game = Build(cluster, transport, prefix, Game, new CollectingTransport());
+        await game.StartAsync().WithinDeadline();
+        return new ClusterPath(game, gateway, $"{prefix}.node.{Gateway}", times, arrived);
+    }
+
+    /// <summary>Writes numbered lines for each handle until <see cref="AssertAllArrivedOnceAndInOrderAsync"/>, a scope at a time, each awaited until it is acknowledged.</summary>
+    public void Write() => _writers = Array.ConvertAll(_handles, handle => Task.Run(() => WriteUntilAsync(handle)));
+
+    /// <summary>Waits until so many more messages have come through. A cluster may take longer to agree on a broker's end than other tests wait for anything.</summary>
+    public async Task WaitForMoreAsync(int messages)
+    {
+        var wanted = Arrived.MessageCount + messages;
+        using var limit = new CancellationTokenSource(RecoveryLimit);
+        while (Arrived.MessageCount < wanted)
+            await Task.Delay(Pause, limit.Token);
+    }
+
+    public async Task AssertAllArrivedOnceAndInOrderAsync()
+    {
+        await _stop.CancelAsync();
+        var written = await Task.WhenAll(_writers).WithinDeadline();
+        await Arrived.WaitForMessagesAsync(written.Sum());
+        await _gateway.StopAsync().WithinDeadline();
+        for (var index = 0; index < _handles.Length; index++)
+            Assert.Equal(Some.Lines(written[index]), Arrived.TextsFor(_handles[index]));
+        var statistics = Output.GetStatistics();
+        Assert.Equal(written.Sum(), statistics.AcceptedMessages);
+        Assert.Equal(statistics.AcceptedMessages, statistics.AcknowledgedMessages);
+    }
+
+    public async ValueTask DisposeAsync()
+    {
+        await _stop.CancelAsync();
+        await ((IAsyncDisposable)_game).DisposeAsync();
+        await ((IAsyncDisposable)_gateway).DisposeAsync();
+        _stop.Dispose();
+    }
+
+    private async Task<int> WriteUntilAsync(OutputHandle handle)
+    {
+        var lines = 0;
+        while (!_stop.IsCancellationRequested)
+        {
+            await using (Output.BeginBufferingScope(handle))
+            {
+                for (var line = 0; line < LinesPerScope; line++)
+                    Output.Write(handle, Some.Bytes($"line {lines++}"));
+            }
+
+            await Task.Delay(Pause, CancellationToken.None);
+        }
+
+        return lines;
+    }
+
+    private static IHost Build(RabbitMqCluster cluster, string transport, string prefix, int node, IBatchTransport next)
+    {
+        var host = Host.CreateEmptyApplicationBuilder(new HostApplicationBuilderSettings());
+        host.Services.AddLogging();
+        var batchKit = host.Services.AddBatchKit(options =>
+        {
+            options.Node = node;
+            options.DeliveryTimeout = TimeSpan.FromMinutes(30);
+            options.MaxRetryDelay = TimeSpan.FromMilliseconds(500);
+        });
+        if (transport == "RabbitMQ")
+            batchKit.UseRabbitMq(options => Configure(options, cluster, prefix)).ReceiveFromRabbitMq(_ => next);
+        else
+            batchKit.UseMassTransit(options => Configure(options, cluster, prefix)).ReceiveFromMassTransit(_ => next);
+        return host.Build();
+    }
+
+    private static void Configure(RabbitMqOptions options, RabbitMqCluster cluster, string prefix)
+    {
+        (options.Prefix, options.Hosts, options.QueueType) = (prefix, cluster.Hosts, RabbitMqQueueType.Quorum);
+        (options.Heartbeat, options.PublishTimeout, options.MaxReconnectDelay) = (TimeSpan.FromSeconds(2), TimeSpan.FromSeconds(3), TimeSpan.FromSeconds(1));
+    }
+
+    private static void Configure(MassTransitOptions options, RabbitMqCluster cluster, string prefix)
+    {
+        (options.Prefix, options.UseQuorumQueues, options.PublishTimeout) = (prefix, true, TimeSpan.FromSeconds(3));
+        options.RabbitMq = new MassTransitRabbitMqOptions { Hosts = cluster.Hosts, Heartbeat = TimeSpan.FromSeconds(2), ReconnectDelay = TimeSpan.FromMilliseconds(100) };
+    }
+}
+
+/// <summary>Hands batches on, and keeps the longest pause between two sends.</summary>
+internal sealed class ArrivalTimes(IBatchTransport next) : IBatchTransport
+{
+    private readonly Lock _lock = new();
+    private long _last;
+    private TimeSpan _longest;
+
+    public bool SendsWithoutBlocking => next.SendsWithoutBlocking;
+
+    public int MaxMessageBytes => next.MaxMessageBytes;
+
+    public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    {
+        lock (_lock)
+            Note();
+        return next.SendAsync(batches, cancellationToken);
+    }
+
+    /// <summary>The longest pause since the last call.</summary>
+    public TimeSpan TakeLongest()
+    {
+        lock (_lock)
+        {
+            Note();
+            (var longest, _longest) = (_longest, TimeSpan.Zero);
+            return longest;
+        }
+    }
+
+    private void Note()
+    {
+        var now = Stopwatch.GetTimestamp();
+        if (_last != 0 && Stopwatch.GetElapsedTime(_last, now) is var pause && pause > _longest)
+            _longest = pause;
+        _last = now;
+    }
+}

@@ -1,0 +1,113 @@
+using System.Globalization;
+using BatchKit.TestServers.RabbitMQ;
+
+namespace BatchKit.IntegrationTests.Cluster;
+
+/// <summary>What holds over a cluster of three brokers with quorum queues while brokers are killed, frozen and restarted under load.</summary>
+public sealed class RabbitMqClusterTests(ClusterFixture fixture, ITestOutputHelper log) : IClassFixture<ClusterFixture>
+{
+    /// <summary>How often each fault is repeated; once unless this environment variable says otherwise. The recovery times are in the test's output.</summary>
+    private const string RoundsVariable = "BATCHKIT_TEST_CLUSTER_ROUNDS";
+
+    private const int Several = 300;
+
+    public static TheoryData<string> Transports => ["RabbitMQ", "MassTransit"];
+
+    private static int Rounds => int.Parse(Environment.GetEnvironmentVariable(RoundsVariable) ?? "1", CultureInfo.InvariantCulture);
+
+    [Theory]
+    [MemberData(nameof(Transports))]
+    public Task Nothing_is_lost_doubled_or_reordered_when_the_queues_leader_is_killed(string transport) => RepeatAsync(transport, async (cluster, path) =>
+    {
+        var leader = await cluster.FindLeaderAsync(path.Queue, cluster.Nodes[0]);
+
+        await leader.KillAsync();
+        await path.WaitForMoreAsync(Several);
+    });
+
+    [Theory]
+    [MemberData(nameof(Transports))]
+    public Task Nothing_is_lost_doubled_or_reordered_when_a_follower_is_killed(string transport) => RepeatAsync(transport, async (cluster, path) =>
+    {
+        var leader = await cluster.FindLeaderAsync(path.Queue, cluster.Nodes[0]);
+        var follower = cluster.Nodes.First(node => node != leader);
+
+        await follower.KillAsync();
+        await path.WaitForMoreAsync(Several);
+    });
+
+    [Theory]
+    [MemberData(nameof(Transports))]
+    public Task Without_a_majority_nothing_is_confirmed_and_everything_arrives_once_it_is_back(string transport) => RepeatAsync(transport, async (cluster, path) =>
+    {
+        var leader = await cluster.FindLeaderAsync(path.Queue, cluster.Nodes[0]);
+        var other = cluster.Nodes.First(node => node != leader);
+        await Task.WhenAll(leader.KillAsync(), other.KillAsync());
+        await WaitForFailedSendsAsync(path, 1);
+        var confirmed = path.Output.GetStatistics().AcknowledgedMessages;
+
+        await WaitForFailedSendsAsync(path, 3);
+
+        Assert.Equal(confirmed, path.Output.GetStatistics().AcknowledgedMessages);
+    });
+
+    [Theory]
+    [MemberData(nameof(Transports))]
+    public Task Nothing_is_lost_doubled_or_reordered_when_the_queues_leader_is_cut_off(string transport) => RepeatAsync(transport, async (cluster, path) =>
+    {
+        var leader = await cluster.FindLeaderAsync(path.Queue, cluster.Nodes[0]);
+
+        leader.Freeze();
+        try
+        {
+            await path.WaitForMoreAsync(Several);
+        }
+        finally
+        {
+            leader.Thaw();
+        }
+    });
+
+    [Theory]
+    [MemberData(nameof(Transports))]
+    public Task Nothing_is_lost_doubled_or_reordered_while_each_broker_is_restarted_in_turn(string transport) => RepeatAsync(transport, async (cluster, path) =>
+    {
+        foreach (var node in cluster.Nodes)
+        {
+            await node.StopAsync();
+            await path.WaitForMoreAsync(Several);
+            await node.StartAsync();
+            await path.WaitForMoreAsync(Several);
+        }
+    });
+
+    /// <param name="transport">What the path goes over.</param>
+    /// <param name="fault">Makes a fault under load. Brokers that it stopped are started again afterwards.</param>
+    private async Task RepeatAsync(string transport, Func<RabbitMqCluster, ClusterPath, Task> fault)
+    {
+        var cluster = await fixture.GetAsync();
+        await using var path = await ClusterPath.StartAsync(cluster, transport);
+        path.Write();
+        var pauses = new List<TimeSpan>();
+
+        for (var round = 0; round < Rounds; round++)
+        {
+            await path.WaitForMoreAsync(Several);
+            path.Times.TakeLongest();
+            await fault(cluster, path);
+            await cluster.MendAsync();
+            await path.WaitForMoreAsync(Several);
+            pauses.Add(path.Times.TakeLongest());
+        }
+
+        await path.AssertAllArrivedOnceAndInOrderAsync();
+        pauses.Sort();
+        log.WriteLine($"{transport}: the longest pause of each round: p50 {pauses[pauses.Count / 2].TotalSeconds:0.0} s, worst {pauses[^1].TotalSeconds:0.0} s, {Rounds} rounds");
+    }
+
+    private static Task WaitForFailedSendsAsync(ClusterPath path, int more)
+    {
+        var enough = path.Output.GetStatistics().FailedSends + more;
+        return Until.TrueAsync(() => path.Output.GetStatistics().FailedSends >= enough);
+    }
+}

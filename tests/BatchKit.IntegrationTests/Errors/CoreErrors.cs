@@ -89,18 +89,22 @@ internal static class CoreErrors
             await output.FlushAsync();
         });
         var given = new ManualTimeProvider();
-        await using var late = new OutputBuffer(new ScriptedTransport(new CollectingTransport()).Fail(100, new IOException("The broker is away.")), new OutputBufferOptions { DeliveryTimeout = TimeSpan.FromSeconds(1) }, timeProvider: given);
+        var late = new OutputBuffer(new ScriptedTransport(new CollectingTransport()).Fail(100, new IOException("The broker is away.")), new OutputBufferOptions { DeliveryTimeout = TimeSpan.FromSeconds(1) }, timeProvider: given);
         late.Write(Room, "x"u8);
         var flushed = late.FlushAsync().AsTask();
-        await Until.TrueAsync(() =>
-        {
-            given.Advance(TimeSpan.FromSeconds(1));
-            return flushed.IsCompleted;
-        });
+        await PassTimeUntilAsync(given, flushed);
         await errors.CatchAsync("Messages that could not be sent in time", () => flushed);
+        // It may still pause before its next attempt.
+        await PassTimeUntilAsync(given, late.DisposeAsync().AsTask());
         var frames = new BatchReceiver(new CollectingTransport());
         await errors.CatchAsync("Bytes that are no frame", async () => await frames.ReceiveAsync("hello"u8.ToArray(), CancellationToken.None));
     }
+
+    private static Task PassTimeUntilAsync(ManualTimeProvider clock, Task end) => Until.TrueAsync(() =>
+    {
+        clock.Advance(TimeSpan.FromSeconds(1));
+        return end.IsCompleted;
+    });
 
     private static async Task CollectTypedAsync(ErrorCollector errors)
     {

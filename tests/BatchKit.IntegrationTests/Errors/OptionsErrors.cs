@@ -21,9 +21,10 @@ internal static class OptionsErrors
     {
         CollectCore(errors);
         Collect<RabbitMqOptions>(errors, static (builder, configure) => builder.UseRabbitMq(configure),
-            static options => options.Hosts = [], static options => options.Hosts = ["amqp://broker"], static options => options.MaxReconnectDelay = TimeSpan.FromMilliseconds(100));
+            static options => options.Hosts = [], static options => options.Hosts = ["amqp://broker"], static options => options.MaxReconnectDelay = TimeSpan.FromMilliseconds(100),
+            static options => (options.QueueType, options.Durable) = (RabbitMqQueueType.Quorum, false));
         Collect<MassTransitOptions>(errors, static (builder, configure) => builder.UseMassTransit(configure),
-            static options => (options.Bus, options.RabbitMq) = (static _ => null!, new MassTransitRabbitMqOptions()),
+            static options => (options.Bus, options.RabbitMq) = (static _ => null!, new MassTransitRabbitMqOptions()), static options => (options.UseQuorumQueues, options.Durable) = (true, false),
             static options => options.RabbitMq = new MassTransitRabbitMqOptions { Hosts = ["amqp://broker"] }, static options => options.RabbitMq = new MassTransitRabbitMqOptions { Port = 0 });
         CollectMqtt(errors);
         Collect<BroadcastOptions>(errors, static (builder, configure) => builder.UseBroadcast(configure),

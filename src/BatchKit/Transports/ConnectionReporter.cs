@@ -1,4 +1,6 @@
+using System.Diagnostics.Metrics;
 using BatchKit.Diagnostics;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
 
 namespace BatchKit.Transports;
 
@@ -161,4 +163,137 @@ public sealed class ConnectionReporter
             return true;
         }
     }
+}
+
+/// <summary>The instruments of the connections that adapters hold to brokers and servers: how many are open or down, how often they changed, and how long they were lost.</summary>
+/// <remarks>
+/// <c>AddBatchKit</c> registers one with the buffer's name as its key, and adapters pass it to their transport and receiver. It needs an <see cref="IMeterFactory"/> in the services, which every host has. Without
+/// dependency injection, create one for each buffer, because two with one name and one factory have instruments of the same name. A connection has the tags <c>messaging.system</c>, <c>batchkit.purpose</c> and
+/// <c>batchkit.target</c>, none of which has a user name or password. Thread-safe.
+/// </remarks>
+public sealed class ConnectionMetrics
+{
+    private readonly ObserverFaults _faults = new();
+
+    // Guards the list. A meter of an application's factory lives longer than a connection.
+    private readonly Lock _lock = new();
+    private readonly List<WeakReference<ConnectionReporter>> _connections = [];
+    private readonly Histogram<double>? _restoreDuration;
+
+    /// <summary>Creates the instruments.</summary>
+    /// <param name="meterFactory">Creates their meter; null for no instruments.</param>
+    /// <param name="bufferName">The buffer's name, a tag of the meter; null, the default, for no tag.</param>
+    /// <param name="timeProvider">The clock of durations; the system's when null.</param>
+    public ConnectionMetrics(IMeterFactory? meterFactory, string? bufferName = null, TimeProvider? timeProvider = null)
+    {
+        TimeProvider = timeProvider ?? TimeProvider.System;
+        if (meterFactory is null)
+            return;
+        try
+        {
+            var meter = meterFactory.Create(new MeterOptions(BatchKitMetrics.MeterName) { Tags = bufferName is null ? [] : [new("batchkit.buffer", bufferName)] });
+            meter.CreateObservableUpDownCounter("batchkit.connections", () => Measure(States), "{connection}", "Connections to brokers and servers, by state.");
+            meter.CreateObservableCounter("batchkit.connection.changes", () => Measure(Changes), "{change}", "Connections that opened, were lost and were restored.");
+            _restoreDuration = meter.CreateHistogram<double>(
+                "batchkit.connection.restore.duration", "s", "Time from the loss of a connection until it was open again.", tags: null, BatchKitMetrics.SecondsAdvice);
+        }
+        catch (Exception fault)
+        {
+            _faults.Add(fault);
+        }
+    }
+
+    /// <summary>The clock of durations.</summary>
+    internal TimeProvider TimeProvider { get; }
+
+    /// <summary>What meter listeners have thrown, as a sentence for a health check; null while nothing was thrown.</summary>
+    internal string? Fault => _faults is { Count: > 0 and var count, Last: { } last }
+        ? $"A listener of the meter {BatchKitMetrics.MeterName} failed {count} times; the last time it threw {last.GetType().Name}."
+        : null;
+
+    /// <summary>Shows a connection until it is collected.</summary>
+    internal void Add(ConnectionReporter connection)
+    {
+        lock (_lock)
+        {
+            _connections.RemoveAll(static one => !one.TryGetTarget(out _));
+            _connections.Add(new WeakReference<ConnectionReporter>(connection));
+        }
+    }
+
+    /// <summary>Records that a lost connection is open again.</summary>
+    internal void RecordRestore(TimeSpan duration, ReadOnlySpan<KeyValuePair<string, object?>> tags)
+    {
+        try
+        {
+            _restoreDuration?.Record(duration.TotalSeconds, tags);
+        }
+        catch (Exception fault)
+        {
+            _faults.Add(fault);
+        }
+    }
+
+    private static IEnumerable<(KeyValuePair<string, object?> Tag, long Value)> States(ObservedConnection connection) =>
+        Enum.GetValues<ObservedState>().Select(state => (new KeyValuePair<string, object?>("batchkit.state", state.ToString()), connection.State == state ? 1L : 0L));
+
+    private static IEnumerable<(KeyValuePair<string, object?> Tag, long Value)> Changes(ObservedConnection connection) =>
+        Enum.GetValues<BrokerConnectionState>().Select(change => (new KeyValuePair<string, object?>("batchkit.change", change.ToString()), connection.Counts[(int)change]));
+
+    // Connections of one purpose to one broker are one series, because a meter's reader keeps one value for each set of tags.
+    private IEnumerable<Measurement<long>> Measure(Func<ObservedConnection, IEnumerable<(KeyValuePair<string, object?> Tag, long Value)>> of) =>
+        from same in Living().GroupBy(static connection => string.Join('\n', connection.Tags.Select(static tag => tag.Value)), StringComparer.Ordinal)
+        let tags = same.First().Tags
+        from series in same.SelectMany(connection => of(connection.Read())).GroupBy(static one => one.Tag.Value)
+        select new Measurement<long>(series.Sum(static one => one.Value), [.. tags, series.First().Tag]);
+
+    private ConnectionReporter[] Living()
+    {
+        lock (_lock)
+            return [.. _connections.Select(static one => one.TryGetTarget(out var connection) ? connection : null).OfType<ConnectionReporter>()];
+    }
+}
+
+/// <summary>The state of a connection for the instruments.</summary>
+internal enum ObservedState
+{
+    /// <summary>It was not used yet, or the application closed it.</summary>
+    Closed = 0,
+
+    /// <summary>It is open.</summary>
+    Open = 1,
+
+    /// <summary>It was lost, or could not be opened.</summary>
+    Down = 2,
+}
+
+/// <summary>What the instruments show of a connection.</summary>
+/// <param name="State">Its state.</param>
+/// <param name="Counts">How often each <see cref="BrokerConnectionState"/> happened, by its number.</param>
+internal sealed record ObservedConnection(ObservedState State, long[] Counts);
+
+/// <summary>The health of a buffer's connection over a broker, in a sentence: what its transport and its receiver say of themselves, put together. For an adapter's health check.</summary>
+public static class BrokerHealth
+{
+    /// <summary>Says whether output goes out and comes in.</summary>
+    /// <param name="failureStatus">What to report when it does not: the registration's.</param>
+    /// <param name="sending">Why the transport can't send, as a sentence without secrets; null when it can, or there is none.</param>
+    /// <param name="receiving">Why the receiver does not receive; null when it does, or there is none.</param>
+    /// <param name="consecutiveFailures">How often the next transport behind the receiver has failed consecutively; see <see cref="BatchReceiverStatistics.ConsecutiveFailures"/>.</param>
+    /// <param name="observers">What works worse than it should although output goes out and comes in, as a sentence: what loggers and other observers of the adapter have thrown, for instance; null, the default, for nothing.</param>
+    /// <returns>Healthy; degraded when only what is behind the receiver, or an observer, fails; else the failure status.</returns>
+    public static HealthCheckResult Evaluate(HealthStatus failureStatus, string? sending, string? receiving, int consecutiveFailures, string? observers = null)
+    {
+        if (sending is not null || receiving is not null)
+            return new HealthCheckResult(failureStatus, Describe(sending, receiving));
+        if (consecutiveFailures > 0)
+            return HealthCheckResult.Degraded($"Receives, but the transport behind the receiver failed {consecutiveFailures} consecutive times; the broker keeps what waits.");
+        return observers is null ? HealthCheckResult.Healthy() : HealthCheckResult.Degraded(observers);
+    }
+
+    private static string Describe(string? sending, string? receiving) =>
+        sending is null ? $"Does not receive. {receiving}"
+        : receiving is null ? $"Cannot send. {sending}"
+        : sending == receiving ? $"Neither sends nor receives. {sending}"
+        : $"Cannot send. {sending} Does not receive. {receiving}";
 }

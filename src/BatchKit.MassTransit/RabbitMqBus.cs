@@ -151,5 +151,5 @@ internal sealed class BusSocket
     }
 
     /// <summary>Ends the connection. MassTransit then connects again, in a cluster to the next broker.</summary>
-    public void End() => _current?.Client.Close();
+    public void End() => _current?.Close();
 }

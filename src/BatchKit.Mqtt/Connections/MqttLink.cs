@@ -170,9 +170,11 @@ internal sealed class MqttLink : IAsyncDisposable
         }
         catch (MqttConnectException exception)
         {
-            if (_fault != exception.Message)
-                Log.ConnectFailed(_logger, _purpose, exception.Message);
+            // Before the log: who reads the line finds the fault in the health too.
+            var isNew = _fault != exception.Message;
             _fault = exception.Message;
+            if (isNew)
+                Log.ConnectFailed(_logger, _purpose, exception.Message);
             // A failed attempt means that the broker goes up and down, not that another client takes the session.
             _unexplainedEnds = 0;
             _reporter.Lose(exception.Message);

@@ -78,7 +78,10 @@ internal sealed class MqttBenchmarks : ISuiteRunner
             foreach (var (name, options) in Brokers)
                 stages.Add(new MqttStage(name, options));
             _rows.AddRange(
-                from stage in stages from shape in Shapes from way in cast.Ways where way < PublishWay.MqttNetInjectLoop && IsMeasured(way, stage.Name, shape)
+                from stage in stages
+                from shape in Shapes
+                from way in cast.Ways
+                where way < PublishWay.MqttNetInjectLoop && IsMeasured(way, stage.Name, shape)
                 select new MqttRow(way, stage, shape, cast[way]));
             Console.Error.WriteLine("warming up");
             foreach (var row in _rows)

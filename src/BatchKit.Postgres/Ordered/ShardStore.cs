@@ -175,7 +175,8 @@ internal static class ShardBatchReader
             reader.GetFieldValue<DateTimeOffset>(5),
             reader.IsDBNull(6) ? null : reader.GetString(6),
             header,
-            reader.GetFieldValue<byte[]>(8)) { Trace = trace };
+            reader.GetFieldValue<byte[]>(8))
+        { Trace = trace };
         if (fault is not null)
             StoredHeader.Withhold(message, stored, fault, unreadableDelay);
         return message;

@@ -1,5 +1,5 @@
-using System.Diagnostics.Metrics;
 using System.Diagnostics;
+using System.Diagnostics.Metrics;
 using BatchKit.Diagnostics;
 
 namespace BatchKit.Transports;

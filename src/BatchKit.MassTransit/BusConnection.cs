@@ -23,6 +23,9 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     /// <summary>The instruments of the bus's connection; null for none.</summary>
     public ConnectionMetrics? Metrics { get; init; }
 
+    /// <summary>The socket of the buffer's own bus over RabbitMQ; null on another bus.</summary>
+    public BusSocket? Socket { get; init; }
+
     /// <summary>Creates one over a bus that the caller configures, starts and stops.</summary>
     public static BusConnection To(IBus bus, MassTransitOptions? options, TimeProvider? timeProvider, ConnectionMetrics? metrics)
     {
@@ -39,13 +42,9 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     /// <exception cref="MessageReturnedException">The node has no queue.</exception>
     public virtual async Task SendAsync(byte[] frame, int? node, CancellationToken cancellationToken)
     {
-        // Looked up for each send: MassTransit caches endpoints, and disposes idle ones.
-        var endpoint = await (node is { } number ? Topology.GetDirectAsync(Bus, number) : Topology.GetFanOutAsync(Bus)).ConfigureAwait(false);
+        var endpoint = await FindEndpointAsync(node).ConfigureAwait(false);
         await endpoint.Send(new BatchEnvelope(frame), new FramePipe(Topology, node, Options.Durable), cancellationToken).ConfigureAwait(false);
     }
-
-    /// <summary>The socket of the buffer's own bus over RabbitMQ; null on another bus.</summary>
-    public BusSocket? Socket { get; init; }
 
     /// <summary>
     /// On RabbitMQ, has the bus send over a new connection; over a new channel when the connection is the application's, by a message for which the broker ends the channel (AMQP 0-9-1, section 1.2: a channel exception).
@@ -55,7 +54,7 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
         Socket?.End();
         if (Socket is not null || Topology is not RabbitMqTopology)
             return;
-        var endpoint = await (node is { } number ? Topology.GetDirectAsync(Bus, number) : Topology.GetFanOutAsync(Bus)).ConfigureAwait(false);
+        var endpoint = await FindEndpointAsync(node).ConfigureAwait(false);
         try
         {
             await endpoint.Send(new BatchEnvelope([]), new ChannelEndPipe(new FramePipe(Topology, node, durable: false)), cancellationToken).ConfigureAwait(false);
@@ -81,6 +80,9 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     public virtual void Complete()
     {
     }
+
+    // Looked up for each send: MassTransit caches endpoints, and disposes idle ones.
+    private Task<ISendEndpoint> FindEndpointAsync(int? node) => node is { } number ? Topology.GetDirectAsync(Bus, number) : Topology.GetFanOutAsync(Bus);
 }
 
 /// <summary>Reports the state of a bus's connection to its sender while nothing is sent: receive endpoints share the connection. A bus without receive endpoints tells nothing.</summary>

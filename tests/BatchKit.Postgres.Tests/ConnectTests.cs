@@ -68,14 +68,11 @@ public sealed class ConnectTests(PostgresFixture postgres)
         await host.StartAsync().WithinDeadline();
         Assert.Equal(("Open", "Closed"), (readings.StateOf("receiver"), readings.StateOf("transport")));
 
-        proxy.Stall();
-        proxy.ResetAll();
-        await Until.TrueAsync(() => readings.StateOf("receiver") == "Down");
-        proxy.Resume();
-        await Until.TrueAsync(() => readings.StateOf("receiver") == "Open");
-
-        Assert.Equal((1, 1, 1), (readings.CountOf("receiver", "Lost"), readings.CountOf("receiver", "Restored"), readings.OutagesOf("receiver")));
-        Assert.All(readings.Connections(), one => Assert.Equal(($"PostgreSQL at 127.0.0.1:{proxy.Port}", "postgresql"), (one.Target, one.System)));
+        await readings.AssertOutageAsync(() =>
+        {
+            proxy.Stall();
+            proxy.ResetAll();
+        }, proxy.Resume, $"PostgreSQL at 127.0.0.1:{proxy.Port}", "postgresql", down: ["receiver"], open: ["receiver"]);
         await host.StopAsync().WithinDeadline();
         Assert.Equal("Closed", readings.StateOf("receiver"));
     }

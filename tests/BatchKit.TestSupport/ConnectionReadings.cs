@@ -47,6 +47,24 @@ public sealed class ConnectionReadings : IDisposable
     /// <summary>How many outages of the connection with this purpose were recorded when they ended.</summary>
     public int OutagesOf(string purpose) => _read.Count(one => one.Instrument == "batchkit.connection.restore.duration" && one.Tags["batchkit.purpose"] == purpose);
 
+    /// <summary>Loses connections and lets them come back. The readings then show one loss and one restore of the receiver's, and all connections with this target and messaging system.</summary>
+    /// <param name="lose">Loses the connections.</param>
+    /// <param name="resume">Lets them connect again.</param>
+    /// <param name="target">The target of each.</param>
+    /// <param name="system">The messaging system of each.</param>
+    /// <param name="down">The purposes of those that notice the loss.</param>
+    /// <param name="open">The purposes of those that connect again by themselves.</param>
+    public async Task AssertOutageAsync(Action lose, Action resume, string target, string system, string[] down, string[] open)
+    {
+        lose();
+        await Until.TrueAsync(() => down.All(purpose => StateOf(purpose) == "Down"));
+        resume();
+        await Until.TrueAsync(() => open.All(purpose => StateOf(purpose) == "Open"));
+
+        Assert.Equal((1, 1, 1), (CountOf("receiver", "Lost"), CountOf("receiver", "Restored"), OutagesOf("receiver")));
+        Assert.All(Connections(), one => Assert.Equal((target, system), (one.Target, one.System)));
+    }
+
     public void Dispose() => _listener.Dispose();
 
     private void Add(Instrument instrument, double value, ReadOnlySpan<KeyValuePair<string, object?>> tags)

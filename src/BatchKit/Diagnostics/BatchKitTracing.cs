@@ -69,11 +69,9 @@ internal sealed class DeliverySpan : IDisposable
     /// <summary>Says that the delivery ended with this error.</summary>
     public void Fail(Exception exception) => ErrorType = exception.GetType().FullName;
 
-    /// <summary>Starts the span that <see cref="BatchKitTracing.StartDelivery"/> describes; null while no one listens.</summary>
+    /// <summary>Starts the span that <see cref="BatchKitTracing.StartDelivery"/> describes; null when a listener throws. Only for callers that have looked at <see cref="BatchKitTracing.IsListening"/>: the traces cost memory.</summary>
     public static DeliverySpan? Start(string system, string? queue, int messages, IEnumerable<ActivityContext> traces, ObserverFaults faults)
     {
-        if (!BatchKitTracing.IsListening)
-            return null;
         try
         {
             return new DeliverySpan(BatchKitTracing.StartDelivery(system, queue, messages, traces), faults);

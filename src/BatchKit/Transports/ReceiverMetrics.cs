@@ -90,7 +90,8 @@ internal sealed class ReceiverObserver
 
     public bool IsObserving => BatchKitTracing.IsListening || Metrics is { IsObservingDeliveries: true };
 
-    public DeliveryObservation Start(int messages, ActivityContext trace) => new(this, DeliverySpan.Start(_system, _queue, messages, [trace], Faults));
+    public DeliveryObservation Start(int messages, ActivityContext trace) =>
+        new(this, BatchKitTracing.IsListening ? DeliverySpan.Start(_system, _queue, messages, [trace], Faults) : null);
 }
 
 /// <summary>One delivery, from its start until its batches are settled or abandoned.</summary>

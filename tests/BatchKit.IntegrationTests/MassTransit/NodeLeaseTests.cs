@@ -99,14 +99,11 @@ public sealed class NodeLeaseTests(RabbitMqFixture fixture)
         });
         using var readings = new ConnectionReadings(node.Services.GetRequiredService<IMeterFactory>());
 
-        proxy.Stall();
-        proxy.ResetAll();
-        await Until.TrueAsync(() => readings.StateOf("receiver") == "Down" && readings.StateOf("sender") == "Down");
-        proxy.Resume();
-        await Until.TrueAsync(() => readings.StateOf("receiver") == "Open" && readings.StateOf("sender") == "Open");
-
-        Assert.Equal((1, 1, 1), (readings.CountOf("receiver", "Lost"), readings.CountOf("receiver", "Restored"), readings.OutagesOf("receiver")));
-        Assert.All(readings.Connections(), one => Assert.Equal(($"RabbitMQ at {server.Host}:{proxy.Port}", "masstransit"), (one.Target, one.System)));
+        await readings.AssertOutageAsync(() =>
+        {
+            proxy.Stall();
+            proxy.ResetAll();
+        }, proxy.Resume, $"RabbitMQ at {server.Host}:{proxy.Port}", "masstransit", down: ["receiver", "sender"], open: ["receiver", "sender"]);
     }
 
     [Fact]

@@ -23,14 +23,11 @@ public sealed class RabbitMqMeterTests(RabbitMqFixture fixture)
         Assert.Equal(HealthStatus.Healthy, (await RabbitMqTestHost.CheckHealthAsync(host)).Status);
         Assert.Equal("Open", readings.StateOf("sender"));
 
-        proxy.Stall();
-        proxy.ResetAll();
-        await Until.TrueAsync(() => readings.StateOf("receiver") == "Down" && readings.StateOf("sender") == "Down");
-        proxy.Resume();
-        await Until.TrueAsync(() => readings.StateOf("receiver") == "Open");
-
-        Assert.Equal((1, 1, 1), (readings.CountOf("receiver", "Lost"), readings.CountOf("receiver", "Restored"), readings.OutagesOf("receiver")));
-        Assert.All(readings.Connections(), one => Assert.Equal(($"RabbitMQ at {server.Host}:{proxy.Port} (virtual host /)", "rabbitmq"), (one.Target, one.System)));
+        await readings.AssertOutageAsync(() =>
+        {
+            proxy.Stall();
+            proxy.ResetAll();
+        }, proxy.Resume, $"RabbitMQ at {server.Host}:{proxy.Port} (virtual host /)", "rabbitmq", down: ["receiver", "sender"], open: ["receiver"]);
         await host.StopAsync().WithinDeadline();
         Assert.Equal("Closed", readings.StateOf("receiver"));
     }

@@ -30,7 +30,8 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
 
     private static readonly TimeSpan AttemptInterval = TimeSpan.FromMilliseconds(250);
 
-    private readonly string _holder = HolderName.Create();
+    // The broker's refusal quotes it.
+    private readonly string _holder = NodeTakenException.NameHolder(Random.Shared.Next().ToString("x8", CultureInfo.InvariantCulture)).Replace('\'', ' ');
 
     // Written by one attempt to connect or check at a time.
     private IConnection? _connection;
@@ -172,8 +173,7 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
     private string Describe(int number, string answer)
     {
         var other = CurrentHolder().Match(answer) is { Success: true } match ? match.Groups["holder"].Value : $"another process (the broker said: {answer})";
-        return $"Node {number} is held by {other}, so {_holder} can't be node {number} too. Give each process another {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.Node)}, or none, and a free number "
-            + $"is leased. When the other process has just ended, wait until the broker has noticed, at most two of its heartbeats.";
+        return NodeTakenException.Describe(number, other, _holder, "two of its heartbeats");
     }
 
     // The broker quotes the value of the queue that exists last.
@@ -193,15 +193,4 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
             return base.HandleBasicCancelAsync(consumerTag, cancellationToken);
         }
     }
-}
-
-/// <summary>The name by which a process shows as the holder of a node's number.</summary>
-internal static class HolderName
-{
-    /// <summary>A name that no other holder has, in this process or another one.</summary>
-    public static string Create() => string.Create(CultureInfo.InvariantCulture,
-        $"process {Environment.ProcessId} on {Clean(Environment.MachineName)} ({Clean(AppDomain.CurrentDomain.FriendlyName)}) {Random.Shared.Next():x8}");
-
-    // The broker's refusal quotes it.
-    private static string Clean(string text) => text[..Math.Min(text.Length, 30)].Replace('\'', ' ');
 }

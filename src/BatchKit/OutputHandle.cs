@@ -1,3 +1,4 @@
+using System.Globalization;
 using System.Runtime.CompilerServices;
 using System.Text;
 
@@ -186,7 +187,28 @@ public sealed class NodeNumber
 /// <summary>Another process holds this process's node number at the broker. The message names both.</summary>
 /// <param name="message">The sentence.</param>
 /// <param name="innerException">What the broker answered.</param>
-public sealed class NodeTakenException(string message, Exception? innerException = null) : InvalidOperationException(message, innerException);
+public sealed class NodeTakenException(string message, Exception? innerException = null) : InvalidOperationException(message, innerException)
+{
+    private const int MaxNameCharacters = 30;
+
+    /// <summary>Names this process as the holder of a number: its process, machine and program, the names shortened to 30 characters.</summary>
+    /// <remarks>Adapters call it when they lease a number.</remarks>
+    /// <param name="id">What no other holder in this process has.</param>
+    public static string NameHolder(string id) =>
+        string.Create(CultureInfo.InvariantCulture, $"process {Environment.ProcessId} on {Shorten(Environment.MachineName)} ({Shorten(AppDomain.CurrentDomain.FriendlyName)}) {id}");
+
+    /// <summary>Says in a sentence that another process has the number, and what to do about it.</summary>
+    /// <remarks>Adapters call it when a number is taken.</remarks>
+    /// <param name="node">The number.</param>
+    /// <param name="holder">The process that has it.</param>
+    /// <param name="own">This process.</param>
+    /// <param name="patience">How long the broker takes at most to notice that a process has ended, such as <c>two of its heartbeats</c>.</param>
+    public static string Describe(int node, string holder, string own, string patience) => string.Create(
+        CultureInfo.InvariantCulture,
+        $"Node {node} is held by {holder}, so {own} can't be node {node} too. Give each process another {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.Node)}, or none, and a free number is leased. When the other process has just ended, wait until the broker has noticed, at most {patience}.");
+
+    private static string Shorten(string name) => name[..Math.Min(name.Length, MaxNameCharacters)];
+}
 
 /// <summary>The number that the buffers of a container share when they set none, and one of them leases it.</summary>
 internal sealed class SharedNodeNumber

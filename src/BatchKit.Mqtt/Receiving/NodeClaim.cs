@@ -15,7 +15,6 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
     private const ushort SubscribePacketId = 1;
     private const ushort FirstPublishPacketId = 2;
     private const int PublishPacketIds = 1000;
-    private const int MaxNameCharacters = 30;
 
     private static readonly TimeSpan AttemptInterval = TimeSpan.FromMilliseconds(250);
 
@@ -47,7 +46,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
     public NodeClaim(MqttOptions options, int number, TimeProvider timeProvider, GuardedLogger logger)
     {
         (_number, _timeProvider, _logger) = (number, timeProvider, logger);
-        _holder = string.Create(CultureInfo.InvariantCulture, $"process {Environment.ProcessId} on {Shorten(Environment.MachineName)} ({Shorten(AppDomain.CurrentDomain.FriendlyName)}) {_id}");
+        _holder = NodeTakenException.NameHolder(_id);
         _siblings = EnvelopeTopics.Leases(options.EnvelopePrefix!, number);
         _topic = _siblings + _id;
         _options = options.Copy();
@@ -218,8 +217,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
     private void Refuse(string holder)
     {
         _fault = null;
-        var sentence = $"Node {_number} is held by {holder}, so {MqttTopics.Show(_holder)} can't be node {_number} too. Give each process another {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.Node)}, "
-            + "or none, and a free number is leased. When the other process has just ended, wait until the broker has noticed, at most one and a half times its keep-alive.";
+        var sentence = NodeTakenException.Describe(_number, holder, MqttTopics.Show(_holder), "one and a half times its keep-alive");
         if (_free.Task.IsCompleted)
             _free = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         _takenReason = sentence;
@@ -254,8 +252,6 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
         output.Append(packet);
         output.Flush();
     }
-
-    private static string Shorten(string name) => name[..Math.Min(name.Length, MaxNameCharacters)];
 
     /// <summary>How an attempt ended: the process that has the number, or why that is not known; neither when the own claim came first.</summary>
     private readonly record struct ClaimOutcome(string? Holder, string? Fault);

@@ -21,21 +21,11 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
     public async Task Two_hosts_with_default_numbers_chat_with_each_other(MqttVersion version)
     {
         var server = await fixture.GetAsync();
-        var (ana, ben) = (new Chatter { Version = version }, new Chatter { Version = version });
+        var (ana, ben) = (new MqttChatter { Version = version }, new MqttChatter { Version = version });
         using var first = await ana.StartAsync(server.Address, _prefix);
         using var second = await ben.StartAsync(server.Address, _prefix);
 
-        foreach (var chatter in new[] { ana, ben })
-            await chatter.SayAsync("hello");
-        ana.Output.Write(ben.Handle, "to ben"u8);
-        ben.Output.Write(ana.Handle, "to ana"u8);
-        await ana.Arrived.WaitForMessagesAsync(3);
-        await ben.Arrived.WaitForMessagesAsync(3);
-
-        Assert.NotEqual(ana.Node, ben.Node);
-        Assert.InRange(Math.Min(ana.Node, ben.Node), NodeNumber.FirstLeased, OutputHandle.MaxNode);
-        Assert.Equal(["hello", "hello", "to ana"], ana.Arrived.Texts.Order(StringComparer.Ordinal));
-        Assert.Equal(["hello", "hello", "to ben"], ben.Arrived.Texts.Order(StringComparer.Ordinal));
+        await Chatter.AssertChatAsync(ana, ben);
     }
 
     [Theory]
@@ -44,9 +34,9 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
     public async Task A_number_that_is_set_and_taken_stops_the_start_with_an_error_that_names_both(MqttVersion version)
     {
         var server = await fixture.GetAsync();
-        using var first = await new Chatter { Version = version }.StartAsync(server.Address, _prefix, node: 7);
+        using var first = await new MqttChatter { Version = version }.StartAsync(server.Address, _prefix, node: 7);
 
-        var refused = await Assert.ThrowsAsync<NodeTakenException>(() => new Chatter { Version = version }.StartAsync(server.Address, _prefix, node: 7));
+        var refused = await Assert.ThrowsAsync<NodeTakenException>(() => new MqttChatter { Version = version }.StartAsync(server.Address, _prefix, node: 7));
 
         var process = $"'process {Environment.ProcessId} on {Environment.MachineName} ({AppDomain.CurrentDomain.FriendlyName})";
         Assert.StartsWith($"Node 7 is held by {process}", refused.Message, StringComparison.Ordinal);
@@ -59,7 +49,7 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
     {
         var server = await fixture.GetAsync();
 
-        var starts = Enumerable.Range(0, 2).Select(_ => Task.Run(() => new Chatter().StartAsync(server.Address, _prefix, node: 7))).ToArray();
+        var starts = Enumerable.Range(0, 2).Select(_ => Task.Run(() => new MqttChatter().StartAsync(server.Address, _prefix, node: 7))).ToArray();
         await ((Task)Task.WhenAll(starts)).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing | ConfigureAwaitOptions.ContinueOnCapturedContext);
 
         using var started = await Assert.Single(starts, start => start.IsCompletedSuccessfully);
@@ -70,10 +60,10 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
     public async Task A_number_is_free_again_when_its_host_has_stopped()
     {
         var server = await fixture.GetAsync();
-        using var first = await new Chatter().StartAsync(server.Address, _prefix, node: 7);
+        using var first = await new MqttChatter().StartAsync(server.Address, _prefix, node: 7);
         await first.StopAsync().WithinDeadline();
 
-        using var second = await new Chatter().StartAsync(server.Address, _prefix, node: 7);
+        using var second = await new MqttChatter().StartAsync(server.Address, _prefix, node: 7);
     }
 
     [Theory]
@@ -83,12 +73,12 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
     {
         var server = await fixture.GetAsync();
         await using var proxy = TcpProxy.Start("127.0.0.1", server.Port);
-        using var killed = await new Chatter { Version = version }.StartAsync(new Uri($"mqtt://127.0.0.1:{proxy.Port}"), _prefix, node: 7);
+        using var killed = await new MqttChatter { Version = version }.StartAsync(new Uri($"mqtt://127.0.0.1:{proxy.Port}"), _prefix, node: 7);
         // To the broker the end of a process is the end of its connections.
         proxy.Stall();
         proxy.ResetAll();
 
-        using var second = await new Chatter { Version = version }.StartAsync(server.Address, _prefix, node: 7);
+        using var second = await new MqttChatter { Version = version }.StartAsync(server.Address, _prefix, node: 7);
     }
 
     [Fact]
@@ -96,9 +86,9 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
     {
         var server = await fixture.GetAsync();
         var drawn = NodeNumber.Draw();
-        using var taken = await new Chatter().StartAsync(server.Address, _prefix, node: drawn.Candidate);
+        using var taken = await new MqttChatter().StartAsync(server.Address, _prefix, node: drawn.Candidate);
 
-        var second = new Chatter { Number = drawn };
+        var second = new MqttChatter { Number = drawn };
         using var host = await second.StartAsync(server.Address, _prefix);
 
         Assert.Equal(drawn.Value, second.Node);
@@ -110,14 +100,14 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
     {
         var server = await fixture.GetAsync();
         await using var proxy = TcpProxy.Start("127.0.0.1", server.Port);
-        var chatter = new Chatter();
+        var chatter = new MqttChatter();
         using var host = await chatter.StartAsync(new Uri($"mqtt://127.0.0.1:{proxy.Port}"), _prefix, node: 7);
 
         proxy.ResetAll();
         await chatter.Log.WaitForAsync(ConnectionLost);
         await MqttTestHost.WaitForHealthAsync(host, HealthStatus.Healthy);
 
-        await Assert.ThrowsAsync<NodeTakenException>(() => new Chatter().StartAsync(server.Address, _prefix, node: 7));
+        await Assert.ThrowsAsync<NodeTakenException>(() => new MqttChatter().StartAsync(server.Address, _prefix, node: 7));
     }
 
     [Fact]
@@ -125,12 +115,12 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
     {
         var server = await fixture.GetAsync();
         await using var proxy = TcpProxy.Start("127.0.0.1", server.Port);
-        var late = new Chatter();
+        var late = new MqttChatter();
         using var first = await late.StartAsync(new Uri($"mqtt://127.0.0.1:{proxy.Port}"), _prefix, node: 7);
 
         proxy.Stall();
         proxy.ResetAll();
-        using var other = await new Chatter().StartAsync(server.Address, _prefix, node: 7);
+        using var other = await new MqttChatter().StartAsync(server.Address, _prefix, node: 7);
         proxy.Resume();
         var health = await MqttTestHost.WaitForHealthAsync(first, HealthStatus.Unhealthy, "Node 7 is held by");
         await other.StopAsync().WithinDeadline();
@@ -148,14 +138,14 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
     {
         RequiredServer.SkipWhen(MosquittoServer.WhyNotInstalled);
         await using var server = await MosquittoServer.StartOwnAsync(new MosquittoServerOptions { Persistence = keepsMessages });
-        using var host = await new Chatter().StartAsync(server.Address, _prefix, node: 7);
+        using var host = await new MqttChatter().StartAsync(server.Address, _prefix, node: 7);
 
         await server.StopAsync();
         await MqttTestHost.WaitForHealthAsync(host, HealthStatus.Unhealthy);
         await server.StartAsync();
         await MqttTestHost.WaitForHealthAsync(host, HealthStatus.Healthy);
 
-        await Assert.ThrowsAsync<NodeTakenException>(() => new Chatter().StartAsync(server.Address, _prefix, node: 7));
+        await Assert.ThrowsAsync<NodeTakenException>(() => new MqttChatter().StartAsync(server.Address, _prefix, node: 7));
     }
 
     [Fact]
@@ -163,7 +153,7 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
     {
         RequiredServer.SkipWhen(MosquittoServer.WhyNotInstalled);
         await using var server = await MosquittoServer.StartOwnAsync(new MosquittoServerOptions { Access = [$"topic readwrite {_prefix}/node/#", $"topic readwrite {_prefix}/all"] });
-        var chatter = new Chatter { ConnectTimeout = TimeSpan.FromSeconds(1) };
+        var chatter = new MqttChatter { ConnectTimeout = TimeSpan.FromSeconds(1) };
         using var host = await chatter.StartAsync(server.Address, _prefix, node: 7);
 
         await chatter.SayAsync("hello");
@@ -180,19 +170,18 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
         RequiredServer.SkipWhen(MosquittoServer.WhyNotInstalled);
         await using var server = await MosquittoServer.StartOwnAsync();
         await server.KillAsync();
-        using var host = await new Chatter().StartAsync(server.Address, _prefix, node: 7);
+        using var host = await new MqttChatter().StartAsync(server.Address, _prefix, node: 7);
 
         await server.StartAsync();
         await MqttTestHost.WaitForHealthAsync(host, HealthStatus.Healthy);
 
-        await Assert.ThrowsAsync<NodeTakenException>(() => new Chatter().StartAsync(server.Address, _prefix, node: 7));
+        await Assert.ThrowsAsync<NodeTakenException>(() => new MqttChatter().StartAsync(server.Address, _prefix, node: 7));
     }
 
     /// <summary>A host with one client, as a chat server has many.</summary>
-    private sealed class Chatter
+    private sealed class MqttChatter : Chatter
     {
         private readonly MqttTestHost _hosts = new();
-        private IHost? _host;
 
         public MqttVersion Version { get; init; } = MqttVersion.V5;
 
@@ -203,17 +192,9 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
 
         public LogCollector Log => _hosts.Log;
 
-        public CollectingTransport Arrived { get; } = new();
-
-        public OutputBuffer Output => _host!.Services.GetRequiredService<OutputBuffer>();
-
-        public int Node => _host!.Services.GetRequiredService<NodeNumber>().Value;
-
-        public OutputHandle Handle => OutputHandle.Connection(Node, sequence: 1);
-
-        public async Task<IHost> StartAsync(Uri address, string prefix, int? node = null)
+        public Task<IHost> StartAsync(Uri address, string prefix, int? node = null)
         {
-            _host = _hosts.Build(address, mqtt =>
+            return StartAsync(_hosts.Build(address, mqtt =>
             {
                 mqtt.EnvelopePrefix = prefix;
                 mqtt.Version = Version;
@@ -223,15 +204,7 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
                 builder.UseLocal(_ => Arrived);
                 if (Number is not null)
                     builder.Services.AddKeyedSingleton("", Number);
-            }, Arrived);
-            await _host.StartAsync().WithinDeadline();
-            return _host;
-        }
-
-        public async Task SayAsync(string text)
-        {
-            Output.Write(OutputHandle.Named("lobby"), Some.Bytes(text));
-            await Output.FlushAsync().WithinDeadline();
+            }, Arrived));
         }
     }
 }

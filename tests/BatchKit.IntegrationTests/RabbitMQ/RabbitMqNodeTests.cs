@@ -17,21 +17,11 @@ public sealed class RabbitMqNodeTests(RabbitMqFixture fixture)
     {
         var server = await fixture.GetAsync();
         var prefix = Some.Name("test");
-        var (ana, ben) = (new Chatter(), new Chatter());
+        var (ana, ben) = (new RabbitMqChatter(), new RabbitMqChatter());
         using var first = await ana.StartAsync(server, prefix);
         using var second = await ben.StartAsync(server, prefix);
 
-        foreach (var chatter in new[] { ana, ben })
-            await chatter.SayAsync("hello");
-        ana.Output.Write(ben.Handle, "to ben"u8);
-        ben.Output.Write(ana.Handle, "to ana"u8);
-        await ana.Arrived.WaitForMessagesAsync(3);
-        await ben.Arrived.WaitForMessagesAsync(3);
-
-        Assert.NotEqual(ana.Node, ben.Node);
-        Assert.InRange(Math.Min(ana.Node, ben.Node), NodeNumber.FirstLeased, OutputHandle.MaxNode);
-        Assert.Equal(["hello", "hello", "to ana"], ana.Arrived.Texts.Order(StringComparer.Ordinal));
-        Assert.Equal(["hello", "hello", "to ben"], ben.Arrived.Texts.Order(StringComparer.Ordinal));
+        await Chatter.AssertChatAsync(ana, ben);
     }
 
     [Fact]
@@ -39,9 +29,9 @@ public sealed class RabbitMqNodeTests(RabbitMqFixture fixture)
     {
         var server = await fixture.GetAsync();
         var prefix = Some.Name("test");
-        using var first = await new Chatter().StartAsync(server, prefix, node: 7);
+        using var first = await new RabbitMqChatter().StartAsync(server, prefix, node: 7);
 
-        var refused = await Assert.ThrowsAsync<NodeTakenException>(() => new Chatter().StartAsync(server, prefix, node: 7));
+        var refused = await Assert.ThrowsAsync<NodeTakenException>(() => new RabbitMqChatter().StartAsync(server, prefix, node: 7));
 
         var process = $"process {Environment.ProcessId} on {Environment.MachineName} ({AppDomain.CurrentDomain.FriendlyName})";
         Assert.StartsWith($"Node 7 is held by {process}", refused.Message, StringComparison.Ordinal);
@@ -54,10 +44,10 @@ public sealed class RabbitMqNodeTests(RabbitMqFixture fixture)
     {
         var server = await fixture.GetAsync();
         var prefix = Some.Name("test");
-        using var first = await new Chatter().StartAsync(server, prefix, node: 7);
+        using var first = await new RabbitMqChatter().StartAsync(server, prefix, node: 7);
         await first.StopAsync().WithinDeadline();
 
-        using var second = await new Chatter().StartAsync(server, prefix, node: 7);
+        using var second = await new RabbitMqChatter().StartAsync(server, prefix, node: 7);
     }
 
     [Fact]
@@ -124,31 +114,14 @@ public sealed class RabbitMqNodeTests(RabbitMqFixture fixture)
     }
 
     /// <summary>A host with one client, as a chat server has many.</summary>
-    private sealed class Chatter
+    private sealed class RabbitMqChatter : Chatter
     {
         private readonly RabbitMqTestHost _hosts = new();
-        private IHost? _host;
 
-        public CollectingTransport Arrived { get; } = new();
-
-        public OutputBuffer Output => _host!.Services.GetRequiredService<OutputBuffer>();
-
-        public int Node => _host!.Services.GetRequiredService<NodeNumber>().Value;
-
-        public OutputHandle Handle => OutputHandle.Connection(Node, sequence: 1);
-
-        public async Task<IHost> StartAsync(RabbitMqServer server, string prefix, int? node = null)
+        public Task<IHost> StartAsync(RabbitMqServer server, string prefix, int? node = null)
         {
-            _host = _hosts.Build(prefix, rabbit => RabbitMqSome.Configure(rabbit, server, server.Port, prefix), output => output.Node = node,
-                builder => builder.UseLocal(_ => Arrived), Arrived);
-            await _host.StartAsync().WithinDeadline();
-            return _host;
-        }
-
-        public async Task SayAsync(string text)
-        {
-            Output.Write(OutputHandle.Named("lobby"), Some.Bytes(text));
-            await Output.FlushAsync().WithinDeadline();
+            return StartAsync(_hosts.Build(prefix, rabbit => RabbitMqSome.Configure(rabbit, server, server.Port, prefix), output => output.Node = node,
+                builder => builder.UseLocal(_ => Arrived), Arrived));
         }
     }
 }

@@ -37,18 +37,26 @@ public sealed class ConnectionCallbackTests(PasswordServer server) : IClassFixtu
     [InlineData(1)]
     [InlineData(2)]
     [InlineData(0)]
-    public async Task A_connection_initializer_that_throws_at_one_call_ends_nothing_and_is_named(int failing)
+    public Task A_connection_initializer_that_throws_at_one_call_ends_nothing(int failing) => GoOnAsync(failing, AddInitializer);
+
+    // Later calls may fail within an outage, of which only the first reason is logged: here the connections end behind each line.
+    [Theory]
+    [InlineData(1)]
+    [InlineData(2)]
+    public async Task A_connection_initializer_that_throws_at_the_start_is_named(int failing)
     {
-        await GoOnAsync(failing, static (builder, call) => builder.UsePhysicalConnectionInitializer(
-            _ => call(),
-            _ =>
-            {
-                call();
-                return Task.CompletedTask;
-            }));
+        await GoOnAsync(failing, AddInitializer);
 
         Assert.Contains("The callback fails.", _log.Text, StringComparison.Ordinal);
     }
+
+    private static void AddInitializer(NpgsqlDataSourceBuilder builder, Action call) => builder.UsePhysicalConnectionInitializer(
+        _ => call(),
+        _ =>
+        {
+            call();
+            return Task.CompletedTask;
+        });
 
     /// <summary>Sends lines, and ends all connections behind each, until the callback has thrown and was called again: all lines arrive.</summary>
     private async Task GoOnAsync(int failing, Action<NpgsqlDataSourceBuilder, Action> configure)
@@ -64,7 +72,7 @@ public sealed class ConnectionCallbackTests(PasswordServer server) : IClassFixtu
         });
         await using var dataSource = builder.Build();
         await using var receiver = new PostgresQueueReceiver(dataSource, ReceiverOptions(schema), _handled, logger: new Logger<PostgresQueueReceiver>(_log));
-        await using var transport = new PostgresQueueTransport(dataSource, new PostgresOptions { Schema = schema.Name });
+        await using var transport = new PostgresQueueTransport(dataSource, new PostgresOptions { Schema = schema.Name }, logger: new Logger<PostgresQueueTransport>(_log));
         await using var outbox = new PostgresOutbox(
             dataSource, _forwarded, new PostgresOutboxOptions { Schema = schema.Name, PollInterval = TimeSpan.FromMilliseconds(50) }, logger: new Logger<PostgresOutbox>(_log));
         await receiver.StartAsync(CancellationToken.None).WithinDeadline();

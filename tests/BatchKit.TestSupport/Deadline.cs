@@ -3,8 +3,8 @@ namespace BatchKit.TestSupport;
 /// <summary>The longest that a test waits for an event: far longer than an event takes, so that only a test that would hang is ended.</summary>
 public static class Deadline
 {
-    /// <summary>Thirty seconds.</summary>
-    public static TimeSpan Time { get; } = TimeSpan.FromSeconds(30);
+    /// <summary>One minute.</summary>
+    public static TimeSpan Time { get; } = TimeSpan.FromMinutes(1);
 
     /// <summary>Waits for the task, and throws <see cref="TimeoutException"/> at the deadline.</summary>
     public static Task WithinDeadline(this Task task) => task.WaitAsync(Time);

@@ -16,6 +16,7 @@ public sealed class MqttHoldTests(ITestOutputHelper report)
     private const int Handles = 20;
     private const int MessagesPerCall = 1000;
     private const long MaxGrowthBytes = 5_000_000;
+    private const long PooledBytesPerMessage = 1024;
 
     private static readonly TimeSpan Tick = TimeSpan.FromMilliseconds(8);
 
@@ -48,7 +49,8 @@ public sealed class MqttHoldTests(ITestOutputHelper report)
         Assert.Empty(way.Arrived.Gaps);
         Assert.Equal(0, way.Arrived.Repeats);
         Assert.InRange(mostPending, 0, MaxPending);
-        Assert.True(after - before < MaxGrowthBytes, $"The heap grew by {after - before} bytes.");
+        // The pools keep what held the most messages that ever waited, which a busy machine makes more of.
+        Assert.True(after - before < MaxGrowthBytes + (mostPending * PooledBytesPerMessage), $"The heap grew by {after - before} bytes.");
     }
 
     [Theory]

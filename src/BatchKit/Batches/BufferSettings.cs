@@ -100,6 +100,9 @@ internal sealed class BufferSettings
     /// <summary>The next place in the order of batches over all handles.</summary>
     public long NextOrder() => Interlocked.Increment(ref _order);
 
+    /// <summary>The place that was given last.</summary>
+    public long LastOrder => Volatile.Read(ref _order);
+
     /// <summary>The moment of the last loss, counted over all handles.</summary>
     public long LastLoss => Volatile.Read(ref _losses);
 

@@ -12,6 +12,8 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     private long _openVersion;
     private PendingBatch? _firstHeld;
     private PendingBatch? _lastHeld;
+    // The first of the held ones without a place; those behind it have none either.
+    private PendingBatch? _firstUnplaced;
     private int _sealedMessages;
 
     public HandleSettlement Settlement { get; } = new(settings);
@@ -47,7 +49,8 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
             var isFull = IsFull(batch, payloadBytes);
             if (!batch.IsQueued)
             {
-                if (!isFull && !startsRun)
+                // Nothing that the flow wrote can be behind the batch that was given the last place of all.
+                if (!isFull && (!startsRun || (batch.Order != 0 && batch.Order == settings.LastOrder)))
                     return batch;
                 HoldSealed(isFull ? FlushReason.BatchFull : FlushReason.Interleaved);
             }
@@ -155,12 +158,14 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     }
 
     /// <summary>Gives what is held its place among the output of an ambient scope that begins to cover the handle.</summary>
-    public readonly void PlaceHeld()
+    /// <remarks>It looks only at batches that have none yet: a handle that scopes hold for long may have many.</remarks>
+    public void PlaceHeld()
     {
-        for (var batch = _firstHeld; batch is not null; batch = batch.NextHeld)
-            PlaceOne(batch);
-        if (HasOpen && !_open!.IsQueued)
-            PlaceOne(_open);
+        for (var batch = _firstUnplaced; batch is not null; batch = batch.NextHeld)
+            batch.Order = settings.NextOrder();
+        _firstUnplaced = null;
+        if (HasOpen && !_open!.IsQueued && _open.Order == 0)
+            _open.Order = settings.NextOrder();
     }
 
     /// <summary>Takes out the oldest batch that is held. The caller settles it as dropped.</summary>
@@ -171,6 +176,8 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         var oldest = _firstHeld!;
         _firstHeld = oldest.NextHeld;
         _lastHeld = _firstHeld is null ? null : _lastHeld;
+        if (ReferenceEquals(_firstUnplaced, oldest))
+            _firstUnplaced = _firstHeld;
         oldest.NextHeld = null;
         _sealedMessages -= oldest.Count;
         oldest.Sequence = Settlement.Add();
@@ -200,12 +207,6 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         }
 
         return true;
-    }
-
-    private readonly void PlaceOne(PendingBatch batch)
-    {
-        if (batch.Order == 0)
-            batch.Order = settings.NextOrder();
     }
 
     private readonly void Enter(PendingBatch batch)
@@ -250,12 +251,14 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         else
             _lastHeld.NextHeld = batch;
         _lastHeld = batch;
+        if (batch.Order == 0)
+            _firstUnplaced ??= batch;
         _sealedMessages += batch.Count;
     }
 
     private void ForgetHeld()
     {
-        _firstHeld = _lastHeld = null;
+        _firstHeld = _lastHeld = _firstUnplaced = null;
         _sealedMessages = 0;
     }
 }

@@ -29,6 +29,50 @@ public sealed class OneSendTests
     }
 
     [Fact]
+    public async Task Ambient_scopes_on_one_handle_share_the_batch_that_another_scope_holds()
+    {
+        await using var buffer = new OutputBuffer(_arrived, timeProvider: _clock);
+
+        using (buffer.BeginBufferingScope(_handle))
+        {
+            foreach (var line in Some.Lines(100))
+            {
+                using (buffer.BeginBufferingScope())
+                    buffer.Write(_handle, line);
+            }
+        }
+
+        Assert.Single(_arrived.Batches);
+        Assert.Equal(Some.Lines(100), _arrived.Texts);
+    }
+
+    [Fact]
+    public async Task An_ambient_scope_joins_no_batch_that_other_output_was_begun_behind()
+    {
+        await using var buffer = new OutputBuffer(_arrived, timeProvider: _clock);
+        var (room, other) = (Some.Group(), Some.Connection());
+
+        using (buffer.BeginBufferingScope(room))
+        using (buffer.BeginBufferingScope(other))
+        {
+            Write("first");
+            Write("second");
+        }
+
+        Assert.Equal(["room first", "room second", "other first", "other second"], _arrived.Texts.OrderByDescending(static text => text.StartsWith("room", StringComparison.Ordinal)));
+        Assert.Equal(2, _arrived.Batches.Count(batch => batch.Handle == room));
+
+        void Write(string text)
+        {
+            using (buffer.BeginBufferingScope())
+            {
+                buffer.Write(room, $"room {text}");
+                buffer.Write(other, $"other {text}");
+            }
+        }
+    }
+
+    [Fact]
     public async Task A_scope_larger_than_a_send_leaves_when_it_closes_in_order_and_in_full_sends()
     {
         await using var buffer = new OutputBuffer(_arrived, new OutputBufferOptions { MaxSendBytes = 100_000, MaxBatchBytes = 10_000 }, timeProvider: _clock);

@@ -23,7 +23,7 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
     {
         var handle = _handles[handleIndex];
         Accepted++;
-        var startsBatch = _ambient is { OpenScopes: > 0 } gathering && Gather(gathering, handle);
+        var startsBatch = _ambient is { OpenScopes: > 0 } gathering && Gather(gathering, handle) && !HasLastPlace(handle);
         if (startsBatch || handle.Held is not [.., var open] || open.Bytes + bytes > maxBatchBytes || open.Messages.Count == maxBatchMessages)
             handle.Held.Add(open = new ModelBatch { Place = handle.IsGathered ? ++_lastPlace : 0 });
         open.Messages.Add(message);
@@ -84,6 +84,9 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
         gathering.Taken.Add(Open(handle, gathering));
         return true;
     }
+
+    // Nothing was begun behind its last batch, so that a message may join it.
+    private bool HasLastPlace(ModelHandle handle) => _lastPlace != 0 && handle.Held is [.., var last] && last.Place == _lastPlace;
 
     private static ModelScope Open(ModelHandle handle, ModelGathering? gathering, TimeSpan? limit = null)
     {

@@ -38,7 +38,7 @@ public sealed class AttachedConnection : IAsyncDisposable
     /// <summary>Completes when the connection has left its groups and no write is under way, with the reason of its end. It never fails.</summary>
     public Task<DisconnectReason> Ended { get; private set; }
 
-    /// <summary>Ends the connection from the side of the code that accepted it: waits until its queued output is written, for at most <see cref="BroadcastOptions.CloseTimeout"/>. The rest is dropped, counted.</summary>
+    /// <summary>Ends the connection from the side of the code that accepted it: waits until its queued output is written, for at most <see cref="BroadcastOptions.CloseTimeout"/>. The rest is dropped and counted.</summary>
     /// <remarks>Close what was attached afterwards. It may be called again.</remarks>
     public async ValueTask DisposeAsync()
     {
@@ -51,7 +51,7 @@ public sealed class AttachedConnection : IAsyncDisposable
     /// <param name="connection">A connection that is not in the table yet.</param>
     /// <param name="wire">Its wire.</param>
     /// <param name="place">Its place.</param>
-    /// <param name="closed">Cancelled when its client is gone, where that is known.</param>
+    /// <param name="closed">Cancelled when its client is gone, if that is known.</param>
     internal static AttachedConnection Start(BroadcastTransport transport, ClientConnection connection, AttachedWire wire, ClientPlace place, CancellationToken closed)
     {
         var attached = new AttachedConnection(connection, wire);
@@ -85,13 +85,13 @@ public sealed class AttachedConnection : IAsyncDisposable
 /// <summary>What the code that accepted a connection knows about it.</summary>
 public sealed class AttachOptions
 {
-    /// <summary>The client's address, which <see cref="BroadcastOptions.MaxConnectionsPerAddress"/> counts; null, the default, when it is not known. A ConnectionContext tells it itself.</summary>
+    /// <summary>The client's address, which <see cref="BroadcastOptions.MaxConnectionsPerAddress"/> counts; null, the default, when it is not known. When you attach a ConnectionContext without options, the context provides it.</summary>
     public IPEndPoint? RemoteEndPoint { get; init; }
 
-    /// <summary>True when the client uses TLS; false by default. A ConnectionContext tells it itself.</summary>
+    /// <summary>True when the client uses TLS; false by default. When you attach a ConnectionContext without options, the context provides it.</summary>
     public bool IsSecure { get; init; }
 
-    /// <summary>The client's user; null by default.</summary>
+    /// <summary>The client's user; null by default. When you attach a ConnectionContext without options, the context provides it.</summary>
     public ClaimsPrincipal? User { get; init; }
 
     /// <summary>True to send a WebSocket's messages as binary; false, the default, for text. It has no effect on other connections.</summary>

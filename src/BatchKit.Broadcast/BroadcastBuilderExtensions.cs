@@ -13,9 +13,9 @@ namespace Microsoft.Extensions.DependencyInjection;
 
 /// <summary>Sends a buffer's output to this node's own TCP, telnet and WebSocket clients.</summary>
 /// <remarks>
-/// <para>The <see cref="BroadcastTransport"/> is a keyed service with the buffer's name; that of the unnamed buffer is also registered without a key. Its options have the buffer's name and can be
+/// <para>The <see cref="BroadcastTransport"/> is a keyed service with the buffer's name; for the unnamed buffer it is also registered without a key. Its options have the buffer's name and can be
 /// bound to configuration; its health check is <c>batchkit-broadcast</c>, or <c>batchkit-broadcast-name</c>.</para>
-/// <para>When the host stops, before any hosted service stops: listeners stop accepting connections, the buffer is flushed, and every client reads what is queued for it and the goodbye, and is
+/// <para>When the host stops, and before any hosted service stops, the listeners stop accepting connections, the buffer is flushed, and every client gets what is queued for it and the goodbye, and is
 /// closed. To write something before that, write it in the StoppingAsync of an <see cref="IHostedLifecycleService"/> that is registered later, because the host stops services in reverse order.</para>
 /// </remarks>
 public static class BroadcastBuilderExtensions
@@ -89,7 +89,7 @@ public static class BroadcastBuilderExtensions
         ArgumentNullException.ThrowIfNull(handlers);
         var (name, services) = (builder.Name, builder.Services);
         services.AddKeyedSingleton(name, (provider, key) => CreateListener(provider, (string)key!, options, handlers));
-        // Without UseBroadcast nothing would ask for the listener.
+        // Without UseBroadcast or AddBroadcast nothing would create the listener.
         services.AddOptions<BroadcastListenerOptions>(name).Validate<IServiceProviderIsKeyedService>(
             (_, registered) => registered.IsKeyedService(typeof(BroadcastTransport), name), WithoutClients(nameof(Listen), name)).ValidateOnStart();
         return builder;

@@ -45,7 +45,7 @@ internal sealed class BroadcastHostedService(
         }
         catch (Exception exception) when (exception is TimeoutException or OperationCanceledException or OutputDeliveryException or ObjectDisposedException)
         {
-            // The buffer has counted what was not delivered, and tries the rest once more when it stops.
+            // The buffer has counted what was not delivered, and sends the rest when it stops.
         }
     }
 }

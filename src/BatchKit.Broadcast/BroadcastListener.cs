@@ -61,6 +61,7 @@ public sealed class BroadcastListener : IAsyncDisposable
     /// <param name="cancellationToken">Cancels the start, not the listener.</param>
     /// <exception cref="IOException">The port is in use, or the address does not belong to this machine; the message names the end point and the setting.</exception>
     /// <exception cref="InvalidOperationException">The listener was started before.</exception>
+    /// <exception cref="ObjectDisposedException">The listener was stopped.</exception>
     public Task StartAsync(CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();

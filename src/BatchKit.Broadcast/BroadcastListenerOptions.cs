@@ -32,8 +32,8 @@ public sealed class BroadcastListenerOptions : IValidatableObject
     public bool UseProxyProtocol { get; set; }
 
     /// <summary>
-    /// The most connections that the system queues until they are accepted; 4,096 by default, so that clients that all reconnect at once find a place: a client that finds none tries again after a
-    /// second. The system's own limit (on Linux net.core.somaxconn, which is 4,096 there by default) applies too.
+    /// The most connections that the system queues until they are accepted; 4,096 by default, so that all clients can reconnect at once: the system of a client that finds no place retries only after a
+    /// second. From 1 to 65,535. The system's own limit (on Linux net.core.somaxconn, which is 4,096 there by default) applies too.
     /// </summary>
     [Range(1, 65_535)]
     public int Backlog { get; set; } = 4096;

@@ -11,20 +11,20 @@ public sealed class BroadcastOptions : IValidatableObject
     private const int AddressShare = 50;
     private const int LeastPlacesPerAddress = 20;
 
-    /// <summary>The most connections in total; 100,000 by default. Further clients are turned away with <see cref="TurnAwayMessage"/>.</summary>
+    /// <summary>The most connections in total; 100,000 by default, at most 10,000,000. Further clients are turned away with <see cref="TurnAwayMessage"/>.</summary>
     [Range(1, 10_000_000)]
     public int MaxConnections { get; set; } = 100_000;
 
     /// <summary>
     /// The most connections from one IP address, or from one /64 network of IPv6; further clients are turned away. Null, the default, for a fiftieth of <see cref="MaxConnections"/>, but at least 20. Set it to
-    /// <see cref="MaxConnections"/> for no such limit, for instance behind a proxy that does not tell the clients' addresses (see <see cref="TrustedProxies"/>).
+    /// <see cref="MaxConnections"/> for no such limit, for instance behind a proxy that does not forward the clients' addresses (see <see cref="TrustedProxies"/>).
     /// </summary>
     [Range(1, 10_000_000)]
     public int? MaxConnectionsPerAddress { get; set; }
 
     /// <summary>
-    /// The most handlers that may still run after their connections have ended, because they ignore their token; 10,000 by default. Further clients are turned away until some of them end. Such a
-    /// handler has given back its place in <see cref="MaxConnections"/>, but not yet in <see cref="MaxConnectionsPerAddress"/>.
+    /// The most handlers that may still run after their connections have ended, because they ignore their token; 10,000 by default, at most 10,000,000. Further clients are turned away until some of them end. Such a
+    /// handler has returned its place in <see cref="MaxConnections"/>, but not yet in <see cref="MaxConnectionsPerAddress"/>.
     /// </summary>
     [Range(1, 10_000_000)]
     public int MaxLingeringHandlers { get; set; } = 10_000;
@@ -34,13 +34,13 @@ public sealed class BroadcastOptions : IValidatableObject
     public int MaxCompressedConnections { get; set; } = 200;
 
     /// <summary>
-    /// The most memory that output waiting for one client may take; 1 MiB by default. Each write that waits counts its array, whose size is a power of two, and 144 bytes, before compression; the protocol's own bytes, such as pongs, count too.
+    /// The most memory that output waiting for one client may take; 1 MiB by default, from 4 KiB to 1 GiB. Each write that waits counts its array, whose size is a power of two, and 144 bytes, before compression; the protocol's own bytes, such as pongs, count too.
     /// <see cref="SlowConsumer"/> decides what happens at the limit. A single message above half of the limit is rejected at the write.
     /// </summary>
     [Range(4096, 1 << 30)]
     public int MaxQueuedBytes { get; set; } = 1024 * 1024;
 
-    /// <summary>The most messages that may wait for one client; 100,000 by default. <see cref="SlowConsumer"/> decides what happens at the limit.</summary>
+    /// <summary>The most messages that may wait for one client; 100,000 by default, at most 10,000,000. <see cref="SlowConsumer"/> decides what happens at the limit.</summary>
     [Range(1, 10_000_000)]
     public int MaxQueuedMessages { get; set; } = 100_000;
 
@@ -48,17 +48,17 @@ public sealed class BroadcastOptions : IValidatableObject
     [EnumDataType(typeof(SlowConsumerPolicy), ErrorMessage = "{0} must be Disconnect, DropOldest or DropNewest.")]
     public SlowConsumerPolicy SlowConsumer { get; set; }
 
-    /// <summary>How long output may wait while a client takes none of it; 30 s by default. The client is then disconnected, whatever the policy.</summary>
+    /// <summary>How long output may wait while a client takes none of it; 30 s by default, from 10 ms to 1 h. The client is then disconnected, whatever the policy.</summary>
     [TimeSpanRange("00:00:00.010", "01:00:00")]
     public TimeSpan SlowConsumerTimeout { get; set; } = TimeSpan.FromSeconds(30);
 
-    /// <summary>The longest record that a client may send, in bytes; 16 KiB by default. A longer record disconnects the client; only a longer telnet line is discarded instead (<see cref="RecordKind.TooLong"/>).</summary>
+    /// <summary>The longest record that a client may send, in bytes; 16 KiB by default, from 16 bytes to 1 GiB. A longer record disconnects the client; only a longer telnet line is discarded instead (<see cref="RecordKind.TooLong"/>).</summary>
     [Range(16, 1 << 30)]
     public int MaxRecordBytes { get; set; } = 16 * 1024;
 
     /// <summary>
-    /// How fast a telnet client, or a client of a WebSocket endpoint for text, may send; on by default, with limits that are generous for people. Null for no limit. A client that sends faster is
-    /// read later; its excess input waits in its own socket.
+    /// How fast a telnet client, or a client of a WebSocket endpoint for text, may send; on by default, with limits that are generous for people. Null for no limit. Input beyond the limit is
+    /// read later; until then it waits in the client's socket.
     /// </summary>
     [ValidateObjectMembers]
     public InputLimits? TextInputLimits { get; set; } = new();
@@ -67,12 +67,12 @@ public sealed class BroadcastOptions : IValidatableObject
     [ValidateObjectMembers]
     public InputLimits? BinaryInputLimits { get; set; }
 
-    /// <summary>How long a client may send no whole record before it is disconnected; null, the default, for no limit.</summary>
+    /// <summary>How long a client may send no complete record before it is disconnected, from 10 ms to 7 days; null, the default, for no limit.</summary>
     [TimeSpanRange("00:00:00.010", "7.00:00:00")]
     public TimeSpan? IdleTimeout { get; set; }
 
     /// <summary>
-    /// How long a client may be silent before it gets a keep-alive, a telnet NOP or a WebSocket ping; 60 s by default, null for never. Plain TCP has no such message.
+    /// How long a client may be silent before it gets a keep-alive, a telnet NOP or a WebSocket ping; 60 s by default, from 10 ms to 1 day; null for never. Plain TCP has no such message.
     /// For all clients of a listener the system also probes at this interval, so that a vanished machine is detected.
     /// </summary>
     [TimeSpanRange("00:00:00.010", "1.00:00:00")]
@@ -86,8 +86,8 @@ public sealed class BroadcastOptions : IValidatableObject
     public int? MaxUnauthenticatedBytes { get; set; }
 
     /// <summary>
-    /// How long a client may stay unauthenticated before it is disconnected. Null, the default: a minute where the handler asks for authentication (<see cref="IConnectionHandler.RequiresAuthentication"/>), and no
-    /// limit elsewhere.
+    /// How long a client may stay unauthenticated before it is disconnected. Null, the default: one minute when the handler asks for authentication (<see cref="IConnectionHandler.RequiresAuthentication"/>), and no
+    /// limit otherwise.
     /// </summary>
     [TimeSpanRange("00:00:00.010", "1.00:00:00")]
     public TimeSpan? AuthenticationTimeout { get; set; }
@@ -96,11 +96,11 @@ public sealed class BroadcastOptions : IValidatableObject
     [TimeSpanRange("00:00:00.010", "00:10:00")]
     public TimeSpan HandshakeTimeout { get; set; } = TimeSpan.FromSeconds(10);
 
-    /// <summary>How long a client may take to read what is queued when its connection closes; 5 s by default. The rest is dropped, counted.</summary>
+    /// <summary>How long a client may take to read what is queued when its connection closes; 5 s by default. The rest is dropped and counted.</summary>
     [TimeSpanRange("00:00:00.010", "00:10:00")]
     public TimeSpan CloseTimeout { get; set; } = TimeSpan.FromSeconds(5);
 
-    /// <summary>How long all clients together may take at stop to read what is queued and the goodbye; 10 s by default. The rest is dropped, counted.</summary>
+    /// <summary>How long all clients together may take at stop to read what is queued and the goodbye; 10 s by default. The rest is dropped and counted.</summary>
     [TimeSpanRange("00:00:00.010", "00:10:00")]
     public TimeSpan DrainTimeout { get; set; } = TimeSpan.FromSeconds(10);
 
@@ -120,7 +120,7 @@ public sealed class BroadcastOptions : IValidatableObject
     /// <summary>The most connections from one address.</summary>
     internal int PlacesPerAddress => MaxConnectionsPerAddress ?? Math.Min(MaxConnections, Math.Max(LeastPlacesPerAddress, MaxConnections / AddressShare));
 
-    /// <summary>Reads the settings that a section has. Trusted proxies of the section replace the ones before.</summary>
+    /// <summary>Reads the settings that a section has. Its trusted proxies replace earlier ones.</summary>
     internal static void Read(IConfiguration section, BroadcastOptions options)
     {
         section.Bind(new BroadcastSection(options));
@@ -177,16 +177,16 @@ internal sealed class BroadcastSection
 }
 
 /// <summary>What happens when a client's queue is full.</summary>
-/// <remarks>The protocol's own bytes, such as a pong or an answer of telnet, are never left out: they are queued in place of messages that the policy drops.</remarks>
+/// <remarks>The protocol's own bytes, such as a pong or an answer of telnet, are never dropped: they are queued in place of messages that the policy drops.</remarks>
 public enum SlowConsumerPolicy
 {
     /// <summary>The client is disconnected at once, because it would miss output without knowing. The default.</summary>
     Disconnect = 0,
 
-    /// <summary>The oldest output that is not being written is dropped, counted. For clients that only need the latest.</summary>
+    /// <summary>The oldest output that is not being written is dropped and counted. For clients that only need the latest.</summary>
     DropOldest = 1,
 
-    /// <summary>The new output is dropped, counted; queued output is kept.</summary>
+    /// <summary>The new output is dropped and counted; queued output is kept.</summary>
     DropNewest = 2,
 }
 

@@ -37,6 +37,7 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     /// <summary>Creates a transport without connections; a listener, a mapped WebSocket endpoint or <see cref="Attach(Stream, AttachOptions)"/> adds them.</summary>
     /// <param name="options">The settings; the defaults when null.</param>
     /// <param name="node">This process's node number, from 0 to <see cref="OutputHandle.MaxNode"/>. It is part of every handle.</param>
+    /// <exception cref="ArgumentOutOfRangeException"><paramref name="node"/> is outside its range.</exception>
     /// <param name="timeProvider">The clock of all time limits; the system clock when null.</param>
     /// <param name="logger">Logs what goes wrong with connections; nothing is logged when null.</param>
     /// <param name="meterFactory">Creates the meter <c>BatchKit</c>; the transport creates its own when null.</param>
@@ -73,7 +74,7 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     /// <summary>Counts what its loggers threw.</summary>
     internal ObserverFaults LoggerFaults { get; } = new();
 
-    /// <summary>Bounds what clients can add to the log.</summary>
+    /// <summary>Limits what clients can add to the log.</summary>
     internal LogThrottle LogThrottle { get; }
 
     internal ILogger Logger { get; }
@@ -129,6 +130,7 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     /// <param name="options">What is known about the connection; nothing when null.</param>
     /// <returns>The connection. Dispose it before you close the stream.</returns>
     /// <exception cref="InvalidOperationException">A connection limit is reached, or the transport has stopped.</exception>
+    /// <exception cref="ObjectDisposedException">The transport is disposed.</exception>
     public AttachedConnection Attach(Stream stream, AttachOptions? options = null)
     {
         ArgumentNullException.ThrowIfNull(stream);
@@ -153,7 +155,7 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
         return Attach(pipe.Output, options);
     }
 
-    /// <param name="socket">Each message is sent as one WebSocket message, and a close sends the close frame. The other code receives, as this also answers the client's pings.</param>
+    /// <param name="socket">Each message is sent as one WebSocket message, and a close sends the close frame. The other code must keep receiving, which also answers the client's pings.</param>
     /// <param name="options">What is known about the connection; nothing when null.</param>
     /// <inheritdoc cref="Attach(Stream, AttachOptions)"/>
     public AttachedConnection Attach(WebSocket socket, AttachOptions? options = null)
@@ -163,7 +165,7 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     }
 
     /// <param name="connection">Its transport's output is written to, flushed and never completed. It ends when the server reports that the client is gone.</param>
-    /// <param name="options">What is known about the connection; what the connection itself tells when null.</param>
+    /// <param name="options">What is known about the connection; what the connection itself provides when null.</param>
     /// <inheritdoc cref="Attach(Stream, AttachOptions)"/>
     public AttachedConnection Attach(ConnectionContext connection, AttachOptions? options = null)
     {
@@ -179,7 +181,7 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
 
     /// <param name="write">
     /// Writes bytes: whole messages, one after another, of 64 KiB at most; a larger message comes in several calls. One call at a time. It must observe its token, and must not use the bytes after its task
-    /// has ended. What it throws ends the connection.
+    /// has ended. An exception ends the connection.
     /// </param>
     /// <param name="options">What is known about the connection; nothing when null.</param>
     /// <inheritdoc cref="Attach(Stream, AttachOptions)"/>

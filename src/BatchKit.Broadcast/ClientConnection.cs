@@ -70,8 +70,8 @@ public sealed class ClientConnection
 
     internal Memberships Memberships { get; }
 
-    /// <summary>Delays its input where it has limits; null where it has none.</summary>
-    /// <remarks>It is created when it is first asked for, by the connection's reader: most clients send little or nothing.</remarks>
+    /// <summary>Delays its input when it has limits; null when it has none.</summary>
+    /// <remarks>The connection's reader creates it on first use, because most clients send little or nothing.</remarks>
     internal InputPace? Pace => _pace ??= InputLimits is { } limits ? new InputPace(limits, _activity.TimeProvider) : null;
 
     /// <summary>The pace, if it was created; null for a client that has sent too little to be delayed.</summary>
@@ -111,10 +111,10 @@ public sealed class ClientConnection
     /// <summary>Marks the client as authenticated.</summary>
     public void MarkAuthenticated() => _isAuthenticated = true;
 
-    /// <summary>Closes it after the output that is already in its send queue. Output that still waits in an <see cref="IOutputBuffer"/> is dropped, counted; to close after that output too, write <see cref="ControlMessage.Close"/>.</summary>
+    /// <summary>Closes it after the output that is already in its send queue. Output that still waits in an <see cref="IOutputBuffer"/> is dropped and counted; to close after that output too, write <see cref="ControlMessage.Close"/>.</summary>
     public void Close() => Close(DisconnectReason.Closed);
 
-    /// <summary>Ends it at once; output that waits for it is dropped, counted.</summary>
+    /// <summary>Ends it at once; output that waits for it is dropped and counted.</summary>
     public void Abort() => Abort(DisconnectReason.Aborted);
 
     /// <summary>A human-readable form: the protocol and the handle.</summary>
@@ -180,7 +180,7 @@ public sealed class ClientConnection
 /// <summary>The protocol of a client.</summary>
 public enum ClientProtocol
 {
-    /// <summary>Bytes over TCP, or over what else was attached (<see cref="AttachedConnection"/>). An <see cref="IRecordCutter"/> splits the input into records; output is sent unchanged.</summary>
+    /// <summary>Bytes over TCP, or over anything else that was attached (<see cref="AttachedConnection"/>). An <see cref="IRecordCutter"/> splits the input into records; output is sent unchanged.</summary>
     Tcp = 0,
 
     /// <summary>Telnet (RFC 854).</summary>
@@ -228,7 +228,7 @@ public enum DisconnectReason
 /// <param name="RemoteEndPoint">The client's address.</param>
 /// <param name="IsSecure">Whether it uses TLS.</param>
 /// <param name="User">The user; null when there is none or none is known.</param>
-/// <param name="IsRequest">True when it comes from a request, whose user is anonymous when none is known. An anonymous user is created when it is asked for: it takes 270 bytes.</param>
+/// <param name="IsRequest">True when it comes from a request, whose user is anonymous when none is known. An anonymous user is created on demand, because it takes 270 bytes.</param>
 internal sealed record ConnectionOrigin(IPEndPoint? RemoteEndPoint, bool IsSecure, ClaimsPrincipal? User = null, bool IsRequest = false);
 
 /// <summary>When a connection started and when it was last active. Its reader writes this, the sweep reads it.</summary>
@@ -247,7 +247,7 @@ internal struct ConnectionActivity(TimeProvider timeProvider)
     /// <summary>The time since the last whole record.</summary>
     public readonly TimeSpan RecordAge => timeProvider.GetElapsedTime(Volatile.Read(in _recordAt));
 
-    /// <summary>The time since the last byte came or the last keep-alive was sent.</summary>
+    /// <summary>The time since the last byte arrived or the last keep-alive was sent.</summary>
     public readonly TimeSpan Silence => timeProvider.GetElapsedTime(Volatile.Read(in _heardAt));
 
     public readonly long ReceivedBytes => Volatile.Read(in _receivedBytes);

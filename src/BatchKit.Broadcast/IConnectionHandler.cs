@@ -6,7 +6,7 @@ namespace BatchKit.Broadcast;
 /// <remarks>
 /// The handler runs on the thread that read the socket: return soon, or await. While it runs, nothing more is read from this client, so a slow handler delays
 /// only its own client. An exception disconnects the client and is logged: the client
-/// gets the output that was sent before it. Each call is awaited before the next, also when the connection has ended and its place is free again.
+/// gets the output that was sent before it. Each call is awaited before the next, even when the connection has ended and its place is free again.
 /// </remarks>
 public interface IConnectionHandler
 {
@@ -16,7 +16,7 @@ public interface IConnectionHandler
     /// <remarks>A client is authenticated when you call <see cref="ClientConnection.MarkAuthenticated"/>, when its WebSocket request had an authenticated user, or when it joins its first group.</remarks>
     bool RequiresAuthentication => false;
 
-    /// <summary>The client is connected. From now on it can get output and join groups.</summary>
+    /// <summary>Called first, when the client is connected. From now on it can get output and join groups.</summary>
     /// <param name="cancellationToken">Cancelled when the connection ends.</param>
     ValueTask StartAsync(CancellationToken cancellationToken) => default;
 
@@ -26,7 +26,7 @@ public interface IConnectionHandler
     /// <param name="cancellationToken">Cancelled when the connection ends.</param>
     ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken);
 
-    /// <summary>The client has ended its sending side, but may still read.</summary>
+    /// <summary>Called when the client has ended its sending side, but may still read.</summary>
     /// <param name="cancellationToken">Cancelled when the connection ends.</param>
     /// <returns>
     /// False, the default, to close the connection after its queued output. True to keep it open for later answers: the application must then close it, and
@@ -34,7 +34,7 @@ public interface IConnectionHandler
     /// </returns>
     ValueTask<bool> FinishAsync(CancellationToken cancellationToken) => default;
 
-    /// <summary>The connection is gone and has left its groups. Called once for each handler that was created.</summary>
+    /// <summary>Called last, once for each handler that was created: the connection is gone and has left its groups.</summary>
     /// <param name="reason">Why the connection ended.</param>
     ValueTask EndAsync(DisconnectReason reason) => default;
 }

@@ -6,19 +6,19 @@ namespace BatchKit.Broadcast;
 /// <remarks>The defaults are generous for people: a pasted page or a burst of game commands passes at once. A burst is what may come at once after a pause.</remarks>
 public sealed class InputLimits
 {
-    /// <summary>The records that a client may send a second, over time; 100 by default.</summary>
+    /// <summary>The records that a client may send per second on average; 100 by default, from 1 to 10,000,000.</summary>
     [Range(1, 10_000_000)]
     public int RecordsPerSecond { get; set; } = 100;
 
-    /// <summary>The most records at once; 1,000 by default.</summary>
+    /// <summary>The most records at once; 1,000 by default, from 1 to 10,000,000.</summary>
     [Range(1, 10_000_000)]
     public int RecordBurst { get; set; } = 1000;
 
-    /// <summary>The bytes that a client may send a second, over time, with all that its protocol adds, such as pings; 64 KiB by default.</summary>
+    /// <summary>The bytes that a client may send per second on average, including what its protocol adds, such as pings; 64 KiB by default, at most 1 GiB.</summary>
     [Range(1, 1 << 30)]
     public int BytesPerSecond { get; set; } = 64 * 1024;
 
-    /// <summary>The most bytes at once; 256 KiB by default.</summary>
+    /// <summary>The most bytes at once; 256 KiB by default, at most 1 GiB.</summary>
     [Range(1, 1 << 30)]
     public int ByteBurst { get; set; } = 256 * 1024;
 }

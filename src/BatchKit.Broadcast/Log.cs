@@ -4,7 +4,7 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast;
 
-/// <summary>The log messages of this package; ids from 2300. What clients can repeat is logged once a period, with how often it happened; only Debug has a line for each.</summary>
+/// <summary>The log messages of this package; ids from 2300. An event that clients can repeat is logged at most once a period, with its count; only Debug logs each one.</summary>
 internal static partial class Log
 {
     public static void AcceptFailed(ILogger logger, LogThrottle throttle, Exception exception, EndPoint endPoint)
@@ -32,8 +32,8 @@ internal static partial class Log
     }
 
     /// <param name="logger">The logger.</param>
-    /// <param name="throttle">Bounds the lines.</param>
-    /// <param name="origin">What the request named; a stranger wrote it, so only a short and printable origin is logged.</param>
+    /// <param name="throttle">Limits the lines.</param>
+    /// <param name="origin">The origin that the request named. A client wrote it, so only a short and printable one is logged.</param>
     public static void OriginRefused(ILogger logger, LogThrottle throttle, string origin)
     {
         const int maxLength = 100;

@@ -19,17 +19,17 @@ public sealed class WebSocketEndpointOptions
     /// origin does not come from a browser and is accepted (RFC 6455, section 10.2).
     /// </summary>
     /// <remarks>
-    /// While it is empty, the default, pages of the hosts in the configuration's <c>AllowedHosts</c> may connect, with the request's scheme or <c>https</c>. Where that is not set either, pages of the host that the
+    /// While it is empty, the default, pages of the hosts in the configuration's <c>AllowedHosts</c> may connect, with the request's scheme or <c>https</c>. When that is not set either, pages of the host that the
     /// request itself names may connect, with the request's scheme, and a warning is logged at the start: a page that gives its own name this machine's address (DNS rebinding) may then connect too.
     /// </remarks>
     public IList<string> AllowedOrigins { get; } = [];
 
-    /// <summary>Sub-protocols that the server supports, in order of preference; empty by default. The first that the client also offers is chosen, or else none (RFC 6455, section 1.9).</summary>
+    /// <summary>Sub-protocols that the server supports, in order of preference; empty by default. The first that the client also offers is chosen, or none (RFC 6455, section 1.9).</summary>
     public IList<string> SubProtocols { get; } = [];
 
     /// <summary>
-    /// True, the default, to write to a client's socket directly where that is safe: on plain HTTP/1.1 under Kestrel without connection middleware. False to always write through the server's stream, which
-    /// takes about half as much time again for a large group. TLS, HTTP/2, Unix sockets, connection middleware and other servers always use the server's stream.
+    /// True, the default, to write to a client's socket directly when that is safe: on plain HTTP/1.1 under Kestrel without connection middleware. False to always write through the server's stream, which
+    /// takes about 50 % more time for a large group. TLS, HTTP/2, Unix sockets, connection middleware and other servers always use the server's stream.
     /// </summary>
     public bool WritesDirectly { get; set; } = true;
 

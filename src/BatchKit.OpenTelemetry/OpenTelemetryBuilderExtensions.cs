@@ -10,8 +10,8 @@ public static class OpenTelemetryBuilderExtensions
     private const string Name = "BatchKit";
 
     /// <summary>Collects the instruments of buffers, receivers, connections to brokers and servers, and connections to clients: those of the meter <c>BatchKit</c>.</summary>
-    /// <remarks>Histograms advise on their buckets, so no view is needed.</remarks>
-    /// <param name="builder">What <c>WithMetrics</c> passes.</param>
+    /// <remarks>Histograms advise their bucket boundaries, so you need no view.</remarks>
+    /// <param name="builder">The builder that <c>WithMetrics</c> passes.</param>
     /// <returns>The same builder.</returns>
     public static MeterProviderBuilder AddBatchKitInstrumentation(this MeterProviderBuilder builder)
     {
@@ -21,7 +21,7 @@ public static class OpenTelemetryBuilderExtensions
 
     /// <summary>Collects the spans of sends and of deliveries of received frames: those of the activity source <c>BatchKit</c>.</summary>
     /// <remarks>A send that is sampled carries its trace over the broker, and its delivery is a child of it.</remarks>
-    /// <param name="builder">What <c>WithTracing</c> passes.</param>
+    /// <param name="builder">The builder that <c>WithTracing</c> passes.</param>
     /// <returns>The same builder.</returns>
     public static TracerProviderBuilder AddBatchKitInstrumentation(this TracerProviderBuilder builder)
     {

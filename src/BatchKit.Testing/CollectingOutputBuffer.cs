@@ -6,7 +6,7 @@ namespace BatchKit.Testing;
 
 /// <summary>An output buffer for tests of code that writes: a real <see cref="OutputBuffer"/> whose batches are collected.</summary>
 /// <remarks>
-/// Scopes, nesting, order, flushes, limits and statistics are those of the real buffer. What a closed scope or <see cref="FlushAsync(CancellationToken)"/> sent has been collected
+/// Scopes, nesting, order, flushes, limits and statistics are those of the real buffer. The output of a closed scope or of <see cref="FlushAsync(CancellationToken)"/> has been collected
 /// when its task completes; <see cref="WaitForMessagesAsync(long)"/> waits for what was written outside scopes. Every member may be called from any thread.
 /// </remarks>
 public sealed class CollectingOutputBuffer : IOutputBuffer, IAsyncDisposable
@@ -14,7 +14,7 @@ public sealed class CollectingOutputBuffer : IOutputBuffer, IAsyncDisposable
     private readonly CollectingTransport _collected;
     private readonly OutputBuffer _buffer;
 
-    /// <summary>Makes the buffer.</summary>
+    /// <summary>Creates the buffer.</summary>
     /// <param name="options">The buffer's settings; the defaults when null.</param>
     /// <param name="timeProvider">The buffer's clock, for instance a <see cref="ManualTimeProvider"/>; the system's by default.</param>
     /// <param name="logger">Gets the buffer's warnings; none by default.</param>
@@ -93,7 +93,7 @@ public sealed class CollectingOutputBuffer : IOutputBuffer, IAsyncDisposable
     /// <inheritdoc/>
     public OutputStatistics GetStatistics() => _buffer.GetStatistics();
 
-    /// <summary>Sends what is pending, that of open scopes too, and stops the buffer. What was collected can still be read.</summary>
-    /// <remarks>A stalled send is waited for until <see cref="OutputBufferOptions.DrainTimeout"/> of the buffer's clock: release it before.</remarks>
+    /// <summary>Sends what is pending, in open scopes too, and stops the buffer. What was collected can still be read.</summary>
+    /// <remarks>It waits for a stalled send until <see cref="OutputBufferOptions.DrainTimeout"/> has passed on the buffer's clock: release the send before.</remarks>
     public ValueTask DisposeAsync() => _buffer.DisposeAsync();
 }

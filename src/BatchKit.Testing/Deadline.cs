@@ -1,6 +1,6 @@
 namespace BatchKit.Testing;
 
-/// <summary>The longest that this package waits for an event: far longer than an event takes, so that only a test that would hang is ended.</summary>
+/// <summary>The longest that this package waits for an event: far longer than an event takes, so that it ends only a test that would hang.</summary>
 internal static class Deadline
 {
     public static TimeSpan Time { get; } = TimeSpan.FromSeconds(30);

@@ -138,7 +138,7 @@ public sealed class ManualTimeProvider : TimeProvider
         }
     }
 
-    /// <summary>Sets the wall clock forward, or back when the time is negative, as an administrator or NTP does. Timers and timestamps don't notice.</summary>
+    /// <summary>Sets the wall clock forward, or back when the time is negative, as an administrator or NTP does. It has no effect on timers and timestamps.</summary>
     /// <param name="time">How far, for instance an hour.</param>
     public void JumpWallClock(TimeSpan time)
     {
@@ -153,7 +153,7 @@ public sealed class ManualTimeProvider : TimeProvider
             _wallStoppedAtTicks ??= _elapsedTicks;
     }
 
-    /// <summary>Lets a stopped wall clock go on from the time that it shows.</summary>
+    /// <summary>Starts a stopped wall clock again, from the time that it shows.</summary>
     public void StartWallClock()
     {
         lock (_lock)
@@ -196,7 +196,7 @@ public sealed class ManualTimeProvider : TimeProvider
                 return null;
             }
 
-            // Callbacks that come out of order were all late: each sees the time at which the last of them was due.
+            // Callbacks that come out of order were all late: each sees the time that the clock moves to.
             Interlocked.Exchange(ref _elapsedTicks, Math.Max(_elapsedTicks, _faults.OutOfOrder ? target : timer.FiresAtTicks));
             if (timer.PeriodTicks == 0)
             {

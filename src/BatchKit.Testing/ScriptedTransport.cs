@@ -43,7 +43,7 @@ public sealed class ScriptedTransport(IBatchTransport next, bool sendsWithoutBlo
     public ScriptedTransport Fail(int sends = 1, Exception? exception = null) =>
         Repeat(sends, (_, _) => throw exception ?? new IOException("The script says that this send fails."));
 
-    /// <summary>Adds steps that pass the send on and fail then, as when an acknowledgement is lost.</summary>
+    /// <summary>Adds steps that pass the send on and then fail, as when an acknowledgement is lost.</summary>
     /// <param name="sends">How many steps.</param>
     /// <returns>This transport.</returns>
     public ScriptedTransport FailAfterPassing(int sends = 1) => Repeat(sends, async (batches, cancellationToken) =>
@@ -68,7 +68,7 @@ public sealed class ScriptedTransport(IBatchTransport next, bool sendsWithoutBlo
     }
 
     /// <summary>Adds a step that waits until the test releases it.</summary>
-    /// <param name="ignoresCancellation">Whether the step waits on when the send is cancelled, as a next hop does that hangs.</param>
+    /// <param name="ignoresCancellation">Whether the step keeps waiting when the send is cancelled, as a next hop that hangs does.</param>
     /// <returns>The send that waits.</returns>
     public StalledSend Stall(bool ignoresCancellation = false)
     {

@@ -4,7 +4,7 @@ using BatchKit.Transports;
 
 namespace BatchKit.Testing;
 
-/// <summary>Makes test values. What the test does not ask for is valid, and unique where two tests could disturb each other.</summary>
+/// <summary>Creates test values. What the test does not specify is valid, and unique where two tests could disturb each other.</summary>
 public static class Some
 {
     private static long _lastSequence;
@@ -31,7 +31,7 @@ public static class Some
 
     /// <summary>Random bytes, the same for the same seed.</summary>
     /// <param name="count">How many.</param>
-    /// <param name="seed">Where they start.</param>
+    /// <param name="seed">The seed of the random numbers.</param>
     public static byte[] RandomBytes(int count, int seed = 1)
     {
         var bytes = new byte[count];
@@ -66,7 +66,7 @@ public static class Some
     /// <param name="start">The first number.</param>
     public static string[] Lines(int count, int start = 0) => [.. Enumerable.Range(start, count).Select(static line => $"line {line}")];
 
-    /// <summary>A header that has everything: a kind, excluded connections, a key, a content type, reply-to, correlation data, the retain flag and properties, one of them twice.</summary>
+    /// <summary>A header that has everything except a type: a kind, excluded connections, a key, a content type, reply-to, correlation data, the retain flag and properties, one of them twice.</summary>
     public static MessageHeader FullHeader() => new()
     {
         Kind = MessageKind.Prompt,

@@ -3,13 +3,13 @@ using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit.Testing;
 
-/// <summary>What the program around a transport and its receiver gives them: a clock and loggers, polite by default.</summary>
+/// <summary>The clock and the loggers that a program gives to a transport and its receiver.</summary>
 public sealed record Surroundings
 {
     /// <summary>The clock; the system's by default.</summary>
     public TimeProvider TimeProvider { get; init; } = TimeProvider.System;
 
-    /// <summary>Makes the loggers; by default they log nothing.</summary>
+    /// <summary>Creates the loggers; by default they log nothing.</summary>
     public ILoggerFactory LoggerFactory { get; init; } = NullLoggerFactory.Instance;
 
     /// <summary>A typed logger of <see cref="LoggerFactory"/>.</summary>
@@ -17,7 +17,7 @@ public sealed record Surroundings
     public ILogger<T> CreateLogger<T>() => new Logger<T>(LoggerFactory);
 }
 
-/// <summary>Makes loggers that throw, as one does whose disk is full or whose provider is disposed. Every member may be called from any thread.</summary>
+/// <summary>Creates loggers that throw, as a logger with a full disk or a disposed provider does. Every member may be called from any thread.</summary>
 /// <remarks>All loggers of one factory count their calls together: <see cref="ILogger.IsEnabled"/>, <see cref="ILogger.Log"/> and <see cref="ILogger.BeginScope"/>.</remarks>
 /// <param name="polite">How many calls pass before the loggers begin to throw; zero for none.</param>
 /// <param name="faults">How many calls throw then; all by default.</param>

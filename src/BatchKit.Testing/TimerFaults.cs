@@ -11,8 +11,8 @@ public sealed record TimerFaults
     public static TimerFaults None { get; } = new();
 
     /// <summary>
-    /// How much too early a timer fires; zero by default, 3 ms at most, which has been seen of .NET's timers. A timer that is armed for less than twice that fires
-    /// after half its time instead, so that code which arms it again for the rest comes to an end.
+    /// How early a timer fires; zero by default, at most 3 ms, which was measured for .NET's timers. A timer that is armed for less than twice that time fires
+    /// after half its time instead, so that code that arms it again for the rest comes to an end.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The time is negative or above 3 ms.</exception>
     public TimeSpan Early
@@ -26,7 +26,7 @@ public sealed record TimerFaults
         }
     }
 
-    /// <summary>How much too late a timer fires; zero by default. With a seed, a timer is either early or late.</summary>
+    /// <summary>How late a timer fires; zero by default. With a seed, a timer is either early or late.</summary>
     /// <exception cref="ArgumentOutOfRangeException">The time is negative.</exception>
     public TimeSpan Late
     {
@@ -47,15 +47,15 @@ public sealed record TimerFaults
     /// </summary>
     public bool OutOfOrder { get; init; }
 
-    /// <summary>Where the random faults start; null by default, which draws none.</summary>
+    /// <summary>The seed of the random faults; null by default: every timer then has exactly the stated faults.</summary>
     public int? Seed { get; init; }
 
     /// <summary>All faults at once, drawn at random: up to 3 ms early, up to 20 ms late, some twice, and out of order.</summary>
-    /// <param name="seed">Where the random faults start. Put it in the test's message, so that a failure can be repeated.</param>
+    /// <param name="seed">The seed of the random faults. Put it in the test's message, so that a failure can be repeated.</param>
     public static TimerFaults Random(int seed) =>
         new() { Early = TimeSpan.FromMilliseconds(3), Late = TimeSpan.FromMilliseconds(20), Twice = true, OutOfOrder = true, Seed = seed };
 
-    /// <summary>How far from its due time a timer fires that is armed for this long.</summary>
+    /// <summary>How far from its due time a timer fires when it is armed for this long.</summary>
     internal long DrawOffsetTicks(long armedTicks, Random? random)
     {
         var early = Math.Min(Early.Ticks, armedTicks / 2);

@@ -11,7 +11,7 @@ using Microsoft.Extensions.Options;
 namespace BatchKit;
 
 /// <summary>Adds routes, a router and a codec to one output buffer. <c>AddBatchKit</c> returns it; adapters extend it with their <c>UseX</c> methods.</summary>
-/// <remarks>Use it from one thread, while the services are registered. A buffer without a route stops the host's start unless the process receives; so does one with several routes and no router.</remarks>
+/// <remarks>Use it from one thread, while you register services. The host fails to start when a buffer has no route, unless the process only receives. It also fails when a buffer has several routes and no router, unless they are those of <see cref="LocalFirstRouter"/>.</remarks>
 public sealed class BatchKitBuilder
 {
     private readonly List<RouteRegistration> _routes = [];
@@ -38,13 +38,13 @@ public sealed class BatchKitBuilder
     /// <summary>True when the process only receives, so that there is no buffer.</summary>
     internal bool IsReceiveOnly => _allowsNoRoute && _routes.Count == 0;
 
-    /// <summary>Adds a route: a way out of this process.</summary>
+    /// <summary>Adds a route: a transport to the next hop, with its partitions.</summary>
     /// <param name="routeName">The route's name for the router and in metrics; unique in the buffer.</param>
     /// <param name="transport">
-    /// Gets the next hop when the buffer is created. Resolve it from the services: they dispose it after the buffer, and the buffer does not.
-    /// It must not resolve this buffer.
+    /// Gets the transport when the buffer is created. Resolve it from the services: the container disposes it after the buffer; the buffer does not.
+    /// The delegate must not resolve this buffer.
     /// </param>
-    /// <param name="partitions">From 1 to <see cref="OutputRoute.MaxPartitions"/>; see <see cref="OutputRoute"/>.</param>
+    /// <param name="partitions">The number of partitions, from 1 (the default) to <see cref="OutputRoute.MaxPartitions"/>; see <see cref="OutputRoute"/>.</param>
     /// <exception cref="ArgumentException">The name is null or empty.</exception>
     /// <exception cref="ArgumentOutOfRangeException"><paramref name="partitions"/> is outside its range.</exception>
     /// <exception cref="InvalidOperationException">The buffer already has a route of that name.</exception>
@@ -64,10 +64,10 @@ public sealed class BatchKitBuilder
     /// <inheritdoc cref="AddRoute"/>
     public BatchKitBuilder UseLocal(Func<IServiceProvider, IBatchTransport> transport) => AddRoute(LocalFirstRouter.LocalRoute, transport);
 
-    /// <summary>Chooses the routes of each handle by a router.</summary>
+    /// <summary>Sets the router that chooses the routes of each handle.</summary>
     /// <remarks>
-    /// Not needed with one route, which takes everything, nor with the routes <c>local</c> and <c>remote</c>, which
-    /// <see cref="LocalFirstRouter"/> chooses between.
+    /// A buffer with one route needs no router. Nor does one with the routes <c>local</c> and <c>remote</c>:
+    /// <see cref="LocalFirstRouter"/> chooses between them.
     /// </remarks>
     /// <param name="router">Gets the router when the buffer is created.</param>
     /// <exception cref="InvalidOperationException">The buffer already has a router.</exception>
@@ -86,8 +86,8 @@ public sealed class BatchKitBuilder
     public BatchKitBuilder UseJson(JsonSerializerContext context) => UseCodec(new JsonMessageCodec(context));
 
     /// <summary>
-    /// Encodes typed messages by a codec: registers it and a <see cref="TypedOutput"/> over this buffer, keyed by the buffer's name, and for the
-    /// unnamed buffer without a key too.
+    /// Encodes typed messages with a codec: registers the codec and a <see cref="TypedOutput"/> over this buffer, keyed by the buffer's name. For the
+    /// unnamed buffer, it registers both without a key too.
     /// </summary>
     /// <param name="codec">The codec, which receivers in this process can use for their <see cref="MessageDispatcher"/> as well.</param>
     /// <exception cref="InvalidOperationException">The buffer already has a codec.</exception>
@@ -106,15 +106,15 @@ public sealed class BatchKitBuilder
         return this;
     }
 
-    /// <summary>Lets the host start without a route, because the process receives: then there is no buffer to write to. Adapters call it in their <c>ReceiveFromX</c> methods.</summary>
+    /// <summary>Lets the host start without a route, for a process that only receives: it has no buffer to write to. Adapters call it in their <c>ReceiveFromX</c> methods.</summary>
     public BatchKitBuilder AllowNoRoute()
     {
         _allowsNoRoute = true;
         return this;
     }
 
-    /// <summary>Registers a handler of received messages, scoped unless the services have it, and returns the factory of the transport that a receiver passes its batches to. Adapters call it in their <c>ReceiveFromX</c> methods.</summary>
-    /// <remarks>Typed messages are read by the buffer's codec; see <see cref="UseCodec"/>.</remarks>
+    /// <summary>Registers a handler of received messages, as a scoped service unless the services have it already. Returns the factory of the transport that a receiver passes its batches to. Adapters call it in their <c>ReceiveFromX</c> methods.</summary>
+    /// <remarks>The buffer's codec decodes typed messages; see <see cref="UseCodec"/>.</remarks>
     /// <typeparam name="THandler">The handler.</typeparam>
     public Func<IServiceProvider, IBatchTransport> AddHandler<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] THandler>()
         where THandler : class, IMessageHandler
@@ -129,7 +129,7 @@ public sealed class BatchKitBuilder
     /// <param name="routeName">The route's name.</param>
     public bool HasRoute(string routeName) => _routes.Exists(route => route.Name == routeName);
 
-    /// <summary>Creates the settings of a receiver on this buffer's node: it drops group output that the buffer's local route has already delivered here, and only that, and verifies frames where <see cref="OutputBufferOptions.FrameKeys"/> has keys.</summary>
+    /// <summary>Creates the settings of a receiver on this buffer's node. The receiver drops only the group output that the buffer's local route has already delivered here. It verifies frames when <see cref="OutputBufferOptions.FrameKeys"/> has keys.</summary>
     /// <remarks>
     /// Adapters call it when they create their receiver. It does not create the buffer. The other settings are the services' <see cref="BatchReceiverOptions"/> of the buffer's name, such as
     /// <c>services.Configure&lt;BatchReceiverOptions&gt;(options => options.DeliveryTimeout = TimeSpan.FromSeconds(10))</c> for the unnamed buffer.
@@ -160,7 +160,7 @@ public sealed class BatchKitBuilder
         return new BatchReceiver(next(services), options, services.GetService<TimeProvider>(), services.GetService<ILogger<BatchReceiver>>(), services.GetService<IMeterFactory>());
     }
 
-    /// <summary>Says that this buffer leases its node's number at a broker. Where <see cref="OutputBufferOptions.Node"/> is not set, the <see cref="NodeNumber"/> is then drawn at random.</summary>
+    /// <summary>Declares that this buffer leases its node's number at a broker. When <see cref="OutputBufferOptions.Node"/> is not set, the <see cref="NodeNumber"/> is drawn at random.</summary>
     /// <remarks>Adapters call it when they register a receiver, and lease the number before any hosted service starts; see <see cref="BeforeHostedServices"/>.</remarks>
     public BatchKitBuilder LeaseNode()
     {
@@ -170,7 +170,7 @@ public sealed class BatchKitBuilder
 
     /// <summary>Runs a task at the host's start, before any hosted service starts. The host waits for it, and does not start when it fails.</summary>
     /// <remarks>Adapters call it when they register a transport or a receiver that connects, or leases its node's number, before anything uses it. Tasks run in the order of the calls, unless the host starts its services concurrently.</remarks>
-    /// <param name="create">Creates the task from the services, once, when the host creates its hosted services. The task's token is cancelled when the start is.</param>
+    /// <param name="create">Creates the task from the services, once, when the host creates its hosted services. The task's token is cancelled when the host's start is cancelled.</param>
     public BatchKitBuilder BeforeHostedServices(Func<IServiceProvider, Func<CancellationToken, Task>> create)
     {
         ArgumentNullException.ThrowIfNull(create);
@@ -210,7 +210,7 @@ public sealed class BatchKitBuilder
 /// <summary>A route as it was registered: its transport is created with the buffer.</summary>
 internal sealed record RouteRegistration(string Name, Func<IServiceProvider, IBatchTransport> Transport, int Partitions);
 
-/// <summary>What a receiver asks about its node's buffer, which is created later: without a buffer nothing was delivered locally.</summary>
+/// <summary>Tells a receiver what its node's buffer has delivered locally. Until the buffer is created and attached, it has delivered nothing.</summary>
 internal sealed class OwnOutput
 {
     private volatile OutputBuffer? _buffer;

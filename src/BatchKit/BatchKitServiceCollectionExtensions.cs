@@ -29,8 +29,8 @@ public static class BatchKitServiceCollectionExtensions
 
     /// <summary>Registers a named output buffer, as <see cref="IOutputBuffer"/> and <see cref="OutputBuffer"/> keyed by its name.</summary>
     /// <remarks>
-    /// The host creates the buffer when it starts, where invalid settings fail, and drains it when it stops. Hosted services stop in the reverse
-    /// order of their registration, so register those that write after the buffer: it then drains when they have stopped. The health check
+    /// The host creates the buffer when it starts, and fails to start when a setting is invalid. It drains the buffer when it stops. Hosted services stop in the reverse
+    /// order of their registration, so register services that write after the buffer: it then drains when they have stopped. The health check
     /// <c>batchkit</c>, or <c>batchkit-name</c> for a named buffer, reports <see cref="OutputBuffer.GetHealth"/>.
     /// </remarks>
     /// <param name="services">The services.</param>
@@ -96,7 +96,7 @@ public static class BatchKitServiceCollectionExtensions
             ? new NodeNumber(number)
             : services.GetService<SharedNodeNumber>()?.Number ?? new NodeNumber(0);
 
-    // Bound without a token for changes: the buffer reads its options once, and an invalid change would throw on the thread that reloads.
+    // Bound without a change token: the buffer reads its options once, and an invalid change would throw on the thread that reloads.
     private static void AddOptions(IServiceCollection services, string name, IConfiguration? configuration, Action<OutputBufferOptions>? configure) =>
         OptionsRules.Add(services, name, OutputBufferOptionsValidator.Shared, configure, configuration, static (section, options) => section.Bind(options));
 }

@@ -5,8 +5,8 @@ namespace BatchKit;
 
 /// <summary>Holds output back until it is disposed. See <see cref="IOutputBuffer.BeginBufferingScope(OutputHandle, TimeSpan?, int, string)"/>.</summary>
 /// <remarks>
-/// A small value over a pooled, versioned token: copy it freely. It is closed once, however often, on whatever thread and in whatever order it or
-/// a copy is disposed. <c>default</c> is a scope that holds nothing.
+/// A small value over a pooled, versioned token: copy it freely. Dispose scopes on any thread and in any order. The first disposal of a scope or of
+/// a copy closes it; later ones do nothing. <c>default</c> is a scope that holds nothing.
 /// </remarks>
 public readonly struct BufferingScope : IDisposable, IAsyncDisposable, IEquatable<BufferingScope>
 {
@@ -27,16 +27,16 @@ public readonly struct BufferingScope : IDisposable, IAsyncDisposable, IEquatabl
         return new BufferingScope(new CallbackToken(closed), version: 0);
     }
 
-    /// <summary>Closes the scope. The last one seals and queues what was held; it never blocks and never throws.</summary>
+    /// <summary>Closes the scope. The last scope to close seals and queues what was held. The call never blocks, and throws only what a callback of <see cref="Create"/> throws.</summary>
     public void Dispose() => _token?.Close(_version);
 
-    /// <summary>Closes the scope and completes when what that flushed is acknowledged.</summary>
+    /// <summary>Closes the scope, and completes when the output that this flushes is acknowledged.</summary>
     /// <remarks>
-    /// Whoever awaits this learns of every message written in the scope that was lost, also when it left before the scope closed. While another scope holds the
-    /// same output, the call completes at once and reports what is known to be lost by then; the last of these scopes to close reports the rest. A nested ambient
-    /// scope counts what was lost since it opened, on all handles of its flow. When <see cref="OutputBufferOptions.MaxScopeAge"/> or
-    /// <see cref="IOutputBuffer.EndBufferingScope(OutputHandle)"/> has ended the scope before, the call completes when all that is queued for the handle is settled,
-    /// and reports what was lost since the scope opened. From inside a transport's send it completes when queued.
+    /// The call reports every lost message that was written in the scope, including those that left before it closed. While another scope holds the
+    /// same output, the call completes at once and reports the losses known by then; the last of these scopes to close reports the rest. A nested ambient
+    /// scope reports what was lost since it opened, on all handles of its flow. When <see cref="OutputBufferOptions.MaxScopeAge"/> or
+    /// <see cref="IOutputBuffer.EndBufferingScope(OutputHandle)"/> has already ended the scope, the call completes when all that is queued for the handle is settled,
+    /// and reports what was lost since the scope opened. Inside a transport's send, it completes when the output is queued.
     /// </remarks>
     /// <exception cref="OutputDeliveryException">Messages that were written in the scope were refused, given up or dropped.</exception>
     public ValueTask DisposeAsync() => _token?.CloseAsync(_version) ?? default;

@@ -5,7 +5,7 @@ namespace BatchKit;
 
 /// <summary>Tells the last hop what to do with a connection: join a group, leave a group, or close.</summary>
 /// <remarks>
-/// It is sent as a message of kind <see cref="MessageKind.Control"/>, in order with the connection's output and across a broker too: the
+/// It is sent as a message of kind <see cref="MessageKind.Control"/>. It keeps its order with the connection's output, across a broker too: the
 /// connection gets everything that was written before it, then it takes effect. Its payload is one byte with the number of the operation,
 /// followed by the group's name in UTF-8.
 /// </remarks>

@@ -10,7 +10,7 @@ public static class FrameBuilderExtensions
 {
     /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output for other nodes leaves as frames, which your delegate publishes.</summary>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
-    /// <param name="publish">Finds the delegate when the buffer is made; see <see cref="FrameTransport(Func{OutgoingFrame, CancellationToken, ValueTask}, FrameTransportOptions)"/>.</param>
+    /// <param name="publish">Returns the delegate when the buffer is created; see <see cref="FrameTransport(Func{OutgoingFrame, CancellationToken, ValueTask}, FrameTransportOptions)"/>.</param>
     /// <param name="configure">Changes the settings.</param>
     /// <param name="partitions">The number of partitions; see <see cref="OutputRoute"/>.</param>
     public static BatchKitBuilder UseFrameTransport(
@@ -44,7 +44,7 @@ public static class FrameBuilderExtensions
     /// <summary>Registers a <see cref="FrameReceiver"/> for this node (<see cref="OutputBufferOptions.Node"/>), as a singleton keyed by the buffer's name, and unkeyed for the unnamed buffer.</summary>
     /// <remarks>Your hosted service takes the frames off the broker and hands them to the receiver.</remarks>
     /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
-    /// <param name="next">Finds the transport that gets the batches: the one to this node's connections, or your own.</param>
+    /// <param name="next">Returns the transport that gets the batches: the one to this node's connections, or your own.</param>
     /// <param name="configure">Changes the receiver's settings.</param>
     public static BatchKitBuilder AddFrameReceiver(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, Action<BatchReceiverOptions>? configure = null)

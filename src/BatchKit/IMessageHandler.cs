@@ -14,9 +14,9 @@ public interface IMessageHandler : IMessageHandler<ReceivedMessage>;
 /// <summary>Handles received messages of one broker's own type, such as <c>IMessageHandler&lt;QueueMessage&gt;</c> for a queue in PostgreSQL. To handle the messages of any broker, implement <see cref="IMessageHandler"/>.</summary>
 /// <remarks>
 /// <para>For each batch the receiver creates a scope of the services, resolves the handler from it, calls it once, and disposes the scope. So a handler may use scoped services, such as a <c>DbContext</c>.</para>
-/// <para>When the task completes, the messages are acknowledged to the broker, without those that the handler has refused: they are not handled again. When the handler throws, it gets
-/// each message again in a batch of its own, so that one bad message does not fail the others. The receiver retries a message that fails alone after a pause, and refuses it when it fails until a limit: in a queue of
-/// PostgreSQL a number of attempts, elsewhere <see cref="BatchReceiverOptions.DeliveryTimeout"/>. A handler may also get a message again after the process or a connection has ended.</para>
+/// <para>When the task completes, the receiver acknowledges to the broker the messages that the handler did not refuse. No message of the batch is handled again. When the handler throws, it gets
+/// each message again in a batch of its own, so that one bad message does not fail the others. The receiver retries a message that fails alone after a pause, and refuses it at a limit: in a queue of
+/// PostgreSQL after a number of attempts, elsewhere after <see cref="BatchReceiverOptions.DeliveryTimeout"/>. A handler may also get a message again after the process or a connection has ended.</para>
 /// </remarks>
 /// <typeparam name="TMessage">The type of the messages.</typeparam>
 public interface IMessageHandler<in TMessage>
@@ -24,7 +24,7 @@ public interface IMessageHandler<in TMessage>
 {
     /// <summary>Handles a batch of messages.</summary>
     /// <param name="batch">At least one message, in order. The messages and their memory are valid until the task has ended.</param>
-    /// <param name="cancellationToken">Cancelled when the receiver stops and no longer waits, or its hold on the messages has ended.</param>
+    /// <param name="cancellationToken">Cancelled when the receiver stops and no longer waits, or when its lease on the messages has ended.</param>
     ValueTask HandleAsync(IReadOnlyList<TMessage> batch, CancellationToken cancellationToken);
 }
 
@@ -36,7 +36,7 @@ public class ReceivedMessage
     /// <param name="handle">The handle that it was sent to.</param>
     /// <param name="payload">Its bytes.</param>
     /// <param name="header">What it carries besides its bytes; null for nothing.</param>
-    /// <param name="codec">Decodes it for <see cref="Read"/> and <see cref="TryRead"/>; null when nothing calls them.</param>
+    /// <param name="codec">Decodes it for <see cref="Read"/> and <see cref="TryRead"/>; null when the handler reads bytes only.</param>
     public ReceivedMessage(OutputHandle handle, ReadOnlyMemory<byte> payload, MessageHeader? header = null, IMessageCodec? codec = null)
     {
         Handle = handle;
@@ -45,13 +45,13 @@ public class ReceivedMessage
         Codec = codec;
     }
 
-    /// <summary>Where it was sent to: a named handle has the name of the MQTT topic, the queue or the group; else it is a connection.</summary>
+    /// <summary>Where it was sent to: a named handle, with the name of the MQTT topic, the queue or the group, or a connection.</summary>
     public OutputHandle Handle { get; private set; }
 
     /// <summary>Its bytes.</summary>
     public ReadOnlyMemory<byte> Payload { get; private set; }
 
-    /// <summary>What it carries besides its bytes, as far as the broker told it: kind, key, type, content type, reply-to, correlation data, retain flag and properties; null for a plain message.</summary>
+    /// <summary>What it carries besides its bytes, as far as the broker transmits it: kind, key, type, content type, reply-to, correlation data, retain flag and properties; null for a plain message.</summary>
     public MessageHeader? Header { get; private set; }
 
     /// <summary>The key of its header; null when it has none.</summary>
@@ -123,7 +123,7 @@ public class ReceivedMessage
         $"No codec is registered to read typed messages with. Call {nameof(BatchKitBuilder.UseJson)} or {nameof(BatchKitBuilder.UseCodec)} on what AddBatchKit returned.");
 }
 
-/// <summary>Creates a handler in a scope of the services for each batch, and disposes the scope behind it. Thread-safe.</summary>
+/// <summary>Creates a handler in a scope of the services for each batch, and disposes the scope afterwards. Thread-safe.</summary>
 /// <typeparam name="THandler">The handler, which the services know.</typeparam>
 /// <typeparam name="TMessage">The type of its messages.</typeparam>
 /// <param name="scopes">Creates the scopes.</param>
@@ -142,8 +142,8 @@ public sealed class ScopedMessageHandler<THandler, TMessage>(IServiceScopeFactor
 
 /// <summary>Passes the batches of a send to a handler: the next hop of a receiver whose messages are handled in this process.</summary>
 /// <remarks>
-/// The messages of all batches of a send are one batch for the handler. When the handler throws, it gets each message alone; the send fails at the first message that fails alone, and goes on with that message when it is sent again. A
-/// message is refused when the handler calls <see cref="ReceivedMessage.Refuse"/>, or throws <see cref="MessageRefusedException"/> for the message alone. Sends may overlap if the handler allows it.
+/// The messages of all batches of a send are one batch for the handler. When the handler throws, it gets each message alone. The send then fails at the first message that fails alone; the next send of these batches continues with that message. A
+/// message is refused when the handler calls <see cref="ReceivedMessage.Refuse"/>, or throws <see cref="MessageRefusedException"/> for the message alone. Sends may overlap if the handler is thread-safe.
 /// </remarks>
 public sealed class HandlerTransport : IBatchTransport
 {
@@ -163,7 +163,7 @@ public sealed class HandlerTransport : IBatchTransport
     /// <param name="handler">Gets the messages.</param>
     /// <param name="codec">Decodes typed messages; null when the handler reads bytes only.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
-    /// <param name="logger">Where it logs that the handler failed; nowhere when null.</param>
+    /// <param name="logger">Gets a warning when the handler fails; null for no log.</param>
     public HandlerTransport(IMessageHandler<ReceivedMessage> handler, IMessageCodec? codec = null, TimeProvider? timeProvider = null, ILogger<HandlerTransport>? logger = null)
     {
         ArgumentNullException.ThrowIfNull(handler);

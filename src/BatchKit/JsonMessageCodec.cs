@@ -28,7 +28,7 @@ public interface IMessageCodec
     T Decode<T>(ReadOnlySpan<byte> payload);
 }
 
-/// <summary>A codec for JSON. It uses the code that System.Text.Json's source generator makes, and no reflection.</summary>
+/// <summary>A codec for JSON. It uses the code that System.Text.Json's source generator writes, and no reflection.</summary>
 public sealed class JsonMessageCodec : IMessageCodec
 {
     private const string JsonContentType = "application/json";
@@ -41,7 +41,7 @@ public sealed class JsonMessageCodec : IMessageCodec
 
     /// <summary>Creates a codec for the types of one generated context.</summary>
     /// <param name="context">The context, such as <c>GameJson.Default</c>, with a <c>[JsonSerializable]</c> for each message type.</param>
-    /// <param name="typeNames">Names for <see cref="MessageHeader.Type"/>; a type that is not in it is called by its .NET name without the namespace.</param>
+    /// <param name="typeNames">The names of types in <see cref="MessageHeader.Type"/>; the name of a type that is not in it is its .NET name without the namespace.</param>
     public JsonMessageCodec(JsonSerializerContext context, IReadOnlyDictionary<Type, string>? typeNames = null)
     {
         ArgumentNullException.ThrowIfNull(context);
@@ -72,7 +72,7 @@ public sealed class JsonMessageCodec : IMessageCodec
     }
 
     /// <inheritdoc/>
-    /// <exception cref="JsonException">The bytes are no JSON of the type, or are <c>null</c>.</exception>
+    /// <exception cref="JsonException">The bytes are not JSON of the type, or are <c>null</c>.</exception>
     public T Decode<T>(ReadOnlySpan<byte> payload) =>
         JsonSerializer.Deserialize(payload, GetTypeInfo<T>()) ?? throw new JsonException($"The payload is null and not a {typeof(T).Name}.");
 

@@ -5,11 +5,11 @@ namespace BatchKit;
 
 /// <summary>Calls the handler of each message's type: the next hop of a receiver of typed messages.</summary>
 /// <remarks>
-/// <para>Messages are handled one after another, in their order. The send completes, and so acknowledges the batches, when their handlers have.</para>
-/// <para>A message is refused for good, counted and logged by the hop before, when it has no type, when no handler takes its type, when its
+/// <para>Messages are handled one after another, in their order. The send completes, and so acknowledges the batches, when their handlers have completed.</para>
+/// <para>The dispatcher refuses a message for good, and the previous hop counts and logs it, when the message has no type, when no handler takes its type, when its
 /// payload can't be decoded, or when its handler throws <see cref="MessageRefusedException"/>. The messages around it are handled.</para>
-/// <para>Any other exception of a handler ends the send. The hop before sends the batch again, and the dispatcher goes on with the message that
-/// failed: those before it are not handled again, as long as the dispatcher lives and no more than 1,024 other batches failed since. A
+/// <para>Any other exception of a handler ends the send. The previous hop sends the batch again, and the dispatcher continues with the message that
+/// failed: those before it are not handled again, as long as the dispatcher exists and no more than 1,024 other batches have failed since. A
 /// <see cref="BatchReceiver"/> refuses the message whose handler fails for longer than <see cref="BatchReceiverOptions.DeliveryTimeout"/>, and the messages behind it are handled. A buffer
 /// that sends to a dispatcher in its own process gives up the whole batch.</para>
 /// <para>Register all handlers before the first send. Sends may overlap where several receivers use one dispatcher.</para>
@@ -22,7 +22,7 @@ public sealed class MessageDispatcher : IBatchTransport
     private readonly Func<OutputHandle, BatchMessage, CancellationToken, ValueTask>? _handleAll;
     private readonly Dictionary<string, Func<OutputHandle, ReadOnlyMemory<byte>, CancellationToken, ValueTask>> _handlers = new(StringComparer.Ordinal);
 
-    // Guards the messages at which failed batches go on. Some batches are never sent again, so the oldest entry is removed at the limit.
+    // Guards the positions at which failed batches resume. Some batches are never sent again, so the oldest entry is removed at the limit.
     private readonly Lock _lock = new();
     private readonly OrderedDictionary<BatchKey, Position> _positions = [];
 
@@ -39,7 +39,7 @@ public sealed class MessageDispatcher : IBatchTransport
 
     /// <summary>Registers the handler of a type.</summary>
     /// <typeparam name="T">The type that was given to <see cref="TypedOutput.Write"/>.</typeparam>
-    /// <param name="handler">Gets the message's handle and value, and a token that is cancelled when the send is.</param>
+    /// <param name="handler">Gets the message's handle and value, and a token that is cancelled when the send is cancelled.</param>
     /// <returns>This dispatcher.</returns>
     /// <exception cref="InvalidOperationException">The type, or another one with the same name, has a handler.</exception>
     /// <exception cref="NotSupportedException">The codec does not know the type.</exception>
@@ -175,6 +175,6 @@ public sealed class MessageDispatcher : IBatchTransport
 }
 
 /// <summary>A handler of a <see cref="MessageDispatcher"/> throws it to refuse its message for good. The message is not sent again; others are handled.</summary>
-/// <param name="message">A human-readable reason. It is logged by the hop before.</param>
-/// <param name="innerException">The cause, where there is one.</param>
+/// <param name="message">A human-readable reason. The previous hop logs it.</param>
+/// <param name="innerException">The cause, if there is one.</param>
 public sealed class MessageRefusedException(string message, Exception? innerException = null) : Exception(message, innerException);

@@ -13,7 +13,7 @@ public sealed class MessageHeader
     /// </summary>
     public const int MaxTextBytes = ushort.MaxValue;
 
-    // Measured on first use; writing it twice at once does no harm.
+    // Measured on first use; two threads may do so at once without harm.
     private int _encodedBytes;
 
     /// <summary>The header of a prompt that carries nothing else.</summary>
@@ -46,13 +46,13 @@ public sealed class MessageHeader
     /// <summary>MQTT's retain flag; false by default. In a message that you write it asks the broker to keep the message for later subscribers; in a received one it says that the broker had kept it.</summary>
     public bool IsRetained { get; init; }
 
-    /// <summary>Further properties in order, for transports that have a place for them, such as MQTT 5's user properties; empty by default.</summary>
+    /// <summary>Further properties in order, for transports that support them, such as MQTT 5's user properties; empty by default.</summary>
     public ImmutableArray<KeyValuePair<string, string>> Properties { get; init; } = [];
 
     /// <summary>The most bytes that it needs in a frame, which the buffer reserves for it.</summary>
     internal int EncodedBytes => _encodedBytes != 0 ? _encodedBytes : _encodedBytes = MeasureEncoded();
 
-    /// <summary>True when it has a part that few messages have, which a frame writes behind a mark.</summary>
+    /// <summary>True when it has a part that few messages have. A frame writes these parts as an extension of the header.</summary>
     internal bool IsExtended => ReplyTo is not null || IsRetained || !CorrelationData.IsDefaultOrEmpty;
 
     /// <summary>Copies the header with another one's type, and with its content type where this one has none.</summary>

@@ -13,7 +13,7 @@ internal static class OptionsRules
     /// <summary>Registers named options that are checked when the host starts. It may be called again for the same options: settings add up, in the order of the calls.</summary>
     /// <typeparam name="TOptions">The options.</typeparam>
     /// <param name="services">The services.</param>
-    /// <param name="name">The options' name: that of the buffer, or of what else they belong to.</param>
+    /// <param name="name">The options' name: that of the buffer, or of whatever they belong to.</param>
     /// <param name="rules">Checks the options, as a generated validator does.</param>
     /// <param name="configure">Changes the options after they were read from the configuration; null for no change.</param>
     /// <param name="section">The section that the options are read from, once; errors name its path. Null for none.</param>
@@ -99,12 +99,12 @@ internal static class KeyedServices
     /// <summary>True when the services have a keyed service of that type with the key.</summary>
     /// <typeparam name="T">The service's type.</typeparam>
     /// <param name="services">The services.</param>
-    /// <param name="key">The name of the buffer, or of what else the service belongs to.</param>
+    /// <param name="key">The name of the buffer, or of whatever the service belongs to.</param>
     public static bool Contain<T>(IServiceCollection services, string key) =>
         services.Any(service => service.IsKeyedService && service.ServiceType == typeof(T) && Equals(service.ServiceKey, key));
 }
 
-/// <summary>Checks the options of one name. A container asks the rules of all names about each.</summary>
+/// <summary>Checks the options of one name. A container calls the rules of all names for each name.</summary>
 internal sealed class NamedRules<TOptions>(string name, string owner, IValidateOptions<TOptions> rules) : IValidateOptions<TOptions>
     where TOptions : class
 {

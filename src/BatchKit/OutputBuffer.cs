@@ -12,12 +12,12 @@ namespace BatchKit;
 
 /// <summary>The output buffer: holds messages while scopes are open, and sends them on as batches over its routes.</summary>
 /// <remarks>
-/// <c>AddBatchKit</c> makes one and a host stops it. Without a host make one yourself and dispose it: that drains it. It starts a timer for its watch, which
-/// ends with it, and no thread or task that outlives it. The transports are yours to dispose, after the buffer.
+/// <c>AddBatchKit</c> registers one, and the host stops it. Without a host, create one yourself and dispose it, which drains it. Its timers
+/// end with it, and no thread or task outlives it. The buffer does not dispose its transports: dispose them after the buffer.
 /// </remarks>
 public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
 {
-    // At this share of the limit the buffer is degraded: who writes faster than it sends should hear of it before writes fail.
+    // At this share of the limit the buffer is degraded, so that its operator learns of the backlog before writes fail.
     private const double DegradedShare = 0.8;
 
     private static readonly TimeSpan MaxHoldLimit = TimeSpan.FromDays(1);
@@ -34,13 +34,13 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     private readonly TaskCompletionSource _stopped = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private int _stopBegun;
 
-    /// <summary>Makes a buffer with one way out.</summary>
+    /// <summary>Creates a buffer with one route, <c>default</c>.</summary>
     /// <param name="transport">The next hop.</param>
-    /// <param name="options">The settings; the defaults when null. Read now: later changes have no effect.</param>
-    /// <param name="name">What metrics, logs and health checks call it; empty by default.</param>
-    /// <param name="timeProvider">Where all time comes from; the system's by default.</param>
+    /// <param name="options">The settings; the defaults when null. They are read once: later changes have no effect.</param>
+    /// <param name="name">The buffer's name in metrics, logs and health checks; empty by default.</param>
+    /// <param name="timeProvider">The clock; the system's by default.</param>
     /// <param name="logger">Gets warnings about what failed; none by default.</param>
-    /// <param name="meterFactory">Makes the meter <c>BatchKit</c>; a plain one by default.</param>
+    /// <param name="meterFactory">Creates the meter <c>BatchKit</c>; by default, the buffer creates it itself.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">An option is outside its range; the message names it.</exception>
     public OutputBuffer(
         IBatchTransport transport, OutputBufferOptions? options = null, string name = "", TimeProvider? timeProvider = null,
@@ -49,16 +49,16 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     {
     }
 
-    /// <summary>Makes a buffer with several ways out.</summary>
+    /// <summary>Creates a buffer with several routes.</summary>
     /// <param name="routes">At least one, with different names.</param>
     /// <param name="router">Chooses a handle's routes; with none, everything takes the first route.</param>
-    /// <param name="options">The settings; the defaults when null. Read now: later changes have no effect.</param>
-    /// <param name="name">What metrics, logs and health checks call it; empty by default.</param>
-    /// <param name="timeProvider">Where all time comes from; the system's by default.</param>
+    /// <param name="options">The settings; the defaults when null. They are read once: later changes have no effect.</param>
+    /// <param name="name">The buffer's name in metrics, logs and health checks; empty by default.</param>
+    /// <param name="timeProvider">The clock; the system's by default.</param>
     /// <param name="logger">Gets warnings about what failed; none by default.</param>
-    /// <param name="meterFactory">Makes the meter <c>BatchKit</c>; a plain one by default.</param>
+    /// <param name="meterFactory">Creates the meter <c>BatchKit</c>; by default, the buffer creates it itself.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">An option is outside its range; the message names it.</exception>
-    /// <exception cref="ArgumentException">There is no route, or two have one name.</exception>
+    /// <exception cref="ArgumentException">There is no route, or two have the same name.</exception>
     public OutputBuffer(
         IReadOnlyList<OutputRoute> routes, IOutputRouter? router = null, OutputBufferOptions? options = null, string name = "",
         TimeProvider? timeProvider = null, ILogger<OutputBuffer>? logger = null, IMeterFactory? meterFactory = null)
@@ -89,7 +89,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         _settings.Metrics.Observe(_counters);
     }
 
-    /// <summary>What metrics, logs and health checks call the buffer.</summary>
+    /// <summary>The buffer's name in metrics, logs and health checks.</summary>
     public string Name { get; }
 
     /// <inheritdoc/>
@@ -197,7 +197,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         }
     }
 
-    /// <summary>How the buffer is. It is unhealthy while a route cannot send or after it has stopped, and degraded when it is nearly full.</summary>
+    /// <summary>Gets the buffer's health: unhealthy while a route cannot send or after the buffer has stopped; degraded when 80 % of <see cref="OutputBufferOptions.MaxBufferedBytes"/> is used, or after a logger or listener has thrown.</summary>
     public OutputHealth GetHealth()
     {
         if (_handles.IsStopped)
@@ -217,8 +217,8 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     }
 
     /// <summary>
-    /// Takes no more writes, and sends what is pending, that of open scopes too, within <see cref="OutputBufferOptions.DrainTimeout"/> or until the token is
-    /// cancelled. What is left then is dropped, counted and logged.
+    /// Stops accepting writes, and sends what is pending, in open scopes too, within <see cref="OutputBufferOptions.DrainTimeout"/> or until the token is
+    /// cancelled. What is still pending then is dropped, counted and logged. Later calls return the same task.
     /// </summary>
     /// <param name="cancellationToken">Ends the drain early.</param>
     public Task StopAsync(CancellationToken cancellationToken)
@@ -228,7 +228,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         return _stopped.Task;
     }
 
-    /// <summary>Stops as <see cref="StopAsync"/> does, and ends all that the buffer started.</summary>
+    /// <summary>Stops as <see cref="StopAsync"/> does, and ends the buffer's timers and instruments.</summary>
     public async ValueTask DisposeAsync()
     {
         await StopAsync(CancellationToken.None).ConfigureAwait(false);

@@ -7,7 +7,7 @@ namespace BatchKit;
 
 /// <summary>Writes text, interpolated strings and control messages to an <see cref="IOutputBuffer"/>, and opens scopes by name.</summary>
 /// <remarks>
-/// Text becomes UTF-8 in memory that the calling thread keeps, before the buffer's locks are taken. No string is made for an interpolated
+/// Text is encoded as UTF-8 in memory that the calling thread keeps, before the buffer takes a lock. No string is created for an interpolated
 /// string, and a write that does not wait allocates nothing.
 /// </remarks>
 public static class OutputBufferExtensions
@@ -62,8 +62,8 @@ public static class OutputBufferExtensions
 
     /// <summary>Writes a control message. It takes effect after the output that was written before it.</summary>
     /// <param name="output">The buffer.</param>
-    /// <param name="handle">The connection that it is about.</param>
-    /// <param name="control">What the last hop is told to do.</param>
+    /// <param name="handle">The connection that the last hop controls.</param>
+    /// <param name="control">What the last hop does.</param>
     /// <inheritdoc cref="IOutputBuffer.Write(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)" path="/exception"/>
     public static void Write(this IOutputBuffer output, OutputHandle handle, ControlMessage control)
     {
@@ -139,7 +139,7 @@ public static class OutputBufferExtensions
     }
 }
 
-/// <summary>Formats an interpolated string as UTF-8 in memory that the thread keeps for it, without making a string. Used by the compiler.</summary>
+/// <summary>Formats an interpolated string as UTF-8 in memory that the thread keeps for it, without creating a string. The compiler uses it.</summary>
 [InterpolatedStringHandler]
 [EditorBrowsable(EditorBrowsableState.Never)]
 public ref struct OutputInterpolatedStringHandler

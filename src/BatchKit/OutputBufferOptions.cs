@@ -12,7 +12,7 @@ namespace BatchKit;
 /// </remarks>
 public sealed class OutputBufferOptions : IValidatableObject
 {
-    /// <summary>What the buffer reserves for a message beside its payload and header: the place where it ends.</summary>
+    /// <summary>What the buffer reserves for a message besides its payload and header: the position where it ends.</summary>
     internal const int MessageOverheadBytes = sizeof(int);
 
     /// <summary>
@@ -20,43 +20,43 @@ public sealed class OutputBufferOptions : IValidatableObject
     /// that it sends contain it, so processes that exchange frames need different numbers.
     /// </summary>
     /// <remarks>
-    /// With null, a buffer that receives from a broker leases a number there that no other process has, from <see cref="NodeNumber.FirstLeased"/> up; a buffer that does not is node 0. A number that you
-    /// set is checked where the broker allows it: while another process holds it, the host does not start. <see cref="NodeNumber"/> has the number that is used. Set one where other processes name it,
+    /// With null, the buffers of a container share a number. A buffer that receives from a broker leases it there, so that no other process has it; it is at least <see cref="NodeNumber.FirstLeased"/>. Without such a buffer it is 0. A number that you
+    /// set is checked when the broker allows it: while another process holds it, the host does not start. <see cref="NodeNumber"/> has the number in use. Set a number when other processes refer to it,
     /// as <c>DestinationNode</c> does.
     /// </remarks>
     [NumberRange(0, OutputHandle.MaxNode)]
     public int? Node { get; set; }
 
-    /// <summary>The number that is used, where a container makes the buffer.</summary>
+    /// <summary>The number in use, when a container creates the buffer.</summary>
     internal NodeNumber? NumberInUse { get; set; }
 
     /// <summary>Keys that sign the frames that leave this process and verify those that arrive; none by default: frames are not signed, and every frame is accepted. The first key signs, all verify.</summary>
     /// <remarks>
-    /// Each key has at least <see cref="FrameSigner.MinKeyBytes"/> random bytes; in configuration it is base64. All processes that exchange frames need the first key of each. Set them where others may
-    /// write to the broker; <see cref="FrameSigner"/> says how keys are changed.
+    /// Each key has at least <see cref="FrameSigner.MinKeyBytes"/> random bytes; in configuration it is base64. Each process that receives frames needs the first key of every sender. Set keys when others may
+    /// write to the broker; <see cref="FrameSigner"/> explains how to change keys.
     /// </remarks>
     public IList<byte[]> FrameKeys { get; } = [];
 
     /// <summary>
-    /// The largest payload of a batch in bytes; 64 KiB by default. The buffer seals a batch before a message would exceed it. A message that is
+    /// The largest payload of a batch in bytes; 64 KiB by default, from 256 bytes to 1 GiB. The buffer seals a batch before a message would exceed it. A message that is
     /// larger alone is a batch of its own.
     /// </summary>
     [NumberRange(256, 1 << 30)]
     public int MaxBatchBytes { get; set; } = 64 * 1024;
 
-    /// <summary>The most messages in a batch; 10,000 by default. The buffer seals a batch that has as many.</summary>
+    /// <summary>The most messages in a batch; 10,000 by default, at most 1,000,000. The buffer seals a batch that has as many.</summary>
     [NumberRange(1, 1_000_000)]
     public int MaxBatchMessages { get; set; } = 10_000;
 
     /// <summary>
-    /// The largest message in bytes, payload and header; 1 MiB by default. A write of a larger one throws <see cref="OutputOverflowException"/>.
+    /// The largest message in bytes, payload and header; 1 MiB by default, at most 1 GiB and 4 bytes below <see cref="MaxBufferedBytes"/>. A write of a larger one throws <see cref="OutputOverflowException"/>.
     /// </summary>
     [NumberRange(1, 1 << 30)]
     public int MaxMessageBytes { get; set; } = 1024 * 1024;
 
     /// <summary>
-    /// The buffer's capacity: the most bytes that are accepted and not yet acknowledged, failed or dropped; 64 MiB by default. Payloads, headers
-    /// and 4 bytes a message count; a batch counts as 256 bytes at least, so many small batches fill the buffer before their payloads do.
+    /// The buffer's capacity: the most bytes that are accepted and not yet acknowledged, failed or dropped; 64 MiB by default, from 1 KiB to 1 TiB. Payloads, headers
+    /// and 4 bytes a message count. A batch reserves 256 bytes at first and more in advance as it grows, so many small batches fill the buffer before their payloads do.
     /// <see cref="Overflow"/> decides what happens when the buffer is full.
     /// </summary>
     [NumberRange(1024, 1L << 40)]
@@ -66,25 +66,25 @@ public sealed class OutputBufferOptions : IValidatableObject
     public OverflowPolicy Overflow { get; set; } = OverflowPolicy.Wait;
 
     /// <summary>
-    /// How long a message outside a scope may be delayed so that others can join its batch; zero by default, at most 1 min. With zero, only
+    /// How long a message outside a scope may be delayed so that others can join its batch; zero by default, at most 1 min and below <see cref="MaxScopeAge"/>. With zero, only
     /// messages that are written during a send share the next batch.
     /// </summary>
     [TimeSpanRange("00:00:00", "00:01:00")]
     public TimeSpan Linger { get; set; } = TimeSpan.Zero;
 
     /// <summary>
-    /// The most bytes in one send, counted as for <see cref="MaxBufferedBytes"/>; 1 MiB by default. A batch that is larger alone is sent alone.
+    /// The most bytes in one send, counted as payloads, headers and 4 bytes a message; 1 MiB by default, from 256 bytes to 1 GiB. A batch that is larger alone is sent alone.
     /// What one scope held leaves in one send if it fits.
     /// </summary>
     [NumberRange(256, 1 << 30)]
     public int MaxSendBytes { get; set; } = 1024 * 1024;
 
-    /// <summary>The most batches in one send; 4,096 by default.</summary>
+    /// <summary>The most batches in one send; 4,096 by default, at most 65,536.</summary>
     [NumberRange(1, 65_536)]
     public int MaxSendBatches { get; set; } = 4096;
 
     /// <summary>
-    /// The time limit of one send; 10 s by default, from 10 ms to 1 h. At the limit its token is cancelled, and what it left unacknowledged is
+    /// The time limit of one send; 10 s by default, from 10 ms to 1 h. At the limit its token is cancelled, and what is not acknowledged is
     /// sent again.
     /// </summary>
     [TimeSpanRange("00:00:00.010", "01:00:00")]
@@ -109,7 +109,7 @@ public sealed class OutputBufferOptions : IValidatableObject
     public TimeSpan MaxRetryDelay { get; set; } = TimeSpan.FromSeconds(5);
 
     /// <summary>
-    /// How long a scope may stay open; 1 min by default, from 10 ms to 1 day. The buffer checks eight times in that span, closes an older scope,
+    /// How long a scope may stay open; 1 min by default, from 10 ms to 1 day. The buffer checks at least eight times in that span, closes an older scope,
     /// and logs a warning that names where it was opened. Disposing that scope later is harmless. A scope that was opened with a limit of its own
     /// may stay open for any time.
     /// </summary>
@@ -122,12 +122,12 @@ public sealed class OutputBufferOptions : IValidatableObject
     [TimeSpanRange("00:00:00.010", "1.00:00:00")]
     public TimeSpan HandleIdleTimeout { get; set; } = TimeSpan.FromMinutes(1);
 
-    /// <summary>The most handles whose memory is kept while they are not used; 65,536 by default. Above it an idle handle's memory is freed at once.</summary>
+    /// <summary>The most handles whose memory is kept while they are not used; 65,536 by default. Above it, the buffer frees all idle handles each time it has added an eighth as many new ones.</summary>
     [NumberRange(0, int.MaxValue)]
     public int MaxIdleHandles { get; set; } = 65_536;
 
     /// <summary>
-    /// How long a stop waits until all that is pending is sent; 10 s by default, at most 1 h. Messages that are left then are dropped, counted
+    /// How long a stop may take to send what is pending; 10 s by default, at most 1 h. Messages that are still pending then are dropped, counted
     /// and logged.
     /// </summary>
     [TimeSpanRange("00:00:00", "01:00:00")]

@@ -6,7 +6,7 @@ namespace BatchKit;
 
 /// <summary>Where output goes: one connection, which has a number, or a named destination such as a group, topic or queue.</summary>
 /// <remarks>
-/// An immutable value: compare it, use it as a key, and keep it for any time. A connection's number contains the node that the connection is on,
+/// An immutable value: compare it, use it as a key, and keep it for as long as you like. A connection's number contains the node that the connection is on,
 /// so it never moves: a client that reconnects gets a new handle. <c>default</c> is no destination, and a write to it throws.
 /// </remarks>
 public readonly struct OutputHandle : IEquatable<OutputHandle>
@@ -48,7 +48,7 @@ public readonly struct OutputHandle : IEquatable<OutputHandle>
 
     /// <summary>Creates the handle of a connection.</summary>
     /// <param name="node">The node that the connection is on, from 0 to <see cref="MaxNode"/>.</param>
-    /// <param name="sequence">The connection's number on that node, from 1 to <see cref="MaxSequence"/>. Never use one again.</param>
+    /// <param name="sequence">The connection's number on that node, from 1 to <see cref="MaxSequence"/>. Never reuse one.</param>
     /// <exception cref="ArgumentOutOfRangeException"><paramref name="node"/> or <paramref name="sequence"/> is outside its range.</exception>
     public static OutputHandle Connection(int node, long sequence)
     {
@@ -98,16 +98,16 @@ public readonly struct OutputHandle : IEquatable<OutputHandle>
     public static bool operator !=(OutputHandle left, OutputHandle right) => !left.Equals(right);
 }
 
-/// <summary>The number of this process as a node. It is part of every handle of its connections, so it never changes once it was read.</summary>
+/// <summary>The number of this process as a node. It is part of every handle of its connections, so it never changes after it was read.</summary>
 /// <remarks>
-/// <para>A container has one for each buffer, keyed by the buffer's name, and for the unnamed buffer without a key too. It is <see cref="OutputBufferOptions.Node"/> where that is set. Else the buffers of
-/// a container share one: a number that was drawn at random and leased at the broker, or 0 where no buffer leases one.</para>
-/// <para>An adapter leases <see cref="Candidate"/> at its broker when the host starts, before any hosted service starts. While the number is taken, it draws another, unless someone has read
+/// <para>A container has one for each buffer, keyed by the buffer's name, and for the unnamed buffer without a key too. It is <see cref="OutputBufferOptions.Node"/> when that is set. Otherwise the buffers of
+/// a container share one: a number that was drawn at random and leased at the broker, or 0 when no buffer leases one.</para>
+/// <para>An adapter leases <see cref="Candidate"/> at its broker when the host starts, before any hosted service starts. While the number is taken, it draws another, unless something has read
 /// <see cref="Value"/> already. Thread-safe.</para>
 /// </remarks>
 public sealed class NodeNumber
 {
-    /// <summary>The least number that is drawn: 1,024. Smaller ones are free for settings.</summary>
+    /// <summary>The smallest number that is drawn: 1,024. Smaller ones are free for you to set.</summary>
     public const int FirstLeased = 1024;
 
     // Guards the two fields below.
@@ -115,7 +115,7 @@ public sealed class NodeNumber
     private int _number;
     private volatile bool _isFixed;
 
-    /// <summary>Creates a number that was set.</summary>
+    /// <summary>Creates a number that is fixed.</summary>
     /// <param name="number">From 0 to <see cref="OutputHandle.MaxNode"/>.</param>
     /// <exception cref="ArgumentOutOfRangeException">The number is outside its range.</exception>
     public NodeNumber(int number)
@@ -142,7 +142,7 @@ public sealed class NodeNumber
         }
     }
 
-    /// <summary>The number, which another may replace until it is fixed. Reading it does not fix it.</summary>
+    /// <summary>The number, which <see cref="TryDrawAnother"/> may replace until it is fixed. Reading it does not fix it.</summary>
     public int Candidate
     {
         get
@@ -169,7 +169,7 @@ public sealed class NodeNumber
 
     /// <summary>Fixes a number that was leased.</summary>
     /// <param name="number">A former <see cref="Candidate"/>.</param>
-    /// <returns>False when the number is another one meanwhile.</returns>
+    /// <returns>False when the number has changed meanwhile.</returns>
     public bool TryFix(int number)
     {
         lock (_lock)
@@ -185,7 +185,7 @@ public sealed class NodeNumber
 }
 
 /// <summary>Another process holds this process's node number at the broker. The message names both.</summary>
-/// <param name="message">The sentence.</param>
+/// <param name="message">A sentence that names both; see <see cref="Describe"/>.</param>
 /// <param name="innerException">What the broker answered.</param>
 public sealed class NodeTakenException(string message, Exception? innerException = null) : InvalidOperationException(message, innerException)
 {
@@ -193,11 +193,11 @@ public sealed class NodeTakenException(string message, Exception? innerException
 
     /// <summary>Names this process as the holder of a number: its process, machine and program, the names shortened to 30 characters.</summary>
     /// <remarks>Adapters call it when they lease a number.</remarks>
-    /// <param name="id">What no other holder in this process has.</param>
+    /// <param name="id">An id that no other holder in this process has.</param>
     public static string NameHolder(string id) =>
         string.Create(CultureInfo.InvariantCulture, $"process {Environment.ProcessId} on {Shorten(Environment.MachineName)} ({Shorten(AppDomain.CurrentDomain.FriendlyName)}) {id}");
 
-    /// <summary>Says in a sentence that another process has the number, and what to do about it.</summary>
+    /// <summary>Describes in a sentence that another process has the number, and what to do about it.</summary>
     /// <remarks>Adapters call it when a number is taken.</remarks>
     /// <param name="node">The number.</param>
     /// <param name="holder">The process that has it.</param>

@@ -4,14 +4,14 @@ using Microsoft.Extensions.Diagnostics.HealthChecks;
 namespace BatchKit;
 
 /// <summary>A buffer's health, with the reasons when it is not healthy.</summary>
-/// <param name="Status">Degraded when the buffer is nearly full; unhealthy when a route cannot send or the buffer has stopped; else healthy.</param>
-/// <param name="Reasons">One human-readable sentence each; empty when healthy. They name routes and settings, never handles or secrets.</param>
+/// <param name="Status">Unhealthy when a route cannot send or the buffer has stopped; degraded when the buffer is nearly full, or after a logger or listener has thrown; otherwise healthy.</param>
+/// <param name="Reasons">One human-readable sentence for each reason; empty when healthy. They name routes and settings, never handles or secrets.</param>
 public sealed record OutputHealth(HealthStatus Status, ImmutableArray<string> Reasons);
 
 /// <summary>Reports <see cref="OutputBuffer.GetHealth"/> as a health check.</summary>
 /// <remarks>
 /// <c>AddBatchKit</c> registers one with the tag <c>batchkit</c> for each buffer: <c>batchkit</c>, or <c>batchkit-name</c> for a named buffer.
-/// Instead of unhealthy it reports the status that was registered for failures.
+/// When the buffer is unhealthy, it reports the status that is registered for failures.
 /// </remarks>
 /// <param name="output">The buffer.</param>
 internal sealed class OutputBufferHealthCheck(OutputBuffer output) : IHealthCheck

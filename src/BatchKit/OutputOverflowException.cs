@@ -25,7 +25,7 @@ public sealed class OutputOverflowException(string limitName, long limitBytes, s
 /// <summary>Messages that a caller waited for were not delivered: a route refused them or gave them up, or the buffer dropped them or stopped.</summary>
 /// <param name="lostMessages">How many messages were not delivered.</param>
 /// <param name="message">A human-readable description.</param>
-/// <param name="innerException">The transport's last error, where there is one.</param>
+/// <param name="innerException">The transport's last error, if there is one.</param>
 public sealed class OutputDeliveryException(long lostMessages, string message, Exception? innerException)
     : Exception(message, innerException)
 {

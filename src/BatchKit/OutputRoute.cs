@@ -3,7 +3,7 @@ using BatchKit.Transports;
 
 namespace BatchKit;
 
-/// <summary>A way out of this process: a name, a transport, and its number of partitions.</summary>
+/// <summary>A path out of this process: a name, a transport, and its number of partitions.</summary>
 public sealed class OutputRoute
 {
     /// <summary>The most partitions of a route: 64.</summary>
@@ -14,7 +14,7 @@ public sealed class OutputRoute
     /// <param name="transport">The next hop. The buffer does not dispose it.</param>
     /// <param name="partitions">
     /// From 1 to <see cref="MaxPartitions"/>. Each partition has one send in flight. With 1, the default, order holds across handles too (a
-    /// room's line, then a player's prompt); with more, it holds for each handle.
+    /// room's line, then a player's prompt). With more, it holds only for each handle.
     /// </param>
     /// <exception cref="ArgumentException">The name is null or empty.</exception>
     /// <exception cref="ArgumentOutOfRangeException"><paramref name="partitions"/> is outside its range.</exception>
@@ -41,12 +41,12 @@ public sealed class OutputRoute
 
 /// <summary>Chooses the routes of a handle's output.</summary>
 /// <remarks>
-/// The buffer asks once for each handle in use, from any thread, and again after the handle was idle: always give the same answer for the same
+/// The buffer asks once for each handle in use, from any thread, and again after the handle was idle. A receiver on the same node asks for each group batch of this buffer that comes back over the broker. Always give the same answer for the same
 /// handle. Return a shared array, because a handle's first write waits for the answer.
 /// </remarks>
 public interface IOutputRouter
 {
-    /// <summary>Gets the names of a handle's routes, in any order. The buffer must have a route for each name.</summary>
+    /// <summary>Gets the names of a handle's routes, in any order. At least one; the buffer must have a route for each name, or the write throws <see cref="InvalidOperationException"/>.</summary>
     /// <param name="handle">The destination.</param>
     ImmutableArray<string> GetRoutes(OutputHandle handle);
 }
@@ -74,7 +74,7 @@ public sealed class LocalFirstRouter : IOutputRouter
     {
     }
 
-    /// <summary>Creates the router of one node, whose number it reads for its first answer.</summary>
+    /// <summary>Creates the router of one node. It reads the number when it first routes a connection's output.</summary>
     /// <param name="node">This node's number.</param>
     public LocalFirstRouter(NodeNumber node)
     {

@@ -84,7 +84,7 @@ internal enum FlushReason
     /// <summary>The buffer is stopping.</summary>
     Drain = 8,
 
-    /// <summary>A message had waited in its scope for the scope's own limit; the scope goes on.</summary>
+    /// <summary>A message had waited for its scope's own limit; the scope stays open.</summary>
     HoldLimit = 9,
 
     /// <summary>The same ambient scope wrote to another handle next. Order holds across handles, so later output needs a batch behind that one.</summary>

@@ -4,8 +4,8 @@ namespace BatchKit;
 
 /// <summary>Writes values as messages to an output buffer, encoded by a codec.</summary>
 /// <remarks>
-/// Every member may be called from any thread. A value is encoded before the call returns and before the buffer's locks are taken, so it may
-/// change afterwards. A write that does not wait allocates nothing beyond what the codec does. It is a type of its own, and not a buffer, so
+/// Every member may be called from any thread. A value is encoded before the call returns and before the buffer takes a lock, so it may
+/// change afterwards. A write that does not wait allocates only what the codec allocates. It is a type of its own, and not a buffer, so
 /// that text and bytes can't be mistaken for values: write those to <see cref="Buffer"/>.
 /// </remarks>
 public sealed class TypedOutput
@@ -36,12 +36,12 @@ public sealed class TypedOutput
     public IOutputBuffer Buffer { get; }
 
     /// <summary>Writes a value as one message.</summary>
-    /// <typeparam name="T">The type that the receiver dispatches by: the declared type, also where the value's own type derives from it.</typeparam>
+    /// <typeparam name="T">The type that the receiver dispatches by: the declared type, even when the value's own type derives from it.</typeparam>
     /// <param name="handle">The destination.</param>
     /// <param name="value">The value.</param>
     /// <param name="header">
-    /// What the message carries besides its type, such as a key; null for nothing. Without a <see cref="MessageHeader.Type"/> it is copied at each
-    /// write with the codec's; to avoid the copy, set <see cref="MessageHeader.Type"/> and <see cref="MessageHeader.ContentType"/> yourself: it is then used as it is.
+    /// What the message carries besides its type, such as a key; null for nothing. Without a <see cref="MessageHeader.Type"/>, each write copies
+    /// it and adds the codec's type. To avoid the copy, set <see cref="MessageHeader.Type"/> and <see cref="MessageHeader.ContentType"/> yourself: the header is then used unchanged.
     /// </param>
     /// <inheritdoc cref="IOutputBuffer.Write(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)" path="/exception"/>
     /// <exception cref="NotSupportedException">The codec does not know the type.</exception>

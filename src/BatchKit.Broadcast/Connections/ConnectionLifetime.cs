@@ -54,8 +54,8 @@ internal sealed class ConnectionLifetime(BroadcastTransport transport, IOutputBu
         calls.Dispose();
     }
 
-    /// <summary>Waits for the connection's end, of its output or by a close. Lets the client read what is queued and close its side: closing with unread input would reset the connection.</summary>
-    /// <remarks>At a stop the drain aborts late connections at the same moment. The outcome of unread output is the same, whichever comes first.</remarks>
+    /// <summary>Waits until the connection's output has ended or the connection is closed. Lets the client read what is queued and close its side: closing with unread input would reset the connection.</summary>
+    /// <remarks>At a stop the drain aborts late connections at the same moment. The outcome of unread output is the same in both cases.</remarks>
     private async Task WaitForEndAsync(HandlerCalls calls)
     {
         var connection = calls.Connection;
@@ -109,10 +109,10 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
 
     public ClientConnection Connection => connection;
 
-    /// <summary>The connection's place, which is given back as soon as the connection has ended.</summary>
+    /// <summary>The connection's place, which becomes free as soon as the connection has ended.</summary>
     public ClientPlace Place => place;
 
-    /// <summary>Reads the input, once it was started.</summary>
+    /// <summary>Reads the input; null before the start.</summary>
     public IInbound? Inbound { get; private set; }
 
     public bool HasInputEnded => _inputEnded.IsSet;
@@ -124,14 +124,14 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
     public Task Reading { get; private set; } = Task.CompletedTask;
 
     /// <summary>Starts the handler and reads until the input ends, and closes or aborts the connection, depending on how it ended. Never throws.</summary>
-    /// <remarks>The connection is still open only after an end in order (<see cref="InboundEnd.Finished"/>), and then the handler is told of that end.</remarks>
+    /// <remarks>Only after an orderly end (<see cref="InboundEnd.Finished"/>) is the connection still open; the handler is then told of that end.</remarks>
     public void Start(IInbound inbound, Func<ClientConnection, IConnectionHandler> handlers, IOutputBuffer? output)
     {
         Inbound = inbound;
         Reading = ReadAsync(StartAsync(handlers), output);
     }
 
-    // A handler that starts at once leaves one state machine for as long as the client is silent.
+    // When a handler starts at once, only one state machine remains while the client is silent.
     private Task ReadAsync(ValueTask<bool> starting, IOutputBuffer? output) =>
         starting.IsCompletedSuccessfully ? ReadAsync(RunAsync(starting.Result, output)) : ReadSlowAsync(starting, output);
 
@@ -189,7 +189,7 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
             await FinishAsync().ConfigureAwait(false);
     }
 
-    /// <summary>Tells the handler that the client has ended its sending side, and closes the connection when the handler, the application or the time limit says so. Never throws.</summary>
+    /// <summary>Tells the handler that the client has ended its sending side, and closes the connection when the handler or the application asks for it, or at the time limit. Never throws.</summary>
     private async Task FinishAsync()
     {
         var limit = transport.Options.CloseTimeout;
@@ -259,7 +259,7 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
     }
 }
 
-/// <summary>Stands in for a handler that may not be called: the connection's own one failed, or other code reads its input.</summary>
+/// <summary>Stands in for a handler that may not be called: the connection's own handler failed, or other code reads its input.</summary>
 internal sealed class IdleHandler : IConnectionHandler
 {
     public static IdleHandler Shared { get; } = new();

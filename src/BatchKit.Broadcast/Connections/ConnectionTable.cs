@@ -12,7 +12,7 @@ internal sealed class ConnectionTable(BroadcastOptions options, NodeNumber node)
 {
     private readonly ConcurrentDictionary<OutputHandle, ClientConnection> _connections = new();
 
-    // Guards the next three fields: a place is free in total and for its address at the same moment, so that no refusal turns away another client too.
+    // Guards the next three fields. Both limits are checked in one step, so that a client that is turned away takes no place from another one.
     private readonly Lock _placesLock = new();
     private readonly Dictionary<IPAddress, int> _perAddress = [];
     private int _places;
@@ -24,7 +24,7 @@ internal sealed class ConnectionTable(BroadcastOptions options, NodeNumber node)
     private long _unknownControls;
     private volatile bool _isClosed;
 
-    // Handles are never reused, also after a restart, whatever the clock says: numbers start at a place drawn at random. Two lifetimes of 10 million clients each overlap once in seven million.
+    // Handles are never reused, not even after a restart or a change of the clock, because numbers start at a random place. Two runs with 10 million clients each overlap with a probability of 1 in 3.5 million.
     private long _sequence = DrawStart();
 
     /// <summary>Connections that are established.</summary>
@@ -100,7 +100,7 @@ internal sealed class ConnectionTable(BroadcastOptions options, NodeNumber node)
         }
     }
 
-    /// <summary>Counts a place that was taken without an address for the client's own address.</summary>
+    /// <summary>Counts a place, which was taken without an address, for the client's own address.</summary>
     /// <returns>False when the address has no place left; the place itself is kept.</returns>
     public bool TryAssignPlace(IPAddress? address)
     {
@@ -175,7 +175,7 @@ internal sealed class ClientPlace(ConnectionTable connections) : IDisposable
         return _isTaken = connections.TryTakePlace(address);
     }
 
-    /// <summary>Counts the place, which was taken without an address, for the client's own.</summary>
+    /// <summary>Counts the place, which was taken without an address, for the client's own address.</summary>
     public bool TryAssign(IPAddress? address)
     {
         if (!connections.TryAssignPlace(address))

@@ -41,7 +41,7 @@ internal sealed class GroupTable
     private void Remove(Group group) => _groups.TryRemove(KeyValuePair.Create(group.Name, group));
 }
 
-/// <summary>The members of one group. A snapshot is made on demand after a change, so that joining costs no copy, and sends share one array.</summary>
+/// <summary>The members of one group. A snapshot is created on demand after a change, so that joining costs no copy, and sends share one array.</summary>
 internal sealed class Group(string name)
 {
     // Guards all fields.

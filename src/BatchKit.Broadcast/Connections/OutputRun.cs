@@ -27,7 +27,7 @@ internal readonly ref struct OutputRun(ReadOnlySpan<byte> bytes, int messages, S
     // A short run of a long buffer is copied: it would keep all of the buffer alive.
     private bool IsShared => Owner is not null && Owner.Memory.Length <= 2 * SharedBuffer.CapacityFor(Bytes.Length);
 
-    /// <summary>Makes a segment of the run.</summary>
+    /// <summary>Creates a segment of the run.</summary>
     /// <param name="taken">How many of its bytes are written already.</param>
     /// <param name="nextWire">Creates the wire for all bytes after it; null to keep the current one.</param>
     public QueuedSegment ToSegment(int taken, Func<IWire, IWire>? nextWire)

@@ -51,14 +51,14 @@ internal sealed class SegmentQueue
     /// <param name="limits">The limits and the policy.</param>
     /// <param name="tally">Counts what is dropped.</param>
     /// <param name="refusal">Why the client must be disconnected; null when it stays connected.</param>
-    /// <returns>False when the run was dropped, counted.</returns>
+    /// <returns>False when the run was dropped and counted.</returns>
     public bool TryAdmit(in OutputRun run, SendQueueLimits limits, ref DeliveryTally tally, out DisconnectReason? refusal)
     {
         refusal = null;
         if (Fits(run, limits, freedBytes: 0, freed: default) || TryDrop(run, limits, ref tally))
             return true;
 
-        // A protocol's own bytes can't be left out, so a client whose whole queue consists of them is disconnected.
+        // A protocol's own bytes can't be dropped, so a client whose whole queue consists of them is disconnected.
         var isDisconnected = limits.Policy == SlowConsumerPolicy.Disconnect || run.Messages == 0;
         tally.Settle(isDisconnected ? DeliveryOutcome.DroppedSlowConsumer : DeliveryOutcome.DroppedNewest, run.Amount);
         refusal = isDisconnected ? DisconnectReason.SlowConsumer : null;
@@ -104,7 +104,7 @@ internal sealed class SegmentQueue
     private bool Fits(in OutputRun run, SendQueueLimits limits, int freedBytes, Amount freed) =>
         (long)HeldBytes - freedBytes + run.QueuedBytes <= limits.MessageCapacityBytes && Waiting.Messages - freed.Messages + run.Messages <= limits.MaxMessages;
 
-    /// <summary>Drops messages by the policy: no more than the run needs, and none when the run can't fit anyway. Where the policy drops new messages, a protocol's own bytes take the place of the newest that are queued.</summary>
+    /// <summary>Drops messages by the policy: no more than the run needs, and none when the run can't fit anyway. When the policy drops new messages, a protocol's own bytes replace the newest messages that are queued.</summary>
     /// <returns>True when the run fits now.</returns>
     private bool TryDrop(in OutputRun run, SendQueueLimits limits, ref DeliveryTally tally)
     {
@@ -141,7 +141,7 @@ internal sealed class SegmentQueue
     private bool IsDroppable(LinkedListNode<QueuedSegment> node) => node.Value.Amount.Messages > 0 && !(_isFirstStarted && node == _segments.First);
 
     /// <summary>How many segments the next write takes: those within the limits, up to where another wire begins.</summary>
-    /// <remarks>Joined segments must not hold more memory than they held apart: an array's size is a power of two.</remarks>
+    /// <remarks>Joined segments must not hold more memory than they held separately: an array's size is a power of two.</remarks>
     private int CountJoined(SendQueueLimits limits, out int length)
     {
         var node = _segments.First!;

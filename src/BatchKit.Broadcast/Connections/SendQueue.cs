@@ -2,7 +2,7 @@ using BatchKit.Broadcast.WebSockets;
 
 namespace BatchKit.Broadcast.Connections;
 
-/// <summary>Writes a connection's output to its wire, in order: directly while the client reads, else from a bounded queue.</summary>
+/// <summary>Writes a connection's output to its wire, in order: directly while the client reads, otherwise from a bounded queue.</summary>
 internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, DeliveryCounters counters, TimeProvider timeProvider)
 {
     // Guards all fields except the two completions and the last field. Held during IWire.TryWrite, which does not wait, so that the bytes of two writers never mix.
@@ -45,7 +45,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
     // Created on first need: most connections never have any.
     private SegmentQueue Segments => _segments ??= new SegmentQueue();
 
-    /// <summary>Writes or queues messages, or drops them, counted.</summary>
+    /// <summary>Writes or queues messages, or drops them and counts that.</summary>
     /// <returns>Why the client must be disconnected; null when it stays connected.</returns>
     public DisconnectReason? Send(in OutputRun run, ref DeliveryTally tally) => Send(run, nextWire: null, isPong: false, ref tally);
 
@@ -56,7 +56,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
     /// <summary>Writes or queues a pong, in place of the one that waits: a client that pings and does not read makes at most one wait.</summary>
     public DisconnectReason? SendPong(ReadOnlySpan<byte> frame) => SendControl(frame, nextWire: null, isPong: true);
 
-    /// <summary>Takes no more output; writes what waits, then the last bytes, then ends the sending side.</summary>
+    /// <summary>Stops accepting output, writes what waits and then the last bytes, and ends the sending side.</summary>
     public void Complete(ReadOnlySpan<byte> lastBytes)
     {
         lock (_lock)
@@ -75,7 +75,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         _ = DrainAsync();
     }
 
-    /// <summary>Ends the connection at once, and drops what waits, counted by the outcome. Never throws.</summary>
+    /// <summary>Ends the connection at once, drops what waits, and counts it under the outcome. Never throws.</summary>
     public void Abort(DeliveryOutcome outcome)
     {
         IWire wire;

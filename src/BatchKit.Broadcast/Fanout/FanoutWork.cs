@@ -4,7 +4,7 @@ using Microsoft.Extensions.ObjectPool;
 
 namespace BatchKit.Broadcast.Fanout;
 
-/// <summary>Sends what is staged: on the caller's thread for few connections, else in ranges, with one worker per core.</summary>
+/// <summary>Sends what is staged: on the caller's thread for few connections, otherwise in ranges, with one worker per core.</summary>
 /// <remarks>After each range a worker goes to the end of the thread pool's queue, so that readers and small sends get their turn during a large send.</remarks>
 internal sealed class FanoutWork(SendQueueLimits limits, DeliveryCounters counters) : IThreadPoolWorkItem
 {

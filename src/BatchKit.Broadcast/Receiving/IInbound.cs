@@ -16,21 +16,21 @@ internal interface IInbound
 /// <summary>Why a client's input ended.</summary>
 internal enum InboundEnd
 {
-    /// <summary>The client ended its sending side in order; it may still read.</summary>
+    /// <summary>The client ended its sending side properly; it may still read.</summary>
     Finished = 0,
 
-    /// <summary>The client closed the connection in order, as by a WebSocket's close frame; it reads no more.</summary>
+    /// <summary>The client closed the connection properly, for example by a WebSocket's close frame; it no longer reads.</summary>
     Closed = 1,
 
     /// <summary>The connection broke, or was ended from this side.</summary>
     Lost = 2,
 
-    /// <summary>The client broke a rule of its protocol or a limit, and was told so where the protocol allows it.</summary>
+    /// <summary>The client broke a rule of its protocol or a limit, and was told so when the protocol allows it.</summary>
     ProtocolError = 3,
 }
 
 /// <summary>Delivers the records of each read to the connection's handler, within a buffering scope, the limits for unauthenticated clients and the connection's pace.</summary>
-/// <remarks>A handler that fails closes the connection. Reading goes on, because closing with unread input would reset the connection.</remarks>
+/// <remarks>A handler that fails closes the connection. Reading continues, because closing with unread input would reset the connection.</remarks>
 internal sealed class InboundDelivery(ClientConnection connection, IConnectionHandler handler, IOutputBuffer? output, BroadcastOptions options, LogThrottle throttle, ILogger logger)
 {
     // After so many bytes without a wait other clients get their turn: a client may send faster than it is served.
@@ -41,7 +41,7 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
 
     private int _turnBytes;
 
-    /// <summary>Completes when the client may be read again: it keeps its limit, and others have had their turn.</summary>
+    /// <summary>Completes when the client may be read again: it is within its limit, and others have had their turn.</summary>
     /// <param name="hasWaited">True when the last read had to wait for the client: its turn was over.</param>
     /// <param name="readBytes">What the last read counts for.</param>
     public ValueTask WhenMayReadAsync(bool hasWaited, int readBytes)
@@ -89,7 +89,7 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
 
     private ValueTask DeliverNowAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
     {
-        // Input after a close is read only so that the connection ends in order.
+        // Input after a close is read only so that the connection ends without a reset.
         if (connection.IsClosing)
             return default;
         connection.Activity.NoteRecord();
@@ -136,7 +136,7 @@ internal sealed class InboundDelivery(ClientConnection connection, IConnectionHa
             connection.CloseAfter(failure, logger, throttle, cancellationToken);
     }
 
-    // Reading goes on when the replies are on the client's wire or in its queue, so that the replies to a client that sends faster than it is served do not pile up.
+    // Reading continues when the replies are on the client's wire or in its queue, so that the replies to a client that sends faster than it is served do not pile up.
     private async ValueTask AwaitSentAsync(ValueTask sending, CancellationToken cancellationToken)
     {
         try

@@ -53,7 +53,7 @@ internal sealed class RecordBatch
     }
 }
 
-/// <summary>Splits bytes into records with a cutter; the records lie in the received bytes, where their text needs no filter.</summary>
+/// <summary>Splits bytes into records with a cutter; the records lie in the received bytes, unless their text must be filtered.</summary>
 internal sealed class CutRecordReader(IRecordCutter cutter, int maxRecordBytes, bool filtersText = false) : IRecordReader
 {
     private readonly RecordBytes _filtered = new();

@@ -6,7 +6,7 @@ namespace BatchKit.Broadcast.Receiving;
 /// </remarks>
 internal sealed class InputPace(InputLimits limits, TimeProvider timeProvider)
 {
-    // A client that is delayed goes on with what it earned in this time: shorter delays would wake its reader more often.
+    // A delayed client continues with the tokens of this time: shorter delays would wake its reader more often.
     private const double SecondsPerDelay = 0.1;
 
     private TokenBucket _records = new(limits.RecordsPerSecond, limits.RecordBurst, timeProvider.GetTimestamp());
@@ -19,7 +19,7 @@ internal sealed class InputPace(InputLimits limits, TimeProvider timeProvider)
     /// <returns>How many of them; zero when the client must wait.</returns>
     public int TakeRecords(int records) => _records.TakeAtMost(records, timeProvider);
 
-    /// <summary>Completes when the client may be read; at once when it keeps its limit.</summary>
+    /// <summary>Completes when the client may be read; at once when it is within its limit.</summary>
     public ValueTask WhenMayReadAsync(Task closing) => _bytes.Available(timeProvider) > 0 ? default : DelayAsync(_bytes, closing);
 
     /// <summary>Completes when some of these records may be delivered.</summary>
@@ -62,7 +62,7 @@ internal sealed class InputPace(InputLimits limits, TimeProvider timeProvider)
             return taken;
         }
 
-        /// <summary>How long it takes until there is what comes in the given time, but at least one token.</summary>
+        /// <summary>How long it takes until the tokens of the given time are available, but at least one.</summary>
         public readonly TimeSpan TimeUntil(double seconds, TimeProvider timeProvider)
         {
             var wanted = Math.Clamp(perSecond * seconds, 1, burst);

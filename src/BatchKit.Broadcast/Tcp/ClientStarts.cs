@@ -6,7 +6,7 @@ namespace BatchKit.Broadcast.Tcp;
 /// <param name="start">Starts one client. It must not throw.</param>
 internal sealed class ClientStarts<TClient>(Action<TClient> start) : IThreadPoolWorkItem
 {
-    // More than any machine needs for starts that only compute, and enough to go on when the starts of some clients block.
+    // More than any machine needs for starts that only compute, and enough to continue when the starts of some clients block.
     private const int MaxWorkers = 16;
 
     // A worker lets the pool's other work run, such as the accept loop, after this many starts. A start takes a tenth of a millisecond.
@@ -53,7 +53,7 @@ internal sealed class ClientStarts<TClient>(Action<TClient> start) : IThreadPool
             start(client);
         }
 
-        // The worker gives its place back before it looks at the queue. Whatever adds a client after that look finds the place free.
+        // The worker frees its place before it looks at the queue, so a caller that adds a client after that look finds the place free.
         Interlocked.Decrement(ref _workers);
         if (!_waiting.IsEmpty)
             AddWorker();

@@ -12,16 +12,16 @@ namespace BatchKit.Broadcast.Tcp;
 /// <param name="IsSecure">True when the client uses TLS to the proxy.</param>
 internal readonly record struct ProxyHeader(bool IsPassedOn, IPEndPoint? Client, bool IsSecure);
 
-/// <summary>What parsing the first bytes from a proxy gave.</summary>
+/// <summary>The result of parsing the first bytes from a proxy.</summary>
 internal enum ProxyHeaderResult
 {
-    /// <summary>What may become a header.</summary>
+    /// <summary>The bytes may become a header.</summary>
     Incomplete = 0,
 
-    /// <summary>A whole header.</summary>
+    /// <summary>The bytes have a complete header.</summary>
     Complete = 1,
 
-    /// <summary>No known header, or one that is too long.</summary>
+    /// <summary>The bytes are no known header, or one that is too long.</summary>
     Malformed = 2,
 }
 

@@ -83,7 +83,7 @@ internal sealed class TcpClients(
         return _lifetime.Start(connection, new ByteInbound(connection, channel.Source, reader, transport.Options, logger), handlers, place);
     }
 
-    /// <summary>Waits for the connection's end. A client that is silent holds no other state machine than this and its reader's two, so it is apart from what comes before and after.</summary>
+    /// <summary>Waits for the connection's end. It is a method of its own, so that a silent client holds no state machine but this one and its reader's two.</summary>
     private async Task RunConnectionAsync(Socket socket, IByteSource source, HandlerCalls calls)
     {
         await calls.Connection.Output.Ending.ConfigureAwait(false);

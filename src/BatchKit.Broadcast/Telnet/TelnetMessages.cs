@@ -2,7 +2,7 @@ using System.Text;
 
 namespace BatchKit.Broadcast.Telnet;
 
-/// <summary>Messages that only telnet clients understand, beside the text.</summary>
+/// <summary>Messages besides text that only telnet clients understand.</summary>
 public static class TelnetMessages
 {
     /// <summary>The content type of a GMCP message.</summary>
@@ -27,7 +27,7 @@ public static class TelnetMessages
     /// <summary>Marks the payload as an MSDP message, as <see cref="WriteMsdp"/> writes it. Only telnet clients that agreed to MSDP get it.</summary>
     public static MessageHeader Msdp { get; } = new() { ContentType = MsdpContentType };
 
-    /// <summary>Writes an MSDP variable: with one value as it is, with several or none as an array.</summary>
+    /// <summary>Writes an MSDP variable: a single value as it is, several values or none as an array.</summary>
     /// <param name="name">The variable's name, such as <c>HEALTH</c>.</param>
     /// <param name="values">Its values.</param>
     /// <returns>A payload to write with the header <see cref="Msdp"/>.</returns>
@@ -52,7 +52,7 @@ public static class TelnetMessages
         return [.. bytes];
     }
 
-    /// <summary>Reads a client's MSDP message: each variable with each of its values. An array's values are values of its variable; tables are left out.</summary>
+    /// <summary>Reads a client's MSDP message: each variable with each of its values. An array's values are values of its variable; tables are skipped.</summary>
     /// <remarks>Control characters are removed, and what is not UTF-8 becomes a replacement character.</remarks>
     /// <param name="payload">The payload of a record of kind <see cref="RecordKind.Msdp"/>.</param>
     public static IReadOnlyList<KeyValuePair<string, string>> ReadMsdp(ReadOnlySpan<byte> payload)

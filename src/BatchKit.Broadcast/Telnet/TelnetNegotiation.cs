@@ -301,13 +301,13 @@ internal static class TerminalTypes
     }
 }
 
-/// <summary>What the server tells about itself (MSSP, the MUD Server Status Protocol).</summary>
+/// <summary>What the server reports about itself (MSSP, the MUD Server Status Protocol).</summary>
 internal static class ServerStatuses
 {
     private const byte Variable = 1;
     private const byte Value = 2;
 
-    /// <summary>The subnegotiation with all names and values. Control characters, which would end a name or a value, are left out.</summary>
+    /// <summary>The subnegotiation with all names and values. Control characters, which would end a name or a value, are removed.</summary>
     public static ReadOnlySpan<byte> Frame(IEnumerable<KeyValuePair<string, string>> status)
     {
         var bytes = new List<byte> { TelnetCode.Interpret, TelnetCode.Subnegotiation, TelnetCode.ServerStatusOption };

@@ -6,19 +6,19 @@ namespace BatchKit.Broadcast.Telnet;
 /// <summary>Settings of telnet connections. They are read when a connection starts.</summary>
 public sealed class TelnetOptions
 {
-    /// <summary>The features that the server agrees to; all but <see cref="TelnetFeatures.Msdp"/> by default. It refuses every other.</summary>
+    /// <summary>The features that the server agrees to; all but <see cref="TelnetFeatures.Msdp"/> by default. It refuses all others.</summary>
     [EnumDataType(typeof(TelnetFeatures))]
     public TelnetFeatures Supported { get; set; } = TelnetFeatures.All & ~TelnetFeatures.Msdp;
 
     /// <summary>
-    /// The features that the server offers when a connection starts, as far as they are supported; all but <see cref="TelnetFeatures.SuppressGoAhead"/> by default, because that offer makes
+    /// The features that the server offers when a connection starts, if they are supported; all but <see cref="TelnetFeatures.SuppressGoAhead"/> by default, because that offer makes
     /// the usual <c>telnet</c> program send each key separately. Use <see cref="TelnetFeatures.None"/> for clients that do not speak telnet, such as <c>nc</c>: they would show the offers as odd characters.
     /// </summary>
     [EnumDataType(typeof(TelnetFeatures))]
     public TelnetFeatures Offered { get; set; } = TelnetFeatures.All & ~TelnetFeatures.SuppressGoAhead;
 
     /// <summary>
-    /// Returns what the server tells about itself by MSSP, such as <c>NAME</c>, <c>PLAYERS</c> and <c>UPTIME</c>; null, the default, for no MSSP. A name that comes again has several values.
+    /// Returns what the server reports about itself by MSSP, such as <c>NAME</c>, <c>PLAYERS</c> and <c>UPTIME</c>; null, the default, for no MSSP. Consecutive entries with the same name give it several values.
     /// </summary>
     /// <remarks>It is called for each client that asks, on the thread that reads it: return at once. An exception disconnects that client.</remarks>
     public Func<IEnumerable<KeyValuePair<string, string>>>? ServerStatus { get; set; }
@@ -33,7 +33,7 @@ public sealed class TelnetOptions
     /// </summary>
     public bool SendsGoAhead { get; set; } = true;
 
-    /// <summary>The level of compression where <see cref="TelnetFeatures.Compression"/> is agreed; <see cref="CompressionLevel.Optimal"/> by default.</summary>
+    /// <summary>The level of compression when <see cref="TelnetFeatures.Compression"/> is agreed; <see cref="CompressionLevel.Optimal"/> by default.</summary>
     [EnumDataType(typeof(CompressionLevel))]
     public CompressionLevel CompressionLevel { get; set; }
 
@@ -57,10 +57,10 @@ public enum TelnetFeatures
     /// <summary>An end-of-record after each prompt, so that MUD clients can tell a prompt from a line (END-OF-RECORD, RFC 885).</summary>
     EndOfRecord = 2,
 
-    /// <summary>Structured messages beside the text (GMCP, option 201).</summary>
+    /// <summary>Structured messages besides text (GMCP, option 201).</summary>
     Gmcp = 4,
 
-    /// <summary>Compressed output (MCCP2, option 86). Each write is compressed by itself, so many lines in one scope shrink more than single ones; <see cref="BroadcastOptions.MaxCompressedConnections"/> bounds how many clients use it. Leave it out over TLS where secrets are sent together with text that strangers write: the compressed length reveals them.</summary>
+    /// <summary>Compressed output (MCCP2, option 86). Each write is compressed by itself, so many lines in one scope shrink more than single ones; <see cref="BroadcastOptions.MaxCompressedConnections"/> limits how many clients use it. Do not support it over TLS when secrets are sent together with text that others write: the compressed length can reveal them.</summary>
     Compression = 8,
 
     /// <summary>The choice of UTF-8, ISO 8859-1 or ASCII (CHARSET, RFC 2066).</summary>
@@ -72,10 +72,10 @@ public enum TelnetFeatures
     /// <summary>The client reports the type of its terminal (TERMINAL-TYPE, RFC 1091).</summary>
     TerminalType = 64,
 
-    /// <summary>What the server tells about itself, for MUD lists (MSSP, option 70). It needs <see cref="TelnetOptions.ServerStatus"/>.</summary>
+    /// <summary>What the server reports about itself, for MUD lists (MSSP, option 70). It needs <see cref="TelnetOptions.ServerStatus"/>.</summary>
     ServerStatus = 128,
 
-    /// <summary>Variables beside the text (MSDP, option 69): what older clients use instead of GMCP.</summary>
+    /// <summary>Variables besides text (MSDP, option 69), which older clients use instead of GMCP.</summary>
     Msdp = 256,
 
     /// <summary>All of them.</summary>

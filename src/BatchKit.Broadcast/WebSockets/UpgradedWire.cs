@@ -14,7 +14,7 @@ internal sealed class UpgradedWire(Stream stream, Socket? socket, OutputPath pat
 {
     private readonly SocketWire? _socket = socket is null ? null : new SocketWire(socket);
 
-    // The path is chosen once. Kept here, a broadcast need not fetch it from memory for each client.
+    // The path is chosen once. A copy here saves a broadcast a fetch from memory for each client.
     private bool _isDirect;
 
     public OutputPath Path => path;
@@ -46,7 +46,7 @@ internal sealed class UpgradedWire(Stream stream, Socket? socket, OutputPath pat
         return default;
     }
 
-    /// <summary>Ends the sending side where that is possible: for a client that broke the protocol, so that its answer can't be read.</summary>
+    /// <summary>Ends the sending side when that is possible. For a client that broke the protocol, so that its answer can't be read.</summary>
     public async ValueTask EndSendingAsync()
     {
         if (!path.IsDirect)
@@ -112,7 +112,7 @@ internal sealed class UpgradedEnding(HttpContext context)
             _isRead = isRead;
     }
 
-    /// <summary>Ends the connection at once, unless it has already ended in order: an abort would then lose what the server has still to send.</summary>
+    /// <summary>Ends the connection at once, unless it has already ended properly: an abort would then lose what the server has still to send.</summary>
     public void Abort()
     {
         lock (_lock)

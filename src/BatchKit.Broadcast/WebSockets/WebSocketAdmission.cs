@@ -81,11 +81,11 @@ internal sealed class WebSocketAdmission(
         return isSameScheme && context.Request.Host.HasValue && page.Authority.Equals(WithoutDefaultPort(context.Request.Host, page), StringComparison.OrdinalIgnoreCase);
     }
 
-    // A URI leaves out its scheme's own port.
+    // A URI omits its scheme's default port.
     private static string WithoutDefaultPort(HostString host, Uri page) => host.Port is { } port && page.IsDefaultPort && port == page.Port ? host.Host : host.Value!;
 }
 
-/// <summary>Finds where a request comes from. It believes the headers of trusted proxies only.</summary>
+/// <summary>Finds where a request comes from. It uses only the headers of trusted proxies.</summary>
 internal sealed class ForwardedOrigin(IList<IPNetwork> trustedProxies)
 {
     private const string ForHeader = "X-Forwarded-For";

@@ -115,7 +115,7 @@ internal sealed class WebSocketInbound(
         return InboundEnd.ProtocolError;
     }
 
-    /// <summary>Reads on to the client's end: closing with input unread would reset the connection, and the client might lose the close frame.</summary>
+    /// <summary>Reads until the client's end: closing with unread input would reset the connection, and the client might lose the close frame.</summary>
     private async Task ReadToEndAsync(CancellationToken cancellationToken)
     {
         var discarded = new byte[1024];

@@ -3,7 +3,7 @@ using System.Reflection;
 
 namespace BatchKit.Testing.Specification;
 
-/// <summary>Gives every property of an options object a value that would break a transport which read it late.</summary>
+/// <summary>Gives every property of an options object a value that breaks a transport that reads it late.</summary>
 internal static class OptionSpoiler
 {
     [RequiresUnreferencedCode("Finds the properties by reflection.")]

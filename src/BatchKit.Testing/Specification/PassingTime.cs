@@ -2,7 +2,7 @@ using System.Runtime.ExceptionServices;
 
 namespace BatchKit.Testing.Specification;
 
-/// <summary>Lets a manual clock pass as a real one does, some milliseconds at a time. Disposing it throws what a timer's callback threw.</summary>
+/// <summary>Advances a manual clock as real time passes, some milliseconds at a time. Disposing it throws what a timer's callback threw.</summary>
 internal sealed class PassingTime : IAsyncDisposable
 {
     private static readonly TimeSpan Step = TimeSpan.FromMilliseconds(5);
@@ -25,7 +25,7 @@ internal sealed class PassingTime : IAsyncDisposable
             ExceptionDispatchInfo.Throw(_failure);
     }
 
-    // A step that takes longer than its time would let the next one begin beside it.
+    // Without this, a step that takes longer than its time would overlap with the next one.
     private void Pass()
     {
         if (Interlocked.Exchange(ref _isPassing, 1) != 0)

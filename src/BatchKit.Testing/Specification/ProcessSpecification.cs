@@ -4,13 +4,13 @@ using Xunit;
 
 namespace BatchKit.Testing.Specification;
 
-/// <summary>The rules that change a whole process, and so run in one of their own: listeners that throw, and a thread pool whose only worker is blocked.</summary>
-/// <remarks><see cref="TransportSpecification"/> has them all. The new process makes its own fixtures, and with them its own servers.</remarks>
+/// <summary>The rules that change a whole process, and therefore run in a process of their own: listeners that throw, and a thread pool whose only worker is blocked.</summary>
+/// <remarks><see cref="TransportSpecification"/> has them all. The new process creates its own fixtures, and with them its own servers.</remarks>
 public abstract class ProcessSpecification : SurroundingsSpecification
 {
     private const int Messages = 20;
 
-    /// <summary>Whether listeners throw for a meter or an activity source: for all but the runtime's own, which other work of the process needs. Leave out a library that loses messages itself then.</summary>
+    /// <summary>Whether listeners throw for a meter or an activity source. By default they do for all except the runtime's own, which other work of the process needs. Exclude a library that itself loses messages then.</summary>
     /// <param name="source">The name of the meter or source.</param>
     protected virtual bool ThrowsFor(string source)
     {
@@ -26,7 +26,7 @@ public abstract class ProcessSpecification : SurroundingsSpecification
     public Task Holds_in_a_process_with_one_worker_thread(string rule) => OwnProcess.RunAsync(GetType(), rule);
 
     /// <summary>
-    /// Meter and activity listeners that throw at the first, second or any call, of whichever library, stop nothing. Those of BatchKit's own meters and activities may throw always.
+    /// Meter and activity listeners that throw at the first, second or any call, of any library, stop nothing. Those of BatchKit's own meters and activities may throw at every call.
     /// </summary>
     [Fact(Explicit = true)]
     public async Task Listeners_that_throw_stop_nothing()

@@ -14,8 +14,8 @@ public abstract class SurroundingsSpecification : TransportTest
 {
     private static readonly AsyncLocal<string?> Ambient = new();
 
-    /// <summary>Loggers that throw at the first, second or any call, once or always, stop nothing: the receiver goes on behind a failing next hop.</summary>
-    /// <param name="polite">How many calls pass before.</param>
+    /// <summary>Loggers that throw at the first, second or any call, once or always, stop nothing: the receiver also retries when its next hop fails.</summary>
+    /// <param name="polite">How many calls pass before the loggers begin to throw; negative for a random number.</param>
     /// <param name="faults">How many calls throw then.</param>
     [Theory]
     [InlineData(0, int.MaxValue)]
@@ -39,7 +39,7 @@ public abstract class SurroundingsSpecification : TransportTest
         Assert.Equal(Numbers(2, 20), Collected.Texts);
     }
 
-    /// <summary>Whatever a next hop throws, the receiver tries the batch again, in order.</summary>
+    /// <summary>Whatever a next hop throws, the receiver retries the batch, in order.</summary>
     [Fact]
     public async Task A_next_hop_may_throw_anything()
     {
@@ -82,7 +82,7 @@ public abstract class SurroundingsSpecification : TransportTest
             await Collected.WaitForMessagesAsync(count);
     }
 
-    /// <summary>Nothing of the context in which a transport and its receiver are connected reaches their background loops, and its end ends nothing.</summary>
+    /// <summary>The context in which a transport and its receiver are connected does not reach their background loops, and its end stops nothing.</summary>
     [Fact]
     public async Task The_context_of_whoever_connects_reaches_no_background_loop()
     {
@@ -105,7 +105,7 @@ public abstract class SurroundingsSpecification : TransportTest
         Assert.Equal(["1", "2", "3"], Collected.Texts);
     }
 
-    /// <summary>A send promises the same inside a caller's transaction, culture and activity: what was sent arrives, also when the transaction is rolled back.</summary>
+    /// <summary>A send promises the same inside a caller's transaction, culture and activity: what was sent arrives, even when the transaction is rolled back.</summary>
     [Fact]
     public async Task The_context_of_a_caller_changes_no_send()
     {
@@ -126,7 +126,7 @@ public abstract class SurroundingsSpecification : TransportTest
     }
 
     /// <summary>Timers that fire early, late, twice and out of order lose nothing.</summary>
-    /// <param name="seed">Where the faults start.</param>
+    /// <param name="seed">The seed of the faults.</param>
     [Theory]
     [InlineData(1)]
     [InlineData(2)]
@@ -299,7 +299,7 @@ public abstract class SurroundingsSpecification : TransportTest
             seen.Enqueue("a culture");
     }
 
-    // Numbers that are formatted in it can't be read in another one.
+    // Numbers that are formatted in this culture can't be read in another.
     private static CultureInfo HostileCulture()
     {
         var culture = (CultureInfo)CultureInfo.InvariantCulture.Clone();
@@ -319,7 +319,7 @@ public abstract class SurroundingsSpecification : TransportTest
         }
     }
 
-    /// <summary>Runs what is posted on the pool. A loop that kept it would post to a context that its maker has left.</summary>
+    /// <summary>Runs what is posted on the pool. A loop that kept it would post to a context that its creator has left.</summary>
     private sealed class PoolContext : SynchronizationContext
     {
         public override void Post(SendOrPostCallback d, object? state) => ThreadPool.QueueUserWorkItem(_ => d(state));

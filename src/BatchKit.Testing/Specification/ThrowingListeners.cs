@@ -3,7 +3,7 @@ using System.Diagnostics.Metrics;
 
 namespace BatchKit.Testing.Specification;
 
-/// <summary>Listens to the meters and activities of the whole process and throws at chosen calls, as an exporter does whose disk is full. Disposing it ends that.</summary>
+/// <summary>Listens to the meters and activities of the whole process and throws at chosen calls, as an exporter with a full disk does. Disposing it stops it.</summary>
 internal sealed class ThrowingListeners : IDisposable
 {
     private readonly Func<string, bool> _listensTo;

@@ -8,7 +8,7 @@ namespace BatchKit.Testing.Specification;
 /// <remarks>Each rule is a test of xunit v3. Add tests of your own to the same class: they have the same harness.</remarks>
 public abstract class TransportSpecification : ProcessSpecification
 {
-    /// <summary>The receiver hands on each message with its handle, its bytes, and the producer and number of its batch.</summary>
+    /// <summary>The receiver passes on each message with its handle, its bytes, and the producer and number of its batch.</summary>
     [Fact]
     public async Task Messages_arrive_with_their_handle_bytes_and_producer()
     {
@@ -37,7 +37,7 @@ public abstract class TransportSpecification : ProcessSpecification
             Assert.Equal([.. Enumerable.Range(1, 300).Where(number => number % 3 == index).Select(number => $"{number}")], Collected.TextsFor(handle));
     }
 
-    /// <summary>The messages of one producer arrive in the order in which they were sent, also those for different handles. Needs <see cref="TransportPromises.Ordered"/>.</summary>
+    /// <summary>The messages of one producer arrive in the order in which they were sent, across handles too. Needs <see cref="TransportPromises.Ordered"/>.</summary>
     [Fact]
     public async Task Order_holds_across_handles()
     {
@@ -53,7 +53,7 @@ public abstract class TransportSpecification : ProcessSpecification
     }
 
     /// <summary>
-    /// What is written to an <see cref="OutputBuffer"/> outside scopes, while a send is under way, arrives in the order of the writes, also across handles.
+    /// What is written to an <see cref="OutputBuffer"/> outside scopes, while a send is under way, arrives in the order of the writes, across handles too.
     /// Needs <see cref="TransportPromises.Ordered"/>.
     /// </summary>
     [Fact]
@@ -118,7 +118,7 @@ public abstract class TransportSpecification : ProcessSpecification
         Assert.Equal(["", "x", ""], Collected.Texts);
     }
 
-    /// <summary>A message of <see cref="TransportTest.LargeMessageBytes"/>, or of the transport's own limit where that is lower, arrives unchanged.</summary>
+    /// <summary>A message of <see cref="TransportTest.LargeMessageBytes"/>, or of the transport's own limit when that is lower, arrives unchanged.</summary>
     [Fact]
     public async Task A_large_message_arrives_whole()
     {
@@ -131,7 +131,7 @@ public abstract class TransportSpecification : ProcessSpecification
         Assert.Equal("behind it", Collected.Messages[1].Text);
     }
 
-    /// <summary>One send takes 4,096 batches; the transport splits them where its broker needs it.</summary>
+    /// <summary>One send takes 4,096 batches; the transport splits them when its broker needs it.</summary>
     [Fact]
     public async Task Thousands_of_batches_leave_in_one_send()
     {
@@ -191,7 +191,7 @@ public abstract class TransportSpecification : ProcessSpecification
         Assert.Empty(Collected.Texts);
     }
 
-    /// <summary>The receiver drops a batch that its next hop refuses, and hands on those before and after it.</summary>
+    /// <summary>The receiver drops a batch that its next hop refuses, and passes on those before and after it.</summary>
     [Fact]
     public async Task A_batch_that_the_next_hop_refuses_does_not_block_its_neighbours()
     {
@@ -205,7 +205,7 @@ public abstract class TransportSpecification : ProcessSpecification
         Assert.Equal(["before", "after", "later"], Collected.Texts);
     }
 
-    /// <summary>The receiver retries a failed batch before it hands on a newer one, so that none is lost, repeated or overtaken.</summary>
+    /// <summary>The receiver retries a failed batch before it passes on a newer one, so that none is lost, repeated or overtaken.</summary>
     [Fact]
     public async Task A_failing_next_hop_is_tried_again_in_place_without_loss_or_repeat()
     {

@@ -5,13 +5,13 @@ namespace BatchKit.Testing.Specification;
 
 /// <summary>
 /// What every test of a transport has: the transport and its receiver, connected for that test alone, and behind the receiver a next hop that collects what arrives
-/// and fails when the test says so. xunit v3 makes one instance a test.
+/// and fails when the test says so. xunit v3 creates an instance for each test.
 /// </summary>
 public abstract class TransportTest : IAsyncLifetime
 {
     private TransportHarness? _harness;
 
-    /// <summary>Makes the next hop; the transport is connected later, by <see cref="InitializeAsync"/>.</summary>
+    /// <summary>Creates the next hop; the transport is connected later, by <see cref="InitializeAsync"/>.</summary>
     protected TransportTest() => NextHop = new ScriptedTransport(Collected);
 
     /// <summary>What the transport promises. A rule that needs another promise is skipped, with a reason that names the promise.</summary>
@@ -20,7 +20,7 @@ public abstract class TransportTest : IAsyncLifetime
     /// <summary>The node whose connections the receiver serves; 1 by default.</summary>
     protected virtual int ReceiverNode => 1;
 
-    /// <summary>The size of a large message that the transport must take, in bytes; 1 MiB by default, or the transport's own limit where that is lower.</summary>
+    /// <summary>The size of a large message that the transport must take, in bytes; 1 MiB by default, or the transport's own limit when that is lower.</summary>
     protected virtual int LargeMessageBytes => 1024 * 1024;
 
     /// <summary>What has arrived behind the receiver.</summary>
@@ -33,7 +33,7 @@ public abstract class TransportTest : IAsyncLifetime
     /// <exception cref="InvalidOperationException">The test has not begun.</exception>
     protected TransportHarness Harness => _harness ?? throw new InvalidOperationException("The test has not begun.");
 
-    /// <summary>The clock and the loggers of the transport and its receiver, for <see cref="CreateAsync"/>; polite unless a rule says otherwise.</summary>
+    /// <summary>The clock and the loggers of the transport and its receiver, for <see cref="CreateAsync"/>. Nothing fails there unless a rule says so.</summary>
     protected Surroundings Surroundings { get; private set; } = new();
 
     /// <summary>Connects the transport, before each test.</summary>
@@ -53,7 +53,7 @@ public abstract class TransportTest : IAsyncLifetime
     protected abstract ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop);
 
     /// <summary>Disposes the transport and its receiver, and connects new ones in other surroundings.</summary>
-    /// <param name="surroundings">What they get.</param>
+    /// <param name="surroundings">The clock and the loggers of the new ones.</param>
     protected async Task ReconnectAsync(Surroundings surroundings)
     {
         await Harness.DisposeAsync();
@@ -76,7 +76,7 @@ public abstract class TransportTest : IAsyncLifetime
     /// <summary>The texts of numbered messages.</summary>
     private protected static string[] Numbers(int first, int last) => [.. Enumerable.Range(first, last - first + 1).Select(number => $"{number}")];
 
-    /// <summary>Asserts that these texts arrived, in order; repeated only where the transport may repeat.</summary>
+    /// <summary>Asserts that these texts arrived, in order; repeats are allowed only when the transport may repeat.</summary>
     private protected void AssertArrived(string[] texts, IReadOnlyList<string> arrived) =>
         Assert.Equal(texts, Promises.HasFlag(TransportPromises.Once) ? arrived : [.. arrived.Distinct(StringComparer.Ordinal)]);
 }
@@ -87,7 +87,7 @@ public abstract class TransportHarness : IAsyncDisposable
     /// <summary>The transport under test.</summary>
     public abstract IBatchTransport Transport { get; }
 
-    /// <summary>The options objects that the transport and its receiver were made from; none by default. A rule changes all of them afterwards.</summary>
+    /// <summary>The options objects that the transport and its receiver were created from; none by default. A rule changes all of them afterwards.</summary>
     public virtual IReadOnlyList<object> Options => [];
 
     /// <summary>Disposes the transport and leaves the receiver running.</summary>
@@ -97,11 +97,11 @@ public abstract class TransportHarness : IAsyncDisposable
     public abstract ValueTask DisposeAsync();
 }
 
-/// <summary>What a transport and its receiver promise beyond the least: that each message arrives, at least once, and in order for each handle.</summary>
+/// <summary>What a transport and its receiver promise beyond the minimum, which is that each message arrives at least once, in order for each handle.</summary>
 [Flags]
 public enum TransportPromises
 {
-    /// <summary>Nothing more than that.</summary>
+    /// <summary>Nothing more than the minimum.</summary>
     None = 0,
 
     /// <summary>Messages of one producer arrive in order across all handles.</summary>

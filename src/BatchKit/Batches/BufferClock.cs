@@ -2,7 +2,7 @@ using BatchKit.Transports;
 
 namespace BatchKit.Batches;
 
-/// <summary>A buffer's time. The coarse stamp is the time of the watch's last tick: it is free to read, where the exact clock takes 24 ns.</summary>
+/// <summary>A buffer's time. The coarse stamp is the time of the watch's last tick: it is free to read, while the exact clock takes 24 ns.</summary>
 internal sealed class BufferClock(TimeProvider timeProvider)
 {
     private long _coarse = timeProvider.GetTimestamp();
@@ -20,13 +20,13 @@ internal sealed class BufferClock(TimeProvider timeProvider)
 
     public TimeSpan ElapsedSince(long stamp) => timeProvider.GetElapsedTime(stamp);
 
-    /// <summary>The stamp of a moment that lies ahead.</summary>
+    /// <summary>The stamp of a moment in the future.</summary>
     public long After(TimeSpan time) => After(Now, time);
 
     public long After(long stamp, TimeSpan time) => stamp + (long)(time.TotalSeconds * timeProvider.TimestampFrequency);
 
     public TimeSpan Until(long stamp) => timeProvider.GetElapsedTime(Now, stamp);
 
-    /// <summary>Creates a timer that is not set, without the caller's context, which would live as long as the timer.</summary>
+    /// <summary>Creates a timer that is not set. It does not capture the caller's context, which would live as long as the timer.</summary>
     public ITimer CreateTimer(TimerCallback callback, object state) => CallerContext.CreateTimer(timeProvider, callback, state);
 }

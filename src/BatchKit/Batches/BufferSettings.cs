@@ -3,7 +3,7 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Batches;
 
-/// <summary>What all parts of one output buffer share: its options as they were when it was made, its clock, its memory and its observers.</summary>
+/// <summary>What all parts of one output buffer share: its options as they were when it was created, its clock, its memory and its observers.</summary>
 internal sealed class BufferSettings
 {
     private readonly NodeNumber _node;
@@ -42,7 +42,7 @@ internal sealed class BufferSettings
 
     public string Name { get; }
 
-    /// <summary>Asked for as late as possible, because reading fixes it.</summary>
+    /// <summary>Read it as late as possible, because the first read fixes it.</summary>
     public int Node => _node.Value;
 
     public int MaxBatchBytes { get; }

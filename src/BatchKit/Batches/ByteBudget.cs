@@ -5,7 +5,7 @@ internal sealed class ByteBudget(long capacity, IDispatchScheduler scheduler)
 {
     private readonly Lock _gate = new();
 
-    // Those that are not decided, and some that are and whose writers have not run yet.
+    // Waiters without a decision, and some that are decided but whose writers have not run yet.
     private readonly LinkedList<CapacityWaiter> _waiters = [];
     private long _reserved;
     private long _underWay;
@@ -136,7 +136,7 @@ internal sealed class CapacityWaiter(int bytes, IDispatchScheduler scheduler) : 
 
     public int Bytes { get; } = bytes;
 
-    /// <summary>Its place among those that wait, guarded by the budget's gate; null once it has none.</summary>
+    /// <summary>Its place in the list of waiters, guarded by the budget's gate; null once it was removed.</summary>
     public LinkedListNode<CapacityWaiter>? Node { get; set; }
 
     public Task Task => _decision.Task;

@@ -1,8 +1,8 @@
 namespace BatchKit.Batches;
 
 /// <summary>
-/// The flushes that wait on one handle, in the order of their places. A settled batch counts down only the first flush that waits for it, and a flush is done when it and all
-/// before it have counted down: a batch costs log n, whatever number of flushes waits for it. Guarded by the settlement's lock.
+/// The flushes that wait on one handle, in the order of their places. A settled batch counts down only the first flush that waits for it. A flush is done when it and all
+/// before it have counted down to zero. So a batch costs log n, however many flushes wait for it. Guarded by the settlement's lock.
 /// </summary>
 internal sealed class FlushQueue
 {
@@ -29,7 +29,7 @@ internal sealed class FlushQueue
     }
 
     /// <summary>Counts a settled batch.</summary>
-    /// <returns>The flushes that are done by it and whose callers wait, chained in their order; null for none.</returns>
+    /// <returns>The flushes that this batch completes and whose callers wait, chained in their order; null for none.</returns>
     public FlushWaiter? CountDown(long sequence)
     {
         var index = FindFirst(sequence);
@@ -57,8 +57,8 @@ internal sealed class FlushQueue
         return first;
     }
 
-    /// <summary>Takes out a flush that no caller waits for.</summary>
-    /// <returns>False when others wait behind it: then it stays until it is done.</returns>
+    /// <summary>Removes a flush that no caller waits for.</summary>
+    /// <returns>False when others wait behind it; it then stays until it is done.</returns>
     public bool TryRemoveLast(FlushWaiter waiter)
     {
         if (IsEmpty || _waiters[^1] != waiter)
@@ -114,20 +114,20 @@ internal sealed class FlushQueue
 /// <summary>Which losses a wait reports.</summary>
 internal enum ReportedLosses
 {
-    /// <summary>Those of messages that were written in a scope, also when they were lost before it closed.</summary>
+    /// <summary>Those of messages that were written in a scope, even when they were lost before it closed.</summary>
     OfScope,
 
-    /// <summary>All that were not reported before the wait began: what was lost since the flush before.</summary>
+    /// <summary>All that were not reported before the wait began: what was lost since the previous flush.</summary>
     Unreported,
 
     /// <summary>Those that happen while it waits.</summary>
     OfWait,
 
-    /// <summary>Those that happened after a moment of the buffer: what a nested ambient scope knows.</summary>
+    /// <summary>Those that happened after a moment of the buffer. A nested ambient scope reports these.</summary>
     AfterMoment,
 }
 
-/// <summary>A flush, or the end of a scope, that waits for the batches queued before it. Used again by its handle; guarded by the settlement's lock.</summary>
+/// <summary>A flush, or the end of a scope, that waits for the batches queued before it. Reused by its handle; guarded by the settlement's lock.</summary>
 internal sealed class FlushWaiter
 {
     private ReportedLosses _reports;
@@ -144,13 +144,13 @@ internal sealed class FlushWaiter
     /// <summary>The last place that it waits for.</summary>
     public long Through { get; private set; }
 
-    /// <summary>How many batches between the place of the flush before it and its own are not settled.</summary>
+    /// <summary>How many batches between the place of the previous flush and its own are not settled.</summary>
     public long Remaining { get; set; }
 
-    /// <summary>The next of those that are done at the same time.</summary>
+    /// <summary>The next flush that is done at the same time.</summary>
     public FlushWaiter? Next { get; set; }
 
-    /// <summary>What its caller is told when it is done; null when nothing was lost.</summary>
+    /// <summary>The error that its caller gets when it is done; null when nothing was lost.</summary>
     public OutputDeliveryException? Error { get; set; }
 
     public void Begin(ReportedLosses reports, long since, long heldSince, long through, bool isDone, long began)
@@ -172,7 +172,7 @@ internal sealed class FlushWaiter
         _ => lostAt > _began,
     };
 
-    /// <summary>For a wait that is not done yet. It continues on the thread pool, never on the sender's thread.</summary>
+    /// <summary>Completes when the wait is done; call it only before that. The caller continues on the thread pool, never on the sender's thread.</summary>
     public Task WhenDoneAsync() => (_completion ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
 
     /// <summary>Completes this one and those that are chained behind it. Call it outside the lock.</summary>
@@ -197,7 +197,7 @@ internal sealed class FlushWaiter
 
         _completion!.SetException(Error);
 
-        // A wait whose caller gave up must not show up as an unobserved exception.
+        // A wait whose caller gave up must not raise an unobserved task exception.
         _ = _completion.Task.Exception;
     }
 }

@@ -5,7 +5,7 @@ internal enum SettlementOutcome
 {
     Acknowledged = 0,
 
-    /// <summary>Dropped to make place for newer output.</summary>
+    /// <summary>Dropped to free capacity for newer output.</summary>
     Evicted = 1,
 
     /// <summary>Dropped because the drain limit passed.</summary>
@@ -14,13 +14,13 @@ internal enum SettlementOutcome
     Failed = 3,
 }
 
-/// <summary>How much of a handle's output is settled, what of it was lost, and the flushes that wait.</summary>
+/// <summary>Knows how much of a handle's output is settled, what was lost, and which flushes wait.</summary>
 internal sealed class HandleSettlement(BufferSettings settings)
 {
-    // Older losses are added up past this, so that a handle whose losses are never asked for stays small.
+    // Beyond this, older losses are merged, so that a handle whose losses are never reported stays small.
     private const int MaxLosses = 32;
 
-    // Held for a few instructions, and for every batch: a Lock takes 6 ns of an unscoped write's 100. Waiters continue on the pool, so nothing foreign is
+    // Held for a few instructions, but for every batch: a Lock would take 6 ns of an unscoped write's 100. Waiters continue on the pool, so no foreign code is
     // called under it.
     private SpinLock _gate = new(enableThreadOwnerTracking: false);
 
@@ -36,7 +36,7 @@ internal sealed class HandleSettlement(BufferSettings settings)
     private FlushQueue? _flushes;
     private FlushWaiter? _spare;
 
-    // Both moments are counted, not clocked: a wait reports what was not reported before it began.
+    // Both moments are counters, not times: a wait reports what was not reported before it began.
     private readonly record struct Loss(long Sequence, long Messages, Exception? Cause, long At, long ReportedAt, long Moment);
 
     /// <summary>The place of the last batch that was queued. Exact only under the handle's lock.</summary>
@@ -45,7 +45,7 @@ internal sealed class HandleSettlement(BufferSettings settings)
     /// <summary>True when every batch that was queued is settled. Exact only under the handle's lock.</summary>
     public bool IsIdle => Volatile.Read(ref _settled) == _queued;
 
-    /// <summary>True when something was lost that no one was told of. A hint, because it looks outside the lock.</summary>
+    /// <summary>True when a loss was not reported yet. A hint, because it is read outside the lock.</summary>
     public bool HasUnreportedLoss => Volatile.Read(ref _unreportedLosses) > 0;
 
     /// <summary>Counts a batch that is being queued; call it under the handle's lock.</summary>
@@ -75,12 +75,12 @@ internal sealed class HandleSettlement(BufferSettings settings)
     }
 
     /// <summary>
-    /// Begins to wait for all that was queued so far. Call it under the handle's lock, before a sender is started: an inline one may settle, and lose,
+    /// Begins to wait for all that was queued so far. Call it under the handle's lock, before a sender is started: an inline sender may settle, or lose,
     /// everything before its caller looks again.
     /// </summary>
     /// <param name="reports">Which losses the wait reports.</param>
-    /// <param name="since">For the end of a scope: what was lost behind this place was written in it.</param>
-    /// <param name="heldSince">For the last scope to close: what was lost behind this place, and no one was told of, was written in a scope that closed before.</param>
+    /// <param name="since">For the end of a scope: what was lost behind this place was written in that scope.</param>
+    /// <param name="heldSince">For the last scope to close: unreported losses behind this place were written in a scope that closed earlier.</param>
     /// <returns>Null when there is nothing to wait for and nothing to report; else give it to <see cref="EndWait"/>.</returns>
     public FlushWaiter? BeginWait(ReportedLosses reports, long since = 0, long heldSince = 0)
     {
@@ -127,9 +127,9 @@ internal sealed class HandleSettlement(BufferSettings settings)
         return waiter;
     }
 
-    /// <summary>Completes when what the waiter counts is settled, and fails when some of it was lost.</summary>
+    /// <summary>Completes when the batches that the waiter counts are settled, and fails when it has a loss to report.</summary>
     /// <param name="waiter">What <see cref="BeginWait"/> returned.</param>
-    /// <param name="isInsideSend">Completes at once, because the send that it would wait for could not end otherwise.</param>
+    /// <param name="isInsideSend">True inside a send of this buffer. The call then completes at once; otherwise the send would wait for itself.</param>
     /// <param name="cancellationToken">Ends the wait.</param>
     public ValueTask EndWait(FlushWaiter waiter, bool isInsideSend, CancellationToken cancellationToken)
     {
@@ -171,7 +171,7 @@ internal sealed class HandleSettlement(BufferSettings settings)
         Volatile.Write(ref _unreportedLosses, _unreportedLosses + 1);
     }
 
-    // Two that were reported, or two that were not: else a loss would be reported twice, or never. Among any three there are two such.
+    // Merges two that were reported, or two that were not; otherwise a loss would be reported twice or never. Any three losses have such a pair.
     private void MergeTwo(List<Loss> losses)
     {
         var (first, second) = (0, 1);

@@ -10,7 +10,7 @@ internal interface ITimedHold
     void OnDue();
 }
 
-/// <summary>The holds that end at a time, the earliest first, with one timer for all.</summary>
+/// <summary>The holds that end at a set time, the earliest first, with one timer for all.</summary>
 internal sealed class HoldQueue : IAsyncDisposable
 {
     private const int MinHolds = 16;

@@ -44,7 +44,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
 
     public int Bytes => _memory.UsedBytes;
 
-    /// <summary>What it takes in all: payloads, headers, and where each message ends.</summary>
+    /// <summary>How many bytes it takes in total: payloads, headers, and where each message ends.</summary>
     public int Cost => _cost;
 
     public bool IsSealed => Volatile.Read(ref _isSealed);
@@ -115,7 +115,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     }
 
     /// <summary>Whether it still takes messages in the given version; call it under the handle's lock.</summary>
-    /// <remarks>The order of the two reads matters: a reset starts the next version before it takes the seal off.</remarks>
+    /// <remarks>The order of the two reads matters: a reset starts the next version before it removes the seal.</remarks>
     public bool IsOpen(long version) => !IsSealed && Version == version;
 
     /// <inheritdoc cref="IsOpen"/>
@@ -154,15 +154,15 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         }
     }
 
-    /// <summary>A send has it: what it reserved can't become free by dropping it.</summary>
+    /// <summary>Marks it as part of a send: from then on, dropping can't free what it reserved.</summary>
     public void MarkUnderWay()
     {
         if (Interlocked.Exchange(ref _isUnderWay, 1) == 0)
             pool.Budget.AddUnderWay(_reserved);
     }
 
-    /// <summary>Says what became of it on one route.</summary>
-    /// <returns>True when that was the last one: it is settled, and the caller finishes it.</returns>
+    /// <summary>Records its outcome on one route.</summary>
+    /// <returns>True when that was the last route: the batch is settled, and the caller calls <see cref="Finish"/>.</returns>
     public bool SettleRoute(RoutedBatch route, SettlementOutcome outcome, Exception? failure, HashSet<int>? refused)
     {
         route.IsSettled = true;
@@ -178,7 +178,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         return true;
     }
 
-    /// <summary>Releases its capacity, tells its handle's flushes, and gives the memory back with the last reference.</summary>
+    /// <summary>Releases its capacity, tells its handle's flushes, and returns the memory with the last reference.</summary>
     public void Finish(int refusedMessages)
     {
         // The batch may be in use again as soon as it is released: what is needed of it is read first.
@@ -227,7 +227,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
 
     private bool TryReserve(int cost)
     {
-        // Near the limit, exactly what is missing is asked for.
+        // Near the limit, only the missing bytes are requested.
         var missing = cost - (_reserved - _cost);
         var chunk = Math.Max(missing, Math.Clamp(_reserved, FirstChunkBytes, LargestChunkBytes));
         if (pool.Budget.TryReserve(chunk))
@@ -274,10 +274,10 @@ internal sealed class RoutedBatch(PendingBatch content, int route) : MessageBatc
     /// <summary>How many batches a scope queued with it, itself included: they leave in one send. Zero for all but the first.</summary>
     public int RunLength { get; private set; }
 
-    /// <summary>What those batches take.</summary>
+    /// <summary>How many bytes those batches take.</summary>
     public long RunCost { get; private set; }
 
-    /// <summary>True for one of the routes that have not settled it, so that a count over all partitions counts it once.</summary>
+    /// <summary>True for exactly one of the routes that have not settled it, so that a count over all partitions counts it once.</summary>
     public bool StandsForContent
     {
         get

@@ -5,7 +5,7 @@ namespace BatchKit.Batches;
 /// <summary>Hands out empty batches and takes settled ones back; knows the budget that they draw on.</summary>
 internal sealed class PendingBatchPool : IPooledObjectPolicy<PendingBatch>
 {
-    // Some 700 bytes each: at most 12 MB kept after a burst, and 10,000 busy handles allocate nothing.
+    // About 700 bytes each: at most 12 MB kept after a burst, and 10,000 busy handles allocate nothing.
     private const int MaxRetained = 16_384;
 
     // A thread that sends inline settles the batch that it has just filled, and takes the same one again: without it, an unscoped write spends 8 of its 107 ns
@@ -41,7 +41,7 @@ internal sealed class PendingBatchPool : IPooledObjectPolicy<PendingBatch>
             batches.Return(batch);
     }
 
-    /// <summary>Gives up what it kept. A thread may still keep its last batch, and through it this pool, which is empty then.</summary>
+    /// <summary>Empties the pool. A thread may still reference its last batch, and through it this pool.</summary>
     public void Clear() => _batches = null;
 
     PendingBatch IPooledObjectPolicy<PendingBatch>.Create() => new(this);

@@ -1,6 +1,6 @@
 namespace BatchKit.Batches;
 
-/// <summary>The execution context that a buffer's sends run in: empty but for a mark that says whose send it is.</summary>
+/// <summary>The execution context that a buffer's sends run in: empty except for a mark that says whose send it is.</summary>
 /// <remarks>
 /// Without it an inline transport would see its writer's ambient scope and trace, and a flush awaited inside its own send would wait for itself.
 /// </remarks>

@@ -5,7 +5,7 @@ using BatchKit.Dispatch;
 
 namespace BatchKit.Buffering;
 
-/// <summary>An async flow's scope on every handle it writes to. Never pooled: a task that outlives it would join the next one.</summary>
+/// <summary>The scope of an async flow, on every handle that the flow writes to. Never pooled: a task that outlives its scope would join the next one.</summary>
 internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int openerLine, AmbientLimit? limit) : IScopeToken
 {
     public const long OutermostVersion = 0;
@@ -18,7 +18,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
     private bool _outermostIsClosed;
     private volatile bool _isClosed;
 
-    // Written under _gate. A look outside it is a hint that is right for the flow's own writes.
+    // Written under _gate. A read outside it is a hint, which is exact for the flow's own writes.
     private HandleBuffer? _lastWritten;
 
     public bool IsOpen => !_isClosed;
@@ -78,7 +78,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         return _more is not { HasScopes: true } ? _firstScope.DisposeAsync() : WaitForAll(CloseAll(waits: true));
     }
 
-    /// <summary>The limit has passed since the first message: queues what is held, and goes on.</summary>
+    /// <summary>Queues what is held, because the limit has passed since the first message. The scope stays open.</summary>
     public void OnDue()
     {
         HandleBuffer[] handles;
@@ -95,7 +95,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         UnderAllGates(handles, run, handle => handle.FlushInto(run, FlushReason.HoldLimit));
     }
 
-    // All at once, because a report of what is known to be lost by now must not wait for the other handles.
+    // Begins all waits at once, because a report of the losses known by now must not wait for the other handles.
     private static ValueTask WaitForAll(List<(HandleBuffer Handle, FlushWaiter Waiter)> waiters) =>
         HandleTable.WhenAllAsync([.. waiters.Select(static wait => wait.Handle.EndWait(wait.Waiter, CancellationToken.None).AsTask())]);
 
@@ -139,10 +139,10 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
         return AmbientEnd.OfAll;
     }
 
-    // What the others hold back waits for them. So this one reports what is known to be lost, and the last one all.
+    // The other scopes hold output back until they close. So this one reports the losses known by now, and the last one reports all.
     private ValueTask ReportKnown(long version, long openedAt)
     {
-        // Mostly nothing was lost, and there may be many handles.
+        // In most cases nothing was lost, and there may be many handles.
         if (owner.LastLoss == openedAt)
             return default;
         var waiters = new List<(HandleBuffer, FlushWaiter)>();
@@ -176,7 +176,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
 
     private HandleBuffer[] Handles() => _firstScope.Handle is not { } first ? [] : [first, .. _more?.Handles ?? []];
 
-    // All locks at once, so that no other writer's output gets between what the scope held: in the order of the handles' ids, or two scopes could wait for each other.
+    // Takes all locks at once, so that no other writer's output gets between what the scope held. The order is that of the handles' ids; otherwise two scopes could deadlock.
     private static void UnderAllGates(HandleBuffer[] handles, OutputRun run, Action<HandleBuffer> take)
     {
         Array.Sort(handles, static (left, right) => left.Id.CompareTo(right.Id));
@@ -199,7 +199,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
     }
 }
 
-/// <summary>An ambient scope's limit. Apart, because most ambient scopes have none, and each is allocated.</summary>
+/// <summary>An ambient scope's limit. An object of its own, because most ambient scopes have none.</summary>
 internal sealed class AmbientLimit(TimeSpan maxHold) : ITimedHold
 {
     public TimeSpan MaxHold => maxHold;
@@ -215,7 +215,7 @@ internal sealed class AmbientLimit(TimeSpan maxHold) : ITimedHold
     public void OnDue() => Scope!.OnDue();
 }
 
-/// <summary>What the end of one of a flow's nested ambient scopes ends.</summary>
+/// <summary>What the end of one of a flow's nested ambient scopes closes.</summary>
 internal enum AmbientEnd
 {
     /// <summary>Nothing: it was closed before.</summary>
@@ -238,7 +238,7 @@ internal sealed class AmbientGathering
     private long _lastNested = AmbientScope.OutermostVersion;
     private long _firstsTurn;
 
-    // Counted up at each write to another handle than the one before.
+    // Incremented at each write to another handle than the previous one.
     private long _turn;
     private long _namedTurn;
 
@@ -287,7 +287,7 @@ internal sealed class AmbientGathering
         return _nested?.Remove(version, out openedAt) == true;
     }
 
-    // As in a partition's queue: a name's output goes behind all that was written since, a connection's behind what was written to names.
+    // As in a partition's queue: output for a name goes behind everything written since, and output for a connection behind what was written to names.
     private bool StartsRun(HandleBuffer handle, long lastTurn) => (handle.Handle.IsConnection ? _namedTurn : _turn) > lastTurn;
 
     private long NextTurn(HandleBuffer handle)
@@ -299,12 +299,12 @@ internal sealed class AmbientGathering
     }
 }
 
-/// <summary>The ambient scopes of one buffer: at most one outermost scope an async flow.</summary>
+/// <summary>The ambient scopes of one buffer: at most one outermost scope per async flow.</summary>
 internal sealed class AmbientScopes(BufferSettings settings, HoldQueue holds)
 {
     private readonly AsyncLocal<AmbientScope?> _current = new();
 
-    // Lets a write skip the look at its flow while no ambient scope is open anywhere.
+    // Lets a write skip the look-up of its flow's scope while no ambient scope is open anywhere.
     private int _open;
 
     /// <inheritdoc cref="BufferSettings.LastLoss"/>

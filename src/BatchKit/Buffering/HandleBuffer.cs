@@ -9,7 +9,7 @@ namespace BatchKit.Buffering;
 /// <summary>One handle's output until it is queued: counts its scopes, fills its open batch, and decides when what it holds is queued.</summary>
 /// <remarks>
 /// The lock guards every field, so that counting, sealing and queueing are one step and no wake-up is lost. Inside it a partition's lock, the hold queue's or that of the list of held handles may be
-/// taken, never the other way round. Nothing is sent, awaited or called back under it, but for the encoder of a message that is written in place. Only an ambient scope holds several handles' locks.
+/// taken, never the other way round. Nothing is sent, awaited or called back under it, except the encoder of a message that is written in place. Only an ambient scope holds several handles' locks.
 /// </remarks>
 internal sealed class HandleBuffer : ITimedHold
 {
@@ -47,14 +47,14 @@ internal sealed class HandleBuffer : ITimedHold
     /// <inheritdoc/>
     public int HoldPlace { get; set; }
 
-    /// <summary>Its place in the list of held handles; that list's alone.</summary>
+    /// <summary>Its node in the list of held handles. Only that list uses it.</summary>
     public LinkedListNode<HandleBuffer>? HeldNode { get; set; }
 
-    /// <summary>A hint, because it looks outside the lock: whether it belongs to that output buffer and is not retired.</summary>
+    /// <summary>Whether it belongs to that output buffer and is not retired. A hint, because it is read outside the lock.</summary>
     public bool IsUsableIn(BufferSettings settings) => ReferenceEquals(_settings, settings) && !Volatile.Read(ref _isRetired);
 
     /// <summary>Adds a message, and queues its batch where no scope holds it back.</summary>
-    /// <remarks>With <c>startsRun</c> the message needs a batch behind what its ambient scope wrote to other handles. Never inlined: the compiler's budget would be spent on it at the caller, and the copy inside it not inlined (27 ns a write, not 25).</remarks>
+    /// <remarks>With <c>startsRun</c> the message needs a batch behind what its ambient scope wrote to other handles. Never inlined: it would use up the caller's inlining budget, and the copy inside it would not be inlined (27 ns a write instead of 25).</remarks>
     [MethodImpl(MethodImplOptions.NoInlining)]
     public AppendResult Append<TPayload>(scoped ref TPayload payload, MessageHeader? header, int prepaid, bool startsRun)
         where TPayload : struct, IMessagePayload, allows ref struct
@@ -86,7 +86,7 @@ internal sealed class HandleBuffer : ITimedHold
         return result;
     }
 
-    /// <summary>Counts a message that the overflow policy dropped at its write as lost, for those who await the end of its scope or a flush.</summary>
+    /// <summary>Counts a message that the overflow policy dropped at its write as lost, so that the end of its scope or a flush reports it.</summary>
     public void CountDroppedAtWrite()
     {
         lock (_gate)
@@ -108,7 +108,7 @@ internal sealed class HandleBuffer : ITimedHold
                 _output.PlaceHeld();
             _usedAt = _settings.Clock.Coarse;
             var token = _scopes.Open(this, opening, _usedAt, _output.Settlement.Queued);
-            // A handle's own limit holds in place of an ambient scope's, and may be shorter.
+            // A handle's own limit replaces an ambient scope's, and may be shorter.
             if (opening.HasLimit)
             {
                 QueueWhenOver(countsFromNow: false, ref starts);
@@ -175,7 +175,7 @@ internal sealed class HandleBuffer : ITimedHold
         starts.StartAll();
     }
 
-    /// <summary>The same, and completes when it and all before it is settled; fails when something was lost since the flush before.</summary>
+    /// <summary>Seals and queues what is open, and completes when all that was queued so far is settled. Fails when it has a loss to report.</summary>
     public ValueTask FlushAsync(ReportedLosses reports, CancellationToken cancellationToken)
     {
         FlushWaiter? waiter;
@@ -190,7 +190,7 @@ internal sealed class HandleBuffer : ITimedHold
         return EndWait(waiter, cancellationToken);
     }
 
-    /// <summary>The limit of its scopes has passed since the first message that they hold.</summary>
+    /// <summary>Queues what is held when the limit of its scopes has passed since the first message.</summary>
     public void OnDue()
     {
         var starts = default(SenderStarts);
@@ -263,7 +263,7 @@ internal sealed class HandleBuffer : ITimedHold
             (_output.HasHeld ? null : _heldHandles)?.Remove(this);
     }
 
-    /// <summary>Closes a scope under the lock that the caller holds. The run gets what the handle no longer holds back.</summary>
+    /// <summary>Closes a scope. The run gets what the handle no longer holds back. The caller holds the lock.</summary>
     public FlushWaiter? CloseInto(HandleScopeToken token, long version, OutputRun run, bool waits)
     {
         if (token.Version != version)
@@ -280,7 +280,7 @@ internal sealed class HandleBuffer : ITimedHold
         return waits ? _scopes.BeginWaitForEndOf(token, _output.Settlement) : null;
     }
 
-    /// <summary>Takes what is held under the lock that the caller holds, unless a scope without a limit is open.</summary>
+    /// <summary>Moves what is held into the run, unless a scope without a limit is open. The caller holds the lock.</summary>
     public void FlushInto(OutputRun run, FlushReason reason)
     {
         if (_scopes.AllHaveLimits)

@@ -7,15 +7,15 @@ internal struct HandleHold(HoldQueue queue)
 {
     private const long Untimed = long.MaxValue;
 
-    // The moment that the limit counts from. Scopes open and close meanwhile, and the limit that holds is another then.
+    // The moment that the limit counts from. Scopes open and close meanwhile, and each may change which limit applies.
     private long _since;
     private long _timedFor = Untimed;
 
-    /// <summary>Looks which limit holds now, and whether it has passed. While it has not, the hold queue calls the handle when it has.</summary>
+    /// <summary>Finds the limit that applies now, and whether it has passed. If it has not, the hold queue calls the handle when it does.</summary>
     /// <param name="handle">The handle.</param>
     /// <param name="hasHeld">Whether it holds anything.</param>
     /// <param name="scopes">Its open scopes.</param>
-    /// <param name="countsFromNow">True for the first message that is held, and at the end of a scope that had no limit: the limit counts from there.</param>
+    /// <param name="countsFromNow">True for the first message that is held, and at the end of a scope that had no limit: the limit counts from now.</param>
     public bool IsOver(ITimedHold handle, bool hasHeld, in HandleScopes scopes, bool countsFromNow)
     {
         if (!hasHeld || !scopes.AllHaveLimits || scopes.LongestHold() is not { } limit)
@@ -41,7 +41,7 @@ internal struct HandleHold(HoldQueue queue)
         queue.Remove(handle);
     }
 
-    // A call that was asked for earlier comes too early, and asks for the next. A later one would be too late.
+    // A call that is due earlier comes too early, and then requests the next one. A later call would be too late.
     private void Time(ITimedHold handle, long ends)
     {
         if (_timedFor <= ends)

@@ -5,7 +5,7 @@ using BatchKit.Dispatch;
 
 namespace BatchKit.Buffering;
 
-/// <summary>What one handle has to be queued: its open batch, and the sealed ones that its scopes hold back. Guarded by the handle's lock.</summary>
+/// <summary>One handle's open batch, and the sealed ones that its scopes hold back. Guarded by the handle's lock.</summary>
 internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[] partitions, BufferSettings settings)
 {
     private PendingBatch? _open;
@@ -21,7 +21,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     /// <summary>False once the sender has sealed it: the batch may be settled and in another version by then.</summary>
     public readonly bool HasOpen => _open is not null && _open.IsOpen(_openVersion);
 
-    /// <summary>False when there is certainly nothing to queue: what most openings and many ends of scopes find.</summary>
+    /// <summary>False when there is certainly nothing to queue, as when most scopes open and many close.</summary>
     public readonly bool MayNeedQueueing => _open is not null || _firstHeld is not null || settings.Lingers;
 
     public readonly bool HasHeld => _firstHeld is not null || (HasOpen && !_open!.IsQueued);
@@ -78,7 +78,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         empty.GiveUpEmpty();
     }
 
-    // Apart, because its large values would widen the frame of every write.
+    // A method of its own, because its large values would widen the stack frame of every write.
     [MethodImpl(MethodImplOptions.NoInlining)]
     public static void RememberWriter(PendingBatch batch)
     {
@@ -96,7 +96,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         for (var route = 0; route < partitions.Length; route++)
             starts.Add(partitions[route], partitions[route].Enqueue(batch.Routes[route], batch.Routes[route], isUnscoped: true));
 
-        // Its only sender will be this caller, at once: sealing here saves taking the lock again.
+        // This caller sends it at once, and no one else does: sealing it here saves taking the lock again.
         if (partitions.Length == 1 && starts.IsInline(partitions[0]))
         {
             batch.Seal();
@@ -130,7 +130,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         }
     }
 
-    // Mostly a scope held one batch.
+    // Most scopes held one batch.
     private void QueueOnly(FlushReason reason, ref SenderStarts starts)
     {
         if (!HasOpen)
@@ -216,7 +216,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         batch.Sequence = Settlement.Add();
     }
 
-    // One that is queued may be sent, settled and in another version as soon as it is sealed.
+    // A queued batch may be sent, settled and in another version as soon as it is sealed.
     private PendingBatch SealOpen(FlushReason reason)
     {
         var batch = _open!;

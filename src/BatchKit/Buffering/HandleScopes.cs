@@ -5,7 +5,7 @@ namespace BatchKit.Buffering;
 /// <summary>A handle's open scopes, in no order, and behind them its free tokens. Guarded by the handle's lock.</summary>
 internal struct HandleScopes()
 {
-    // An array, because a linked list writes seven references for each scope; each costs the collector's barrier, 1 ns.
+    // An array, because a linked list writes seven references for each scope; each costs the garbage collector's write barrier (1 ns).
     private HandleScopeToken[] _tokens = [];
     private int _limited;
     private int _ambient;
@@ -60,7 +60,7 @@ internal struct HandleScopes()
         return true;
     }
 
-    /// <summary>Ends a scope that no one has closed. Its token is not used again: whoever closes the scope later learns by it what was lost.</summary>
+    /// <summary>Ends a scope that no one has closed. Its token is not reused: the owner that closes the scope later learns from it what was lost.</summary>
     public void End(HandleScopeToken token, HandleBuffer owner)
     {
         var version = token.Version;
@@ -69,7 +69,7 @@ internal struct HandleScopes()
         (token.Version, token.Index) = (version, HandleScopeToken.Ended);
     }
 
-    /// <summary>Begins the wait of whoever closed a scope.</summary>
+    /// <summary>Begins the wait of the caller that closed a scope.</summary>
     /// <remarks>
     /// While another scope holds the output, a wait could last until that scope closes. So this one reports what is known to be lost
     /// by now, and the last one to close reports the rest. A scope that was ended before waits for all that is queued.
@@ -81,8 +81,8 @@ internal struct HandleScopes()
         return Count == 0 ? settlement.BeginWait(ReportedLosses.OfScope, token.Since, HeldSince) : settlement.BeginReport(token.Since);
     }
 
-    /// <summary>The longest that the handle's own scopes may hold output back; without any, the longest that an ambient one may; null when no scope is open.</summary>
-    /// <remarks>An ambient scope times what its flow writes. What another flow writes, or what waited for the end of a scope without a limit, only the handle can time.</remarks>
+    /// <summary>The longest limit of the handle's own scopes; if it has none, that of the ambient scopes; null when no scope is open.</summary>
+    /// <remarks>An ambient scope times what its flow writes. Only the handle can time what another flow writes, or what waited for the end of a scope without a limit.</remarks>
     public readonly TimeSpan? LongestHold()
     {
         TimeSpan? longest = null;
@@ -97,7 +97,7 @@ internal struct HandleScopes()
         return longest ?? longestAmbient;
     }
 
-    /// <summary>Ends the scopes that are too old. One with a limit never is: it holds nothing back for longer than its limit.</summary>
+    /// <summary>Ends the scopes that are too old. A scope with a limit never is: it holds nothing back for longer than its limit.</summary>
     /// <returns>How each of them was opened; null when none was too old.</returns>
     public List<ScopeOpening>? EndExpired(HandleBuffer owner, BufferClock clock, TimeSpan maxAge)
     {
@@ -160,7 +160,7 @@ internal readonly record struct ScopeOpening(string File, int Line)
     public bool IsSpecial => _special != 0;
 }
 
-/// <summary>One handle's scope. Used again by its handle; the version tells a scope from the next one that uses the token.</summary>
+/// <summary>One handle's scope. Reused by its handle; the version tells a scope from the next one that uses the token.</summary>
 internal sealed class HandleScopeToken(HandleBuffer owner) : IScopeToken
 {
     public const long Closed = 0;

@@ -5,21 +5,21 @@ using BatchKit.Dispatch;
 
 namespace BatchKit.Buffering;
 
-/// <summary>The live handles: made on first use, given up when idle.</summary>
+/// <summary>The live handles: created on first use, removed when idle.</summary>
 internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings, HoldQueue holds)
 {
-    // Below this, what a table that was once full keeps is not worth a copy.
+    // Below this, the memory that a once full table keeps is not worth a copy.
     private const int MinShrunkHandles = 16_384;
     private const int ShrinkFactor = 4;
 
-    // A loop mostly writes to one handle, and comparing two is cheaper than a look-up (7 of a write's 28 ns).
+    // Most loops write to one handle, and comparing two is cheaper than a look-up (7 of a write's 28 ns).
     [ThreadStatic]
     private static HandleBuffer? _lastOfThread;
 
     [ThreadStatic]
     private static bool _isEncoding;
 
-    // Guards what goes into the dictionary and out of it; looking up takes no lock.
+    // Guards additions to the dictionary and removals; a look-up takes no lock.
     private readonly Lock _gate = new();
     private volatile ConcurrentDictionary<OutputHandle, HandleBuffer> _handles = new();
     private HandleStatistics _retired;
@@ -46,7 +46,7 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
         return _handles.GetValueOrDefault(handle);
     }
 
-    /// <summary>The thread begins to encode a message under its handle's lock: until it ends, it may use no buffer, or two encoders could wait for each other.</summary>
+    /// <summary>Begins to encode a message on this thread, under its handle's lock. Until <see cref="EndEncoding"/> the thread may use no buffer; otherwise two encoders could deadlock.</summary>
     public static void BeginEncoding()
     {
         _lastOfThread = null;
@@ -65,7 +65,7 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
             throw new InvalidOperationException("A message encoder used an output buffer. It may only write to the memory that it is given.");
     }
 
-    /// <summary>Flushes every handle, and completes when all of it is settled; fails when something of it was lost.</summary>
+    /// <summary>Flushes every handle, and completes when all of it is settled; fails when a message was lost meanwhile.</summary>
     public async ValueTask FlushAllAsync(CancellationToken cancellationToken)
     {
         ThrowIfEncoding();
@@ -81,7 +81,7 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
             await WhenAllAsync(flushes).ConfigureAwait(false);
     }
 
-    /// <summary>Closes scopes that are too old and gives up handles that were idle for long.</summary>
+    /// <summary>Closes scopes that are too old, and removes handles that were idle for long.</summary>
     public void Sweep(TimeSpan idleTimeout)
     {
         foreach (var (_, handle) in _handles)
@@ -90,7 +90,7 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
             if (retires)
                 Remove(handle);
 
-            // Last, because a logger is foreign: a writer that meets a retired handle must not wait for it.
+            // Logged last, because a logger is foreign code: a writer that meets a retired handle must not wait for it.
             foreach (var scope in expired ?? [])
                 settings.Logger.ScopeExpired(settings.LogThrottle, settings.MaxScopeAge, scope.File, scope.Line);
         }
@@ -116,7 +116,7 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
         return total;
     }
 
-    /// <summary>Completes with all of them, with all losses in one exception: a caller that awaits several sees only the first.</summary>
+    /// <summary>Completes when all flushes have, and reports all losses in one exception: a caller that awaits several exceptions sees only the first.</summary>
     public static async ValueTask WhenAllAsync(List<Task> flushes)
     {
         var lost = 0L;
@@ -155,7 +155,7 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
         if (Live > settings.MaxIdleHandles)
             Trim();
 
-        // Asked outside the lock, because a router is foreign.
+        // Called outside the lock, because a router is foreign code.
         var partitions = dispatcher.PartitionsOf(handle);
         HandleBuffer kept;
         lock (_gate)
@@ -168,7 +168,7 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
             }
         }
 
-        // A stop that began meanwhile may have gone through the table before this one was in it.
+        // A stop that began meanwhile may have walked the table before this handle was in it.
         if (!_isStopped)
             return kept;
         kept.Stop();
@@ -195,7 +195,7 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
         }
     }
 
-    // A dictionary keeps the memory of the most that it ever had; a copy has what it needs.
+    // A dictionary keeps the memory of its largest size; a copy takes what it needs.
     private void Shrink()
     {
         lock (_gate)
@@ -240,7 +240,7 @@ internal sealed class HeldHandles
         }
     }
 
-    /// <summary>Gives the handles up: the buffer is disposed, but a thread may keep its last handle, and through it this list.</summary>
+    /// <summary>Removes all handles. The buffer is disposed, but a thread may reference its last handle, and through it this list.</summary>
     public void Clear()
     {
         foreach (var handle in Snapshot())
@@ -280,7 +280,7 @@ internal sealed class HeldHandles
     }
 }
 
-/// <summary>Ticks the coarse clock, closes scopes that are too old and gives up idle handles.</summary>
+/// <summary>Ticks the coarse clock, closes scopes that are too old and removes idle handles.</summary>
 internal sealed class BufferWatch : IAsyncDisposable
 {
     private static readonly TimeSpan LongestInterval = TimeSpan.FromSeconds(1);

@@ -4,7 +4,7 @@ using BatchKit.Dispatch;
 
 namespace BatchKit.Buffering;
 
-/// <summary>Takes a message to its handle's buffer, and decides what happens when there is no capacity for it.</summary>
+/// <summary>Adds a message to its handle's buffer, and decides what happens when there is no capacity for it.</summary>
 internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientScopes, Dispatcher dispatcher, BufferSettings settings, int maxMessageBytes)
 {
     /// <returns>True when the message was accepted.</returns>
@@ -86,7 +86,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         if (result == AppendResult.NoCapacity)
             throw Full();
 
-        // The caller is not told, so whoever awaits the end of its scope or a flush is.
+        // This call does not report the loss, so the end of its scope or a flush does.
         if (result == AppendResult.Dropped)
             handles.TryGet(handle)?.CountDroppedAtWrite();
     }
@@ -99,7 +99,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         if (settings.Overflow is OverflowPolicy.Wait or OverflowPolicy.Fail)
             return result;
 
-        // Where it could not fit beside what is under way, dropping older output would only lose more.
+        // When it could not fit even beside only what is under way, dropping older output would only lose more.
         var cost = PendingBatch.CostOf(payload.MaxBytes, header);
         while (settings.DropsOldest && result == AppendResult.NoCapacity && settings.Budget.CouldFit(cost) && TryDropOldest())
             result = TryAppend(handle, ref payload, header, prepaid: 0);
@@ -109,7 +109,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         return AppendResult.Dropped;
     }
 
-    // What is queued goes before what open scopes hold: it is found without walking the handles.
+    // Queued output is dropped before what open scopes hold, because it is found without walking the handles.
     private bool TryDropOldest()
     {
         if (dispatcher.TryDropOldest())
@@ -163,7 +163,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         + $"Call WriteAsync, which waits for capacity while {nameof(OutputBufferOptions.Overflow)} is {nameof(OverflowPolicy.Wait)}, or raise {nameof(OutputBufferOptions.MaxBufferedBytes)}.", isPermanent: false);
 }
 
-/// <summary>What became of an append.</summary>
+/// <summary>The outcome of an append.</summary>
 internal enum AppendResult
 {
     Accepted,
@@ -171,10 +171,10 @@ internal enum AppendResult
     /// <summary>The byte budget has no capacity, and the overflow policy decides; or the message's encoder failed.</summary>
     NoCapacity,
 
-    /// <summary>The handle's buffer was given up as idle meanwhile: look it up again.</summary>
+    /// <summary>The handle's buffer was removed as idle meanwhile: look it up again.</summary>
     Retired,
 
-    /// <summary>There was no capacity, and the overflow policy dropped the message, counted.</summary>
+    /// <summary>There was no capacity, and the overflow policy dropped the message and counted it.</summary>
     Dropped,
 }
 

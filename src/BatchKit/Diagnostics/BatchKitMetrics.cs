@@ -35,7 +35,7 @@ internal sealed class BatchKitMetrics
             "messaging.client.operation.duration", "s", "Time from the start of a send until its batches were settled, retries included.", tags: null, SecondsAdvice);
     }
 
-    /// <summary>Whether measuring a send is worth its clock readings.</summary>
+    /// <summary>True when someone observes sends, so that measuring them is worth reading the clock.</summary>
     public bool IsObservingSends => _sentMessages.Enabled || _operationDuration.Enabled;
 
     public long Batches
@@ -69,8 +69,8 @@ internal sealed class BatchKitMetrics
         _operationDuration.Record(duration.TotalSeconds, tags);
     }
 
-    /// <summary>Shows the buffer's own counters, until it is disposed or collected: a meter of an application's factory lives longer than the buffer.</summary>
-    /// <param name="counters">Kept by the buffer.</param>
+    /// <summary>Publishes the buffer's own counters, until it is disposed or collected: a meter of an application's factory outlives the buffer.</summary>
+    /// <param name="counters">The counters. Only the buffer keeps them alive.</param>
     public void Observe(BufferCounters counters)
     {
         _counters = new WeakReference<BufferCounters>(counters);
@@ -92,7 +92,7 @@ internal sealed class BatchKitMetrics
             _meter.CreateObservableUpDownCounter(name, () => Measure(counters => [new(of(counters.Read()))]), unit, description);
     }
 
-    /// <summary>Ends what it shows. A listener that is told of it may throw.</summary>
+    /// <summary>Ends the instruments. What a listener throws meanwhile is counted.</summary>
     public void Dispose(ObserverFaults faults)
     {
         _counters = null;

@@ -7,14 +7,14 @@ internal static class BatchKitTracing
 {
     public const string SourceName = "BatchKit";
 
-    // As many as OpenTelemetry keeps of a span by default.
+    // As many as OpenTelemetry keeps per span by default.
     private const int MaxLinks = 128;
 
     private static readonly ActivitySource Source = new(SourceName);
 
     public static bool IsListening => Source.HasListeners();
 
-    /// <summary>The current span where it is recorded; else the default. A receiver's span continues it.</summary>
+    /// <summary>The context of the current span when that is recorded; otherwise the default. A receiver's span continues it.</summary>
     public static ActivityContext RecordedContext =>
         Activity.Current is { Recorded: true, IdFormat: ActivityIdFormat.W3C } activity ? activity.Context : default;
 
@@ -35,7 +35,7 @@ internal static class BatchKitTracing
 
     /// <summary>Starts the span of delivering received messages: a child of the span that sent them; where several spans did, linked to each.</summary>
     /// <param name="system">The broker's name in the messaging semantic conventions.</param>
-    /// <param name="queue">Where the messages came from; null when no one says.</param>
+    /// <param name="queue">Where the messages came from; null when unknown.</param>
     /// <param name="messages">The messages that are new.</param>
     /// <param name="traces">The spans of the sends; the default for a message that has none.</param>
     public static Activity? StartDelivery(string system, string? queue, int messages, IEnumerable<ActivityContext> traces)
@@ -66,10 +66,10 @@ internal sealed class DeliverySpan : IDisposable
     /// <summary>The error that the delivery ended with; null for none.</summary>
     public string? ErrorType { get; set; }
 
-    /// <summary>Says that the delivery ended with this error.</summary>
+    /// <summary>Records that the delivery ended with this error.</summary>
     public void Fail(Exception exception) => ErrorType = exception.GetType().FullName;
 
-    /// <summary>Starts the span that <see cref="BatchKitTracing.StartDelivery"/> describes; null when a listener throws. Only for callers that have looked at <see cref="BatchKitTracing.IsListening"/>: the traces cost memory.</summary>
+    /// <summary>Starts the span that <see cref="BatchKitTracing.StartDelivery"/> describes; null when a listener throws. Check <see cref="BatchKitTracing.IsListening"/> first, because the traces cost memory.</summary>
     public static DeliverySpan? Start(string system, string? queue, int messages, IEnumerable<ActivityContext> traces, ObserverFaults faults)
     {
         try

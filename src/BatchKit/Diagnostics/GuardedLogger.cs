@@ -4,7 +4,7 @@ using Microsoft.Extensions.Logging.Abstractions;
 namespace BatchKit.Diagnostics;
 
 /// <summary>Counts what observers throw: loggers, meter and activity listeners, and callbacks of cancellation tokens.</summary>
-/// <remarks>Observers only watch, so what they throw ends no loop and no connection. A health check reports it as degraded. Thread-safe.</remarks>
+/// <remarks>Observers only watch, so their exceptions end no loop and no connection. A health check reports them as degraded. Thread-safe.</remarks>
 internal sealed class ObserverFaults
 {
     private long _count;
@@ -60,7 +60,7 @@ internal sealed class ObserverFaults
 }
 
 /// <summary>A logger that throws nothing: what the logger inside it throws is counted.</summary>
-/// <remarks>After a fault, a scope is null, a level is not enabled and a line is lost. Thread-safe when the logger inside it is.</remarks>
+/// <remarks>When the logger inside it throws, a scope is null, a level counts as disabled or a line is lost. Thread-safe when the logger inside it is.</remarks>
 internal sealed class GuardedLogger : ILogger
 {
     private readonly ILogger _inner;

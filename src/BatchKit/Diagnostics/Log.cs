@@ -2,7 +2,7 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Diagnostics;
 
-/// <summary>The core's log messages: ids 1 to 99. What can happen again and again is logged once a period, with how often it happened.</summary>
+/// <summary>The core's log messages: ids 1 to 99. An event that can repeat is logged at most once a period, with its count.</summary>
 internal static partial class Log
 {
     public static void SendFailed(this ILogger logger, LogThrottle throttle, string route, int batches, Exception failure)

@@ -1,9 +1,9 @@
 namespace BatchKit.Diagnostics;
 
-/// <summary>Bounds what repeated events add to a log: the first is logged at once, and later ones at most once a period, together.</summary>
+/// <summary>Limits how often repeated events are logged: the first at once, and later ones together, at most once a period.</summary>
 /// <remarks>For events that a client, or a next hop that fails, can repeat without end. All members are thread-safe.</remarks>
 /// <param name="timeProvider">The clock of the period.</param>
-/// <param name="period">How often an event may be logged; a minute when null.</param>
+/// <param name="period">The shortest time between two logs of an event; one minute when null.</param>
 internal sealed class LogThrottle(TimeProvider timeProvider, TimeSpan? period = null)
 {
     private readonly TimeSpan _period = period ?? TimeSpan.FromMinutes(1);
@@ -15,7 +15,7 @@ internal sealed class LogThrottle(TimeProvider timeProvider, TimeSpan? period = 
     /// <summary>Counts an event, and decides whether it may be logged now.</summary>
     /// <param name="eventId">The event's id.</param>
     /// <param name="subject">What it happened to, such as a route. Each has its own period, so there must be few: never a name that a client chooses.</param>
-    /// <param name="amount">How much is to be added to <see cref="ThrottledEvents.Amount"/>, such as a number of batches.</param>
+    /// <param name="amount">How much to add to <see cref="ThrottledEvents.Amount"/>, such as a number of batches.</param>
     /// <param name="events">The events to log: this one, and those that were held back since the last log.</param>
     /// <returns>False when the event is held back.</returns>
     public bool TryBegin(int eventId, string subject, long amount, out ThrottledEvents events)
@@ -53,7 +53,7 @@ internal sealed class LogThrottle(TimeProvider timeProvider, TimeSpan? period = 
 
 /// <summary>Events of one kind that are logged together.</summary>
 /// <param name="Count">How many there were since the last log.</param>
-/// <param name="Amount">Their amounts in sum.</param>
+/// <param name="Amount">The sum of their amounts.</param>
 /// <param name="IsFirst">True when none of the kind happened in the period before.</param>
 internal readonly record struct ThrottledEvents(long Count, long Amount, bool IsFirst)
 {

@@ -2,7 +2,7 @@ using BatchKit.Batches;
 
 namespace BatchKit.Dispatch;
 
-/// <summary>What waits in a partition, in order. Linked through the batches themselves; guarded by the partition's lock.</summary>
+/// <summary>The batches that wait in a partition, in order. Linked through the batches themselves; guarded by the partition's lock.</summary>
 /// <remarks>Each batch has a place. Up to the released place batches may be sent; those behind it linger.</remarks>
 internal struct BatchQueue
 {
@@ -19,10 +19,10 @@ internal struct BatchQueue
     public readonly bool HasReleased => First is not null && IsReleased(First);
 
     /// <summary>
-    /// Whether a message may be added to a queued batch, so that it overtakes nothing: behind a batch for a name nothing may be queued, and behind a connection's nothing
-    /// for a name. Connections among themselves have no order to keep, because a client sees its own output only.
+    /// Whether a message may be added to a queued batch without overtaking anything. A batch for a name may grow while no batch is queued behind it; a batch for a connection, while no batch
+    /// for a name is. Connections have no order among each other, because a client sees only its own output.
     /// </summary>
-    /// <remarks>Looks outside the partition's lock: what is queued meanwhile is written at the same time.</remarks>
+    /// <remarks>Reads outside the partition's lock: what is queued meanwhile counts as written at the same time.</remarks>
     public readonly bool MayGrow(RoutedBatch batch) =>
         batch.Place >= (batch.Content.Handle.IsConnection ? Volatile.Read(in _lastNamedPlace) : Volatile.Read(in _lastPlace));
 

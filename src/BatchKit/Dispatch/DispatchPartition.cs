@@ -5,7 +5,7 @@ namespace BatchKit.Dispatch;
 /// <summary>One ordered part of a route: has one send in flight and gives it every batch that waits, up to the limits.</summary>
 internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyncDisposable
 {
-    // A slow transport would otherwise capture one caller into sending for everyone (4,869 sends in one call were seen).
+    // Otherwise a slow transport would keep one caller sending for all others (4,869 sends in one call were measured).
     private const int MaxRoundsPerCall = 4;
 
     // A write that comes sooner after the last send belongs to a loop, whose writes gather for a sender on the pool. A loop writes again after less than a
@@ -19,7 +19,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
     private readonly PartitionSender _sender;
     private readonly bool _sendsInline;
 
-    // Guarded by _gate, which is taken inside a handle's lock and takes none but the hold queue's.
+    // Guarded by _gate. It is taken inside a handle's lock, and only the hold queue's lock is taken inside it.
     private readonly Lock _gate = new();
     private BatchQueue _queue;
     private bool _isSending;
@@ -29,10 +29,10 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
     private long _sentAt;
     private TaskCompletionSource? _idle;
 
-    // The starter's, from the moment that it sets _isSending until it has called Start.
+    // Owned by the starter, from the moment that it sets _isSending until it has called Start.
     private bool _startsInline;
 
-    // The sender's alone; Dispose awaits it.
+    // Written by the sender alone; DisposeAsync awaits it.
     private Task _loop = Task.CompletedTask;
 
     // Guarded by _evictionGate.
@@ -72,7 +72,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
         }
     }
 
-    /// <summary>For the caller that must start the sender, until it has: true when it sends on that caller's own thread.</summary>
+    /// <summary>True when the caller that must start the sender sends on its own thread. Only that caller may read it, until it has called <see cref="Start"/>.</summary>
     public bool StartsInline => _startsInline;
 
     /// <inheritdoc cref="BatchQueue.MayGrow"/>
@@ -82,7 +82,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
     /// <param name="first">The first of them.</param>
     /// <param name="last">The last of them.</param>
     /// <param name="isUnscoped">True when no scope held them back: they may linger, or wait for others of the same loop.</param>
-    /// <returns>True when the caller must call <see cref="Start"/> once it has left its locks.</returns>
+    /// <returns>True when the caller must call <see cref="Start"/> once it has released its locks.</returns>
     public bool Enqueue(RoutedBatch first, RoutedBatch last, bool isUnscoped)
     {
         lock (_gate)
@@ -123,7 +123,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
             return Release(batch.Place);
     }
 
-    /// <summary>The linger of what waits longest has passed.</summary>
+    /// <summary>Releases what has lingered long enough.</summary>
     public void OnDue()
     {
         var mustStart = false;
@@ -143,10 +143,10 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
             Start();
     }
 
-    /// <summary>Counts a batch that its writer sealed because it must start the sender: until then the sender's counters are the writer's.</summary>
+    /// <summary>Counts a batch that its writer sealed because it must start the sender. Until it does, it owns the sender's counters.</summary>
     public void CountUnscoped() => _sender.Counters.CountUnscoped(1);
 
-    /// <summary>Sends what waits: on this thread where the transport does not block, else on the pool. Call it outside every lock, once for each start that was given.</summary>
+    /// <summary>Sends what waits: on this thread when the transport does not block, otherwise on the pool. Call it outside every lock, once for each call that returned true.</summary>
     public void Start()
     {
         if (_startsInline)
@@ -205,7 +205,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
         }
     }
 
-    /// <summary>The drain limit has passed: ends the send under way and drops what waits.</summary>
+    /// <summary>Ends the send under way and drops what waits, because the drain limit has passed.</summary>
     public void Abort()
     {
         _sender.Abort();
@@ -326,7 +326,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
         }
     }
 
-    // What a scope held leaves in one send: it is not begun where only a part of it fits.
+    // What a scope held leaves in one send: a send does not begin it when only a part of it fits.
     private bool Fits(RoutedBatch next, long bytes, int batches)
     {
         var (maxBytes, maxBatches) = (_settings.MaxSendBytes, _settings.MaxSendBatches);

@@ -85,7 +85,7 @@ internal sealed class Dispatcher : IAsyncDisposable
 
     public Task WhenIdleAsync() => Task.WhenAll(_partitions.Select(static partition => partition.WhenIdleAsync()));
 
-    /// <summary>The drain limit has passed: ends the sends under way and drops what waits.</summary>
+    /// <summary>Ends the sends under way and drops what waits, because the drain limit has passed.</summary>
     public void Abort()
     {
         foreach (var partition in _partitions)
@@ -127,7 +127,7 @@ internal sealed class Dispatcher : IAsyncDisposable
         }),
     ];
 
-    /// <summary>Batches that were sealed because their sender came for them; all others are counted by the metrics.</summary>
+    /// <summary>Batches that were sealed because their sender took them; the metrics count all others.</summary>
     public long CountUnscopedBatches() => _partitions.Sum(static partition => partition.UnscopedBatches);
 
     private long CountMessages(SettlementOutcome outcome) =>
@@ -162,7 +162,7 @@ internal sealed class DispatchRoute(DispatchPartition[] partitions)
         _single[_single.Length == 1 ? 0 : (int)((uint)handle.GetHashCode() % (uint)_single.Length)];
 }
 
-/// <summary>The partitions whose senders a caller starts once it has left its locks.</summary>
+/// <summary>The partitions whose senders a caller starts once it has released its locks.</summary>
 internal struct SenderStarts
 {
     private DispatchPartition? _first;

@@ -3,7 +3,7 @@ using BatchKit.Transports;
 
 namespace BatchKit.Dispatch;
 
-/// <summary>The batches of a partition's send under way, until each is settled. Touched by the partition's sender alone, but for the count of what is pending.</summary>
+/// <summary>The batches of a partition's send under way, until each is settled. Only the partition's sender uses it, except to count pending messages.</summary>
 internal sealed class OutgoingSend(PartitionCounters counters)
 {
     private MessageBatch[] _batches = new MessageBatch[4];
@@ -20,12 +20,12 @@ internal sealed class OutgoingSend(PartitionCounters counters)
         if (_batches.Length == _count)
             Array.Resize(ref _batches, Math.Max(_count * 2, 1));
 
-        // Through a span, because an array of a base class checks the type at each store (5 ns). Counted once it is there, because others read.
+        // Through a span, because an array of a base class checks the type at each store (5 ns). The count grows after the store, because others read it.
         _batches.AsSpan()[_count] = batch;
         Volatile.Write(ref _count, _count + 1);
     }
 
-    /// <summary>Seals those that still took unscoped writes.</summary>
+    /// <summary>Seals the batches that still took unscoped writes.</summary>
     /// <returns>How many of them it had to seal.</returns>
     public int EnsureSealed()
     {
@@ -47,7 +47,7 @@ internal sealed class OutgoingSend(PartitionCounters counters)
             this[index].Identify(producer, ++lastNumber);
     }
 
-    /// <summary>Messages under way that no earlier route's partition counts. Read beside the sender, so it may be a few off while batches are settled.</summary>
+    /// <summary>Messages under way that no earlier route's partition counts. Read while the sender runs, so it may be off by a few while batches are settled.</summary>
     public long CountPendingMessages()
     {
         var count = Volatile.Read(ref _count);
@@ -57,7 +57,7 @@ internal sealed class OutgoingSend(PartitionCounters counters)
         return pending;
     }
 
-    /// <summary>Gives up the settled batches that its array still has: a thread may keep its last handle, and through it this partition.</summary>
+    /// <summary>Drops the references to settled batches that its array still has: a thread may keep its last handle, and through it this partition.</summary>
     public void Forget() => _batches = [];
 
     public void SettleAll(SettlementOutcome outcome, Exception? failure)
@@ -103,7 +103,7 @@ internal sealed class OutgoingSend(PartitionCounters counters)
         return decided;
     }
 
-    /// <summary>Leaves the present array and the batches' memory to an abandoned call until that has ended.</summary>
+    /// <summary>Leaves the present array and the batches' memory to an abandoned call until that call has ended.</summary>
     public void Abandon(Task send)
     {
         var contents = new PendingBatch[_count];
@@ -124,7 +124,7 @@ internal sealed class OutgoingSend(PartitionCounters counters)
             contents, CancellationToken.None, TaskContinuationOptions.ExecuteSynchronously, TaskScheduler.Default);
     }
 
-    // A transport may name a message twice, or one that is not there.
+    // A transport may name a message twice, or one that does not exist.
     private static HashSet<int>? FindRefused(BatchSendException partial, int batch, int messages)
     {
         HashSet<int>? refused = null;
@@ -145,7 +145,7 @@ internal sealed class OutgoingSend(PartitionCounters counters)
 /// <param name="RefusedMessages">Messages of acknowledged batches that it will never take.</param>
 internal readonly record struct DecidedBatches(int Acknowledged, int Refused, int GivenUp, int RefusedMessages);
 
-/// <summary>What became of the output of one partition. Written by one thread at a time, read by any.</summary>
+/// <summary>Counts the outcomes of one partition's output. Written by one thread at a time, read by any.</summary>
 internal sealed class PartitionCounters
 {
     private readonly long[] _settledMessages = new long[(int)SettlementOutcome.Failed + 1];
@@ -153,7 +153,7 @@ internal sealed class PartitionCounters
     private long _sends;
     private long _failedSends;
 
-    /// <summary>Batches that were sealed because their sender came for them.</summary>
+    /// <summary>Batches that were sealed because their sender took them.</summary>
     public long UnscopedBatches => Volatile.Read(ref _unscopedBatches);
 
     public long Sends => Volatile.Read(ref _sends);
@@ -175,7 +175,7 @@ internal sealed class PartitionCounters
         if (!content.SettleRoute(batch, outcome, failure, refused))
             return;
 
-        // Counted first, so that whoever awaits it finds it counted.
+        // Counted first, so that a caller that awaits the batch finds it counted.
         var refusedMessages = content.RefusedMessages;
         Count(content.Outcome, content.Count - refusedMessages);
         if (refusedMessages > 0)

@@ -6,7 +6,7 @@ using BatchKit.Transports;
 namespace BatchKit.Dispatch;
 
 /// <summary>Gives a partition's batches to the transport, again and again until each is settled. One send at a time.</summary>
-/// <remarks>No exception leaves it: whatever throws inside, the batches of that send are settled, and the partition goes on.</remarks>
+/// <remarks>No exception leaves it: when anything inside it throws, the batches of that send are settled, and the partition continues.</remarks>
 internal sealed class PartitionSender : IAsyncDisposable
 {
     private readonly BufferSettings _settings;
@@ -102,7 +102,7 @@ internal sealed class PartitionSender : IAsyncDisposable
         return _deadline.DisposeAsync();
     }
 
-    // An async method of its own: the span that it makes current ends with it, and does not become the parent of the next send's.
+    // An async method of its own: the span that it makes current ends with it, and does not become the parent of the next send's span.
     private async ValueTask SendObservedAsync()
     {
         try
@@ -226,7 +226,7 @@ internal sealed class PartitionSender : IAsyncDisposable
             _settings.Logger.BatchesGivenUp(_settings.LogThrottle, RouteName, decided.GivenUp, _settings.DeliveryTimeout, failure);
         if (_send.Count == 0 && decided.GivenUp == 0)
         {
-            // Acknowledged or refused, each one was answered: the route works.
+            // The next hop acknowledged or refused each batch, so the route works.
             if (_failure is { } past)
                 Recover(past);
             return false;

@@ -3,17 +3,17 @@ using BatchKit.Diagnostics;
 
 namespace BatchKit.Dispatch;
 
-/// <summary>The time limit of one partition's sends: first cancels the send's token, then, if the transport does not heed it, gives the call up.</summary>
+/// <summary>The time limit of one partition's sends. It cancels the send's token first; when the transport ignores that, it gives up the call.</summary>
 /// <remarks>
 /// It is armed before a send begins, so that a transport that blocks its caller is cancelled too. While sends follow each other the timer stays armed and only their
-/// count advances, because arming it costs more than a send in process. Its state is guarded by the partition's lock, which every send's begin takes anyway.
+/// count advances, because arming it costs more than an in-process send. Its state is guarded by the partition's lock, which every send's begin takes anyway.
 /// </remarks>
 internal sealed class SendDeadline : IAsyncDisposable
 {
-    // What a transport gets to notice that its token was cancelled.
+    // The time that a transport gets to notice that its token was cancelled.
     private static readonly TimeSpan Grace = TimeSpan.FromMilliseconds(500);
 
-    // While a send is under way the timer looks this often, because a send that begins while it is armed is timed from the next look on.
+    // The timer fires this often during a send, because a send that begins while it is armed is timed from its next firing.
     private const int LooksPerLimit = 8;
 
     private readonly Lock _gate;
@@ -41,12 +41,12 @@ internal sealed class SendDeadline : IAsyncDisposable
         _timer = settings.Clock.CreateTimer(static state => ((SendDeadline)state!).OnTimer(), this);
     }
 
-    /// <summary>For the send that begins.</summary>
+    /// <summary>The token of the send that begins.</summary>
     public CancellationToken Token => _cancellation.Token;
 
     public bool IsAborted => Volatile.Read(ref _aborted);
 
-    /// <summary>True when the limit has passed for the send that ends, so that its cancellation is ours.</summary>
+    /// <summary>True when the limit has passed for the send that ends: this object cancelled it.</summary>
     public bool HasExpired => Volatile.Read(ref _expired);
 
     /// <summary>A send begins; call it under the partition's lock.</summary>
@@ -120,7 +120,7 @@ internal sealed class SendDeadline : IAsyncDisposable
         _cancellation.Dispose();
     }
 
-    // A timer may fire early, late or twice (.NET's fire up to 3 ms early), so it only says when to look: what is not due yet is timed again for the rest.
+    // A timer may fire early, late or twice (.NET's fire up to 3 ms early), so it only tells when to look: what is not due yet is timed again for the rest.
     private void OnTimer()
     {
         CancellationTokenSource? expired = null;
@@ -136,7 +136,7 @@ internal sealed class SendDeadline : IAsyncDisposable
                 expired = ExpireWhenDue();
         }
 
-        // The sender goes on from here, and calls loggers and transports: never under the lock.
+        // The sender continues from here, and calls loggers and transports: never under the lock.
         givenUp?.TrySetResult();
         if (expired is not null)
             Cancel(expired);
@@ -174,7 +174,7 @@ internal sealed class SendDeadline : IAsyncDisposable
         return _cancellation;
     }
 
-    // Cancelled for the send before: the next one needs another. What an abort has cancelled stays cancelled.
+    // The token was cancelled for the previous send, so the next one needs another. What an abort has cancelled stays cancelled.
     private void RenewToken()
     {
         if (_aborted)

@@ -4,10 +4,10 @@ using BatchKit.Diagnostics;
 
 namespace BatchKit.Dispatch;
 
-/// <summary>Measures and traces one send, from its start until its batches are settled; made only while someone listens. Throws nothing that a listener throws.</summary>
+/// <summary>Measures and traces one send, from its start until its batches are settled; created only while someone listens. Throws nothing that a listener throws.</summary>
 internal sealed class SendObservation : IDisposable
 {
-    // Backends cut at 128 links a span.
+    // Backends keep at most 128 links per span.
     private const int MaxLinks = 128;
 
     private readonly BufferSettings _settings;
@@ -34,7 +34,7 @@ internal sealed class SendObservation : IDisposable
         _activity?.SetStatus(ActivityStatusCode.Error, failure.Message);
     }
 
-    /// <summary>It arrived in the end: what failed before is counted as failed sends, and is not the operation's error.</summary>
+    /// <summary>Records that the send succeeded in the end. Earlier failures count as failed sends, and are not the operation's error.</summary>
     public void Succeed()
     {
         if (_errorType is null)

@@ -6,16 +6,16 @@ using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit.Transports;
 
-/// <summary>Takes frames off a broker: drops what was seen, hands the rest to the next hop, and completes when that has it, so that the broker can be acknowledged.</summary>
+/// <summary>Receives frames from a broker: it drops repeated batches, passes the others to the next hop, and completes when the next hop has them, so that the adapter can acknowledge the frame.</summary>
 /// <remarks>
 /// <para>An adapter gives it the frames of one queue in their order, one at a time, and acknowledges each when its task has completed. When the next
-/// hop fails, the receiver tries again in place, so nothing overtakes; only what was settled counts as seen.</para>
+/// hop fails, the receiver retries in place, so nothing overtakes; only settled batches count as seen.</para>
 /// <para>When the first batch that waits has failed for <see cref="BatchReceiverOptions.DeliveryTimeout"/>, the receiver sends each waiting batch
 /// alone. It refuses a batch for good when that batch fails alone, the next hop then takes another, and the batch fails alone again. When the next
-/// hop takes nothing at all, it refuses the first batch only, and the next one has the whole time: a next hop that is down for longer
+/// hop takes nothing at all, it refuses the first batch only, and the next one gets the full time: a next hop that is down for longer
 /// costs at most one batch for each <see cref="BatchReceiverOptions.DeliveryTimeout"/>, and the broker keeps the rest. Order holds for each handle. What is refused is
 /// counted and logged.</para>
-/// <para>A <see cref="MessageDispatcher"/> says at which message of a batch its handler fails. Then the receiver refuses that message alone, and goes on with the messages behind it. Each
+/// <para>A <see cref="MessageDispatcher"/> reports at which message of a batch its handler fails. The receiver then refuses that message alone, and continues with the messages behind it. Each
 /// message of the batch that it refuses halves the time of the next one, so that no batch holds up the others for more than twice the time.</para>
 /// </remarks>
 public sealed class BatchReceiver
@@ -27,7 +27,7 @@ public sealed class BatchReceiver
     private readonly Func<ProducerId, OutputHandle, bool>? _isDeliveredLocally;
     private readonly ReceiverObserver _observer;
 
-    // Touched by the receive under way only.
+    // Used only by the receive under way.
     private readonly FrameBatches _frame = new(isReused: true);
     private readonly HandleNames _names = new();
     private readonly DuplicateFilter _filter;
@@ -75,11 +75,11 @@ public sealed class BatchReceiver
     internal TimeProvider TimeProvider { get; }
 
     /// <summary>Reads a frame and completes when the next hop has every batch of it that is new, or has refused it for good.</summary>
-    /// <remarks>It also completes for a frame that is not signed where <see cref="BatchReceiverOptions.Signer"/> asks for it, or whose numbers jump by more than <see cref="BatchReceiverOptions.MaxNumberJump"/>:
-    /// nothing of that frame is handed on, and it is counted and logged. When it is cancelled, what the next hop has is remembered, so the frame may be received again, whole.</remarks>
+    /// <remarks>It also completes for a frame that is not signed although <see cref="BatchReceiverOptions.Signer"/> is set, or whose numbers jump by more than <see cref="BatchReceiverOptions.MaxNumberJump"/>:
+    /// nothing of that frame is passed on, and it is counted and logged. When the call is cancelled, the receiver remembers what the next hop has, so you may receive the whole frame again.</remarks>
     /// <param name="frame">The frame; it must stay unchanged until the task has ended.</param>
-    /// <param name="cancellationToken">Ends the tries. The broker is not to be acknowledged then.</param>
-    /// <exception cref="FrameFormatException">The frame is malformed; nothing of it was handed on, and it never can be.</exception>
+    /// <param name="cancellationToken">Ends the attempts. Do not acknowledge the frame then.</param>
+    /// <exception cref="FrameFormatException">The frame is malformed. Nothing of it was passed on, and receiving it again fails again.</exception>
     /// <exception cref="InvalidOperationException">Another frame is still being received.</exception>
     /// <exception cref="OperationCanceledException">It was cancelled before the next hop had everything.</exception>
     // Pooled, because a hop that completes later would cost an allocation for every frame; calls do not overlap, so one is enough.
@@ -113,7 +113,7 @@ public sealed class BatchReceiver
         }
     }
 
-    /// <summary>The counters, at any time and from any thread.</summary>
+    /// <summary>Reads the counters. Call it at any time and from any thread.</summary>
     public BatchReceiverStatistics GetStatistics() => new()
     {
         ReceivedFrames = Interlocked.Read(ref _receivedFrames),
@@ -227,7 +227,7 @@ public sealed class BatchReceiver
     }
 }
 
-/// <summary>Counts the frames that a receiver does not trust, and logs them at most once a period: whoever can forge frames can forge many.</summary>
+/// <summary>Counts the frames that a receiver does not trust, and logs them at most once a period, because a sender that can forge frames can forge many.</summary>
 internal sealed class FrameRejections(TimeProvider timeProvider, ILogger logger)
 {
     private static readonly TimeSpan Period = TimeSpan.FromSeconds(10);

@@ -7,16 +7,16 @@ namespace BatchKit.Transports;
 public sealed class BatchReceiverOptions : IValidatableObject
 {
     /// <summary>
-    /// Drops batches whose numbers were seen; true by default. Set it to false where frames may arrive in another order, as with shared
+    /// Drops batches whose numbers were seen; true by default. Set it to false when frames may arrive in another order, as with shared
     /// subscriptions: there a later number may arrive first, and delivery is at least once.
     /// </summary>
     public bool FilterDuplicates { get; set; } = true;
 
-    /// <summary>A producer that sent nothing for this long is forgotten, and what it sends again then counts as new; 1 h by default.</summary>
+    /// <summary>A producer that sent nothing for this long is forgotten, and what it sends again then counts as new; 1 h by default, from 1 s to 7 days.</summary>
     [TimeSpanRange("00:00:01", "7.00:00:00")]
     public TimeSpan ProducerExpiry { get; set; } = TimeSpan.FromHours(1);
 
-    /// <summary>The most producers remembered; 65,536 by default. With one more, the one that was silent for longest is forgotten.</summary>
+    /// <summary>The most producers remembered; 65,536 by default, at most 16,777,216. With one more, the producer that was silent for longest is forgotten.</summary>
     [NumberRange(1, 1 << 24)]
     public int MaxProducers { get; set; } = 65_536;
 
@@ -40,29 +40,29 @@ public sealed class BatchReceiverOptions : IValidatableObject
     /// </remarks>
     public Func<ProducerId, OutputHandle, bool>? IsDeliveredLocally { get; set; }
 
-    /// <summary>The pause after a first failure of the next hop; 100 ms by default. It doubles with each further one, less a random part of up to a half.</summary>
+    /// <summary>The pause after a first failure of the next hop; 100 ms by default, from 1 ms to 1 min. It doubles with each further one, less a random part of up to a half.</summary>
     [TimeSpanRange("00:00:00.001", "00:01:00")]
     public TimeSpan RetryDelay { get; set; } = TimeSpan.FromMilliseconds(100);
 
-    /// <summary>The longest pause between tries; 5 s by default.</summary>
+    /// <summary>The longest pause between attempts; 5 s by default, at most 1 h and not below <see cref="RetryDelay"/>.</summary>
     [TimeSpanRange("00:00:00.001", "01:00:00")]
     public TimeSpan MaxRetryDelay { get; set; } = TimeSpan.FromSeconds(5);
 
     /// <summary>How long the next hop may fail to take a batch before the receiver refuses it for good; 2 min by default, from 10 ms to 1 day.</summary>
     /// <remarks>
-    /// The time begins at the first failure while the batch is the first that waits, and goes on when its frame is received again. Refusals are counted and logged. <see cref="BatchReceiver"/>
-    /// says how the receiver tells a bad batch from a next hop that is down. A send that has not ended is not interrupted.
+    /// The time begins at the first failure while the batch is the first that waits, and continues when its frame is received again. Refusals are counted and logged. <see cref="BatchReceiver"/>
+    /// explains how the receiver tells a bad batch from a next hop that is down. A send that has not ended is not interrupted.
     /// </remarks>
     [TimeSpanRange("00:00:00.010", "1.00:00:00")]
     public TimeSpan DeliveryTimeout { get; set; } = TimeSpan.FromMinutes(2);
 
-    /// <summary>What metrics and spans call the broker, in the tag <c>messaging.system</c>, such as <c>rabbitmq</c>; <c>batchkit</c> by default. Adapters set it.</summary>
+    /// <summary>The broker's name in metrics and spans, in the tag <c>messaging.system</c>, such as <c>rabbitmq</c>; <c>batchkit</c> by default. Adapters set it.</summary>
     public string MessagingSystem { get; set; } = "batchkit";
 
-    /// <summary>What metrics and spans call the queue that the frames come from, in the tag <c>messaging.destination.name</c>; null, the default, for no such tag. Adapters set it.</summary>
+    /// <summary>The name of the queue that the frames come from, in metrics and spans, in the tag <c>messaging.destination.name</c>; null, the default, for no such tag. Adapters set it.</summary>
     public string? QueueName { get; set; }
 
-    /// <summary>What is refused as malformed; the defaults of <see cref="FrameLimits"/> by default.</summary>
+    /// <summary>The limits of a frame; the defaults of <see cref="FrameLimits"/> by default. A frame that passes one is malformed.</summary>
     [Required]
     [ValidateObjectMembers]
     public FrameLimits Limits { get; set; } = new();
@@ -70,7 +70,7 @@ public sealed class BatchReceiverOptions : IValidatableObject
     /// <summary>The buffer that the receiver belongs to, for its meter's tags; null for none.</summary>
     internal string? BufferName { get; set; }
 
-    /// <summary>The node that the receiver is on, for its meter's tags; null where no one says.</summary>
+    /// <summary>The node that the receiver is on, for its meter's tags; null when unknown.</summary>
     internal int? Node { get; set; }
 
     /// <inheritdoc/>
@@ -142,6 +142,6 @@ public readonly record struct BatchReceiverStatistics
     /// <summary>The number of consecutive failures of the next hop; zero when it took something last.</summary>
     public int ConsecutiveFailures { get; init; }
 
-    /// <summary>How often the receiver's logger threw. That has no effect on what is received.</summary>
+    /// <summary>How often the receiver's logger, or a listener of its meter or spans, threw. That has no effect on what is received.</summary>
     public long ObserverFaults { get; init; }
 }

@@ -71,7 +71,7 @@ public sealed class ConnectionReporter
     /// <summary>What the instruments identify the connection by.</summary>
     internal KeyValuePair<string, object?>[] Tags { get; }
 
-    /// <summary>The connection is open.</summary>
+    /// <summary>Records that the connection is open.</summary>
     public void Open()
     {
         // The common case, once a statement or send, takes no lock.
@@ -92,7 +92,7 @@ public sealed class ConnectionReporter
         Report();
     }
 
-    /// <summary>The connection ended, or an attempt to connect failed. The callback is told when it was open; the instruments count it as down either way.</summary>
+    /// <summary>Records that the connection ended, or that an attempt to connect failed. The callback is called only when it was open; the instruments count it as down either way.</summary>
     /// <param name="reason">Why, in a sentence without secrets.</param>
     public void Lose(string reason)
     {
@@ -109,7 +109,7 @@ public sealed class ConnectionReporter
         Report();
     }
 
-    /// <summary>The application closed the connection, or stopped connecting. Nothing is reported, and the instruments count it as closed; when it is opened again, it is open for the first time.</summary>
+    /// <summary>Records that the application closed the connection, or stopped connecting. Nothing is reported, and the instruments count it as closed. When it opens again, it counts as open for the first time.</summary>
     public void Close()
     {
         lock (_lock)
@@ -164,16 +164,16 @@ public sealed class ConnectionReporter
     }
 }
 
-/// <summary>The health of a buffer's connection over a broker, in a sentence: what its transport and its receiver say of themselves, put together. For an adapter's health check.</summary>
+/// <summary>Combines what a buffer's transport and receiver report about their broker into one health status. For an adapter's health check.</summary>
 public static class BrokerHealth
 {
-    /// <summary>Says whether output goes out and comes in.</summary>
-    /// <param name="failureStatus">What to report when it does not: the registration's.</param>
+    /// <summary>Evaluates whether output is sent and received.</summary>
+    /// <param name="failureStatus">The status to report when it is not: that of the registration.</param>
     /// <param name="sending">Why the transport can't send, as a sentence without secrets; null when it can, or there is none.</param>
     /// <param name="receiving">Why the receiver does not receive; null when it does, or there is none.</param>
     /// <param name="consecutiveFailures">How often the next transport behind the receiver has failed consecutively; see <see cref="BatchReceiverStatistics.ConsecutiveFailures"/>.</param>
-    /// <param name="observers">What works worse than it should although output goes out and comes in, as a sentence: what loggers and other observers of the adapter have thrown, for instance; null, the default, for nothing.</param>
-    /// <returns>Healthy; degraded when only what is behind the receiver, or an observer, fails; else the failure status.</returns>
+    /// <param name="observers">A sentence about what works worse than it should although output is sent and received, for instance what the adapter's loggers have thrown; null, the default, for nothing.</param>
+    /// <returns>Healthy; degraded when only the transport behind the receiver, or an observer, fails; otherwise the failure status.</returns>
     public static HealthCheckResult Evaluate(HealthStatus failureStatus, string? sending, string? receiving, int consecutiveFailures, string? observers = null)
     {
         if (sending is not null || receiving is not null)

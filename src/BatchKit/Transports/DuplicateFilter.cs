@@ -4,7 +4,7 @@ namespace BatchKit.Transports;
 internal sealed class DuplicateFilter(TimeProvider timeProvider, TimeSpan expiry, int maxProducers)
 {
     private readonly Dictionary<ProducerId, LinkedListNode<SeenNumbers>> _nodes = [];
-    // The one used last comes first, so those that expire or have to go are at the end.
+    // The most recently used comes first, so those that expire or are removed are at the end.
     private readonly LinkedList<SeenNumbers> _byUse = new();
 
     public int Count => _nodes.Count;
@@ -13,7 +13,7 @@ internal sealed class DuplicateFilter(TimeProvider timeProvider, TimeSpan expiry
     /// <param name="producer">The producer.</param>
     /// <param name="batches">The frame's batches.</param>
     /// <param name="maxJump">How far a number may lie above the one before it.</param>
-    /// <returns>Null when a number jumps by more. Such a frame does not count as a sign of life, so a producer whose numbers do jump is forgotten after its expiry, and then starts again.</returns>
+    /// <returns>Null when a number jumps by more. Such a frame does not count as use, so a producer whose numbers really jump is forgotten after the expiry, and then starts again.</returns>
     public SeenNumbers? TryUse(ProducerId producer, ReadOnlySpan<MessageBatch> batches, long maxJump)
     {
         var now = timeProvider.GetTimestamp();
@@ -54,7 +54,7 @@ internal sealed class DuplicateFilter(TimeProvider timeProvider, TimeSpan expiry
 
 /// <summary>Which of a producer's batches the next hop has.</summary>
 /// <remarks>
-/// Small gaps between numbers are batches for other receivers. A large jump does not mark what it skips as seen: it starts another run of numbers, and the run before it goes on. A forged number thus
+/// Small gaps between numbers are batches for other receivers. A large jump does not mark what it skips as seen: it starts another run of numbers, and the previous run remains. A forged number thus
 /// makes the receiver drop at most <see cref="MaxGap"/> genuine batches.
 /// </remarks>
 internal sealed class SeenNumbers(ProducerId producer)
@@ -91,10 +91,10 @@ internal sealed class SeenNumbers(ProducerId producer)
         return true;
     }
 
-    /// <summary>This number is settled, and so are those below it in its run.</summary>
+    /// <summary>Marks a number as settled, with those below it in its run.</summary>
     public void AddThrough(long number) => RunOf(number).AddThrough(number);
 
-    /// <summary>This number is settled and one below it is not: what is left of a frame that was abandoned half-way.</summary>
+    /// <summary>Marks a number as settled although one below it is not, as in a frame that was abandoned half-way.</summary>
     public void AddBeyond(long number) => RunOf(number).AddBeyond(number);
 
     private NumberRun RunOf(long number)
@@ -118,7 +118,7 @@ internal sealed class NumberRun(long from, long through)
 
     public bool Contains(long number) => number >= from && (number <= Through || (_beyond is not null && _beyond.Contains(number)));
 
-    /// <summary>True when the number is in the run, or so little above it that it goes on there.</summary>
+    /// <summary>True when the number is in the run, or close enough above it to continue it.</summary>
     public bool Reaches(long number) => number >= from && number - Through <= SeenNumbers.MaxGap;
 
     public void AddThrough(long number)

@@ -6,7 +6,7 @@ using System.Text.Unicode;
 
 namespace BatchKit.Transports;
 
-/// <summary>A place in a frame that is being read, and what memory may still be taken for it. Refuses to go past either end.</summary>
+/// <summary>A position in a frame that is being read, and the memory that reading may still take. Refuses to pass either limit.</summary>
 internal ref struct FrameCursor
 {
     private readonly ReadOnlySpan<byte> _frame;
@@ -145,7 +145,7 @@ internal ref struct FrameCursor
     private static void RefuseTruncated() => Refuse("The frame ends too early.");
 }
 
-/// <summary>The named handles that a receiver met lately, so that a name that comes again allocates nothing. One caller at a time.</summary>
+/// <summary>The named handles that a receiver has met recently, so that a repeated name allocates nothing. One caller at a time.</summary>
 internal sealed class HandleNames
 {
     // 1,024 names of at most 256 bytes: under 1 MB whatever arrives.

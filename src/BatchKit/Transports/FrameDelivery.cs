@@ -14,7 +14,7 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
     private readonly TimeSpan _deliveryTimeout = options.DeliveryTimeout;
     private readonly RetrySchedule _schedule = new(options.RetryDelay, options.MaxRetryDelay);
 
-    // Touched by the delivery under way only.
+    // Used only by the delivery under way.
     private MessageBatch[] _pending = [];
     private int _count;
     private (ProducerId Producer, long Number)? _failedFirst;
@@ -89,7 +89,7 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
         Recover();
     }
 
-    /// <summary>Takes out what a failed send settled. A refused message of an acknowledged batch counts as refused, its neighbours as delivered.</summary>
+    /// <summary>Removes what a failed send settled. A refused message of an acknowledged batch counts as refused, its neighbours as delivered.</summary>
     private void Settle(Exception failure, int first, int count)
     {
         if (failure is not BatchSendException partial)
@@ -119,8 +119,8 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
             Recover();
     }
 
-    // The time begins at the first failure of the batch that is first now, so the one before it takes nothing of it. It goes on when the frame is
-    // abandoned and comes again: by then these are other objects with the same numbers. It begins again when the next hop got to a later message.
+    // The time begins at the first failure of the batch that is first now, so the previous batch uses none of it. It continues when the frame is
+    // abandoned and comes again: by then these are other objects with the same numbers. It begins again when the next hop has reached a later message.
     private TimeSpan TimeLeft(FailedBatch failed)
     {
         var now = timeProvider.GetTimestamp();
@@ -141,8 +141,8 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
     }
 
     /// <summary>
-    /// Sends the pending batches one by one. Afterwards the first is settled or got further, and so is each batch that the next hop takes or that fails twice with a success between. Of a
-    /// batch that fails at a message that the next hop names, that message alone is given up, and the batch stays for the next send.
+    /// Sends the pending batches one by one. Settles each that the next hop takes, and gives up each that fails twice with a success between. Without a success, it gives up at most the first. When a
+    /// batch fails at a message that the next hop names, it gives up that message alone, and the batch stays for the next send.
     /// </summary>
     private async Task IsolateAsync(CancellationToken cancellationToken)
     {
@@ -285,7 +285,7 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
 /// <summary>A batch that the next hop did not take, and the message at which it failed; -1 when the next hop does not say.</summary>
 internal readonly record struct FailedBatch(MessageBatch Batch, int Message, Exception Failure)
 {
-    /// <summary>Reads where the send ended, once, so that a later failure that does not say is not taken for this one.</summary>
+    /// <summary>Reads at which message the send failed, and clears it, so that it is not taken for that of a later failure.</summary>
     public static FailedBatch Take(MessageBatch batch, Exception failure)
     {
         if (batch is not ReceivedBatch received || received.FailedMessage < received.FirstMessage)
@@ -295,7 +295,7 @@ internal readonly record struct FailedBatch(MessageBatch Batch, int Message, Exc
         return new FailedBatch(batch, message, failure);
     }
 
-    /// <summary>Half as long with each message of the batch that was given up, so that a batch of bad messages holds up the others for two limits at most.</summary>
+    /// <summary>Halves the limit for each message of the batch that was given up, so that a batch of bad messages holds up the others for at most two limits.</summary>
     public TimeSpan TimeLimit(TimeSpan first)
     {
         if (Batch is not ReceivedBatch { GivenUpMessages: > 0 and var givenUp })

@@ -114,7 +114,7 @@ internal ref struct NumberedValues<T>(int maxCount)
 /// <summary>The limits of one frame, checked before memory is allocated for it. A frame past a limit is refused with an error that names the limit.</summary>
 public sealed class FrameLimits
 {
-    /// <summary>The limits that hold where none are given.</summary>
+    /// <summary>The limits that apply when none are given.</summary>
     internal static FrameLimits Shared { get; } = new();
 
     /// <summary>The largest frame in bytes; 128 MiB by default, the largest body that RabbitMQ takes.</summary>
@@ -129,7 +129,7 @@ public sealed class FrameLimits
     [NumberRange(1, int.MaxValue)]
     public int MaxMessages { get; init; } = 4 * 1024 * 1024;
 
-    /// <summary>The most memory that reading a frame takes beside the frame itself (message ends, headers, names); 256 MiB by default.</summary>
+    /// <summary>The most memory that reading a frame takes besides the frame itself (message ends, headers, names); 256 MiB by default.</summary>
     [NumberRange(1024, int.MaxValue)]
     public int MaxDecodedBytes { get; init; } = 256 * 1024 * 1024;
 }

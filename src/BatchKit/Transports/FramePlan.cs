@@ -9,7 +9,7 @@ namespace BatchKit.Transports;
 /// <summary>Divides a send's batches into the fewest frames that keep the order of every receiver.</summary>
 /// <remarks>
 /// A receiver drops numbers that do not rise, so the numbers that one receiver gets must rise over all frames. The frames before a frame to all nodes
-/// are therefore other frames than those behind it; between two such frames each node has one.
+/// are therefore complete: behind it, output for each node goes into new frames.
 /// </remarks>
 public static class FramePlan
 {
@@ -78,7 +78,7 @@ public static class FramePlan
         }
     }
 
-    // The last frame that shares a receiver with the destination: only it may still grow, and only when it goes to just there.
+    // The last frame that shares a receiver with the destination: only it may still grow, and only when it has the same destination.
     private static PlannedFrame? FindOpen(List<PlannedFrame> frames, FrameDestination destination)
     {
         for (var index = frames.Count - 1; index >= 0; index--)
@@ -217,7 +217,7 @@ public static class FrameReport
         FrameOutcome.Refused => BatchOutcome.Refused,
         // A later frame was taken, so a receiver would drop this one as a repeat: sending it again would lose it without a trace.
         FrameOutcome.NotTaken when WasOvertaken(index, frames, results) => BatchOutcome.Refused,
-        // A later frame for the same receiver may be acknowledged, and then it has had this one as well; it drops it should it come twice.
+        // When a later frame for the same receiver is acknowledged, the receiver has had this one as well, and drops it when it comes again.
         _ => BatchOutcome.Unacknowledged,
     };
 
@@ -240,7 +240,7 @@ public static class FrameReport
 /// <summary>The next hop's answer to one frame, and why.</summary>
 /// <param name="Outcome">The answer.</param>
 /// <param name="Reason">Why the next hop does not have the frame, as a sentence; null when it has.</param>
-/// <param name="Error">The cause, where there is one.</param>
+/// <param name="Error">The cause, if there is one.</param>
 public readonly record struct FrameResult(FrameOutcome Outcome, string? Reason = null, Exception? Error = null);
 
 /// <summary>The next hop's answer to one frame of a send.</summary>

@@ -5,7 +5,7 @@ namespace BatchKit.Transports;
 /// <summary>Reads frames that <see cref="FrameWriter"/> wrote, in this version or the one before. Whatever the bytes are, it returns a frame or throws <see cref="FrameFormatException"/>.</summary>
 public static class FrameReader
 {
-    // Counted before a batch is made: its object takes 112 bytes, and its references in the array that grows by doubling at most 56.
+    // Counted before a batch is created: its object takes 112 bytes, and its references in the array that grows by doubling at most 56.
     // The objects of the frame itself take 64, once.
     private const int BatchBytes = 256;
     // Flags, number, handle, count of messages, bytes of payload, and one message's length.

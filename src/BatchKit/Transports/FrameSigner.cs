@@ -3,7 +3,7 @@ using System.Security.Cryptography;
 
 namespace BatchKit.Transports;
 
-/// <summary>Signs frames and verifies them, by HMAC-SHA256 with a key that senders and receivers share. It is for brokers that others may write to.</summary>
+/// <summary>Signs frames and verifies them, by HMAC-SHA256 with a key that senders and receivers share. Use it when others may write to the broker.</summary>
 /// <remarks>
 /// <para>A signed frame is the three bytes <c>BKS</c>, a byte with the version 1, the 32 bytes of the HMAC, and the frame. The HMAC is that of the first four bytes and of the frame.</para>
 /// <para>The first key signs; every key verifies. To change a key without a stop, add the new key as the second on all processes, then move it to the front on all, then remove the old key.</para>

@@ -9,12 +9,12 @@ namespace BatchKit.Transports;
 /// <remarks>
 /// <para>Frames that share a receiver are published one after another, in order; frames for different nodes are published side by side. When a publish
 /// fails, no later frame of the same send for a receiver of that frame is published, so nothing overtakes it; dispatch sends both again.</para>
-/// <para>A send completes when its last publish has completed, also after its token was cancelled: pass the token on to your client. A route with several
+/// <para>A send completes when its last publish has completed, even after its token was cancelled: pass the token on to your client. A route with several
 /// partitions has several sends under way, and the delegate is then called from several threads.</para>
 /// </remarks>
 public sealed class FrameTransport : IBatchTransport, IDisposable
 {
-    // What a frame has beside one message for a handle with a short name.
+    // What a frame has besides one message for a handle with a short name.
     private const int FrameOverheadBytes = 1024;
 
     private readonly Func<OutgoingFrame, CancellationToken, ValueTask> _publish;
@@ -82,7 +82,7 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
         throw FrameReport.ToException(_busName, frames, results, batches.Length);
     }
 
-    /// <summary>Later sends throw; a send under way goes on.</summary>
+    /// <summary>Makes later sends throw; a send under way continues.</summary>
     public void Dispose() => _isDisposed = true;
 
     // Whether a frame has to wait for one of those that are published before it.
@@ -129,7 +129,7 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
         }
         catch (Exception exception)
         {
-            // Whatever it is, the broker may have the frame; the send reports it.
+            // After any other exception the broker may have the frame; the send reports it.
             return new FrameResult(FrameOutcome.Unknown, exception.Message, exception);
         }
         finally
@@ -146,13 +146,13 @@ public readonly record struct OutgoingFrame(FrameDestination Destination, ReadOn
 
 /// <summary>The broker will never take a frame: its node is gone, or the broker's limit is too small. The frame's batches have failed and are not sent again.</summary>
 /// <param name="message">Why, in a human-readable sentence.</param>
-/// <param name="innerException">The cause, where there is one.</param>
+/// <param name="innerException">The cause, if there is one.</param>
 public sealed class FrameRefusedException(string message, Exception? innerException = null) : Exception(message, innerException);
 
 /// <summary>The settings of a <see cref="FrameTransport"/>, read when it is created.</summary>
 public sealed class FrameTransportOptions
 {
-    /// <summary>What errors call the broker; <c>The bus</c> by default.</summary>
+    /// <summary>The broker's name in errors; <c>The bus</c> by default.</summary>
     [Required]
     public string BusName { get; set; } = "The bus";
 
@@ -182,7 +182,7 @@ internal sealed partial class FrameTransportOptionsValidator : IValidateOptions<
 /// <summary>Receives frames from any broker: your code hands in each frame's bytes, and acknowledges it to the broker when the task has completed.</summary>
 /// <remarks>
 /// A frame that can never be read is counted, logged and dropped: its task completes, because a broker that is not acknowledged would deliver it for ever.
-/// To keep such frames, in a dead-letter queue for one, use <see cref="BatchReceiver"/>, which throws. Hand in the frames of one queue in their order, one at a time.
+/// To keep such frames, for example in a dead-letter queue, use <see cref="BatchReceiver"/>, which throws. Hand in the frames of one queue in their order, one at a time.
 /// </remarks>
 public sealed class FrameReceiver
 {
@@ -218,6 +218,6 @@ public sealed class FrameReceiver
         }
     }
 
-    /// <summary>The counters, at any time and from any thread. <see cref="BatchReceiverStatistics.MalformedFrames"/> counts the frames that were dropped.</summary>
+    /// <summary>Reads the counters. Call it at any time and from any thread. <see cref="BatchReceiverStatistics.MalformedFrames"/> counts the frames that were dropped.</summary>
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
 }

@@ -79,7 +79,7 @@ public static class FrameWriter
         MessageHeader? before = null;
         foreach (var header in batch.Headers)
         {
-            // The same object as directly before is counted there, or takes a place and a number of a shared header, each of one byte.
+            // A header that repeats the one directly before is in the count of that one, or takes a gap and a shared header's number, each of one byte.
             if (header is not null)
                 total += header == before ? MaxRepeatedHeaderBytes : header.EncodedBytes;
             before = header;
@@ -182,7 +182,7 @@ public sealed class PooledFrame : IDisposable
         }
     }
 
-    /// <summary>Gives the memory back; a second time it does nothing.</summary>
+    /// <summary>Returns the memory to the pool; later calls do nothing.</summary>
     public void Dispose()
     {
         if (_array.Length > 0)

@@ -50,7 +50,7 @@ internal ref struct HeaderWriter
     {
         if (_headers.Find(header) is var number && number > 0)
             return number;
-        // Only a header without a part of its own is likely to equal an earlier one, so only then is it worth a look at each.
+        // Only a header without individual parts is likely to equal an earlier one, so only such a header is compared with each.
         if (header.Type is null || header.Key is not null || header.IsExtended || !header.ExcludedConnections.IsDefaultOrEmpty || !header.Properties.IsDefaultOrEmpty)
             return 0;
         var all = _headers.All;
@@ -188,7 +188,7 @@ internal ref struct HeaderWriter
     }
 }
 
-/// <summary>Reads the headers of one frame's batches. Headers that only say a kind, repeated headers and shared texts are shared objects; they cost memory once.</summary>
+/// <summary>Reads the headers of one frame's batches. Headers that have only a kind, repeated headers and shared texts are shared objects; they cost memory once.</summary>
 internal ref struct HeaderReader(byte version)
 {
     // An object's or array's own bytes, generously.

@@ -2,7 +2,7 @@ using System.Collections.Immutable;
 
 namespace BatchKit.Transports;
 
-/// <summary>The next hop of a batch. Completing the send is the acknowledgement to the hop before.</summary>
+/// <summary>The next hop of a batch. Completing the send is the acknowledgement to the previous hop.</summary>
 /// <remarks>
 /// A partition has one send in flight; a transport that serves several routes or partitions may get concurrent calls. A transport does not
 /// retry across sends, log or count: dispatch does.
@@ -12,7 +12,7 @@ public interface IBatchTransport
     /// <summary>Hands batches to the next hop, in order.</summary>
     /// <remarks>
     /// Completes when the next hop has them all: a publisher confirm, a committed row, a socket's queue. The batches and their memory are valid
-    /// until the returned task has ended; copy bytes that you need after that. Unacknowledged batches are sent again, unchanged, before newer ones. It may write to the same buffer, open scopes and flush; what it writes goes behind what is under way.
+    /// until the returned task has ended; copy bytes that you need after that. Unacknowledged batches are sent again, unchanged, before newer ones. A transport may write to the same buffer, open scopes and flush; what it writes goes behind what is under way.
     /// </remarks>
     /// <param name="batches">At least one batch. Dispatch sends those of one producer, an outbox those of several; each producer's numbers rise.</param>
     /// <param name="cancellationToken">Cancelled when the send takes too long or the buffer's drain limit has passed.</param>
@@ -30,7 +30,7 @@ public interface IBatchTransport
     int MaxMessageBytes => int.MaxValue;
 }
 
-/// <summary>What became of one batch of a send that failed in part.</summary>
+/// <summary>The outcome of one batch of a send that failed in part.</summary>
 public enum BatchOutcome
 {
     /// <summary>Not acknowledged: it will be sent again, unchanged. It may have arrived.</summary>
@@ -51,7 +51,7 @@ public readonly record struct MessageRefusal(int Batch, int Message);
 /// <summary>A send failed in part. It names the batches that were acknowledged, and the batches and single messages that are refused for good, so that a bad one never blocks its neighbours.</summary>
 /// <param name="outcomes">One for each batch of the send, in its order.</param>
 /// <param name="message">What happened, in a human-readable sentence.</param>
-/// <param name="innerException">The cause, where there is one.</param>
+/// <param name="innerException">The cause, if there is one.</param>
 /// <param name="refusedMessages">The messages of acknowledged batches that are refused; none by default.</param>
 public sealed class BatchSendException(
     ImmutableArray<BatchOutcome> outcomes, string message, Exception? innerException = null, ImmutableArray<MessageRefusal> refusedMessages = default)
@@ -68,7 +68,7 @@ public sealed class BatchSendException(
     public ImmutableArray<MessageRefusal> RefusedMessages { get; } = refusedMessages.IsDefault ? [] : refusedMessages;
 
     /// <summary>
-    /// True when every refused batch was for a connection that has left; false by default. That happens all the time, because output is under way when clients leave: the batches are counted as
+    /// True when every refused batch was for a connection that has left; false by default. That is normal, because output is under way when clients leave: the batches are counted as
     /// refused, and not logged.
     /// </summary>
     public bool DestinationsAreGone { get; init; }

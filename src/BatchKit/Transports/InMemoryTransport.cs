@@ -5,7 +5,7 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Transports;
 
-/// <summary>Replaces a broker in one process: it encodes each send as a frame and receives it at once. Delivery is ordered, and once.</summary>
+/// <summary>Replaces a broker in one process: it encodes each send as a frame and receives it at once. It delivers each batch once, in order.</summary>
 /// <remarks>A send completes when the next hop has the batches. Concurrent sends wait for one another.</remarks>
 public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable
 {
@@ -15,7 +15,7 @@ public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable
     private readonly IBatchTransport _next;
     private readonly SemaphoreSlim _turn = new(1, 1);
 
-    // Touched by the send whose turn it is only.
+    // Used only by the send that has the turn.
     private ArrayBufferWriter<byte> _frame = new();
     private bool _isDisposed;
 

@@ -4,7 +4,7 @@ using System.Diagnostics;
 namespace BatchKit.Transports;
 
 /// <summary>A sealed, ordered run of messages for one handle, in one contiguous block of memory.</summary>
-/// <remarks>Valid until the task of the <see cref="IBatchTransport.SendAsync"/> that got it has ended; after that its memory is used again. Read it from any thread.</remarks>
+/// <remarks>Valid until the task of the <see cref="IBatchTransport.SendAsync"/> that got it has ended; after that its memory is reused. Read it from any thread.</remarks>
 public abstract class MessageBatch
 {
     private int[] _ends = [];
@@ -82,7 +82,7 @@ public abstract class MessageBatch
         return batch;
     }
 
-    /// <summary>Goes through the messages in order, without allocating.</summary>
+    /// <summary>Enumerates the messages in order, without allocating.</summary>
     public Enumerator GetEnumerator() => new(this);
 
     internal void Assign(OutputHandle handle, ReadOnlyMemory<byte> payload, int[] ends, MessageHeader?[]? headers, int count)
@@ -123,7 +123,7 @@ public abstract class MessageBatch
         return total;
     }
 
-    /// <summary>Goes through a batch's messages in order.</summary>
+    /// <summary>Enumerates a batch's messages in order.</summary>
     public struct Enumerator
     {
         private readonly MessageBatch _batch;
@@ -135,10 +135,10 @@ public abstract class MessageBatch
             _index = -1;
         }
 
-        /// <summary>The message at the present place.</summary>
+        /// <summary>The current message.</summary>
         public readonly BatchMessage Current => _batch[_index];
 
-        /// <summary>Goes to the next message.</summary>
+        /// <summary>Moves to the next message.</summary>
         /// <returns>False when there is none.</returns>
         public bool MoveNext() => ++_index < _batch.Count;
     }
@@ -170,7 +170,7 @@ internal sealed class ReceivedBatch : MessageBatch
     private int[] _rentedEnds = [];
     private MessageHeader?[] _rentedHeaders = [];
 
-    /// <summary>Where the last send of this batch ended: the message that the next hop failed at, after it had handled those before. -1 when it does not say.</summary>
+    /// <summary>The message at which the last send of this batch failed, after the next hop had handled those before it; -1 when unknown.</summary>
     public int FailedMessage { get; set; } = -1;
 
     /// <summary>The first message that the next hop may handle: a receiver has given up the one before.</summary>

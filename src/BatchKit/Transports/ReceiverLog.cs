@@ -3,7 +3,7 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Transports;
 
-/// <summary>What a receiver logs; event ids from 200. What can happen again and again is logged once a period, with how often it happened.</summary>
+/// <summary>What a receiver logs; event ids from 200. An event that can repeat is logged at most once a period, with its count.</summary>
 internal static partial class ReceiverLog
 {
     public static void NextHopFailed(ILogger logger, LogThrottle throttle, int batches, int failures, TimeSpan delay, Exception exception)

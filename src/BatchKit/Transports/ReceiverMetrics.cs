@@ -12,10 +12,10 @@ internal sealed class ReceiverMetrics
     private readonly KeyValuePair<string, object?>[] _tags;
     private readonly WeakReference<BatchReceiver> _receiver;
 
-    /// <summary>Creates the instruments; a listener that is told of them may throw.</summary>
+    /// <summary>Creates the instruments; a listener that they are published to may throw.</summary>
     public ReceiverMetrics(BatchReceiver receiver, BatchReceiverOptions options, IMeterFactory meterFactory)
     {
-        // A meter of an application's factory lives longer than the receiver.
+        // A meter of an application's factory outlives the receiver.
         _receiver = new WeakReference<BatchReceiver>(receiver);
         _tags = [new("messaging.system", options.MessagingSystem), .. Tag("messaging.destination.name", options.QueueName)];
         _meter = meterFactory.Create(new MeterOptions(BatchKitMetrics.MeterName) { Tags = [.. Tag("batchkit.buffer", options.BufferName), .. Tag("batchkit.node", options.Node), .. _tags] });
@@ -29,7 +29,7 @@ internal sealed class ReceiverMetrics
             "messaging.process.duration", "s", "Time from reading a frame until the next hop has its batches or refused them, retries included.", tags: null, BatchKitMetrics.SecondsAdvice);
     }
 
-    /// <summary>Whether measuring a delivery is worth its clock readings.</summary>
+    /// <summary>True when someone observes deliveries, so that measuring them is worth reading the clock.</summary>
     public bool IsObservingDeliveries => _deliveryDuration.Enabled;
 
     public void RecordDelivery(TimeSpan duration, string? errorType)
@@ -125,14 +125,14 @@ internal sealed class DeliveryObservation(ReceiverObserver observer, DeliverySpa
 /// <summary>The instruments of the connections that adapters hold to brokers and servers: how many are open or down, how often they changed, and how long they were lost.</summary>
 /// <remarks>
 /// <c>AddBatchKit</c> registers one with the buffer's name as its key, and adapters pass it to their transport and receiver. It needs an <see cref="IMeterFactory"/> in the services, which every host has. Without
-/// dependency injection, create one for each buffer, because two with one name and one factory have instruments of the same name. A connection has the tags <c>messaging.system</c>, <c>batchkit.purpose</c> and
+/// dependency injection, create one for each buffer, because two with the same name and factory would have instruments of the same name. A connection has the tags <c>messaging.system</c>, <c>batchkit.purpose</c> and
 /// <c>batchkit.target</c>, none of which has a user name or password. Thread-safe.
 /// </remarks>
 public sealed class ConnectionMetrics
 {
     private readonly ObserverFaults _faults = new();
 
-    // Guards the list. A meter of an application's factory lives longer than a connection.
+    // Guards the list. A meter of an application's factory outlives a connection.
     private readonly Lock _lock = new();
     private readonly List<WeakReference<ConnectionReporter>> _connections = [];
     private readonly Histogram<double>? _restoreDuration;
@@ -168,7 +168,7 @@ public sealed class ConnectionMetrics
         ? $"A listener of the meter {BatchKitMetrics.MeterName} failed {count} times; the last time it threw {last.GetType().Name}."
         : null;
 
-    /// <summary>Shows a connection until it is collected.</summary>
+    /// <summary>Publishes a connection until it is collected.</summary>
     internal void Add(ConnectionReporter connection)
     {
         lock (_lock)

@@ -23,7 +23,7 @@ internal sealed class RetrySchedule(TimeSpan firstDelay, TimeSpan maxDelay)
 }
 
 /// <summary>Rounds the time that is left to a loop up to whole milliseconds.</summary>
-/// <remarks>Task.Delay rounds down: a wait below a millisecond would end at once, again and again until the time is over. With one free thread the loop would even hold up the clock that it waits for.</remarks>
+/// <remarks>Task.Delay rounds down: a wait below a millisecond would end at once, and the loop would spin until the time is over. With one free thread the loop would even hold up the clock that it waits for.</remarks>
 internal static class WholeMilliseconds
 {
     public static TimeSpan Of(TimeSpan left) => TimeSpan.FromMilliseconds(Math.Ceiling(left.TotalMilliseconds));

@@ -2,8 +2,8 @@ namespace BatchKit.Transports;
 
 /// <summary>Decides, for a transport over a broker, whether frames to all nodes that reach no queue are sent again.</summary>
 /// <remarks>
-/// A frame that reaches no queue is no error where no one receives. After frames did reach a queue, though, someone deleted an exchange or a binding, or all receivers are
-/// gone: for a while such a frame counts as not taken, so that receivers can bind their queues again. Thread-safe.
+/// A frame that reaches no queue is no error when no one receives. But when earlier frames did reach a queue, someone has deleted an exchange or a binding, or all receivers are
+/// gone. For a while such a frame counts as not taken, so that receivers can bind their queues again. Thread-safe.
 /// </remarks>
 /// <param name="grace">How long such frames are sent again, from the first one.</param>
 /// <param name="timeProvider">Measures that time.</param>

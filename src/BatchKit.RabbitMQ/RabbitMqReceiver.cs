@@ -7,7 +7,7 @@ using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>Receives one node's frames from RabbitMQ, in order, and hands their batches to the next transport.</summary>
+/// <summary>Receives one node's frames from RabbitMQ, in order, and passes their batches to the next transport.</summary>
 /// <remarks>
 /// The receiver acknowledges a frame to the broker when the next transport has all its batches. Until then the broker keeps the frame, and delivers it again after a
 /// lost connection. The receiver reconnects automatically. <c>ReceiveFromRabbitMq</c> registers it as a hosted service; without a host, start and stop it yourself.
@@ -38,12 +38,13 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     private volatile string? _fault = "The receiver has not started.";
 
     /// <summary>Creates a receiver; it does not connect yet.</summary>
-    /// <param name="options">Its settings.</param>
-    /// <param name="node">The node whose queue it receives from. The receiver leases the number at the broker, so only one receiver at a time can have it.</param>
-    /// <param name="receiver">Decodes frames, drops repeats and hands batches on. Nothing else may use it.</param>
+    /// <param name="options">The settings.</param>
+    /// <param name="node">The node whose queue it receives from. The receiver leases the number at the broker, so only one receiver at a time can have it. From 0 to <see cref="OutputHandle.MaxNode"/>.</param>
+    /// <param name="receiver">Decodes frames, drops repeats and passes batches on. Nothing else may use it.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
-    /// <param name="logger">Where it logs; nowhere when null.</param>
+    /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="metrics">The instruments of its connection; null for none.</param>
+    /// <exception cref="ArgumentOutOfRangeException">The node is outside its range.</exception>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public RabbitMqReceiver(
         RabbitMqOptions options, int node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<RabbitMqReceiver>? logger = null, ConnectionMetrics? metrics = null)
@@ -51,13 +52,14 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     {
     }
 
-    /// <param name="options">Its settings.</param>
+    /// <summary>Creates a receiver; it does not connect yet.</summary>
+    /// <param name="options">The settings.</param>
     /// <param name="node">The node whose queue it receives from. The receiver leases this number at the broker, or another one if it is taken and not fixed yet.</param>
-    /// <param name="receiver">Decodes frames, drops repeats and hands batches on. Nothing else may use it.</param>
+    /// <param name="receiver">Decodes frames, drops repeats and passes batches on. Nothing else may use it.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
-    /// <param name="logger">Where it logs; nowhere when null.</param>
+    /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="metrics">The instruments of its connection; null for none.</param>
-    /// <inheritdoc cref="RabbitMqReceiver(RabbitMqOptions, int, BatchReceiver, TimeProvider, ILogger{RabbitMqReceiver}, ConnectionMetrics)"/>
+    /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public RabbitMqReceiver(
         RabbitMqOptions options, NodeNumber node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<RabbitMqReceiver>? logger = null, ConnectionMetrics? metrics = null)
     {

@@ -39,9 +39,9 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     private volatile bool _wasExchangeMissing;
 
     /// <summary>Creates a transport; it does not connect yet.</summary>
-    /// <param name="options">Its settings.</param>
+    /// <param name="options">The settings.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
-    /// <param name="logger">Where it logs its connections; nowhere when null.</param>
+    /// <param name="logger">The logger of its connections; null logs nothing.</param>
     /// <param name="signer">Signs the frames; null for none.</param>
     /// <param name="metrics">The instruments of its connection; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>

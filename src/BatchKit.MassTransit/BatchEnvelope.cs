@@ -15,7 +15,7 @@ public sealed class BatchEnvelope
 {
     internal BatchEnvelope(byte[] frame) => Bytes = frame;
 
-    /// <summary>The frame's bytes. They are valid as long as the message.</summary>
+    /// <summary>The frame's bytes. They are valid as long as the message exists.</summary>
     public ReadOnlyMemory<byte> Frame => Bytes;
 
     internal byte[] Bytes { get; }

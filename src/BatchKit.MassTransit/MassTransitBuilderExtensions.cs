@@ -143,7 +143,7 @@ public static class MassTransitBuilderExtensions
         return new MassTransitReceiver(connection, node, receiver, services.GetService<TimeProvider>(), services.GetService<ILogger<MassTransitReceiver>>());
     }
 
-    /// <summary>Reports whether a buffer's bus is connected and its receiver receives, and why not.</summary>
+    /// <summary>Reports whether a buffer's bus is connected and whether its receiver receives, and otherwise the reason.</summary>
     private sealed class HealthCheck(BusOwner owner, MassTransitReceiver? receiver, MassTransitTransport? transport) : IHealthCheck
     {
         public Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)

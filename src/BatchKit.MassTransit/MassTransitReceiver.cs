@@ -45,8 +45,9 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     /// <param name="receiver">Decodes frames, drops repeats and passes batches on. Nothing else may use it.</param>
     /// <param name="options">The settings, read now; the defaults when null. Those of the connection and <see cref="MassTransitOptions.Bus"/> are not used.</param>
     /// <param name="timeProvider">The clock; the system's by default.</param>
-    /// <param name="logger">Where it logs; nowhere by default.</param>
+    /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="metrics">The instruments of the bus's connection; null for none.</param>
+    /// <exception cref="ArgumentOutOfRangeException">The node is outside its range.</exception>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public MassTransitReceiver(IBus bus, int node, BatchReceiver receiver, MassTransitOptions? options = null, TimeProvider? timeProvider = null,
         ILogger<MassTransitReceiver>? logger = null, ConnectionMetrics? metrics = null)

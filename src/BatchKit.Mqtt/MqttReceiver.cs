@@ -52,6 +52,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     /// <param name="timeProvider">The source of time; the system's clock when null.</param>
     /// <param name="logger">The logger; null logs nothing. What it throws is counted, and the health check reports it.</param>
     /// <param name="metrics">The instruments of its connection; null for none.</param>
+    /// <exception cref="ArgumentOutOfRangeException">The node is below 0 or above <see cref="OutputHandle.MaxNode"/>.</exception>
     /// <exception cref="OptionsValidationException">A setting is outside its range, or there is nothing to subscribe to.</exception>
     public MqttReceiver(
         MqttOptions options, int node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<MqttReceiver>? logger = null, ConnectionMetrics? metrics = null)
@@ -82,6 +83,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     /// <param name="receiver">Delivers batches, and drops duplicates in envelope mode. No other receiver may use it.</param>
     /// <param name="timeProvider">The source of time; the system's clock when null.</param>
     /// <param name="logger">The logger; null logs nothing. What it throws is counted, and the health check reports it.</param>
+    /// <exception cref="ArgumentOutOfRangeException">The node is below 0 or above <see cref="OutputHandle.MaxNode"/>.</exception>
     /// <exception cref="OptionsValidationException">There is nothing to subscribe to.</exception>
     /// <exception cref="InvalidOperationException">The transport does not share its connection, shares it already, or has begun to connect.</exception>
     public MqttReceiver(MqttTransport transport, int node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<MqttReceiver>? logger = null)

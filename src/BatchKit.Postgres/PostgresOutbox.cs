@@ -29,9 +29,9 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
     /// <summary>Creates an outbox; it does not connect yet.</summary>
     /// <param name="dataSource">The database. The caller disposes it, after the outbox. Its pool needs 3 connections, and one more for each concurrent send and enqueue.</param>
     /// <param name="inner">The transport to forward to. The caller disposes it, after the outbox. It gets one send at a time, with batches of several producers; each producer's numbers rise.</param>
-    /// <param name="options">Its settings; the defaults when null.</param>
+    /// <param name="options">The settings; the defaults when null.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
-    /// <param name="logger">Where it logs; nowhere when null.</param>
+    /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="metrics">The instruments of its connections; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresOutbox(

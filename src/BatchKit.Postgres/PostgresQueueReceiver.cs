@@ -16,7 +16,7 @@ namespace BatchKit.Postgres;
 /// </remarks>
 public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
 {
-    // Enough for a server that answers to store what is given back.
+    // Enough for a responsive server to store the messages that are given back.
     private static readonly TimeSpan ClosingTime = TimeSpan.FromSeconds(2);
 
     private readonly NpgsqlDataSource _dataSource;
@@ -37,10 +37,10 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
 
     /// <summary>Creates a receiver; it does not connect yet.</summary>
     /// <param name="dataSource">The database. The caller disposes it, after the receiver. Its pool needs <see cref="PostgresQueueReceiverOptions.Concurrency"/> + 2 connections, or 3 with <see cref="PostgresQueueReceiverOptions.Prefetch"/>.</param>
-    /// <param name="options">Its settings.</param>
+    /// <param name="options">The settings.</param>
     /// <param name="handler">Handles the messages. The caller disposes it.</param>
     /// <param name="timeProvider">The clock; the system's when null. Claims and delays use the server's clock.</param>
-    /// <param name="logger">Where it logs; nowhere when null.</param>
+    /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="metrics">The instruments of its connections; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresQueueReceiver(

@@ -32,9 +32,9 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
 
     /// <summary>Creates a transport; it does not connect yet.</summary>
     /// <param name="dataSource">The database. The caller disposes it, after the transport.</param>
-    /// <param name="options">Its settings; the defaults when null.</param>
+    /// <param name="options">The settings; the defaults when null.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
-    /// <param name="logger">Where it logs; nowhere when null.</param>
+    /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="signer">Signs the frames in <see cref="PostgresOptions.FrameQueue"/>; null for none. Other messages are not signed.</param>
     /// <param name="metrics">The instruments of its connections; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>

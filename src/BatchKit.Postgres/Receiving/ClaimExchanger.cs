@@ -62,7 +62,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
     {
         if (parts.Stop.Abandoning.IsCancellationRequested)
         {
-            // Claims that could not be settled end by their time limit.
+            // Claims that could not be settled end at their time limit.
             settled.ForEach(Lose);
             settled.Clear();
             return;

@@ -20,7 +20,7 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
     private readonly CancellationTokenSource _hurrying = new();
     private readonly CancellationTokenSource _stopping = new();
 
-    // Touched by the running loop only.
+    // Used by the running loop only.
     private int _failures;
 
     private volatile string? _fault;
@@ -103,7 +103,7 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         }
         catch (Exception exception)
         {
-            // Only a clock that throws leads here. The next notification starts the loop again.
+            // Only an exception of the clock leads here. The next notification starts the loop again.
             _fault = ServerFault.Describe(exception);
             lock (_gate)
                 _isRunning = false;
@@ -129,7 +129,7 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         }
     }
 
-    // False when the notifier stops: what failed at the end is given up.
+    // False when the notifier stops: notifications that failed at the end are given up.
     private bool TryReturn(int[] due)
     {
         lock (_gate)

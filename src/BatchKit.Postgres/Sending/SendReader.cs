@@ -84,7 +84,7 @@ internal sealed class SendLimits(PostgresOptions options)
 
     private readonly bool _areFrames = options.FrameQueue is not null;
 
-    /// <summary>The most bytes of payload, or of a frame, in one statement.</summary>
+    /// <summary>The maximum bytes of payload, or of a frame, in one statement.</summary>
     public int MaxBytes { get; } = options.FrameQueue is null ? options.MaxStatementBytes : Math.Min(options.MaxStatementBytes, MaxFrameBytes);
 
     public int MaxMessageBytes => MaxBytes - FrameOverheadBytes;

@@ -9,7 +9,7 @@ namespace BatchKit.MQTTnet;
 /// <summary>Wraps one of MQTTnet's channels. A write copies its bytes and returns; one writer at a time writes all pending bytes in one call. Reads are buffered too.</summary>
 internal sealed partial class BatchedWriteChannel : IMqttChannel, IThreadPoolWorkItem
 {
-    // The bytes that a hold may collect before they are written anyway, and the capacity above which a buffer is not kept.
+    // The bytes after which the channel writes despite a hold, and the capacity above which a buffer is not kept.
     private const int MaxHeldBytes = 256 * 1024;
     private const int MaxKeptBytes = 1024 * 1024;
 
@@ -114,7 +114,7 @@ internal sealed partial class BatchedWriteChannel : IMqttChannel, IThreadPoolWor
             // The peer does not read, or the caller does not wait. The pending bytes are lost with the connection, as those in the socket's buffer are.
         }
 
-        // A cancelled caller wants the connection gone too, but MQTTnet's channels disconnect nothing when the token is cancelled.
+        // The connection must end for a cancelled caller too, but MQTTnet's channels do not disconnect when the token is cancelled.
         if (cancellationToken.IsCancellationRequested)
             _inner.Dispose();
         else

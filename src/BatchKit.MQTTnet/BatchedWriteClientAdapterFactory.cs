@@ -19,13 +19,13 @@ namespace BatchKit.MQTTnet;
 /// <remarks>
 /// It wraps MQTTnet's own channels, so TLS and WebSocket work as usual. On Linux it opens plain TCP itself, so that the kernel acknowledges each read immediately
 /// (TCP_QUICKACK): a broker that uses Nagle's algorithm, as Mosquitto does by default, otherwise delays PUBACKs by up to 40 ms. Over TLS and WebSocket, set
-/// <c>set_tcp_nodelay true</c> on Mosquitto. The publishes of one <see cref="MqttClientTransport.SendAsync"/> leave in one write of up to 256 KiB; other publishes
-/// leave with whatever is pending at the same time. <b>A publish at QoS 0 completes before its bytes are written</b>: if the connection is lost, the pending bytes
+/// <c>set_tcp_nodelay true</c> on Mosquitto. The publishes of one <see cref="MqttClientTransport.SendAsync"/> are written together, up to 256 KiB in one write; other publishes
+/// are written with all bytes that are pending at that moment. <b>A publish at QoS 0 completes before its bytes are written</b>: if the connection is lost, the pending bytes
 /// are lost with it, as are those in the socket's buffer. At QoS 1 only the speed changes. Thread-safe.
 /// </remarks>
 public sealed partial class BatchedWriteClientAdapterFactory : IMqttClientAdapterFactory
 {
-    // Above this a write waits, as it does when a socket's buffer is full.
+    // A write waits while more bytes are pending, as it does when a socket's buffer is full.
     private const int MaxPendingBytes = 1024 * 1024;
 
     private readonly TimeProvider _timeProvider;
@@ -69,7 +69,7 @@ public sealed partial class BatchedWriteClientAdapterFactory : IMqttClientAdapte
     }
 }
 
-/// <summary>Plain TCP like MQTTnet's own channel, but with TCP_QUICKACK after each read, and with the system's buffer sizes unless the application sets others.</summary>
+/// <summary>A plain TCP channel like MQTTnet's own, but with TCP_QUICKACK after each read, and with the operating system's buffer sizes unless the application sets others.</summary>
 internal sealed class QuickAckTcpChannel(MqttClientTcpOptions options) : IMqttChannel
 {
     private const int TcpLevel = 6;
@@ -117,7 +117,7 @@ internal sealed class QuickAckTcpChannel(MqttClientTcpOptions options) : IMqttCh
         try
         {
             var read = await Opened().ReceiveAsync(buffer.AsMemory(offset, count), cancellationToken).ConfigureAwait(false);
-            // The option is not permanent (tcp(7)).
+            // The option is not permanent, so it is set after each read (tcp(7)).
             if (read > 0)
                 Opened().SetRawSocketOption(TcpLevel, QuickAcknowledgeOption, On);
             return read;

@@ -13,12 +13,12 @@ using MQTTnet.Server;
 namespace BatchKit.MQTTnet;
 
 /// <summary>
-/// Listens for an MQTTnet server instead of its own TCP adapter, and writes all pending packets of a client at once:
+/// Listens for an MQTTnet server in place of the server's own TCP adapter, and writes all pending packets of a client at once:
 /// <c>new MqttServerFactory().CreateMqttServer(options, [new BatchedWriteServerAdapter()])</c>. MQTTnet's own adapter writes each packet separately, its header
 /// and its payload in two calls.
 /// </summary>
 /// <remarks>
-/// It listens as the server's options specify, including TLS. A client's channel holds at most 64 KiB; after that the server's own queue fills as usual. The server
+/// It listens as the server's options specify, including TLS. A client's channel holds about 64 KiB; after that the server's own queue fills as usual. The server
 /// counts a message as sent once the channel has it. Other transports, such as ASP.NET Core's, keep their own adapters.
 /// </remarks>
 public sealed class BatchedWriteServerAdapter : IMqttServerAdapter
@@ -90,7 +90,7 @@ public sealed class BatchedWriteServerAdapter : IMqttServerAdapter
 /// <summary>Accepts an MQTTnet server's clients on one address, with TLS if the endpoint has it, and gives each a <see cref="BatchedWriteChannel"/>.</summary>
 internal sealed class BatchedWriteListener : IDisposable
 {
-    // Above this the server's own queue fills, which shows that a client does not read.
+    // When more bytes are pending, the server's own queue fills, which shows that a client does not read.
     private const int MaxPendingBytes = 64 * 1024;
 
     private static readonly TimeSpan PauseAfterFailure = TimeSpan.FromMilliseconds(100);

@@ -18,6 +18,6 @@ internal static partial class Log
         "The queue of the subscriber '{ClientId}' had no capacity for {MinCapacity} messages within {SlowSubscriberTimeout}: sends no longer wait for it, and the server drops its messages when the queue is full.")]
     public static partial void SubscriberGivenUp(ILogger logger, string clientId, int minCapacity, TimeSpan slowSubscriberTimeout);
 
-    [LoggerMessage(2511, LogLevel.Information, "The subscriber '{ClientId}' reads again, and sends wait for it. The server has dropped {DroppedMessages} messages for all subscribers so far.")]
+    [LoggerMessage(2511, LogLevel.Information, "The subscriber '{ClientId}' reads again, and sends wait for it again. So far the server has dropped {DroppedMessages} messages for all subscribers.")]
     public static partial void SubscriberReads(ILogger logger, string clientId, long droppedMessages);
 }

@@ -8,7 +8,7 @@ using MQTTnet.Server;
 
 namespace Microsoft.Extensions.DependencyInjection;
 
-/// <summary>Registers the transport to the application's MQTTnet client or server.</summary>
+/// <summary>Registers a transport over the application's MQTTnet client or server.</summary>
 /// <remarks>The options have the buffer's name and can also be bound to configuration.</remarks>
 public static class MQTTnetBuilderExtensions
 {
@@ -16,7 +16,9 @@ public static class MQTTnetBuilderExtensions
     /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
     /// <param name="client">Returns the client, which the application connects and disposes.</param>
     /// <param name="configure">Configures the options; null leaves the defaults.</param>
-    /// <param name="partitions">The number of partitions; see <see cref="OutputRoute"/>.</param>
+    /// <param name="partitions">The number of partitions of the route; see <see cref="OutputRoute"/>. All share the client.</param>
+    /// <exception cref="ArgumentOutOfRangeException"><paramref name="partitions"/> is outside its range.</exception>
+    /// <exception cref="InvalidOperationException">The buffer already has a route of that name.</exception>
     public static BatchKitBuilder UseMqttClient(
         this BatchKitBuilder builder, Func<IServiceProvider, IMqttClient> client, Action<MqttClientTransportOptions>? configure = null, int partitions = 1)
     {
@@ -44,7 +46,9 @@ public static class MQTTnetBuilderExtensions
     /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
     /// <param name="server">Returns the server, which the application starts and disposes.</param>
     /// <param name="configure">Configures the options; null leaves the defaults.</param>
-    /// <param name="partitions">The number of partitions; see <see cref="OutputRoute"/>. They take turns at the server.</param>
+    /// <param name="partitions">The number of partitions of the route; see <see cref="OutputRoute"/>. Their sends take turns.</param>
+    /// <exception cref="ArgumentOutOfRangeException"><paramref name="partitions"/> is outside its range.</exception>
+    /// <exception cref="InvalidOperationException">The buffer already has a route of that name.</exception>
     public static BatchKitBuilder UseMqttServer(
         this BatchKitBuilder builder, Func<IServiceProvider, MqttServer> server, Action<MqttServerTransportOptions>? configure = null, int partitions = 1)
     {

@@ -7,7 +7,7 @@ using MQTTnet;
 namespace BatchKit.MQTTnet;
 
 /// <summary>Checks topic names and the texts of headers (MQTT 5, sections 1.5.4 and 4.7), and formats them for error messages.</summary>
-/// <remarks>A peer may close the connection because of a text that is refused here, and Mosquitto does. Every retry of the batch would close the next connection.</remarks>
+/// <remarks>A peer may close the connection when it receives a text that this class refuses, as Mosquitto does. Each retry of the batch would then close the next connection.</remarks>
 internal static class MessageTexts
 {
     private const int MaxShownCharacters = 100;
@@ -61,7 +61,7 @@ internal static class MessageTexts
         return PacketText.FindFault(topic) is { } fault ? $"The topic {Show(topic)} {fault}." : null;
     }
 
-    /// <summary>What is wrong with the content type, response topic or a property of a message; null when they may be sent.</summary>
+    /// <summary>What is wrong with the content type, the response topic or a property of a message; null when they may be sent.</summary>
     public static string? FindFault(MessageHeader? header)
     {
         if (header is null)

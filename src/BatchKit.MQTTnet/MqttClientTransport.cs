@@ -10,7 +10,7 @@ namespace BatchKit.MQTTnet;
 /// <remarks>
 /// The application owns the client: it connects, reconnects and disposes it. While the client is not connected, sends fail immediately and dispatch retries them.
 /// Create the transport before the client connects, so that it learns the broker's limits. Control messages have no meaning on a topic and are not published. At QoS
-/// 1 each message arrives at least once: a batch that was acknowledged only in part is published again as a whole. Thread-safe.
+/// 1 each message arrives at least once: a batch that was only partly acknowledged is published again as a whole. Thread-safe.
 /// </remarks>
 public sealed class MqttClientTransport : IBatchTransport, IDisposable
 {
@@ -37,7 +37,7 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
         _parts = new PublishParts(client, watch, window, new PropertyLists(), settings, options.AllowSystemTopics);
     }
 
-    /// <summary>True: the client writes to its socket or channel and awaits everything else.</summary>
+    /// <summary>True: the caller's thread only writes to the client's socket or channel. Everything else is awaited.</summary>
     public bool SendsWithoutBlocking => true;
 
     /// <inheritdoc/>
@@ -46,7 +46,7 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
     /// <summary>The current limit of unacknowledged publishes: <see cref="MqttClientTransportOptions.PublishWindow"/>, or the broker's Receive Maximum if that is lower.</summary>
     public int Window => _parts.Window.Size;
 
-    /// <summary>The unacknowledged publishes, including those of abandoned sends; at most <see cref="Window"/>.</summary>
+    /// <summary>The number of unacknowledged publishes, including those of abandoned sends. It is at most <see cref="Window"/>, unless the broker has lowered its limit at a reconnect.</summary>
     public int InFlightMessages => _parts.Window.InFlight;
 
     /// <summary>Publishes the batches, and completes when the broker has acknowledged all messages; at QoS 0, when the client has written them.</summary>
@@ -82,16 +82,16 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
 
     /// <summary>Publishes MQTTnet's own messages, and completes when each has its result. The publishes are started in the order of the messages and awaited together.</summary>
     /// <remarks>
-    /// Each message has its own QoS (0, 1 or 2), retain flag and properties; the transport's settings for these do not apply. All calls and sends share <see cref="Window"/>. Messages of
-    /// QoS 0 and 1 arrive in their order; MQTTnet releases QoS 2 messages concurrently, so these may overtake each other. A message
-    /// that is refused does not stop the others. When the connection is lost, unacknowledged messages fail and later ones are not sent, even if the client is connected
-    /// again meanwhile: the result of each message says which of both, and the call does not publish again. A cancellation starts no further message, but publishes that have started go on,
-    /// because MQTTnet can't safely cancel them; they count against the window until they end.
+    /// Each message has its own QoS (0, 1 or 2), retain flag and properties; the transport's settings for these do not apply. All calls and sends share <see cref="Window"/>. Messages with
+    /// QoS 0 and 1 arrive in order. MQTTnet releases QoS 2 messages concurrently, so these may overtake each other. A refused message does not stop the others. When the connection is
+    /// lost, unacknowledged messages fail and later ones are not sent, even if the client has reconnected: each message's result tells which of the two happened, and the call does not
+    /// publish again. After a cancellation no further message is started. Publishes that have started continue, because MQTTnet can't safely cancel them, and count against the window until
+    /// they end.
     /// </remarks>
     /// <param name="messages">
     /// The messages. They and their memory must stay unchanged until the task has ended, and after a cancellation until <see cref="InFlightMessages"/> is zero.
     /// </param>
-    /// <param name="cancellationToken">Starts no further message. Messages that were started may or may not arrive.</param>
+    /// <param name="cancellationToken">Prevents further messages from being started. Messages that were started may or may not arrive.</param>
     /// <returns>The results in the order of the messages.</returns>
     /// <exception cref="ArgumentException">A message is null; nothing is published.</exception>
     /// <exception cref="IOException">The client is not connected; nothing is published.</exception>

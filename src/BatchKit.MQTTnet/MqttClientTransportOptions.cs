@@ -6,14 +6,14 @@ using MQTTnet.Protocol;
 namespace BatchKit.MQTTnet;
 
 /// <summary>
-/// Settings of a <see cref="MqttClientTransport"/>. They are read when the transport is created. A value outside its range fails the start with an error that names
+/// Settings of a <see cref="MqttClientTransport"/>. They are read when the transport is created; later changes have no effect. A value outside its range makes the start fail; the error names
 /// the setting.
 /// </summary>
 public sealed class MqttClientTransportOptions : IValidatableObject
 {
     /// <summary>
-    /// The maximum number of unacknowledged publishes, over all sends; 1000 by default. MQTTnet numbers its packets from 1 to 65,535 and does not check whether a number is in use,
-    /// so the limit is far below. The broker's Receive Maximum (MQTT 5, section 3.2.2.3.3), which MQTTnet does not enforce, applies if it is lower.
+    /// The maximum number of unacknowledged publishes, over all sends; 1000 by default. It can be at most 20,000, because MQTTnet numbers its packets from 1 to 65,535 and does not check
+    /// whether a number is in use. The broker's Receive Maximum (MQTT 5, section 3.2.2.3.3), which MQTTnet does not enforce, applies if it is lower.
     /// </summary>
     [Range(1, 20_000)]
     public int PublishWindow { get; set; } = 1000;
@@ -38,10 +38,10 @@ public sealed class MqttClientTransportOptions : IValidatableObject
     /// <summary>True allows topics that begin with <c>$SYS</c>, which are reserved for the broker; false by default.</summary>
     public bool AllowSystemTopics { get; set; }
 
-    /// <summary>Is told when the application's client has connected, lost its connection, or connected again; null by default. A connection that the application ends itself is not reported.</summary>
+    /// <summary>Called when the application's client connects, loses its connection, or connects again; null by default. The end of a connection that the application itself disconnects is not reported.</summary>
     /// <remarks>
-    /// A client that has connected before the transport is created counts as connected at that moment. Calls keep their order and do not overlap. They run in the client's own events: return soon. What the
-    /// callback throws is logged and stops nothing. The callback and the client stay the application's: connect again there, as MQTTnet does not by itself.
+    /// A client that is connected when the transport is created is reported as connected then. Calls keep their order and do not overlap. They run in the client's own events, so return quickly. An exception from
+    /// the callback is logged and stops nothing. Neither MQTTnet nor BatchKit reconnects the client, so the application must.
     /// </remarks>
     public Action<ConnectionChange>? ConnectionChanged { get; set; }
 

@@ -12,9 +12,9 @@ namespace BatchKit.MQTTnet;
 
 /// <summary>Injects batches into the MQTTnet server of an application: a handle is a topic. Messages are injected only as fast as connected subscribers read them.</summary>
 /// <remarks>
-/// By default the server queues at most 1000 messages for each client and then drops the oldest silently. This transport watches the queues of connected clients and
-/// waits for capacity, at most <see cref="MqttServerTransportOptions.SlowSubscriberTimeout"/> for all of them together, so that a subscriber that reads loses nothing; messages
-/// dropped for others are counted and logged. It does not wait for sessions whose client is not connected. The server keeps references to payloads and lists for an
+/// By default the server queues at most 1000 messages for each client and then silently drops the oldest. This transport watches the queues of connected clients and
+/// waits for capacity, at most <see cref="MqttServerTransportOptions.SlowSubscriberTimeout"/> for all of them together. So a subscriber that reads loses nothing. Messages
+/// dropped for others are counted and logged. The transport does not wait for sessions whose client is not connected. The server keeps references to payloads and lists for an
 /// unlimited time, so the transport copies each batch into new memory that is never pooled. The application owns the server. Control messages are not injected.
 /// Concurrent sends take turns. Thread-safe.
 /// </remarks>
@@ -94,14 +94,14 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
 
     /// <summary>Injects MQTTnet's own messages in their order, as fast as connected subscribers read them, and completes when each has its result.</summary>
     /// <remarks>
-    /// Each message has its own QoS (0, 1 or 2), retain flag and properties; the transport's settings for these do not apply. A message that is refused, by its text or by the
+    /// Each message has its own QoS (0, 1 or 2), retain flag and properties; the transport's settings for these do not apply. A message that is refused, because of its text or by the
     /// server's <c>InterceptingPublishAsync</c>, does not stop the others. A message that no one subscribes to succeeds with the reason code <c>NoMatchingSubscribers</c>.
     /// Calls and sends take turns.
     /// </remarks>
     /// <param name="messages">
     /// The messages. The server keeps references to them, to their payloads and to their lists for an unlimited time: never change them after the call.
     /// </param>
-    /// <param name="cancellationToken">Injects no further message; a message is injected whole or not at all.</param>
+    /// <param name="cancellationToken">Prevents further messages from being injected. A message is injected whole or not at all.</param>
     /// <returns>The results in the order of the messages, and the number of messages that the server dropped meanwhile.</returns>
     /// <exception cref="ArgumentException">A message is null; nothing is injected.</exception>
     /// <exception cref="IOException">The server is not started; nothing is injected.</exception>
@@ -225,7 +225,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
     private Task StartInjecting(MqttApplicationMessage message) =>
         _server.InjectApplicationMessage(new InjectedMqttApplicationMessage(message) { SenderClientId = _options.SenderClientId }, CancellationToken.None);
 
-    // The server declares a plain task, but its result holds the reason code, which an intercepting handler may set.
+    // The server declares a plain task, but the task's result contains the reason code, which an intercepting handler may set.
     private void Answer(Task injected, int index, PublishManyResults results)
     {
         Interlocked.Increment(ref _injectedMessages);

@@ -5,21 +5,21 @@ using MQTTnet.Protocol;
 namespace BatchKit.MQTTnet;
 
 /// <summary>
-/// Settings of a <see cref="MqttServerTransport"/>. They are read when the transport is created; later changes have no effect. A value outside its range fails the start with an error that names
+/// Settings of a <see cref="MqttServerTransport"/>. They are read when the transport is created; later changes have no effect. A value outside its range makes the start fail; the error names
 /// the setting.
 /// </summary>
 public sealed class MqttServerTransportOptions : IValidatableObject
 {
     /// <summary>
-    /// The server's <c>MqttServerOptions.MaxPendingMessagesPerClient</c>, which the server does not expose; 1000 by default, as on the server. With a higher value
-    /// than the server's, messages are lost; with a lower one, sends wait earlier. The transport uses three quarters of it and leaves the rest to other publishers.
+    /// The server's <c>MqttServerOptions.MaxPendingMessagesPerClient</c>, which the transport can't read from the server; 1000 by default, as on the server. With a higher value than the
+    /// server's, messages are lost; with a lower one, sends wait earlier. The transport uses three quarters of the queue and leaves the rest to other publishers.
     /// </summary>
     [Range(4, 10_000_000)]
     public int MaxPendingMessagesPerClient { get; set; } = 1000;
 
     /// <summary>
     /// How long a send waits for connected subscribers whose queues are full, for all of them at the same time; 1 s by default. After that, sends do not wait for such
-    /// a subscriber until it has read half of its queue: the server drops messages that exceed the queue, and <see cref="MqttServerTransportStatistics.DroppedMessages"/> counts them. Keep it well
+    /// a subscriber until it has read half of its queue. The server drops messages that exceed the queue, and <see cref="MqttServerTransportStatistics.DroppedMessages"/> counts them. Keep the time well
     /// below <see cref="OutputBufferOptions.SendTimeout"/>.
     /// </summary>
     [TimeSpanRange("00:00:00.010", "00:05:00")]
@@ -30,7 +30,7 @@ public sealed class MqttServerTransportOptions : IValidatableObject
     [StringLength(1000, MinimumLength = 1)]
     public string SenderClientId { get; set; } = "batchkit";
 
-    /// <summary>QoS 0 or 1, the maximum for subscribers; 1 by default.</summary>
+    /// <summary>The maximum QoS with which subscribers get the messages, 0 or 1; 1 by default.</summary>
     [EnumDataType(typeof(MqttQualityOfServiceLevel))]
     public MqttQualityOfServiceLevel QualityOfService { get; set; } = MqttQualityOfServiceLevel.AtLeastOnce;
 
@@ -44,7 +44,7 @@ public sealed class MqttServerTransportOptions : IValidatableObject
     /// <summary>True allows topics that begin with <c>$SYS</c>; false by default.</summary>
     public bool AllowSystemTopics { get; set; }
 
-    /// <summary>A copy that later changes of these settings don't affect.</summary>
+    /// <summary>Returns a copy that later changes do not affect.</summary>
     internal MqttServerTransportOptions Copy() => (MqttServerTransportOptions)MemberwiseClone();
 
     /// <inheritdoc/>

@@ -11,25 +11,25 @@ namespace BatchKit.MQTTnet;
 /// </remarks>
 public static class PublishManyExtensions
 {
-    // Mosquitto's default. Only the connect's answer tells the broker's limit, and a broker may end the connection of a client that exceeds it.
+    // Mosquitto's default. Only the answer to a connect contains the broker's limit, and a broker may end the connection of a client that exceeds it.
     private const int AssumedReceiveMaximum = 20;
 
-    // The values refer to their keys, which these tables allow.
+    // The values refer to their keys. These tables still release both.
     private static readonly ConditionalWeakTable<IMqttClient, MqttClientTransport> Clients = [];
     private static readonly ConditionalWeakTable<MqttServer, MqttServerTransport> Servers = [];
 
     /// <inheritdoc cref="MqttClientTransport.PublishManyAsync"/>
     /// <remarks>
     /// At most 1000 publishes are unacknowledged at a time over all calls for this client, or as many as the broker's Receive Maximum allows. The transport learns that limit
-    /// when the client connects after the first call; until then it assumes 20, Mosquitto's default. Call it once with no messages before the client connects, or
-    /// create a <see cref="MqttClientTransport"/> with <see cref="MqttClientTransportOptions.ReceiveMaximum"/>, to have the whole window from the start.
+    /// when the client connects after the first call; until then it assumes 20, Mosquitto's default. To have the whole window from the start, call this method once with no messages before the
+    /// client connects, or create a <see cref="MqttClientTransport"/> with <see cref="MqttClientTransportOptions.ReceiveMaximum"/>.
     /// </remarks>
     /// <param name="client">The application's client, which the application connects and disposes.</param>
     /// <param name="messages">
     /// The messages, each with its own QoS (0, 1 or 2) and retain flag. They and their memory must stay unchanged until the task has ended, and after a cancellation
     /// until the client is disconnected.
     /// </param>
-    /// <param name="cancellationToken">Starts no further message; see the remarks of <see cref="MqttClientTransport.PublishManyAsync"/>.</param>
+    /// <param name="cancellationToken">Prevents further messages from being started; see the remarks of <see cref="MqttClientTransport.PublishManyAsync"/>.</param>
     public static ValueTask<PublishManyReport> PublishManyAsync(
         this IMqttClient client, ReadOnlyMemory<MqttApplicationMessage> messages, CancellationToken cancellationToken = default)
     {
@@ -49,7 +49,7 @@ public static class PublishManyExtensions
     /// The messages, each with its own QoS (0, 1 or 2) and retain flag. The server keeps references to them, to their payloads and to their lists for an unlimited time: never
     /// change them after the call.
     /// </param>
-    /// <param name="cancellationToken">Injects no further message; a message is injected whole or not at all.</param>
+    /// <param name="cancellationToken">Prevents further messages from being injected. A message is injected whole or not at all.</param>
     public static ValueTask<InjectManyReport> InjectManyAsync(
         this MqttServer server, ReadOnlyMemory<MqttApplicationMessage> messages, CancellationToken cancellationToken = default)
     {

@@ -6,7 +6,7 @@ namespace BatchKit.MQTTnet;
 /// <remarks>It allocates nothing when every message is a plain success.</remarks>
 public readonly struct PublishManyReport
 {
-    // Null when every message is a plain success. One byte a message, because a broker without subscribers answers so for every message.
+    // Null when every message is a plain success. One byte for each message, because a broker without subscribers answers each message with a code other than Success.
     private readonly byte[]? _reasonCodes;
 
     // The messages that did not succeed.
@@ -48,7 +48,7 @@ public readonly struct PublishManyReport
 /// <param name="Messages">The result of each message. A message succeeds when it is in the queues of its subscribers.</param>
 /// <param name="DroppedMessages">
 /// Messages that the server dropped during the call because a subscriber's queue was full, counted once for each such subscriber. Messages of other publishers are
-/// included, because the server does not say which call a dropped message came from.
+/// included, because the server does not report which call a dropped message came from.
 /// </param>
 public readonly record struct InjectManyReport(PublishManyReport Messages, long DroppedMessages);
 
@@ -70,7 +70,7 @@ public enum PublishManyOutcome
     /// <summary>The broker has acknowledged the message (QoS 1 and 2), the client has written it (QoS 0), or the server has queued it for its subscribers.</summary>
     Succeeded = 0,
 
-    /// <summary>The message is invalid, or the broker or server refused it for good; it would be refused again.</summary>
+    /// <summary>The message is invalid, or the broker or server refused it for good. Another attempt would be refused too.</summary>
     Refused = 1,
 
     /// <summary>The publish failed, for example because the connection was lost. The message may or may not have arrived; another attempt may succeed.</summary>
@@ -98,7 +98,7 @@ internal sealed class PublishManyResults(int count)
             return;
         }
 
-        // Only these two answers may change with time; every other one is final.
+        // Only these two answers may change later; every other one is final.
         var outcome = code is MqttClientPublishReasonCode.QuotaExceeded or MqttClientPublishReasonCode.PacketIdentifierInUse ? PublishManyOutcome.Failed : PublishManyOutcome.Refused;
         Fail(index, new PublishManyResult(outcome, code, string.IsNullOrEmpty(reason) ? $"The answer was {code} ({(int)code})." : reason));
     }

@@ -4,12 +4,12 @@ using MQTTnet.Server;
 namespace BatchKit.MQTTnet;
 
 /// <summary>
-/// Determines how many messages fit in the queue of every connected subscriber, and waits for full queues, all together within a time limit. Only one send at a time may use it, so
+/// Determines how many messages fit in the queue of every connected subscriber, and waits for all full queues together, within a time limit. Only one send at a time may use it, so
 /// that no two sends use the same capacity.
 /// </summary>
 internal sealed class SubscriberCapacity(MqttServer server, MqttServerTransportOptions options, DropCounter drops, TimeProvider timeProvider, ILogger logger)
 {
-    // The server has no event for a sent message. At its best rate, 80,000 messages a second, it sends a tenth of its default queue during this time.
+    // The server has no event for a sent message. At its highest rate, 80,000 messages per second, it sends less than a tenth of its default queue in this time.
     private static readonly TimeSpan PollInterval = TimeSpan.FromMilliseconds(1);
 
     // The rest of the queue is for the server's other publishers.
@@ -23,8 +23,8 @@ internal sealed class SubscriberCapacity(MqttServer server, MqttServerTransportO
 
     public int SlowSubscribers => _slowCount;
 
-    /// <summary>Waits until the queue of every subscriber that is not given up has capacity.</summary>
-    /// <remarks>It waits for all full queues at the same time, so that many slow subscribers cost a send no more than one of them.</remarks>
+    /// <summary>Waits until the queue of every subscriber has capacity, except for those that were given up.</summary>
+    /// <remarks>It waits for all full queues at the same time, so that many slow subscribers delay a send no longer than one.</remarks>
     /// <returns>The number of messages that may be injected now.</returns>
     public async ValueTask<int> WaitAsync(CancellationToken cancellationToken)
     {
@@ -95,7 +95,7 @@ internal sealed class SubscriberCapacity(MqttServer server, MqttServerTransportO
     }
 }
 
-/// <summary>Counts the messages that the server drops. Its two strategies, to drop the oldest or the newest message, raise different events.</summary>
+/// <summary>Counts the messages that the server drops. The server raises one event when it drops the oldest message and another when it drops the newest.</summary>
 internal sealed class DropCounter : IDisposable
 {
     private readonly MqttServer _server;

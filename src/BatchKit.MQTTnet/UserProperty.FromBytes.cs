@@ -10,7 +10,7 @@ internal static class UserProperty
 {
     public static MqttUserProperty Create(string name, string value) => new(name, new ReadOnlyMemory<byte>(Encoding.UTF8.GetBytes(value)));
 
-    /// <summary>What is wrong with the property's value, as the end of a sentence; null when it is valid. It makes no text of the value.</summary>
+    /// <summary>What is wrong with the property's value, as the end of a sentence; null when it is valid. It does not create a string.</summary>
     public static string? FindFaultInValue(MqttUserProperty property)
     {
         var value = property.ValueBuffer.Span;

@@ -4,7 +4,7 @@ using MQTTnet.Packets;
 
 namespace BatchKit.MQTTnet;
 
-/// <summary>Creates and checks a user property, whose value is text before MQTTnet 5.1.</summary>
+/// <summary>Creates and checks a user property, whose value is a string before MQTTnet 5.1.</summary>
 internal static class UserProperty
 {
     public static MqttUserProperty Create(string name, string value) => new(name, value);

@@ -6,7 +6,7 @@ using MassTransit.Serialization;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>The message that crosses a MassTransit bus: one frame, which is the batches of one send for one destination.</summary>
+/// <summary>The message that BatchKit sends over a MassTransit bus: one frame, which contains batches of one send for one destination.</summary>
 /// <remarks>
 /// Its body on the broker is the frame itself, with the content type <c>application/vnd.batchkit.frame</c> and without MassTransit's JSON envelope. Only
 /// <see cref="MassTransitReceiver"/> consumes it; an application's own consumers never see it.
@@ -15,7 +15,7 @@ public sealed class BatchEnvelope
 {
     internal BatchEnvelope(byte[] frame) => Bytes = frame;
 
-    /// <summary>The frame's bytes. They are valid as long as the message.</summary>
+    /// <summary>The frame's bytes. They are valid as long as the message exists.</summary>
     public ReadOnlyMemory<byte> Frame => Bytes;
 
     internal byte[] Bytes { get; }

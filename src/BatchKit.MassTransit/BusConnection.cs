@@ -5,7 +5,7 @@ using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>A bus that carries frames; the application's, or the buffer's own.</summary>
+/// <summary>A bus that carries frames: the application's or the buffer's own.</summary>
 internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge age)
 {
     public IBus Bus { get; } = bus;
@@ -17,7 +17,7 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     /// <summary>What the bus connects to, in human-readable form.</summary>
     public string Target { get; } = options.RabbitMq is { } rabbit ? $"RabbitMQ at {rabbit.First.Host}:{rabbit.First.Port}" : "the bus";
 
-    /// <summary>How long ago the bus connected or failed, as far as MassTransit reports it.</summary>
+    /// <summary>The time since the bus connected or failed, as far as MassTransit reports it.</summary>
     public ConnectionAge Age { get; } = age;
 
     /// <summary>The instruments of the bus's connection; null for none.</summary>
@@ -26,7 +26,7 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     /// <summary>The socket of the buffer's own bus over RabbitMQ; null on another bus.</summary>
     public BusSocket? Socket { get; init; }
 
-    /// <summary>Creates one over a bus that the caller configures, starts and stops.</summary>
+    /// <summary>Creates a connection over a bus that the caller configures, starts and stops.</summary>
     public static BusConnection To(IBus bus, MassTransitOptions? options, TimeProvider? timeProvider, ConnectionMetrics? metrics)
     {
         ArgumentNullException.ThrowIfNull(bus);
@@ -35,7 +35,7 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
         return new BusConnection(bus, options, new ConnectionAge(timeProvider ?? TimeProvider.System)) { Metrics = metrics };
     }
 
-    /// <summary>Creates what the transport, or the receiver, reports the state of the connection to.</summary>
+    /// <summary>Creates the reporter of the connection's state, for the transport or the receiver.</summary>
     public ConnectionReporter CreateReporter(string purpose) => new(Options.ConnectionChanged, purpose, Target, Metrics, "masstransit");
 
     /// <summary>Sends one frame; completes with the broker's confirm.</summary>
@@ -47,7 +47,7 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     }
 
     /// <summary>
-    /// On RabbitMQ, has the bus send over a new connection; over a new channel when the connection is the application's, by a message for which the broker ends the channel (AMQP 0-9-1, section 1.2: a channel exception).
+    /// On RabbitMQ, makes the bus send over a new connection. On the application's connection it makes the bus use a new channel: it sends a message for which the broker ends the channel (a channel exception, AMQP 0-9-1, section 1.2).
     /// </summary>
     public async Task RenewChannelAsync(int? node, CancellationToken cancellationToken)
     {
@@ -61,11 +61,11 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
         }
         catch (Exception)
         {
-            // The end of the channel is what was asked for. Where nothing answers, a later failure asks again.
+            // The end of the channel is the purpose. If nothing answers, a later failure tries again.
         }
     }
 
-    /// <summary>True when the bus loses its messages at this process's stop, so that receivers must stop after senders.</summary>
+    /// <summary>True when the bus loses its messages when this process stops, so that receivers must stop after senders.</summary>
     public virtual bool IsLostAtStop => false;
 
     /// <summary>Called when a node's receiver has bound its queue.</summary>
@@ -73,7 +73,7 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     {
     }
 
-    /// <summary>Called before a receiver stops: accepts no more frames, and waits for those that would be lost.</summary>
+    /// <summary>Called before a receiver stops: accepts no more frames, and waits for frames that would otherwise be lost.</summary>
     public virtual Task DrainAsync(CancellationToken cancellationToken) => Task.CompletedTask;
 
     /// <summary>Called when a received frame was handled.</summary>
@@ -85,7 +85,7 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     private Task<ISendEndpoint> FindEndpointAsync(int? node) => node is { } number ? Topology.GetDirectAsync(Bus, number) : Topology.GetFanOutAsync(Bus);
 }
 
-/// <summary>Reports the state of a bus's connection to its sender while nothing is sent: receive endpoints share the connection. A bus without receive endpoints tells nothing.</summary>
+/// <summary>Reports the state of the sender's connection while nothing is sent, as the bus's receive endpoints, which share it, observe it. A bus without receive endpoints reports nothing.</summary>
 internal sealed class SenderWatch(ConnectionReporter reporter) : IReceiveEndpointObserver
 {
     public Task Ready(ReceiveEndpointReady ready)
@@ -100,7 +100,7 @@ internal sealed class SenderWatch(ConnectionReporter reporter) : IReceiveEndpoin
 
     public Task Faulted(ReceiveEndpointFaulted faulted)
     {
-        // An endpoint can also fail alone, by its queue for instance.
+        // An endpoint can also fail alone, for example because of its queue.
         for (var cause = faulted.Exception; cause is not null; cause = cause.InnerException)
         {
             if (cause is BrokerUnreachableException)
@@ -130,7 +130,7 @@ internal sealed class FramePipe(BusTopology topology, int? node, bool durable) :
     public void Probe(ProbeContext context) => context.CreateScope("batchkit");
 }
 
-/// <summary>Gives a message an expiry that is no number, which the broker refuses before it routes the message.</summary>
+/// <summary>Gives a message an expiry that is not a number. The broker refuses it before it routes the message.</summary>
 internal sealed class ChannelEndPipe(FramePipe frame) : IPipe<SendContext<BatchEnvelope>>
 {
     public async Task Send(SendContext<BatchEnvelope> context)

@@ -28,7 +28,7 @@ internal sealed class BusOwner : IAsyncDisposable
     {
         _timeProvider = timeProvider;
         options = options.Copy();
-        // MassTransit calls the loggers of its bus from its own loops.
+        // MassTransit calls the loggers from its own loops, which an exception of a logger must not end.
         var guarded = new GuardedLoggerFactory(loggers ?? NullLoggerFactory.Instance);
         _logger = guarded.Guard<BusOwner>();
         var age = new ConnectionAge(timeProvider);
@@ -59,7 +59,7 @@ internal sealed class BusOwner : IAsyncDisposable
     /// <summary>What the loggers have thrown, in a sentence; null when they have thrown nothing.</summary>
     public string? LoggerFault => _logger.Faults.Description;
 
-    /// <summary>Begins to connect; the broker may be down. Does nothing with the application's bus.</summary>
+    /// <summary>Starts to connect; the broker may be down. Does nothing for the application's bus.</summary>
     public void Start()
     {
         lock (_gate)
@@ -69,8 +69,8 @@ internal sealed class BusOwner : IAsyncDisposable
         }
     }
 
-    /// <summary>Waits until the buffer's own bus is connected, where it is to fail fast.</summary>
-    /// <exception cref="IOException">It is not connected in time.</exception>
+    /// <summary>Waits until the buffer's own bus over RabbitMQ is connected, if <see cref="MassTransitOptions.FailFast"/> is set.</summary>
+    /// <exception cref="IOException">The bus did not connect within the time limit.</exception>
     public async Task WaitUntilConnectedAsync(CancellationToken cancellationToken)
     {
         if (!Connection.Options.FailFast || Connection.Options.RabbitMq is not { } rabbit || _running is not { } running)
@@ -121,7 +121,7 @@ internal sealed class BusOwner : IAsyncDisposable
         {
             try
             {
-                // Completes when the bus is connected. MassTransit retries most errors for ever, and gives up on some.
+                // Completes when the bus is connected. MassTransit retries most errors without limit, but gives up after some.
                 await bus.StartAsync(_stopping.Token).ConfigureAwait(false);
                 Log.BusStarted(_logger, Target);
                 return;
@@ -160,7 +160,7 @@ internal sealed class BusHostedService(BusOwner owner, MassTransitReceiver? last
     {
         owner.Start();
         await owner.WaitUntilConnectedAsync(cancellationToken).ConfigureAwait(false);
-        // Before any hosted service starts, because the handles that they make contain the node's number.
+        // Before any hosted service starts, because the handles that hosted services create contain the node's number.
         if (lastReceiver is not null)
             await lastReceiver.LeaseAsync(cancellationToken).ConfigureAwait(false);
     }
@@ -181,7 +181,7 @@ internal sealed class BusHostedService(BusOwner owner, MassTransitReceiver? last
     }
 }
 
-/// <summary>Starts a receiver with the host, and stops it before the buffers drain, unless the bus loses its messages then.</summary>
+/// <summary>Starts a receiver with the host, and stops it before the buffers drain. A receiver of a bus that loses its messages at the stop is stopped later.</summary>
 internal sealed class ReceiverHostedService(MassTransitReceiver receiver, BusOwner owner) : IHostedService
 {
     public Task StartAsync(CancellationToken cancellationToken)

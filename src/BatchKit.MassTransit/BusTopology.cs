@@ -34,11 +34,11 @@ internal abstract class BusTopology(MassTransitOptions options)
     /// <summary>Returns the endpoint for frames to every node, which carry named handles' output.</summary>
     public abstract Task<ISendEndpoint> GetFanOutAsync(IBus bus);
 
-    /// <summary>Binds a node's queue, so that it gets both.</summary>
+    /// <summary>Binds a node's queue, so that it gets the frames to the node and those to every node.</summary>
     /// <param name="endpoint">The node's endpoint.</param>
     /// <param name="node">The node.</param>
     /// <param name="lease">Leases the node's number over a connection to RabbitMQ; not called on other buses.</param>
-    /// <param name="watch">Is told what is wrong with the bindings while the endpoint receives.</param>
+    /// <param name="watch">Gets the faults of the bindings while the endpoint receives.</param>
     public abstract void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointWatch watch, Func<IConnection, Task> lease);
 
     /// <summary>Adds the header that <see cref="IsOurs"/> checks.</summary>
@@ -46,7 +46,7 @@ internal abstract class BusTopology(MassTransitOptions options)
     {
     }
 
-    /// <summary>False for a frame that a buffer with another prefix sent to all.</summary>
+    /// <summary>False for a frame to every node from a buffer with another prefix.</summary>
     public virtual bool IsOurs(ConsumeContext context) => true;
 }
 
@@ -99,7 +99,7 @@ internal sealed class RabbitMqTopology : BusTopology
         });
     }
 
-    // As MassTransit declares it: the queue's own exchange stands between the queue and the two exchanges.
+    // As MassTransit declares it: the two exchanges are bound to the queue's own exchange, and that one to the queue.
     private async Task DeclareAsync(IChannel channel, int node)
     {
         var queue = GetQueueName(node);
@@ -112,7 +112,7 @@ internal sealed class RabbitMqTopology : BusTopology
     }
 }
 
-/// <summary>While an endpoint receives, declares again from time to time what it is bound to: the broker tells no one that an exchange or a binding was deleted.</summary>
+/// <summary>While an endpoint receives, declares its exchanges and bindings again at an interval, because the broker does not report that one was deleted.</summary>
 internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval, Func<IChannel, Task> declare, Func<IConnection, Task> lease) : IFilter<ChannelContext>
 {
     public async Task Send(ChannelContext context, IPipe<ChannelContext> next)
@@ -133,7 +133,7 @@ internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval
 
     public void Probe(ProbeContext context) => context.CreateFilterScope("topologyCheck");
 
-    // The first lease over this connection. Where it fails, the checks try again.
+    // The first lease over this connection. If it fails, the checks try again.
     private async Task LeaseAsync(IConnection connection)
     {
         try
@@ -174,7 +174,7 @@ internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval
             }
             catch (Exception)
             {
-                // The connection is about to end, or the broker is slow; MassTransit decides.
+                // The connection is about to end, or the broker is slow. MassTransit detects which.
             }
 
             await Task.Delay(interval, watch.TimeProvider, ended).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
@@ -182,7 +182,7 @@ internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval
     }
 }
 
-/// <summary>MassTransit's in-memory transport, with the same two exchanges. It drops frames that no queue is bound to, so <see cref="InMemoryConnection"/> checks for a receiver first.</summary>
+/// <summary>MassTransit's in-memory transport, with the same two exchanges. It drops frames for which no queue is bound, so <see cref="InMemoryConnection"/> checks for a receiver first.</summary>
 internal sealed class InMemoryTopology : BusTopology
 {
     private readonly Uri _direct;
@@ -210,7 +210,7 @@ internal sealed class InMemoryTopology : BusTopology
 /// <summary>Any other bus: a node's queue by its short address, and MassTransit's own publishing of the message type for named destinations.</summary>
 internal sealed class PublishTopology(MassTransitOptions options) : BusTopology(options)
 {
-    // What is published reaches all that receive the type, whatever their prefix.
+    // A published message reaches all receivers of its type, whatever their prefix.
     private const string PrefixHeader = "BatchKit-Prefix";
 
     public override Task<ISendEndpoint> GetDirectAsync(IBus bus, int node) => bus.GetSendEndpoint(new Uri($"queue:{GetQueueName(node)}"));

@@ -7,7 +7,7 @@ using MassTransit.RabbitMqTransport.Topology;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>MassTransit's RabbitMQ topology for exchanges that exist: sending declares nothing.</summary>
+/// <summary>MassTransit's RabbitMQ topology for exchanges that already exist: a send declares nothing.</summary>
 internal sealed class GivenTopology(IMessageTopologyConfigurator messageTopology)
     : RabbitMqTopologyConfiguration(messageTopology), IRabbitMqTopologyConfiguration
 {
@@ -31,8 +31,8 @@ internal sealed class GivenSendSettings(RabbitMqEndpointAddress address) : Rabbi
 }
 
 /// <summary>
-/// Keeps a receive endpoint from declaring its queue: MassTransit declares once for each channel, and this filter marks that as done. It lets the endpoint consume only when no one else
-/// does: while an earlier connection's consumer holds frames, a queue without <c>x-single-active-consumer</c> would give it later ones, and the receiver would drop the earlier ones as repeats.
+/// Keeps a receive endpoint from declaring its queue: MassTransit declares once for each channel, and this filter marks that as done. The endpoint may consume only when the queue has no other
+/// consumer. While an earlier connection's consumer holds frames, a queue without <c>x-single-active-consumer</c> would deliver later ones here, and the receiver would drop the earlier ones as repeats.
 /// </summary>
 internal sealed class GivenQueueFilter(ReceiveSettings settings) : IFilter<ChannelContext>
 {

@@ -4,7 +4,7 @@ using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>Guards the loggers that a bus creates.</summary>
+/// <summary>Wraps the loggers of a bus, so that exceptions of the application's loggers are counted and do not reach the bus.</summary>
 internal sealed class GuardedLoggerFactory(ILoggerFactory inner) : ILoggerFactory
 {
     private readonly ObserverFaults _faults = new();

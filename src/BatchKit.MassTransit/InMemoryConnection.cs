@@ -3,8 +3,8 @@ using MassTransit;
 namespace BatchKit.MassTransit;
 
 /// <summary>
-/// The buffer's own in-memory bus. Both ends are in this process, so it adds what MassTransit's in-memory transport lacks: it refuses output for an absent node, and bounds the frames that wait for the
-/// receiver.
+/// The buffer's own in-memory bus. Both ends are in this process, so it adds two things that MassTransit's in-memory transport lacks: it refuses output for an absent node, and limits the number of
+/// frames that wait for the receiver.
 /// </summary>
 internal sealed class InMemoryConnection(IBus bus, MassTransitOptions options, ConnectionAge age)
     : BusConnection(bus, options, age), IDisposable
@@ -46,7 +46,7 @@ internal sealed class InMemoryConnection(IBus bus, MassTransitOptions options, C
     public override async Task DrainAsync(CancellationToken cancellationToken)
     {
         _receivingNode = NoNode;
-        // All permits are free when no frame waits any more.
+        // When no frame waits, all permits are free.
         var taken = 0;
         try
         {

@@ -2,13 +2,13 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>What this package logs; ids from 2200.</summary>
+/// <summary>The log messages of this package; ids start at 2200.</summary>
 internal static partial class Log
 {
     [LoggerMessage(2200, LogLevel.Information, "The bus to {Target} started.")]
     public static partial void BusStarted(ILogger logger, string target);
 
-    [LoggerMessage(2201, LogLevel.Warning, "The bus to {Target} could not start. It is started again.")]
+    [LoggerMessage(2201, LogLevel.Warning, "The bus to {Target} could not start. BatchKit starts it again.")]
     public static partial void BusStartFailed(ILogger logger, Exception exception, string target);
 
     [LoggerMessage(2202, LogLevel.Warning, "The bus to {Target} failed while it stopped.")]
@@ -26,7 +26,7 @@ internal static partial class Log
     [LoggerMessage(2213, LogLevel.Error, "The next transport failed unexpectedly with a frame from queue {Queue}; the frame is received again.")]
     public static partial void FrameFailed(ILogger logger, Exception exception, string queue);
 
-    [LoggerMessage(2215, LogLevel.Warning, "Queue {Queue} gets nothing new: {Reason}")]
+    [LoggerMessage(2215, LogLevel.Warning, "Queue {Queue} may receive no new frames: {Reason}")]
     public static partial void TopologyWrong(ILogger logger, string queue, string reason);
 
     [LoggerMessage(2214, LogLevel.Warning, "The receiver stopped without finishing its current frame from queue {Queue} within {Limit}.")]

@@ -19,14 +19,16 @@ public static class MassTransitBuilderExtensions
 
     /// <summary>Sends the buffer's output for other nodes, and for named handles, over a MassTransit bus.</summary>
     /// <remarks>
-    /// Both directions of a buffer share its options and its bus. By default the buffer has an in-memory bus of its own; with <see cref="MassTransitOptions.RabbitMq"/> a bus of
-    /// its own over RabbitMQ; with <see cref="MassTransitOptions.Bus"/> it uses the application's. The host starts even while the broker is down. A health check,
+    /// Both directions of a buffer share its options and its bus. By default the buffer creates an in-memory bus. With <see cref="MassTransitOptions.RabbitMq"/> it creates a bus over RabbitMQ; with
+    /// <see cref="MassTransitOptions.Bus"/> it uses the application's. The host starts even while the broker is down, unless <see cref="MassTransitOptions.FailFast"/> is set. A health check,
     /// <c>batchkit-masstransit</c> or <c>batchkit-masstransit-name</c>, reports the state of the bus.
     /// </remarks>
-    /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
-    /// <param name="configure">Sets the options, whose name is the buffer's.</param>
-    /// <param name="partitions">How many partitions the route has; see <see cref="OutputRoute"/>.</param>
+    /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
+    /// <param name="configure">Configures the options, whose name is the buffer's; null leaves the defaults.</param>
+    /// <param name="partitions">The number of partitions of the route; see <see cref="OutputRoute"/>. All share one bus.</param>
     /// <returns>The builder.</returns>
+    /// <exception cref="ArgumentOutOfRangeException"><paramref name="partitions"/> is outside its range.</exception>
+    /// <exception cref="InvalidOperationException">The buffer already has a route of that name.</exception>
     public static BatchKitBuilder UseMassTransit(this BatchKitBuilder builder, Action<MassTransitOptions>? configure = null, int partitions = 1)
     {
         ArgumentNullException.ThrowIfNull(builder);
@@ -46,12 +48,12 @@ public static class MassTransitBuilderExtensions
 
     /// <summary>Passes the messages for this node (<see cref="OutputBufferOptions.Node"/>) to a handler, in a scope of the services for each batch, from the host's start to its stop.</summary>
     /// <remarks>
-    /// A batch has the messages of one frame, which is one message of the bus. The senders are other BatchKit processes, and a message's header is what its sender wrote: key, type, content type,
-    /// reply-to, correlation data and properties cross as they are. MassTransit's own headers are not passed on. Typed messages are read by the buffer's codec.
+    /// A batch contains the messages of one frame, which is one message of the bus. The senders are other BatchKit processes. A message keeps the header that its sender wrote: key, type, content type,
+    /// reply-to, correlation data and properties are not changed. MassTransit's own headers are not passed on. The buffer's codec reads typed messages.
     /// </remarks>
     /// <typeparam name="THandler">The handler; it is registered as a scoped service unless the services have it.</typeparam>
-    /// <param name="builder">What <c>AddBatchKit</c> returned. It needs no route.</param>
-    /// <param name="configure">Sets the options, whose name is the buffer's; settings made by <see cref="UseMassTransit(BatchKitBuilder, Action{MassTransitOptions}, int)"/> stay.</param>
+    /// <param name="builder">The builder that <c>AddBatchKit</c> returned. It needs no route.</param>
+    /// <param name="configure">Configures the options, whose name is the buffer's. Settings made by <see cref="UseMassTransit(BatchKitBuilder, Action{MassTransitOptions}, int)"/> are kept.</param>
     /// <returns>The builder.</returns>
     /// <exception cref="InvalidOperationException">The buffer receives from MassTransit already.</exception>
     public static BatchKitBuilder ReceiveFromMassTransit<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] THandler>(
@@ -62,11 +64,11 @@ public static class MassTransitBuilderExtensions
         return builder.ReceiveFromMassTransit(builder.AddHandler<THandler>(), configure);
     }
 
-    /// <summary>Receives this node's frames from a MassTransit bus. The node's number is leased where the bus is on RabbitMQ (<see cref="NodeNumber"/>).</summary>
+    /// <summary>Receives this node's frames from a MassTransit bus, from the host's start to its stop. On RabbitMQ it also leases the node's number (<see cref="NodeNumber"/>).</summary>
     /// <remarks><inheritdoc cref="UseMassTransit(BatchKitBuilder, Action{MassTransitOptions}, int)" path="/remarks"/></remarks>
-    /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
-    /// <param name="next">Returns the transport that gets the batches.</param>
-    /// <param name="configure">Sets the options, whose name is the buffer's; settings made by <see cref="UseMassTransit(BatchKitBuilder, Action{MassTransitOptions}, int)"/> stay.</param>
+    /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
+    /// <param name="next">Returns the transport that gets the batches: the one to this node's connections, or your own.</param>
+    /// <param name="configure">Configures the options, whose name is the buffer's. Settings made by <see cref="UseMassTransit(BatchKitBuilder, Action{MassTransitOptions}, int)"/> are kept.</param>
     /// <returns>The builder.</returns>
     /// <exception cref="InvalidOperationException">The buffer receives from MassTransit already.</exception>
     public static BatchKitBuilder ReceiveFromMassTransit(
@@ -136,12 +138,12 @@ public static class MassTransitBuilderExtensions
         if (!options.DeclareTopology)
             RabbitMqNodeLease.ThrowIfNodeNotSet(services, builder.Name, $"{nameof(MassTransitOptions)}.{nameof(MassTransitOptions.DeclareTopology)}");
         var connection = services.GetRequiredKeyedService<BusOwner>(builder.Name).Connection;
-        // Not the name of the node's queue: the number may not be leased yet, and a name for each process would be a series for each.
+        // Not the name of the node's queue: the number may not be leased yet, and each node's name would be a time series of its own.
         var receiver = builder.CreateReceiver(services, next, receiving => (receiving.MessagingSystem, receiving.QueueName) = ("masstransit", options.Prefix));
         return new MassTransitReceiver(connection, node, receiver, services.GetService<TimeProvider>(), services.GetService<ILogger<MassTransitReceiver>>());
     }
 
-    /// <summary>Reports whether a buffer's bus is connected and its receiver receives, and why not.</summary>
+    /// <summary>Reports whether a buffer's bus is connected and whether its receiver receives, and otherwise the reason.</summary>
     private sealed class HealthCheck(BusOwner owner, MassTransitReceiver? receiver, MassTransitTransport? transport) : IHealthCheck
     {
         public Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
@@ -157,7 +159,7 @@ public static class MassTransitBuilderExtensions
         private string? FindBusFault(out Exception? exception)
         {
             exception = null;
-            // The application's bus reports the health of all its endpoints, not only of ours.
+            // The application's bus reports the health of all its endpoints, not only of this one.
             if (!owner.IsOwn || owner.Connection.Bus is not IBusControl bus || bus.CheckHealth() is not { Status: not BusHealthStatus.Healthy } health)
                 return null;
             exception = health.Exception;

@@ -6,48 +6,50 @@ using IBus = MassTransit.IBus;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>Settings of a transport and receiver over a MassTransit bus. Their options name is the buffer's name. A value outside its range stops the start; the error names the setting.</summary>
-/// <remarks>Both ends must agree on <see cref="Prefix"/> and, on RabbitMQ, on <see cref="Durable"/>.</remarks>
+/// <summary>Settings of a transport and receiver over a MassTransit bus. Their options name is the buffer's name. A value outside its range makes the start fail; the error names the setting.</summary>
+/// <remarks>Sender and receiver must have the same <see cref="Prefix"/> and, on RabbitMQ, the same <see cref="Durable"/>.</remarks>
 public sealed class MassTransitOptions : IValidatableObject
 {
-    /// <summary>The first part of the names of queues and exchanges; <c>batchkit</c> by default. Give output and input different prefixes.</summary>
+    /// <summary>The first part of the names of queues and exchanges; <c>batchkit</c> by default, 1 to 100 letters, digits, dots, hyphens and underscores.</summary>
+    /// <remarks>Buffers that share a broker but must not receive each other's output, such as a game's output and its input, need different prefixes.</remarks>
     [Required]
     [RegularExpression("[A-Za-z0-9_.-]{1,100}")]
     public string Prefix { get; set; } = "batchkit";
 
     /// <summary>
-    /// When set, every batch goes to this node's queue, whatever its handle. A gateway sends its players' input to the game this way, and the game still gets each player's
-    /// handle. Null by default: a connection's output goes to its node, and a named handle's output to all nodes.
+    /// The node that receives all output, whatever the handle. A gateway sends its players' input to the game this way, and the game still gets each player's
+    /// handle. Null by default: output for a connection goes to its node, output for a named handle goes to all nodes.
     /// </summary>
     [Range(0, OutputHandle.MaxNode)]
     public int? DestinationNode { get; set; }
 
     /// <summary>
     /// True, the default, makes queues and exchanges durable and messages persistent: confirmed messages survive a restart and a crash of the broker. False is faster, but
-    /// the broker loses queues and messages when it stops. To change it, choose a new <see cref="Prefix"/> or delete the old queues and exchanges. The in-memory transport
-    /// keeps nothing either way.
+    /// the broker loses queues and messages when it stops. Before you change it, choose another <see cref="Prefix"/> or delete the old queues and exchanges. The in-memory
+    /// transport keeps nothing either way.
     /// </summary>
     public bool Durable { get; set; } = true;
 
     /// <summary>
-    /// True: nodes' queues are quorum queues, which live on several brokers of a RabbitMQ cluster and go on when a minority of them fails. False, the default: classic queues, which are faster and live on one broker.
+    /// True: nodes' queues are quorum queues, which are stored on several brokers of a RabbitMQ cluster and still work when a minority of them has failed. False, the default: classic queues, which are faster and are
+    /// stored on one broker.
     /// </summary>
     /// <remarks>
-    /// All processes with the same <see cref="Prefix"/> must agree. A quorum queue needs <see cref="Durable"/>. RabbitMQ 4 drops a frame from a quorum queue that it has delivered 20 times without an acknowledgement,
-    /// unless a policy sets <c>delivery-limit</c> to -1. RabbitMQ only.
+    /// All processes with the same <see cref="Prefix"/> must have the same value. A quorum queue needs <see cref="Durable"/>. RabbitMQ 4 drops a quorum queue's frame that it has delivered 20 times without an
+    /// acknowledgement, unless a policy sets <c>delivery-limit</c> to -1. RabbitMQ only.
     /// </remarks>
     public bool UseQuorumQueues { get; set; }
 
     /// <summary>
     /// How long a node's queue may be without a receiver before the broker deletes it with its messages; 5 min by default. Output for that node is then refused. Null keeps
-    /// the queue for ever. RabbitMQ only.
+    /// the queue without limit. RabbitMQ only.
     /// </summary>
     [TimeSpanRange("00:00:01", "30.00:00:00")]
     public TimeSpan? QueueExpiry { get; set; } = TimeSpan.FromMinutes(5);
 
     /// <summary>
-    /// How many unacknowledged frames the broker may send ahead; 16 by default. A frame is a whole send, so more than a few dozen gain nothing and cost memory; 1 costs a
-    /// round trip for each frame. On the in-memory transport: how many frames may wait for the receiver.
+    /// How many unacknowledged frames the broker may send ahead; 16 by default. A frame is usually a whole send, so more than a few dozen bring no gain and cost memory. With 1,
+    /// each frame costs a round trip. On the in-memory transport it is the number of frames that may wait for the receiver.
     /// </summary>
     [Range(1, 1000)]
     public int Prefetch { get; set; } = 16;
@@ -61,22 +63,22 @@ public sealed class MassTransitOptions : IValidatableObject
     public bool DeclareTopology { get; set; } = true;
 
     /// <summary>
-    /// The largest frame in bytes; 1 MiB by default. A buffering scope leaves as one frame up to this size, and as several beyond it. A single message that
-    /// needs a larger frame is refused when it is written. Not above the broker's <c>max_message_size</c>: 16 MiB by default in RabbitMQ 4, 128 MiB before.
+    /// The largest frame in bytes; 1 MiB by default. A buffering scope's output is sent as one frame up to this size, and as several frames above it. A single message that
+    /// needs a larger frame is refused when it is written. Keep it at or below the broker's <c>max_message_size</c>: 16 MiB by default in RabbitMQ 4, 128 MiB before.
     /// </summary>
     [Range(4096, 128 * 1024 * 1024)]
     public int MaxFrameBytes { get; set; } = 1024 * 1024;
 
     /// <summary>
-    /// How long the confirm of a frame may take; 5 s by default. After that the send fails, and the buffer retries it. MassTransit itself has no limit and
-    /// tries until its token is cancelled.
+    /// The time limit of a frame's confirm; 5 s by default. After that the send fails, and the buffer retries it. MassTransit itself has no limit and
+    /// keeps trying until its token is cancelled.
     /// </summary>
     [TimeSpanRange("00:00:00.010", "01:00:00")]
     public TimeSpan PublishTimeout { get; set; } = TimeSpan.FromSeconds(5);
 
     /// <summary>
-    /// How long after connecting, or after a failed send, the transport retries output for a node that has no queue; 15 s by default. After a restart of the broker, receivers
-    /// reconnect at the same time as senders. Later, such output is refused at once.
+    /// How long after connecting, or after a failed send, the transport retries output for a node that has no queue; 15 s by default. After this time it refuses such output at once.
+    /// Receivers need the time to reconnect after a restart of the broker.
     /// </summary>
     [TimeSpanRange("00:00:00", "01:00:00")]
     public TimeSpan UnroutableGrace { get; set; } = TimeSpan.FromSeconds(15);
@@ -98,19 +100,22 @@ public sealed class MassTransitOptions : IValidatableObject
     /// </summary>
     public Func<IServiceProvider, IBus>? Bus { get; set; }
 
-    /// <summary>Is told when a connection is open, lost, or open again; null by default. The transport and the receiver report apart: the receiver reports its endpoint, the transport what its sends and the bus's receive endpoints meet.</summary>
-    /// <remarks>Calls for one of them keep their order and do not overlap: return soon. What the callback throws stops nothing and makes health degraded.</remarks>
+    /// <summary>Called when a connection opens, is lost, or opens again; null by default.</summary>
+    /// <remarks>
+    /// The receiver reports the connection of its endpoint. The transport reports a connection as its sends and the bus's receive endpoints find it. The calls of each keep their order and do not overlap, so
+    /// return quickly. An exception from the callback stops nothing; the health check then reports degraded.
+    /// </remarks>
     public Action<ConnectionChange>? ConnectionChanged { get; set; }
 
     /// <summary>
-    /// True: the host does not start while the buffer's own bus can't connect within <see cref="MassTransitRabbitMqOptions.ConnectTimeout"/>. False, the default: it starts, and the bus goes on trying. The
-    /// application's bus is not waited for.
+    /// True: the host does not start when the buffer's own bus can't connect to RabbitMQ within <see cref="MassTransitRabbitMqOptions.ConnectTimeout"/>. False, the default: the host starts, and the bus keeps trying.
+    /// The host never waits for the application's bus.
     /// </summary>
     public bool FailFast { get; set; }
 
     /// <summary>
-    /// How often the receiver checks on RabbitMQ that exchanges and bindings exist, and declares again what someone deleted; 5 s by default. What exists with other arguments
-    /// becomes its fault. Not used on other buses.
+    /// How often the receiver checks on RabbitMQ that the exchanges and bindings exist, and declares deleted ones again; 5 s by default. One that has other arguments
+    /// becomes its <see cref="MassTransitReceiver.Fault"/>. Not used on other buses.
     /// </summary>
     [TimeSpanRange("00:00:00.100", "01:00:00")]
     public TimeSpan TopologyCheckInterval { get; set; } = TimeSpan.FromSeconds(5);
@@ -123,7 +128,7 @@ public sealed class MassTransitOptions : IValidatableObject
             MassTransitRabbitMqOptions.Read(rabbitMq, options.RabbitMq ??= new MassTransitRabbitMqOptions());
     }
 
-    /// <summary>Copies the settings, so that later changes have no effect on whoever keeps the copy.</summary>
+    /// <summary>Returns a copy that later changes do not affect.</summary>
     internal MassTransitOptions Copy()
     {
         var copy = (MassTransitOptions)MemberwiseClone();
@@ -168,7 +173,7 @@ internal sealed class MassTransitSection
     public TimeSpan TopologyCheckInterval { get => _options.TopologyCheckInterval; set => _options.TopologyCheckInterval = value; }
 }
 
-/// <summary>Checks the options against their attributes; the code is generated.</summary>
+/// <summary>Checks the options' attributes, in generated code.</summary>
 [OptionsValidator]
 internal sealed partial class MassTransitOptionsValidator : IValidateOptions<MassTransitOptions>
 {

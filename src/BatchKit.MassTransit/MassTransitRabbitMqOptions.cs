@@ -13,24 +13,24 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     private const int AmqpTlsPort = 5671;
 
     /// <summary>
-    /// Where and how to connect, as a URI, such as <c>amqp://user:password@broker-1,broker-2:5673/virtual-host</c>, or <c>amqps://</c> for TLS; null by default. It has one host or several, which are tried
-    /// in turn, or is several such URIs that differ only in the host, parted by commas.
+    /// The brokers and the login as a URI, such as <c>amqp://user:password@broker-1,broker-2:5673/virtual-host</c>, or <c>amqps://</c> for TLS; null by default. Several hosts are tried in random
+    /// order. Several URIs that differ only in their hosts may be given too, separated by commas.
     /// </summary>
     /// <remarks>
-    /// It replaces <see cref="Hosts"/>, <see cref="Port"/> and <see cref="UseTls"/>, and what it names of <see cref="UserName"/>, <see cref="Password"/> and <see cref="VirtualHost"/>. A host without a port has 5672, or
-    /// 5671 with TLS. Special characters in these are escaped as in any URI. It never appears in a log or an error.
+    /// It replaces <see cref="Hosts"/>, <see cref="Port"/> and <see cref="UseTls"/>. It also replaces <see cref="UserName"/>, <see cref="Password"/> and <see cref="VirtualHost"/> if it contains them. Escape special
+    /// characters in these as in any URI. A host without a port has 5672, or 5671 with TLS. The string never appears in a log or an error.
     /// </remarks>
     public string? ConnectionString { get; set; }
 
-    /// <summary>The brokers of one cluster, each as <c>host</c> or <c>host:port</c>; they are tried in turn. Empty, the default, means <c>localhost</c>.</summary>
+    /// <summary>The brokers of one cluster, each as <c>host</c> or <c>host:port</c>; they are tried in random order. Empty, the default, means <c>localhost</c>.</summary>
     [Required]
     public IList<string> Hosts { get; set; } = [];
 
-    /// <summary>The port of hosts without a port of their own; 5672 by default. With TLS 5671 is usual.</summary>
+    /// <summary>The port of hosts that name none; 5672 by default. With TLS, 5671 is usual.</summary>
     [Range(1, 65_535)]
     public int Port { get; set; } = AmqpPort;
 
-    /// <summary>The user name; <c>guest</c> by default. A broker accepts <c>guest</c> only from its own machine.</summary>
+    /// <summary>The user name; <c>guest</c> by default. By default a broker accepts <c>guest</c> only from its own machine.</summary>
     [Required]
     public string UserName { get; set; } = "guest";
 
@@ -42,11 +42,11 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     [Required]
     public string VirtualHost { get; set; } = "/";
 
-    /// <summary>The heartbeat interval; 10 s by default. Both sides close a connection that was silent for twice as long.</summary>
+    /// <summary>The heartbeat interval; 10 s by default. Both sides close a connection that was silent for about twice as long.</summary>
     [TimeSpanRange("00:00:01", "00:10:00")]
     public TimeSpan Heartbeat { get; set; } = TimeSpan.FromSeconds(10);
 
-    /// <summary>How long an attempt to connect may take; 5 s by default.</summary>
+    /// <summary>The time limit of an attempt to connect; 5 s by default.</summary>
     [TimeSpanRange("00:00:00.100", "00:10:00")]
     public TimeSpan ConnectTimeout { get; set; } = TimeSpan.FromSeconds(5);
 
@@ -54,25 +54,25 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     [TimeSpanRange("00:00:00.001", "00:10:00")]
     public TimeSpan ReconnectDelay { get; set; } = TimeSpan.FromMilliseconds(500);
 
-    /// <summary>The name that the broker shows for the connection; null, the default, means the buffer's name.</summary>
+    /// <summary>The name that the broker shows for the connection; null, the default, shows <c>BatchKit</c> and the buffer's name.</summary>
     public string? ConnectionName { get; set; }
 
-    /// <summary>Connects with TLS; brokers usually listen for it on port 5671. False, the default, sends passwords and output unencrypted.</summary>
+    /// <summary>True connects with TLS; brokers usually listen for it on port 5671. False, the default, sends passwords and output unencrypted, unless the first host's port is 5671: this port always uses TLS.</summary>
     public bool UseTls { get; set; }
 
-    /// <summary>The name that the broker's certificate must have; null, the default, means the host's name.</summary>
+    /// <summary>The name that the broker's certificate must have; null, the default, requires the first host's name.</summary>
     public string? TlsServerName { get; set; }
 
-    /// <summary>Decides whether a broker's certificate is trusted; null, the default, leaves the decision to the system.</summary>
+    /// <summary>Decides whether a broker's certificate is trusted; null, the default, lets the operating system decide.</summary>
     public RemoteCertificateValidationCallback? ValidateServerCertificate { get; set; }
 
-    /// <summary>A client certificate, for a broker that asks for one; none by default.</summary>
+    /// <summary>The client certificate to offer to a broker that asks for one; none by default.</summary>
     public X509Certificate? ClientCertificate { get; set; }
 
     /// <summary>The first host and its port, for human-readable messages.</summary>
     internal (string Host, int Port) First => Hosts.Count == 0 ? ("localhost", Port) : Split(Hosts[0]);
 
-    /// <summary>Reads the settings that a section has. Hosts of the section replace the ones before.</summary>
+    /// <summary>Reads the settings that a section has. Hosts in the section replace the earlier ones.</summary>
     internal static void Read(IConfiguration section, MassTransitRabbitMqOptions options)
     {
         if (section.GetSection(nameof(Hosts)) is var hosts && hosts.Exists())
@@ -88,7 +88,7 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
             return copy;
         (copy.Hosts, copy.UseTls, copy.Port) = ([.. address.Hosts], address.UseTls, address.UseTls ? AmqpTlsPort : AmqpPort);
         (copy.UserName, copy.Password, copy.VirtualHost) = (address.UserName ?? UserName, address.Password ?? Password, address.VirtualHost ?? VirtualHost);
-        // It is part of what the copy says now.
+        // The copy's other settings now contain it.
         copy.ConnectionString = null;
         return copy;
     }
@@ -96,7 +96,7 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)
     {
-        // What is in the options of the bus is not named after them.
+        // The validator does not put the name of the outer property in front of these names.
         const string Member = $"{nameof(MassTransitOptions.RabbitMq)}.{nameof(Hosts)}";
         const string StringMember = $"{nameof(MassTransitOptions.RabbitMq)}.{nameof(ConnectionString)}";
         if (ConnectionString is not null && !RabbitMqAddress.TryParse(ConnectionString, out _, out var fault))

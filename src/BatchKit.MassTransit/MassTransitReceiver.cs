@@ -8,10 +8,10 @@ using RabbitMQ.Client;
 
 namespace BatchKit.MassTransit;
 
-/// <summary>Receives a node's frames from a MassTransit bus, and hands their batches to the next transport, each once and in order.</summary>
+/// <summary>Receives a node's frames from a MassTransit bus, and passes their batches to the next transport, each once and in order.</summary>
 /// <remarks>
-/// It connects a receive endpoint <c>{prefix}.node.{node}</c> to the bus, with a concurrency of one and the serializer of frames; other endpoints of the bus are
-/// untouched. It acknowledges a frame when the next transport has its batches. <c>ReceiveFromMassTransit</c> registers it; without a host, start and stop it
+/// It connects a receive endpoint <c>{prefix}.node.{node}</c> to the bus, with a concurrency of one and the serializer of frames. It does not change other endpoints
+/// of the bus. It acknowledges a frame when the next transport has its batches. <c>ReceiveFromMassTransit</c> registers it; without a host, start and stop it
 /// yourself. Thread-safe.
 /// </remarks>
 public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
@@ -21,7 +21,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     private readonly BusConnection _connection;
     private readonly NodeNumber _node;
 
-    // Null unless the bus is on RabbitMQ and declares.
+    // Null unless the bus is on RabbitMQ and declares its topology.
     private readonly RabbitMqNodeLease? _lease;
 
     // Holds the lease until the bus has connected.
@@ -42,11 +42,12 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     /// <summary>Creates a receiver on a bus that the caller configures, starts and stops. It does not connect yet.</summary>
     /// <param name="bus">The bus.</param>
     /// <param name="node">The node whose frames it receives, from 0 to <see cref="OutputHandle.MaxNode"/>. A node's queue has one active receiver at a time.</param>
-    /// <param name="receiver">Decodes frames, drops repeats and hands batches on. Nothing else may use it.</param>
-    /// <param name="options">Settings; those of the connection and <see cref="MassTransitOptions.Bus"/> are not used.</param>
+    /// <param name="receiver">Decodes frames, drops repeats and passes batches on. Nothing else may use it.</param>
+    /// <param name="options">The settings, read now; the defaults when null. Those of the connection and <see cref="MassTransitOptions.Bus"/> are not used.</param>
     /// <param name="timeProvider">The clock; the system's by default.</param>
-    /// <param name="logger">Where it logs; nowhere by default.</param>
+    /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="metrics">The instruments of the bus's connection; null for none.</param>
+    /// <exception cref="ArgumentOutOfRangeException">The node is outside its range.</exception>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public MassTransitReceiver(IBus bus, int node, BatchReceiver receiver, MassTransitOptions? options = null, TimeProvider? timeProvider = null,
         ILogger<MassTransitReceiver>? logger = null, ConnectionMetrics? metrics = null)
@@ -84,7 +85,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     /// <summary>Counts what it has received, delivered and dropped since it was created. Call it at any time, from any thread.</summary>
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
 
-    /// <summary>Connects to the bus and returns, even while the broker is down. <see cref="WaitUntilReadyAsync"/> completes when it receives.</summary>
+    /// <summary>Connects to the bus and returns, even while the broker is down. <see cref="WaitUntilReadyAsync"/> completes when the receiver receives.</summary>
     public Task StartAsync(CancellationToken cancellationToken) => CallerContext.RunWithout(() =>
     {
         lock (_gate)
@@ -98,7 +99,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         return Task.CompletedTask;
     });
 
-    /// <summary>Leases the node's number over a connection of its own, before anything reads it. Does nothing with the application's bus, and while the broker can't be reached.</summary>
+    /// <summary>Leases the node's number over a separate connection, before anything reads it. Does nothing for the application's bus, and while the broker can't be reached.</summary>
     /// <exception cref="NodeTakenException">Another process has the number.</exception>
     internal async Task LeaseAsync(CancellationToken cancellationToken)
     {
@@ -118,13 +119,14 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         }
         catch (Exception) when (!cancellationToken.IsCancellationRequested)
         {
-            // The bus says what is wrong, and takes the lease when it has connected.
+            // The bus reports what is wrong, and takes the lease when it has connected.
             await CloseLeaseConnectionAsync().ConfigureAwait(false);
         }
     }
 
-    /// <summary>Completes when it receives for the first time since its start.</summary>
-    /// <exception cref="InvalidOperationException">It was not started.</exception>
+    /// <summary>Completes when the receiver is ready to receive for the first time since its start.</summary>
+    /// <param name="cancellationToken">Ends the wait.</param>
+    /// <exception cref="InvalidOperationException">The receiver was not started.</exception>
     public Task WaitUntilReadyAsync(CancellationToken cancellationToken = default)
     {
         HostReceiveEndpointHandle? endpoint;
@@ -133,7 +135,8 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         return endpoint?.Ready.WaitAsync(cancellationToken) ?? throw new InvalidOperationException("The receiver was not started.");
     }
 
-    /// <summary>Stops receiving, and waits for the current frame, for <see cref="MassTransitOptions.StopTimeout"/> at most or until the token is cancelled.</summary>
+    /// <summary>Stops receiving, and waits for the current frame, at most for <see cref="MassTransitOptions.StopTimeout"/> or until the token is cancelled. The receiver can't be started again.</summary>
+    /// <param name="cancellationToken">Abandons the current frame.</param>
     public Task StopAsync(CancellationToken cancellationToken)
     {
         lock (_gate)
@@ -165,7 +168,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         await connection.DisposeAsync().ConfigureAwait(false);
     }
 
-    // So that a successor finds the number free at once. Where it fails, the broker frees it with the connection.
+    // A successor then finds the number free at once. If this fails, the broker frees the number when the connection ends.
     private async Task ReleaseLeaseAsync(RabbitMqNodeLease lease)
     {
         using var limit = new CancellationTokenSource(ReleaseLimit, _timeProvider);
@@ -182,7 +185,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         endpoint.ClearSerialization();
         endpoint.AddSerializer(new FrameSerializerFactory());
         endpoint.AddDeserializer(new FrameSerializerFactory(), isDefault: true);
-        // A failed frame goes back to its place in the queue, not to an error queue that no one reads.
+        // A failed frame returns to its place in the queue instead of an error queue that no one reads.
         endpoint.RethrowFaultedMessages();
         _connection.Topology.Bind(endpoint, _node.Value, _watch, TakeLeaseAsync);
         endpoint.ConnectReceiveEndpointObserver(_watch);
@@ -212,7 +215,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     }
 }
 
-/// <summary>Hands one frame after another to the <see cref="BatchReceiver"/>. A consume without an error acknowledges the frame to the bus.</summary>
+/// <summary>Passes one frame after another to the <see cref="BatchReceiver"/>. When a consume succeeds, MassTransit acknowledges the frame.</summary>
 internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection connection, Func<string> queue, ILogger logger, CancellationToken stopping)
     : IDisposable
 {
@@ -229,7 +232,7 @@ internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection con
         }
         catch (FrameFormatException exception)
         {
-            // The frame can never be read. Completing takes it off the queue; otherwise it would come back for ever.
+            // The frame can never be read. Completing removes it from the queue; otherwise the broker would deliver it again and again.
             Log.FrameRejected(logger, exception, context.Message.Bytes.Length, queue());
         }
         catch (Exception exception) when (!stopping.IsCancellationRequested)
@@ -262,7 +265,7 @@ internal sealed class EndpointWatch(Func<string> queue, ConnectionAge age, Conne
     /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
     public string? CallbackFault => reporter.CallbackFault;
 
-    /// <summary>Says what is wrong with the exchanges that the queue is bound to; null when nothing is.</summary>
+    /// <summary>Sets what is wrong with the exchanges, the bindings or the node's number; null when nothing is.</summary>
     public void SetTopologyFault(string? fault)
     {
         if (fault is not null && fault != _topologyFault)

@@ -8,19 +8,19 @@ namespace BatchKit.MassTransit;
 
 /// <summary>Sends batches over a MassTransit bus: each send is one frame for each destination, and each frame is one <see cref="BatchEnvelope"/>.</summary>
 /// <remarks>
-/// A connection's output goes to its node's queue, a named handle's output to every node's. A send completes when the bus has confirmed all its frames. On RabbitMQ, output
+/// Output for a connection goes to its node's queue, output for a named handle to every node's. A send completes when the bus has confirmed all its frames. On RabbitMQ, output
 /// for a node that has no queue is refused (<see cref="BatchOutcome.Refused"/>); output for a named handle succeeds even when no node receives it. Thread-safe. Register it
-/// with <c>UseMassTransit</c>, or create it yourself over a bus of yours.
+/// with <c>UseMassTransit</c>, or create it yourself over your own bus.
 /// </remarks>
 public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
 {
-    // What a frame has beside the message: producer, numbers and a handle with a short name.
+    // The bytes of a frame besides the message: producer, numbers and a handle with a short name.
     private const int FrameOverheadBytes = 1024;
 
     private const ushort NotFound = 404;
     private const ushort PreconditionFailed = 406;
 
-    // How long a new channel is given before another failure ends it. A queue at a limit of its operator rejects too, and a new channel does not change that.
+    // The least time between two renewals of the channel. A queue that has reached its operator's limit rejects too, and a new channel does not change that.
     private static readonly TimeSpan ChannelTrial = TimeSpan.FromSeconds(2);
 
     // How long the broker may take to end a channel.
@@ -40,7 +40,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
 
     /// <summary>Creates a transport over a bus that the caller configures, starts and stops.</summary>
     /// <param name="bus">The bus; on RabbitMQ with publisher confirms, which are MassTransit's default.</param>
-    /// <param name="options">Settings, read now; those of the connection and <see cref="MassTransitOptions.Bus"/> are not used.</param>
+    /// <param name="options">The settings, read now; the defaults when null. Those of the connection and <see cref="MassTransitOptions.Bus"/> are not used.</param>
     /// <param name="timeProvider">The clock; the system's by default.</param>
     /// <param name="signer">Signs the frames; null for none.</param>
     /// <param name="metrics">The instruments of the bus's connection; null for none.</param>
@@ -74,6 +74,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     /// <summary>Sends the batches, and completes when the bus has confirmed all frames.</summary>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>
     /// <exception cref="TimeoutException">A frame was not confirmed within <see cref="MassTransitOptions.PublishTimeout"/>.</exception>
+    /// <exception cref="ObjectDisposedException">The transport is disposed.</exception>
     public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         ObjectDisposedException.ThrowIf(_isDisposed, this);
@@ -127,7 +128,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         foreach (var run in DivideIntoRuns(frames))
         {
             results.AddRange(await Task.WhenAll(run.ConvertAll(frame => TrySendAsync(frame, cancellationToken))).ConfigureAwait(false));
-            // A receiver that got the next run first would later drop the missing frames as seen.
+            // If a receiver got the next run first, it would later drop the missing frames as repeats.
             if (results.Exists(static result => result.Outcome is FrameOutcome.NotTaken or FrameOutcome.Unknown))
                 break;
         }
@@ -144,7 +145,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         throw FrameReport.ToException("The bus", frames, results, batches.Length);
     }
 
-    /// <summary>Sends each batch as a frame of its own, in order, so that one that the broker never takes harms no other.</summary>
+    /// <summary>Sends each batch as a separate frame, in order, so that a batch that the broker never takes does not affect the others.</summary>
     private async ValueTask SendEachAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         var outcomes = new BatchOutcome[batches.Length];
@@ -161,7 +162,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
             };
             if (outcomes[index] != BatchOutcome.Acknowledged)
                 failed ??= result;
-            // What comes behind it must not overtake it.
+            // Later batches must not overtake it.
             if (outcomes[index] == BatchOutcome.Unacknowledged)
                 break;
         }
@@ -170,7 +171,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
             throw new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), reason.Reason!, reason.Error);
     }
 
-    /// <summary>Sends a frame. The bus may still use the channel that the broker closed over an earlier frame; then it sends again until the bus has another channel.</summary>
+    /// <summary>Sends a frame. The bus may still use the channel that the broker closed because of an earlier frame. Then the send is repeated until the bus has another channel.</summary>
     private async Task<FrameResult> SendAloneAsync(PlannedFrame frame, CancellationToken cancellationToken)
     {
         var began = _timeProvider.GetTimestamp();
@@ -255,7 +256,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
             _connection.Age.Restart();
             if (FindCause(exception, NotFound, "no exchange") is not null)
                 _exchangeMissing = new ConnectionAge(_timeProvider);
-            // The other sends on the channel fail with the same reason, which names the size of the message.
+            // All sends on the channel fail with the same reason. It names the size of the message that caused it.
             if (FindCause(exception, PreconditionFailed, $"message size {bytes.Length} ") is { } refusal)
                 throw new FrameUnfitException($"The broker does not take a frame for {destination}: {refusal}", exception);
             _reporter.Lose(exception.GetBaseException().Message);
@@ -265,7 +266,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         }
     }
 
-    // When the leader of a quorum queue fails, RabbitMQ before 3.12 may reject all that comes over a channel, or leave it without an answer, for as long as the channel is open. Over a new one it takes the same.
+    // When the leader of a quorum queue fails, RabbitMQ before 3.12 may reject every publish on a channel, or not answer it, for as long as the channel is open. It accepts the same publish on a new channel.
     private async Task RenewChannelAsync(FrameDestination destination, CancellationToken cancellationToken)
     {
         var renewedAt = Volatile.Read(ref _channelRenewedAt);
@@ -292,7 +293,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         throw new FrameRefusedException($"Node {destination.Node} has no queue: no receiver runs there. Start the process that has that Node and receives from the same bus with the same Prefix.", returned);
     }
 
-    // The bus declares a deleted exchange again, and the broker confirms a frame to all nodes although no queue is bound to it yet.
+    // The bus declares a deleted exchange again. The broker then confirms a frame to all nodes although no queue is bound to the exchange yet.
     private void ThrowIfUnbound(ConnectionAge missing)
     {
         if (missing.IsBelow(Options.UnroutableGrace))
@@ -312,6 +313,6 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         return null;
     }
 
-    /// <summary>The broker will never take the frame, such as one above its <c>max_message_size</c>; a smaller frame of the same batches it may.</summary>
+    /// <summary>The broker will never take the frame, for example because it exceeds <c>max_message_size</c>. It may take a smaller frame with some of the same batches.</summary>
     private sealed class FrameUnfitException(string message, Exception cause) : Exception(message, cause);
 }

@@ -67,14 +67,14 @@ internal static class RabbitMqBus
         connection.Heartbeat(options.Heartbeat);
         connection.RequestedConnectionTimeout(options.ConnectTimeout);
         connection.ContinuationTimeout(options.ConnectTimeout);
-        // For that port MassTransit turns TLS on by itself, with its own defaults.
+        // For this port MassTransit turns TLS on itself, with its own defaults.
         if (options.UseTls || options.First.Port == AmqpTlsPort)
             connection.UseSsl(tls => Configure(tls, options));
         if (options.Hosts.Count > 1)
         {
             connection.UseCluster(cluster =>
             {
-                // MassTransit takes them in turn: in random order the connections spread over the brokers.
+                // MassTransit tries them in their order. The random order spreads the connections over the brokers.
                 var entries = options.Hosts.ToArray();
                 Random.Shared.Shuffle(entries);
                 foreach (var entry in entries)
@@ -88,7 +88,7 @@ internal static class RabbitMqBus
 
     private static void Configure(IRabbitMqSslConfigurator tls, MassTransitRabbitMqOptions options)
     {
-        // MassTransit's defaults are TLS 1.2 only, and a certificate of any issuer.
+        // By default MassTransit uses only TLS 1.2 and accepts a certificate of any issuer.
         tls.Protocol = SslProtocols.None;
         tls.EnforcePolicyErrors(SslPolicyErrors.RemoteCertificateChainErrors | SslPolicyErrors.RemoteCertificateNameMismatch);
         tls.EnforcePolicyErrors(SslPolicyErrors.RemoteCertificateNotAvailable);
@@ -134,7 +134,7 @@ internal sealed class ReconnectingHostConfiguration(
     public override IRetryPolicy SendTransportRetryPolicy { get; } = Retry.None;
 }
 
-/// <summary>The socket of a buffer's own bus, so that a connection that is no good can be ended: MassTransit has no call for that.</summary>
+/// <summary>The socket of a buffer's own bus. With it, BatchKit ends a connection that no longer works, for which MassTransit has no method.</summary>
 internal sealed class BusSocket
 {
     private ConnectionFactory? _factory;
@@ -150,6 +150,6 @@ internal sealed class BusSocket
         factory.SocketFactory = family => _current = create(family);
     }
 
-    /// <summary>Ends the connection. MassTransit then connects again, in a cluster to the next broker.</summary>
+    /// <summary>Ends the connection. MassTransit then connects again; in a cluster it tries the next broker.</summary>
     public void End() => _current?.Close();
 }

@@ -4,13 +4,13 @@ namespace BatchKit.Mqtt;
 /// <remarks>Thread-safe. Messages are sent in the order of the calls, and within a call in the order of its messages.</remarks>
 public interface IMqttPublisher
 {
-    /// <summary>Writes the messages as packets, as many in one write as fit, and completes when each has its result.</summary>
+    /// <summary>Writes the messages as packets, with as many in one write as fit, and completes when each message has its result.</summary>
     /// <remarks>
-    /// A message that can't be sent (a bad topic, too large, QoS 2) gets a result that says so; the others are still sent. Unacknowledged messages are sent again
+    /// A message that can't be sent (a bad topic, too large, QoS 2) gets a result with the reason; the others are still sent. Unacknowledged messages are sent again
     /// after a lost connection.
     /// </remarks>
     /// <param name="messages">The messages; they and their memory must stay unchanged until the task has ended.</param>
-    /// <param name="cancellationToken">Gives up the messages that have no result yet; the broker may or may not have them.</param>
+    /// <param name="cancellationToken">Gives up the messages that have no result yet. They may or may not have reached the broker.</param>
     /// <exception cref="IOException">
     /// The broker refused the connection, or there was none within <see cref="MqttOptions.PublishTimeout"/>. Messages without an answer may or may not have arrived.
     /// </exception>
@@ -24,7 +24,7 @@ public interface IMqttPublisher
 /// <remarks>It allocates nothing when every message is a plain success.</remarks>
 public readonly struct MqttPublishReport
 {
-    // Null when every message is a plain success. One byte a message, because a broker without subscribers answers so for every message.
+    // Null when every message is a plain success. One byte for each message, because a broker without subscribers answers each message with a code other than Success.
     private readonly byte[]? _reasonCodes;
     private readonly Dictionary<int, string>? _reasons;
 
@@ -35,7 +35,7 @@ public readonly struct MqttPublishReport
         _reasons = reasons;
     }
 
-    /// <summary>How many messages there were.</summary>
+    /// <summary>The number of messages.</summary>
     public int Count { get; }
 
     /// <summary>True when every message succeeded.</summary>

@@ -32,13 +32,15 @@ public static class MqttBuilderExtensions
     /// </remarks>
     /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
     /// <param name="configure">Configures the options; null leaves the defaults.</param>
-    /// <param name="partitions">The number of partitions; see <see cref="OutputRoute"/>. All share one connection.</param>
+    /// <param name="partitions">The number of partitions of the route; see <see cref="OutputRoute"/>. All share one connection.</param>
+    /// <exception cref="ArgumentOutOfRangeException"><paramref name="partitions"/> is outside its range.</exception>
+    /// <exception cref="InvalidOperationException">The buffer already has a route of that name.</exception>
     public static BatchKitBuilder UseMqtt(this BatchKitBuilder builder, Action<MqttOptions>? configure = null, int partitions = 1)
     {
         ArgumentNullException.ThrowIfNull(builder);
         AddShared(builder, configure);
         var (name, services) = (builder.Name, builder.Services);
-        // Inserted first, so that every other configuration of this buffer overrides it, in whatever order they are registered.
+        // Inserted first, so that all other configuration of this buffer overrides it, whatever the order of registration.
         services.Insert(0, ServiceDescriptor.Singleton<IConfigureOptions<OutputBufferOptions>>(new ConfigureNamedOptions<OutputBufferOptions>(name, SetDefaults)));
         services.AddKeyedSingleton(name, static (provider, key) => CreateTransport(provider, (string)key!));
         services.AddKeyedSingleton<IMqttPublisher>(name, static (provider, key) => provider.GetRequiredKeyedService<MqttTransport>(key));
@@ -57,8 +59,8 @@ public static class MqttBuilderExtensions
 
     /// <summary>Passes messages that arrive over MQTT to a handler, in a scope of the services for each batch, from the host's start to its stop.</summary>
     /// <remarks>
-    /// A batch has the messages of one read from the connection. The messages' <see cref="ReceivedMessage.Handle"/> is named as their topic. Their header has the content type, response topic
-    /// (<see cref="MessageHeader.ReplyTo"/>), correlation data, retain flag and user properties; a message without any has no header. Typed messages are read by the buffer's codec. MQTT has no place for a message's type, so tell types by their topics.
+    /// A batch contains the messages of one read from the connection. A message's <see cref="ReceivedMessage.Handle"/> has the topic as its name. Its header has the content type, response topic
+    /// (<see cref="MessageHeader.ReplyTo"/>), correlation data, retain flag and user properties; a message with none of these has no header. The buffer's codec reads typed messages. MQTT has no field for a message's type, so use a topic for each type.
     /// </remarks>
     /// <typeparam name="THandler">The handler; it is registered as a scoped service unless the services have it.</typeparam>
     /// <param name="builder">The builder that <c>AddBatchKit</c> returned. It needs no route.</param>
@@ -72,8 +74,8 @@ public static class MqttBuilderExtensions
         return builder.ReceiveFromMqtt(builder.AddHandler<THandler>(), configure);
     }
 
-    /// <summary>Receives messages over MQTT from the host's start to its stop: those of <see cref="MqttOptions.Subscriptions"/>, or in envelope mode the frames for this node,
-    /// whose number (<see cref="NodeNumber"/>) it leases for as long.</summary>
+    /// <summary>Receives the messages of <see cref="MqttOptions.Subscriptions"/> over MQTT, from the host's start to its stop. In envelope mode it receives the frames for this node instead,
+    /// and leases the node's number (<see cref="NodeNumber"/>).</summary>
     /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
     /// <param name="next">Returns the transport that gets the batches: the one to this node's connections, or your own.</param>
     /// <param name="configure">Configures the options; null leaves the defaults.</param>
@@ -132,7 +134,7 @@ public static class MqttBuilderExtensions
             provider => provider.GetRequiredKeyedService<MqttHealthCheck>(name), failureStatus: null, tags: ["batchkit"]));
     }
 
-    // A transport that is to fail fast connects before anything is sent.
+    // With FailFast the transport connects before anything is sent.
     private static Func<CancellationToken, Task> CreateStart(MqttTransport? transport) =>
         cancellationToken => transport?.StartAsync(cancellationToken) ?? Task.CompletedTask;
 

@@ -4,7 +4,7 @@ using Microsoft.Extensions.Diagnostics.HealthChecks;
 
 namespace BatchKit.Mqtt;
 
-/// <summary>Reports whether a buffer's transport can send and its receiver receives; a buffer may have one of them or both.</summary>
+/// <summary>Reports whether a buffer's transport can send and whether its receiver receives. A buffer may have one of them or both.</summary>
 internal sealed class MqttHealthCheck(MqttTransport? transport, MqttReceiver? receiver) : IHealthCheck
 {
     /// <summary>What loggers and cancellation callbacks of the application threw, in a sentence; null when they threw nothing.</summary>

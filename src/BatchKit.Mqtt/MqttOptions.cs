@@ -8,7 +8,7 @@ using Microsoft.Extensions.Options;
 namespace BatchKit.Mqtt;
 
 /// <summary>
-/// Settings of an MQTT transport and receiver. They are read when the transport or receiver is created; later changes have no effect. A value outside its range fails the start with an error that
+/// Settings of an MQTT transport and receiver. They are read when the transport or receiver is created; later changes have no effect. A value outside its range makes the start fail; the error
 /// names the setting.
 /// </summary>
 public sealed class MqttOptions : IValidatableObject
@@ -18,8 +18,8 @@ public sealed class MqttOptions : IValidatableObject
     /// port; <c>mqtt://localhost</c> by default.
     /// </summary>
     /// <remarks>
-    /// A user name and a password in it, as in <c>mqtts://user:password@host</c>, replace <see cref="UserName"/> and <see cref="Password"/>; special characters are escaped as in any URI. They appear in
-    /// no log or error.
+    /// A user name and a password in it, as in <c>mqtts://user:password@host</c>, replace <see cref="UserName"/> and <see cref="Password"/>. Escape special characters in them as in any URI. They never
+    /// appear in a log or an error.
     /// </remarks>
     [Required]
     public Uri Server { get; set; } = new("mqtt://localhost");
@@ -29,8 +29,8 @@ public sealed class MqttOptions : IValidatableObject
     public MqttVersion Version { get; set; } = MqttVersion.V5;
 
     /// <summary>
-    /// The transport's client id; the receiver appends <c>-receiver</c> to it, and the lease of a node's number <c>-node</c>. Null, the default, creates a random one at start. Set it if a session must outlive the
-    /// process. Two connections to one broker must not share it.
+    /// The transport's client id. The receiver appends <c>-receiver</c> to it, and the lease of a node's number appends <c>-node</c>. Null, the default, creates a random id at start. Set it if a session must outlive
+    /// the process. Two connections to one broker must not share an id.
     /// </summary>
     [StringLength(1000, MinimumLength = 1)]
     public string? ClientId { get; set; }
@@ -41,29 +41,31 @@ public sealed class MqttOptions : IValidatableObject
     /// <summary>The password; none by default. It is never logged and never part of an error.</summary>
     public string? Password { get; set; }
 
-    /// <summary>Called at each attempt to connect, instead of <see cref="UserName"/> and <see cref="Password"/>: for tokens that expire. Null by default.</summary>
+    /// <summary>Returns the credentials for each attempt to connect, for example a token that expires; null by default. It replaces <see cref="UserName"/> and <see cref="Password"/>.</summary>
+    /// <remarks>Its token is cancelled at <see cref="ConnectTimeout"/>. An exception fails the attempt; the error's message contains only the exception's type, because the exception may contain secrets.</remarks>
     public Func<CancellationToken, ValueTask<MqttCredentials>>? CredentialsProvider { get; set; }
 
     /// <summary>
-    /// True lets the transport and the receiver of a buffer share one connection, with <see cref="ClientId"/> as it is; false by default: each has its own.
+    /// True lets the transport and the receiver of a buffer share one connection, with <see cref="ClientId"/> unchanged; false, the default: each has its own connection.
     /// </summary>
     /// <remarks>
-    /// The receiver goes on reading while the next transport is busy, because that may wait for what it publishes. Up to <see cref="ReceiveMaximum"/> messages with QoS 1, and with QoS 0 four times
-    /// <see cref="MaxPacketBytes"/>, wait in memory meanwhile. While more of them wait, acknowledgements are not read either, so nothing more is published. The session is kept as a receiver's is.
+    /// The receiver keeps reading while the next transport is busy, because that transport may wait for its own publishes. Messages that arrive in the meantime wait in memory. When their payloads exceed four times
+    /// <see cref="MaxPacketBytes"/>, the receiver stops reading until they are delivered. Acknowledgements are not read then either, so publishing stops when the window is full. The broker keeps the session as
+    /// it keeps a receiver's.
     /// </remarks>
     public bool SharesConnection { get; set; }
 
-    /// <summary>Is told when a connection is open, lost, or open again; null by default. The transport and the receiver have a connection each, and report apart, unless they share one.</summary>
-    /// <remarks>Calls for one connection keep their order and do not overlap. They run between two uses of the connection: return soon. What the callback throws stops nothing and makes health degraded.</remarks>
+    /// <summary>Called when a connection opens, is lost, or opens again; null by default. The transport and the receiver each report their own connection, unless they share one.</summary>
+    /// <remarks>Calls for one connection keep their order and do not overlap. They delay the next use of the connection, so return quickly. An exception from the callback stops nothing; the health check then reports degraded.</remarks>
     public Action<ConnectionChange>? ConnectionChanged { get; set; }
 
     /// <summary>
-    /// True: without a connection a send fails at once, a lost connection fails the sends that it carried, and the host does not start while the broker can't be reached. False, the default: sends wait for
+    /// True: a send without a connection fails at once, a lost connection fails all sends that have not ended, and the host does not start while the broker can't be reached. False, the default: sends wait for
     /// the next connection until their time limit, and the host starts without the broker.
     /// </summary>
     /// <remarks>
-    /// The transport goes on connecting in the background. Without a host it begins at its first send, which then fails: <see cref="ConnectionChanged"/> says when it is connected. A buffer retries a
-    /// failed send until <see cref="OutputBufferOptions.DeliveryTimeout"/>, with this setting too.
+    /// The transport keeps connecting in the background. Without a host it starts to connect at its first send, and that send fails; <see cref="ConnectionChanged"/> reports when the transport is connected. A
+    /// buffer retries a failed send until <see cref="OutputBufferOptions.DeliveryTimeout"/>, with this setting too.
     /// </remarks>
     public bool FailFast { get; set; }
 
@@ -77,14 +79,14 @@ public sealed class MqttOptions : IValidatableObject
     public X509CertificateCollection? ClientCertificates { get; set; }
 
     /// <summary>
-    /// True discards the session at the broker at the first connect of this process; false by default. Later connects always resume the session. Mosquitto (2.0.11)
-    /// does not save a session that was started clean, whatever its expiry: a restart of the broker then loses the messages that wait in it.
+    /// True discards the session at the broker at the first connect of this process; false by default. Later connects always resume the session. Mosquitto 2.0.11
+    /// does not save a session that was started clean, whatever its expiry: a restart of the broker then loses the messages that wait in the session.
     /// </summary>
     public bool CleanStart { get; set; }
 
     /// <summary>
-    /// How long the broker keeps the receiver's session, and the messages that arrive for it, after a lost connection; 5 min by default. Zero keeps nothing. In MQTT 3.1.1 every value
-    /// except zero means for ever.
+    /// How long the broker keeps the receiver's session, and the messages that arrive for it, after a lost connection; 5 min by default, rounded up to whole seconds. Zero keeps nothing.
+    /// In MQTT 3.1.1 every value except zero means without limit.
     /// </summary>
     [TimeSpanRange("00:00:00", "24855.00:00:00")]
     public TimeSpan SessionExpiry { get; set; } = TimeSpan.FromMinutes(5);
@@ -96,7 +98,7 @@ public sealed class MqttOptions : IValidatableObject
     /// <summary>The message that the broker publishes when the transport's connection ends without a DISCONNECT; none by default.</summary>
     public MqttWill? Will { get; set; }
 
-    /// <summary>The time limit of an attempt to connect, including the broker's answer; 5 s by default. After it the attempt has failed.</summary>
+    /// <summary>The time limit of an attempt to connect, including the broker's answer; 5 s by default. After that the attempt has failed.</summary>
     [TimeSpanRange("00:00:00.010", "00:05:00")]
     public TimeSpan ConnectTimeout { get; set; } = TimeSpan.FromSeconds(5);
 
@@ -133,10 +135,10 @@ public sealed class MqttOptions : IValidatableObject
     public bool AllowSystemTopics { get; set; }
 
     /// <summary>
-    /// True adds the W3C trace context of the span that a message is published in to the message, as the user properties <c>traceparent</c> and <c>tracestate</c>, while that span is recorded. False, the
-    /// default: it takes 71 bytes of each message, and more with a trace state, and all subscribers see it. MQTT 5 only.
+    /// True adds the W3C trace context of the span in which a message is published to the message, as the user properties <c>traceparent</c> and <c>tracestate</c>, if that span is recorded. False by
+    /// default, because it adds 71 bytes to each message, and more with a trace state, and all subscribers see it. MQTT 5 only.
     /// </summary>
-    /// <remarks>A message that has a property <c>traceparent</c> of its own keeps it. Frames of envelope mode carry the trace once a frame, without this setting.</remarks>
+    /// <remarks>A message that already has a property <c>traceparent</c> keeps it. In envelope mode each frame carries the trace once, without this setting.</remarks>
     public bool PublishesTraceContext { get; set; }
 
     /// <summary>
@@ -188,7 +190,7 @@ public sealed class MqttOptions : IValidatableObject
     [TimeSpanRange("00:00:00", "01:00:00")]
     public TimeSpan StopTimeout { get; set; } = TimeSpan.FromSeconds(5);
 
-    // No two messages in flight may have the same packet id: the window has one place for each of the 65,535 packet ids, less one.
+    // No two messages in flight may have the same packet id. The window has one place fewer than the 65,535 packet ids.
     internal const int MaxPublishWindow = ushort.MaxValue - 1;
 
     // Enough for every CONNECT of this client and for one small message.
@@ -197,10 +199,10 @@ public sealed class MqttOptions : IValidatableObject
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext) => MqttOptionsRules.FindBroken(this);
 
-    /// <summary>Reads the settings that a section has. Topic rules and subscriptions of the section replace the ones before.</summary>
+    /// <summary>Reads the settings that a section has. Topic rules and subscriptions in the section replace the earlier ones.</summary>
     internal static void Read(IConfiguration section, MqttOptions options)
     {
-        // By hand: an error of the binder repeats an address that can't be read, which may contain a password. The validator's does not.
+        // Not by the binder: its error repeats an invalid address, which may contain a password. The validator's error does not.
         if (section[nameof(Server)] is { } server)
             options.Server = Uri.TryCreate(server, UriKind.Absolute, out var address) ? address : new Uri(string.Empty, UriKind.Relative);
         if (section.GetSection(nameof(TopicRules)).Exists())
@@ -210,7 +212,7 @@ public sealed class MqttOptions : IValidatableObject
         section.Bind(new MqttSection(options));
     }
 
-    /// <summary>A copy that later changes of these settings, their lists and the objects in them don't affect.</summary>
+    /// <summary>Returns a copy that later changes of the settings, their lists and the objects in the lists do not affect.</summary>
     internal MqttOptions Copy()
     {
         var copy = (MqttOptions)MemberwiseClone();
@@ -280,7 +282,7 @@ public sealed class MqttTopicRule
     [Required]
     public string Filter { get; set; } = "#";
 
-    /// <summary>QoS 0 or 1; null, the default, takes <see cref="MqttOptions.QualityOfService"/>.</summary>
+    /// <summary>QoS 0 or 1; null, the default, uses <see cref="MqttOptions.QualityOfService"/>.</summary>
     [EnumDataType(typeof(MqttQualityOfService), ErrorMessage = "{0} must be AtMostOnce or AtLeastOnce.")]
     public MqttQualityOfService? QualityOfService { get; set; }
 
@@ -307,7 +309,7 @@ public sealed class MqttSubscription
 /// <summary>What the broker publishes when the transport's connection ends without a DISCONNECT (MQTT 5, section 3.1.2.5).</summary>
 /// <param name="Message">The message. Its memory must stay unchanged as long as the transport exists.</param>
 /// <param name="Delay">
-/// How long the broker waits before it publishes the message, in whole seconds; zero by default. It publishes nothing if the client is back by then. MQTT 5 only.
+/// How long the broker waits before it publishes the message, in whole seconds; zero by default. It publishes nothing if the client reconnects before that. MQTT 5 only.
 /// </param>
 public sealed record MqttWill(MqttMessage Message, TimeSpan Delay = default);
 

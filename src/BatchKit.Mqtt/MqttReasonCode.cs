@@ -24,7 +24,7 @@ public enum MqttReasonCode
     /// <summary>There was no such subscription.</summary>
     NoSubscriptionExisted = 0x11,
 
-    /// <summary>The broker names no reason.</summary>
+    /// <summary>The broker gives no reason.</summary>
     UnspecifiedError = 0x80,
 
     /// <summary>A packet could not be read.</summary>
@@ -33,7 +33,7 @@ public enum MqttReasonCode
     /// <summary>A packet was not allowed at this point.</summary>
     ProtocolError = 0x82,
 
-    /// <summary>The broker refuses it for a reason of its own.</summary>
+    /// <summary>The packet is valid, but this broker, or this package, does not accept it.</summary>
     ImplementationSpecificError = 0x83,
 
     /// <summary>The broker does not support this version of the protocol.</summary>
@@ -81,7 +81,7 @@ public enum MqttReasonCode
     /// <summary>The packet id is not known.</summary>
     PacketIdentifierNotFound = 0x92,
 
-    /// <summary>More was sent than Receive Maximum allows.</summary>
+    /// <summary>More unacknowledged messages were sent than Receive Maximum allows.</summary>
     ReceiveMaximumExceeded = 0x93,
 
     /// <summary>The topic alias is not allowed.</summary>

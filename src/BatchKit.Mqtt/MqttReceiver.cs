@@ -18,9 +18,10 @@ namespace BatchKit.Mqtt;
 /// </para>
 /// <para>
 /// The receiver acknowledges a message when the next transport has accepted it or refused it for good. Until then the broker keeps the message, and sends it again
-/// after a lost connection: delivery is at least once, and exactly once in envelope mode. The receiver reads nothing more meanwhile, so a slow next transport holds
-/// up the broker, which may drop messages above its own limit (1,000 messages a client on Mosquitto, <c>max_queued_messages</c>). It reconnects after a lost
-/// connection. <c>ReceiveFromMqtt</c> registers it as a hosted service; without a host, start and stop it yourself.
+/// after a lost connection: delivery is at least once, and exactly once in envelope mode. While the next transport is busy, the receiver reads nothing (with
+/// <see cref="MqttOptions.SharesConnection"/> it keeps reading up to a limit). So a slow next transport holds up the broker, which may drop messages above its own limit (1,000
+/// messages for each client on Mosquitto, <c>max_queued_messages</c>). The receiver reconnects after a lost connection. <c>ReceiveFromMqtt</c> registers it as a hosted
+/// service; without a host, start and stop it yourself.
 /// </para>
 /// </remarks>
 public sealed class MqttReceiver : IHostedService, IAsyncDisposable
@@ -32,7 +33,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     private readonly ReceivingSession _session;
     private readonly MqttLink _link;
 
-    // Null where no number is leased.
+    // Null when no number is leased.
     private readonly MqttNodeLease? _lease;
 
     // Null for a receiver with connections of its own.
@@ -51,6 +52,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     /// <param name="timeProvider">The source of time; the system's clock when null.</param>
     /// <param name="logger">The logger; null logs nothing. What it throws is counted, and the health check reports it.</param>
     /// <param name="metrics">The instruments of its connection; null for none.</param>
+    /// <exception cref="ArgumentOutOfRangeException">The node is below 0 or above <see cref="OutputHandle.MaxNode"/>.</exception>
     /// <exception cref="OptionsValidationException">A setting is outside its range, or there is nothing to subscribe to.</exception>
     public MqttReceiver(
         MqttOptions options, int node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<MqttReceiver>? logger = null, ConnectionMetrics? metrics = null)
@@ -81,6 +83,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     /// <param name="receiver">Delivers batches, and drops duplicates in envelope mode. No other receiver may use it.</param>
     /// <param name="timeProvider">The source of time; the system's clock when null.</param>
     /// <param name="logger">The logger; null logs nothing. What it throws is counted, and the health check reports it.</param>
+    /// <exception cref="ArgumentOutOfRangeException">The node is below 0 or above <see cref="OutputHandle.MaxNode"/>.</exception>
     /// <exception cref="OptionsValidationException">There is nothing to subscribe to.</exception>
     /// <exception cref="InvalidOperationException">The transport does not share its connection, shares it already, or has begun to connect.</exception>
     public MqttReceiver(MqttTransport transport, int node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<MqttReceiver>? logger = null)
@@ -109,7 +112,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
 
     internal ObserverFaults ObserverFaults => _logger.Faults;
 
-    /// <summary>A human-readable reason why another process may have the node's number unnoticed; null while none does. It receives all the same.</summary>
+    /// <summary>A human-readable reason why another process could have the same node number without being detected; null when it would be detected. The receiver still receives.</summary>
     internal string? LeaseFault => _whyInactive is null ? _lease?.Fault : null;
 
     internal string? CallbackFault => _transport is null ? _link.CallbackFault : null;
@@ -124,7 +127,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     /// <summary>Starts to receive. Completes after the first attempt to connect and subscribe, even if that failed; the receiver then keeps trying.</summary>
     /// <remarks>
     /// A broker may send the messages of a resumed session before it answers the subscriptions. If the next transport is slow to accept them, the call completes after
-    /// <see cref="MqttOptions.ConnectTimeout"/>, and <see cref="Fault"/> says that the answer is missing.
+    /// <see cref="MqttOptions.ConnectTimeout"/>, and <see cref="Fault"/> reports that the answer is missing.
     /// </remarks>
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
     /// <exception cref="IOException">The broker can't be reached, or refuses the connection, and <see cref="MqttOptions.FailFast"/> is set.</exception>
@@ -140,7 +143,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
     }
 
     /// <summary>Stops reading, finishes the delivery under way, acknowledges it and disconnects, within <see cref="MqttOptions.StopTimeout"/>. The broker keeps the session.</summary>
-    /// <remarks>It can't be started again; create another receiver.</remarks>
+    /// <remarks>A connection that is shared with a transport stays open for the transport. The receiver can't be started again; create another one.</remarks>
     /// <param name="cancellationToken">Abandons the delivery under way immediately.</param>
     public async Task StopAsync(CancellationToken cancellationToken)
     {

@@ -103,7 +103,7 @@ internal static class EnvelopeTopics
 
     public static string Node(string prefix, int node) => string.Create(CultureInfo.InvariantCulture, $"{prefix}/node/{node}");
 
-    /// <summary>What the topics of all claims on a node's number begin with.</summary>
+    /// <summary>The beginning of the topics of all claims on a node's number.</summary>
     public static string Leases(string prefix, int node) => string.Create(CultureInfo.InvariantCulture, $"{prefix}/lease/{node}/");
 
     public static string Of(string prefix, FrameDestination destination) => destination.IsAll ? All(prefix) : Node(prefix, destination.Node);

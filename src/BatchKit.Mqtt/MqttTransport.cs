@@ -55,7 +55,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     /// <summary>A human-readable reason why it has no connection, without secrets; null while it is connected or has not been used yet.</summary>
     public string? Fault => _isStarted ? _link.Fault : null;
 
-    /// <summary>True: a send encodes packets and writes them to the socket, and awaits connecting and acknowledgements.</summary>
+    /// <summary>True: the caller's thread only encodes packets and writes them to the socket. Connecting and acknowledgements are awaited.</summary>
     public bool SendsWithoutBlocking => true;
 
     /// <inheritdoc/>
@@ -70,6 +70,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>
     /// <exception cref="MqttConnectException">The broker refused the connection.</exception>
     /// <exception cref="IOException">There was no connection when the token was cancelled; or there is none now, and <see cref="MqttOptions.FailFast"/> is set.</exception>
+    /// <exception cref="ObjectDisposedException">The transport is disposed.</exception>
     public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();
@@ -111,7 +112,7 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
 
     internal PublishQueue Queue => _queue;
 
-    /// <summary>Lets a receiver use the connections too.</summary>
+    /// <summary>Lets a receiver use the transport's connections too.</summary>
     /// <exception cref="InvalidOperationException">The transport does not share its connection, shares it already, or has begun to connect.</exception>
     internal void Attach(ReceivingSession session)
     {
@@ -128,14 +129,14 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
         return _link.StartAsync();
     }
 
-    /// <summary>Connects, so that the host does not start without the broker where it is to fail fast.</summary>
+    /// <summary>Connects when <see cref="MqttOptions.FailFast"/> is set, so that the host does not start without the broker.</summary>
     internal async Task StartAsync(CancellationToken cancellationToken)
     {
         if (_options.FailFast && await FindFaultAsync(cancellationToken).ConfigureAwait(false) is { } fault)
             throw new IOException(fault);
     }
 
-    /// <summary>Why it can't send now, or null when it can; connects to find out.</summary>
+    /// <summary>Returns why the transport can't send now, or null when it can. Connects to find out.</summary>
     internal async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
     {
         ObjectDisposedException.ThrowIf(_isDisposed, this);
@@ -150,12 +151,12 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
         if (_isStarted)
             return;
         _isStarted = true;
-        // The link awaits this task when it is disposed, and sends learn the outcome of the first attempt from the queue.
+        // The link awaits this task when it is disposed, and the queue reports the outcome of the first attempt to the sends.
         _ = _link.StartAsync();
     }
 }
 
-/// <summary>Uses the connections of a transport: to publish, and to receive where a receiver shares them.</summary>
+/// <summary>Uses the connections of a transport to publish, and also to receive if a receiver shares them.</summary>
 internal sealed class ConnectionUsers(PublishQueue queue) : IConnectionUser
 {
     private volatile ReceivingSession? _receiving;

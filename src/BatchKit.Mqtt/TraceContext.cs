@@ -3,7 +3,7 @@ using System.Diagnostics;
 
 namespace BatchKit.Mqtt;
 
-/// <summary>The names under which W3C trace context is a user property of a message, as W3C's draft for MQTT has them.</summary>
+/// <summary>The names of the user properties that contain the W3C trace context of a message, as in W3C's draft "Trace Context: MQTT protocol".</summary>
 internal static class TraceContext
 {
     public const string ParentName = "traceparent";
@@ -12,7 +12,7 @@ internal static class TraceContext
     /// <summary>The length of a trace parent: version, trace id, span id and flags.</summary>
     public const int ParentCharacters = 55;
 
-    /// <summary>Reads the trace that a message carries; the default when it carries none, or a malformed one. What the broker had kept was published long before.</summary>
+    /// <summary>Reads the trace that a message carries; the default when it carries none or a malformed one. A retained message has none, because it may have been published long before.</summary>
     public static ActivityContext Read(MessageHeader? header)
     {
         if (header is null || header.IsRetained || header.Properties.IsDefaultOrEmpty)

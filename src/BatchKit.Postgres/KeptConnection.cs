@@ -89,7 +89,7 @@ internal sealed class KeptConnection(NpgsqlDataSource dataSource) : IAsyncDispos
         return ReleaseAsync();
     }
 
-    // A timeout is no such case: it shows that the server is in trouble now.
+    // A timeout does not count, because it shows that the server is in trouble now.
     private static bool HasBroken(NpgsqlConnection connection, Exception exception) =>
         connection.State != ConnectionState.Open && exception is NpgsqlException and not { InnerException: TimeoutException };
 }

@@ -2,7 +2,7 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Postgres;
 
-/// <summary>What this package logs; ids from 2600.</summary>
+/// <summary>The log messages of this package; ids start at 2600.</summary>
 internal static partial class Log
 {
     [LoggerMessage(2600, LogLevel.Warning, "{Target} did not accept a send: {Reason} The pool's connections were closed, so the next send connects to the server that is writable now.")]
@@ -50,7 +50,7 @@ internal static partial class Log
     [LoggerMessage(2629, LogLevel.Warning, "The handler of queue {Queue} did not end when the stop cancelled it; its {Messages} messages were given back.")]
     public static partial void HandlerAbandoned(ILogger logger, string queue, int messages);
 
-    [LoggerMessage(2630, LogLevel.Warning, "Queue {Queue} was lost: its tables were dropped, restored, migrated or made again. Its handlers were cancelled, and it is looked up again.")]
+    [LoggerMessage(2630, LogLevel.Warning, "Queue {Queue} was lost: its tables were dropped, restored, migrated or re-created. Its handlers were cancelled, and it is looked up again.")]
     public static partial void QueueLost(ILogger logger, string queue);
 
     [LoggerMessage(2631, LogLevel.Warning, "{Messages} messages of queue {Queue} were written by a newer version of this package. They are left for a process that can read them; update this one. This is logged once.")]
@@ -59,7 +59,7 @@ internal static partial class Log
     [LoggerMessage(2632, LogLevel.Error, "The headers of {Messages} messages of queue {Queue} can't be read; the messages were moved to the dead table.")]
     public static partial void HeadersMalformed(ILogger logger, string queue, int messages);
 
-    [LoggerMessage(2633, LogLevel.Warning, "Frame {Id} was written by a newer version of this package. It and the frames behind it are left for a process that can read it; after {Limit} it is moved to the dead table.")]
+    [LoggerMessage(2633, LogLevel.Warning, "Frame {Id} was written by a newer version of this package. It and the frames after it are left for a process that can read it; after {Limit} it is moved to the dead table.")]
     public static partial void NewerFrame(ILogger logger, long id, TimeSpan limit);
 
     [LoggerMessage(2634, LogLevel.Error, "Frame {Id} was written by a newer version of this package, and no process that can read it has taken it within {Limit}; it was moved to the dead table.")]

@@ -17,7 +17,7 @@ namespace Microsoft.Extensions.DependencyInjection;
 /// <summary>Sends a buffer's output to queues in PostgreSQL, receives from queues, and stores output in an outbox.</summary>
 /// <remarks>
 /// All methods use an <see cref="NpgsqlDataSource"/> from the services: the one whose key is the buffer's or the queue's name if it exists, else the one without a key. Options have the buffer's name;
-/// a receiver's options have its queue's name. Health checks: <c>batchkit-postgres</c> or <c>batchkit-postgres-name</c> for a buffer's transport or outbox, <c>batchkit-postgres-queue-name</c> for a receiver.
+/// a receiver's options have its queue's name. The health checks are <c>batchkit-postgres</c> or <c>batchkit-postgres-name</c> for a buffer's transport or outbox, and <c>batchkit-postgres-queue-name</c> for a receiver.
 /// </remarks>
 public static class PostgresBuilderExtensions
 {
@@ -25,9 +25,11 @@ public static class PostgresBuilderExtensions
     private const string QueueOwner = "the queue";
 
     /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output goes to queues in PostgreSQL.</summary>
-    /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
-    /// <param name="configure">Sets the options.</param>
-    /// <param name="partitions">How many partitions the route has; see <see cref="OutputRoute"/>.</param>
+    /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
+    /// <param name="configure">Configures the options; null leaves the defaults.</param>
+    /// <param name="partitions">The number of partitions of the route; see <see cref="OutputRoute"/>.</param>
+    /// <exception cref="ArgumentOutOfRangeException"><paramref name="partitions"/> is outside its range.</exception>
+    /// <exception cref="InvalidOperationException">The buffer already has a route of that name.</exception>
     public static BatchKitBuilder UsePostgres(this BatchKitBuilder builder, Action<PostgresOptions>? configure = null, int partitions = 1)
     {
         ArgumentNullException.ThrowIfNull(builder);
@@ -35,7 +37,7 @@ public static class PostgresBuilderExtensions
         builder.Services.AddKeyedSingleton(builder.Name, (services, key) => new PostgresQueueTransport(
             DataSourceOf(services, (string)key!), OptionsOf<PostgresOptions>(services, key), services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueTransport>>(),
             builder.CreateSigner(services), services.GetKeyedService<ConnectionMetrics>(key)));
-        // A transport that is to fail fast asks its server before anything is sent.
+        // With FailFast the transport asks its server before anything is sent.
         builder.BeforeHostedServices(services => services.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name).StartAsync);
         AddHealthCheck(builder.Services, BufferCheckName(builder), provider => new HealthCheck(provider.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), outbox: null, receiver: null));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), partitions);
@@ -52,11 +54,11 @@ public static class PostgresBuilderExtensions
         return builder.UsePostgres(configure, partitions);
     }
 
-    /// <summary>Receives the frames of a queue (the sender's <see cref="PostgresOptions.FrameQueue"/>), and hands their batches to the next transport, in order and once, from the host's start to its stop.</summary>
-    /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
-    /// <param name="queue">The queue's name, which is also the options name of its <see cref="PostgresQueueReceiverOptions"/>; <see cref="PostgresQueueReceiverOptions.Shards"/> is 1.</param>
+    /// <summary>Receives the frames of a queue (the sender's <see cref="PostgresOptions.FrameQueue"/>), and passes their batches to the next transport, in order and once, from the host's start to its stop.</summary>
+    /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
+    /// <param name="queue">The queue's name, which is also the options name of its <see cref="PostgresQueueReceiverOptions"/>. Here <see cref="PostgresQueueReceiverOptions.Shards"/> and <see cref="PostgresQueueReceiverOptions.Concurrency"/> are 1.</param>
     /// <param name="next">Returns the transport that gets the batches.</param>
-    /// <param name="configure">Sets the options.</param>
+    /// <param name="configure">Configures the options; null leaves the defaults.</param>
     /// <exception cref="InvalidOperationException">The services have a receiver of this queue already.</exception>
     public static BatchKitBuilder ReceiveFromPostgres(
         this BatchKitBuilder builder, string queue, Func<IServiceProvider, IBatchTransport> next, Action<PostgresQueueReceiverOptions>? configure = null)
@@ -76,13 +78,13 @@ public static class PostgresBuilderExtensions
 
     /// <summary>Passes the messages of a queue to a handler, in a scope of the services for each batch, from the host's start to its stop. Call it once for each queue.</summary>
     /// <remarks>
-    /// A handler that implements <see cref="IMessageHandler"/> sees messages as those of any broker; one that implements <c>IMessageHandler&lt;QueueMessage&gt;</c> sees attempts and priorities too, and may complete, retry or refuse each message. A
-    /// refused message is moved to the dead table. Handlers run concurrently, up to <see cref="PostgresQueueReceiverOptions.Concurrency"/> batches. Typed messages are read by the buffer's codec.
+    /// A handler that implements <see cref="IMessageHandler"/> gets messages like those of any broker. One that implements <c>IMessageHandler&lt;QueueMessage&gt;</c> also gets attempts and priorities, and may complete, retry or refuse each message. A
+    /// refused message is moved to the dead table. Handlers run concurrently, for up to <see cref="PostgresQueueReceiverOptions.Concurrency"/> batches. The buffer's codec reads typed messages.
     /// </remarks>
     /// <typeparam name="THandler">The handler; it is registered as a scoped service unless the services have it.</typeparam>
-    /// <param name="builder">What <c>AddBatchKit</c> returned. It needs no route.</param>
+    /// <param name="builder">The builder that <c>AddBatchKit</c> returned. It needs no route.</param>
     /// <param name="queue">The queue's name, which is also the options name of its <see cref="PostgresQueueReceiverOptions"/>.</param>
-    /// <param name="configure">Sets the options.</param>
+    /// <param name="configure">Configures the options; null leaves the defaults.</param>
     /// <exception cref="InvalidOperationException">The services have a receiver of this queue already.</exception>
     public static BatchKitBuilder ReceiveFromPostgres<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] THandler>(
         this BatchKitBuilder builder, string queue, Action<PostgresQueueReceiverOptions>? configure = null)
@@ -119,9 +121,10 @@ public static class PostgresBuilderExtensions
     }
 
     /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output is stored in an outbox, which forwards it to another transport.</summary>
-    /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
+    /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
     /// <param name="inner">Creates the transport that the outbox forwards to; the services dispose it.</param>
-    /// <param name="configure">Sets the options.</param>
+    /// <param name="configure">Configures the options; null leaves the defaults.</param>
+    /// <exception cref="InvalidOperationException">The buffer already has a route of that name.</exception>
     public static BatchKitBuilder UsePostgresOutbox(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> inner, Action<PostgresOutboxOptions>? configure = null)
     {
@@ -152,8 +155,8 @@ public static class PostgresBuilderExtensions
     /// <summary>Adds a receiver that passes a queue's messages to a handler that you create, from the host's start to its stop. Call it once for each queue.</summary>
     /// <param name="services">The services.</param>
     /// <param name="queue">The queue's name, which is also the options name of its <see cref="PostgresQueueReceiverOptions"/>.</param>
-    /// <param name="handler">Returns the handler, which gets all batches, so it can't use scoped services. Resolve it from the services, so that they dispose it.</param>
-    /// <param name="configure">Sets the options.</param>
+    /// <param name="handler">Returns the handler. One handler gets all batches, so it can't use scoped services. Resolve it from the services, so that they dispose it.</param>
+    /// <param name="configure">Configures the options; null leaves the defaults.</param>
     /// <exception cref="InvalidOperationException">The services have a receiver of this queue already.</exception>
     public static IServiceCollection AddPostgresQueueReceiver(
         this IServiceCollection services, string queue, Func<IServiceProvider, IMessageHandler<QueueMessage>> handler, Action<PostgresQueueReceiverOptions>? configure = null)
@@ -168,7 +171,7 @@ public static class PostgresBuilderExtensions
             options.Queue = queue;
             configure?.Invoke(options);
         }, owner: QueueOwner);
-        // A queue belongs to no buffer, so all queues share one.
+        // A queue belongs to no buffer, so all queues share one instance.
         services.TryAddSingleton(static provider => new ConnectionMetrics(provider.GetService<IMeterFactory>(), bufferName: null, provider.GetService<TimeProvider>()));
         services.AddKeyedSingleton(queue, (provider, key) => new PostgresQueueReceiver(
             DataSourceOf(provider, queue), OptionsOf<PostgresQueueReceiverOptions>(provider, key), handler(provider), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresQueueReceiver>>(),
@@ -188,7 +191,7 @@ public static class PostgresBuilderExtensions
         return services;
     }
 
-    // Behind what the method sets by itself, which the section may change.
+    // Registered after the settings that the method makes itself, so that the section can change them.
     private static void AddReceiverOptions(IServiceCollection services, string queue, IConfiguration section, Action<PostgresQueueReceiverOptions>? configure)
     {
         ArgumentNullException.ThrowIfNull(section);

@@ -9,10 +9,10 @@ using Npgsql;
 
 namespace BatchKit.Postgres;
 
-/// <summary>Stores output in PostgreSQL and then forwards it to another transport: no acknowledged output is lost when the process is killed or the broker is down.</summary>
+/// <summary>Stores output in PostgreSQL and then forwards it to another transport, so that no acknowledged output is lost when the process is killed or the broker is down.</summary>
 /// <remarks>
-/// A send or an enqueue is stored as one or more rows, each a frame. Producer and numbers stay the same however often a frame is forwarded, so that the final receiver drops repeats. One of the processes
-/// that share the outbox forwards rows in order, and deletes what is acknowledged; start and stop the outbox as a hosted service for that. What the inner transport refuses for good is moved to the dead
+/// A send or an enqueue is stored as one or more rows, each a frame. A frame keeps its producer and numbers each time it is forwarded, so the final receiver drops repeats. One of the processes
+/// that share the outbox forwards rows in order, and deletes acknowledged ones; for that, start and stop the outbox as a hosted service. Rows that the inner transport refuses for good are moved to the dead
 /// table. The caller owns the data source and the inner transport. Send and enqueue from any thread.
 /// </remarks>
 public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisposable
@@ -27,11 +27,11 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
     private bool _isDisposed;
 
     /// <summary>Creates an outbox; it does not connect yet.</summary>
-    /// <param name="dataSource">The database. The caller disposes it, after the outbox. Its pool needs 3 connections more than concurrent sends and enqueues.</param>
+    /// <param name="dataSource">The database. The caller disposes it, after the outbox. Its pool needs 3 connections, and one more for each concurrent send and enqueue.</param>
     /// <param name="inner">The transport to forward to. The caller disposes it, after the outbox. It gets one send at a time, with batches of several producers; each producer's numbers rise.</param>
-    /// <param name="options">Its settings; the defaults when null.</param>
+    /// <param name="options">The settings; the defaults when null.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
-    /// <param name="logger">Where it logs; nowhere when null.</param>
+    /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="metrics">The instruments of its connections; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresOutbox(
@@ -59,7 +59,7 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
     /// <summary>Why it does not forward now, in a human-readable sentence without secrets; null while it does.</summary>
     public string? Fault => _receiver.Fault ?? _handler.Fault;
 
-    /// <summary>What works worse than it should, in a sentence, although the outbox forwards; null when nothing does.</summary>
+    /// <summary>What is degraded while the outbox still forwards, in a sentence; null when nothing is.</summary>
     internal string? Degradation => _receiver.Degradation ?? _store.Degradation;
 
     /// <summary>Stores the batches, and completes when they are committed.</summary>
@@ -70,19 +70,19 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
     /// <summary>Stores messages for a handle in the caller's transaction: they are forwarded when it commits, and never when it rolls back.</summary>
     /// <remarks>
     /// <para>
-    /// Each call is a producer of its own, because transactions may commit in another order than they were numbered. The messages of one call keep their order, and so do calls of which one committed before
-    /// the other began. Calls of transactions that overlap are forwarded in the order in which they stored their messages, not in the order of their commits; one that commits after later ones were forwarded
-    /// follows them.
+    /// Each call is a producer of its own, because transactions may commit in another order than they were numbered. The messages of one call keep their order. If one call was committed before another began,
+    /// these calls keep their order too. Calls in overlapping transactions are forwarded in the order in which they stored their messages, not in the order of their commits. A call whose commit comes after later
+    /// calls were forwarded follows them.
     /// </para>
     /// <para>
-    /// The caller's commit sends no notification, because a NOTIFY inside a transaction makes all commits of the server wait for one another. The messages are forwarded with the next send or enqueue, or
-    /// after <see cref="PostgresOutboxOptions.PollInterval"/>. The first call takes a second connection, to find the tables.
+    /// The caller's commit sends no notification, because a NOTIFY inside a transaction makes all commits of the server wait for one another. The messages are forwarded after the next send, the next enqueue
+    /// without a transaction, or <see cref="PostgresOutboxOptions.PollInterval"/>. The first call uses a second connection, to find the tables.
     /// </para>
     /// </remarks>
     /// <param name="handle">Their destination.</param>
     /// <param name="messages">At least one. Their bytes are copied.</param>
-    /// <param name="transaction">The caller's open transaction, on the same database. Null, the default, stores them in a transaction of their own: the call takes no part in an ambient transaction (<c>TransactionScope</c>).</param>
-    /// <param name="cancellationToken">Cancels the call. The caller then rolls back the transaction.</param>
+    /// <param name="transaction">The caller's open transaction, on the same database. Null, the default, stores them in a separate transaction, which does not join an ambient one (<c>TransactionScope</c>).</param>
+    /// <param name="cancellationToken">Cancels the call. Roll back the transaction then.</param>
     /// <exception cref="ArgumentException">The handle is <c>default</c>, there are no messages, or one is larger, with its header, than <see cref="MaxMessageBytes"/>.</exception>
     /// <exception cref="InvalidOperationException">The transaction has ended, the schema is missing or of another version, or the outbox's name belongs to another kind of queue.</exception>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
@@ -105,17 +105,18 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
                 throw;
         }
 
-        // The queue's tables were made again since its number was read, or the caller's transaction does not see the queue yet.
+        // The queue's tables were re-created since its number was read, or the caller's transaction does not see the queue yet.
         _store.ForgetQueues();
         queue = await FindQueueAsync(cancellationToken).ConfigureAwait(false);
         await StoreAsync(queue, isFresh: true, frames, transaction, cancellationToken).ConfigureAwait(false);
     }
 
-    /// <summary>Starts to forward what is stored. Completes after the first attempt to reach the database, even when it failed: the outbox goes on trying.</summary>
+    /// <summary>Starts to forward stored output. Completes after the first attempt to reach the database, even if that failed; the outbox then keeps trying.</summary>
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
+    /// <exception cref="IOException">The outbox's queue can't be used, and <see cref="PostgresOutboxOptions.FailFast"/> is set.</exception>
     public Task StartAsync(CancellationToken cancellationToken) => _receiver.StartAsync(cancellationToken);
 
-    /// <summary>Stops forwarding, and waits up to 5 s for the send that is under way. What is stored stays for the next start, or for another process.</summary>
+    /// <summary>Stops forwarding, and waits up to 5 s for the send that is under way. The remaining rows are kept for the next start or for another process.</summary>
     /// <param name="cancellationToken">Cancels the send under way.</param>
     public async Task StopAsync(CancellationToken cancellationToken)
     {
@@ -157,7 +158,7 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
         Concurrency = 1,
         BatchSize = options.BatchSize,
         ClaimTimeLimit = options.ClaimTimeLimit,
-        // Each crash counts an attempt of the rows that were being forwarded; they are never given up for that.
+        // Each crash counts as an attempt of the rows that were being forwarded. They are never given up because of that.
         Poison = PoisonPolicy.Block,
         MaxAttempts = 1000,
         PollInterval = options.PollInterval,

@@ -5,7 +5,7 @@ using Microsoft.Extensions.Options;
 
 namespace BatchKit.Postgres;
 
-/// <summary>Settings of an outbox. They are read once, when the outbox is created. A value outside its range stops the start; the error names the setting.</summary>
+/// <summary>Settings of an outbox. They are read once, when the outbox is created. A value outside its range makes the start fail; the error names the setting.</summary>
 public sealed class PostgresOutboxOptions : IValidatableObject
 {
     /// <inheritdoc cref="PostgresOptions.Schema"/>
@@ -15,19 +15,19 @@ public sealed class PostgresOutboxOptions : IValidatableObject
     /// <inheritdoc cref="PostgresOptions.CreateSchema"/>
     public bool CreateSchema { get; set; } = true;
 
-    /// <summary>The outbox's name; <c>outbox</c> by default, 1 to 1,024 UTF-8 bytes. Of the processes that share an outbox, one at a time forwards its output.</summary>
+    /// <summary>The outbox's name, 1 to 1,024 UTF-8 bytes; <c>outbox</c> by default. Only one of the processes that share an outbox forwards its output at a time.</summary>
     [Required]
     public string Name { get; set; } = "outbox";
 
-    /// <summary>The most stored flushes in one send of the inner transport; 100 by default.</summary>
+    /// <summary>The maximum number of stored rows that are forwarded in one send of the inner transport; 100 by default. A row is a stored send or enqueue, or a part of one.</summary>
     [Range(1, 10_000)]
     public int BatchSize { get; set; } = 100;
 
-    /// <summary>How long a send of the inner transport may take; 10 s by default. After that it is cancelled, and retried after a pause.</summary>
+    /// <summary>The time limit of a send of the inner transport; 10 s by default. After that the send is cancelled, and retried after a pause.</summary>
     [TimeSpanRange("00:00:00.100", "01:00:00")]
     public TimeSpan SendTimeout { get; set; } = TimeSpan.FromSeconds(10);
 
-    /// <summary>How long after a process was killed another one starts to forward its output; 10 s by default.</summary>
+    /// <summary>The time after which another process continues to forward the output of a process that was killed; 10 s by default.</summary>
     [TimeSpanRange("00:00:01", "01:00:00")]
     public TimeSpan ClaimTimeLimit { get; set; } = TimeSpan.FromSeconds(10);
 
@@ -45,14 +45,14 @@ public sealed class PostgresOutboxOptions : IValidatableObject
     /// <inheritdoc cref="PostgresOptions.UsePreparedStatements"/>
     public bool UsePreparedStatements { get; set; } = true;
 
-    /// <summary>Is told when the outbox reaches the server, no longer reaches it, or reaches it again; null by default.</summary>
+    /// <summary>Called when the outbox reaches the server, no longer reaches it, or reaches it again; null by default.</summary>
     /// <remarks>
-    /// It notices at its own statements: Npgsql's pool opens and closes connections as it needs them. Calls keep their order and do not overlap: return soon. What the callback throws stops nothing and
-    /// makes health degraded.
+    /// The outbox detects this by its own statements, because Npgsql's pool opens and closes connections as it needs them. Calls keep their order and do not overlap, so return quickly. An exception from the
+    /// callback stops nothing; the health check then reports degraded.
     /// </remarks>
     public Action<ConnectionChange>? ConnectionChanged { get; set; }
 
-    /// <summary>True: the host does not start while the server can't be reached, or its queue can't be used. False, the default: it starts, and the outbox goes on trying.</summary>
+    /// <summary>True: the host does not start while the server can't be reached, or the outbox's queue can't be used. False, the default: the host starts, and the outbox keeps trying.</summary>
     public bool FailFast { get; set; }
 
     /// <inheritdoc/>
@@ -64,11 +64,11 @@ public sealed class PostgresOutboxOptions : IValidatableObject
             yield return new ValidationResult($"{nameof(Name)} {nameReason}", [nameof(Name)]);
     }
 
-    /// <summary>Returns a copy that later changes do not reach.</summary>
+    /// <summary>Returns a copy that later changes do not affect.</summary>
     internal PostgresOutboxOptions Copy() => (PostgresOutboxOptions)MemberwiseClone();
 }
 
-/// <summary>Checks the options against their attributes; the code is generated, so it is safe to trim.</summary>
+/// <summary>Checks the options' attributes, in generated code that is safe to trim.</summary>
 [OptionsValidator]
 internal sealed partial class PostgresOutboxOptionsValidator : IValidateOptions<PostgresOutboxOptions>
 {

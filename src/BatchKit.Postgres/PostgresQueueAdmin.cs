@@ -7,7 +7,7 @@ using NpgsqlTypes;
 namespace BatchKit.Postgres;
 
 /// <summary>Inspects and repairs queues: counts messages, and lists, replays, deletes and purges them. The tool <c>batchkit</c> uses it.</summary>
-/// <remarks>Thread-safe. Each call makes its changes in one statement, so all of them or none; it takes no part in an ambient transaction. A call has no time limit; its duration depends on the number of messages. Only the token cancels it.</remarks>
+/// <remarks>Thread-safe. Each call makes all of its changes or none, in one statement, and does not join an ambient transaction. A call has no time limit, because its duration depends on the number of messages. Only the token cancels it.</remarks>
 public sealed class PostgresQueueAdmin
 {
     private readonly NpgsqlDataSource _dataSource;
@@ -51,7 +51,7 @@ public sealed class PostgresQueueAdmin
 
     /// <summary>Lists dead messages, the latest first.</summary>
     /// <param name="queue">The queue's name.</param>
-    /// <param name="limit">The most messages to list; 100 by default.</param>
+    /// <param name="limit">The maximum number of messages to list; 100 by default.</param>
     /// <param name="cancellationToken">Cancels the call.</param>
     /// <exception cref="ArgumentOutOfRangeException">The limit is below 1.</exception>
     /// <exception cref="KeyNotFoundException">There is no such queue.</exception>
@@ -111,7 +111,7 @@ public sealed class PostgresQueueAdmin
         return purged;
     }
 
-    // Returns the connection to the pool first: the caller may need one.
+    // Returns the connection to the pool before the caller continues, because the caller may need one.
     private Task<(QueueEntry Queue, TResult Result)> RunAsync<TResult>(
         string queue, string statement, Func<NpgsqlCommand, CancellationToken, Task<TResult>> run, CancellationToken cancellationToken, NpgsqlParameter? second = null)
     {
@@ -129,7 +129,7 @@ public sealed class PostgresQueueAdmin
 
     private async Task<QueueEntry> FindAsync(NpgsqlConnection connection, string queue, CancellationToken cancellationToken)
     {
-        // PostgreSQL may not accept as text what can't be a queue's name.
+        // PostgreSQL may not accept a text that is not a valid queue name.
         if (QueueLimits.RefuseQueue(queue) is null)
         {
             using var command = Command(connection, _statements.Find);
@@ -178,7 +178,7 @@ public sealed class PostgresQueueAdmin
         }
         catch (FrameFormatException)
         {
-            // A header of another version is no reason not to show the message and its neighbours.
+            // The message and the others are shown even if this version can't read the header.
             return null;
         }
     }

@@ -11,12 +11,12 @@ namespace BatchKit.Postgres;
 
 /// <summary>Claims the messages of a queue in batches, passes them to a handler, and settles each batch in the round trip that claims the next one.</summary>
 /// <remarks>
-/// Any number of receivers, in any number of processes, may share a queue. A receiver reconnects by itself. It finds work by LISTEN, and by polling in case a notification is lost.
+/// Any number of receivers, in any number of processes, may share a queue. A receiver reconnects automatically. It finds work by LISTEN, and by polling in case a notification is lost.
 /// <c>AddPostgresQueueReceiver</c> registers it as a hosted service; without a host, start and stop it yourself. The caller owns the data source.
 /// </remarks>
 public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
 {
-    // Enough for a server that answers to store what is given back.
+    // Enough for a responsive server to store the messages that are given back.
     private static readonly TimeSpan ClosingTime = TimeSpan.FromSeconds(2);
 
     private readonly NpgsqlDataSource _dataSource;
@@ -36,11 +36,11 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     private bool _isDisposed;
 
     /// <summary>Creates a receiver; it does not connect yet.</summary>
-    /// <param name="dataSource">The database. The caller disposes it, after the receiver. Its pool needs <see cref="PostgresQueueReceiverOptions.Concurrency"/> + 2 connections.</param>
-    /// <param name="options">Its settings.</param>
+    /// <param name="dataSource">The database. The caller disposes it, after the receiver. Its pool needs <see cref="PostgresQueueReceiverOptions.Concurrency"/> + 2 connections, or 3 with <see cref="PostgresQueueReceiverOptions.Prefetch"/>.</param>
+    /// <param name="options">The settings.</param>
     /// <param name="handler">Handles the messages. The caller disposes it.</param>
     /// <param name="timeProvider">The clock; the system's when null. Claims and delays use the server's clock.</param>
-    /// <param name="logger">Where it logs; nowhere when null.</param>
+    /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="metrics">The instruments of its connections; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresQueueReceiver(
@@ -71,13 +71,13 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     /// <summary>Why it receives nothing now, in a human-readable sentence without secrets; null while it receives.</summary>
     public string? Fault => _health.Fault;
 
-    /// <summary>What works worse than it should, in a sentence, although the receiver receives; null when nothing does.</summary>
+    /// <summary>What is degraded while the receiver still receives, in a sentence; null when nothing is.</summary>
     internal string? Degradation => _parts?.Listener.Fault ?? _logger.Faults.Description ?? _reporter.CallbackFault;
 
     /// <summary>Counts what it has claimed and settled. Call it at any time, from any thread.</summary>
     public PostgresQueueReceiverStatistics GetStatistics() => _counters.Read();
 
-    /// <summary>Starts to receive. Completes after the first attempt to reach the queue, even when it failed: the receiver goes on trying.</summary>
+    /// <summary>Starts to receive. Completes after the first attempt to reach the queue, even if that failed; the receiver then keeps trying.</summary>
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
     /// <exception cref="IOException">The queue can't be used, and <see cref="PostgresQueueReceiverOptions.FailFast"/> is set.</exception>
     public async Task StartAsync(CancellationToken cancellationToken)
@@ -131,7 +131,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
                 _health.Failed(this, exception);
             }
 
-            // The session ended before the receiver stops: the queue's tables were dropped, or made again, and its number may be another queue's.
+            // The session ended before the receiver stopped: the queue's tables were dropped or re-created, and its number may be another queue's.
             losses = _timeProvider.GetElapsedTime(began) < _options.MaxReconnectDelay ? losses + 1 : 1;
             await Task.Delay(schedule.DelayAfter(losses, Random.Shared), _timeProvider, _stop.Stopping).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         }
@@ -162,7 +162,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
             Log.PoolTooSmall(_logger, _options.Queue, poolSize, PoolNeeds.SizeFor(_options));
     }
 
-    // The session's phases are linked, but they would follow on another thread: a handler that ends now must see the stop.
+    // The session's phases are linked to the receiver's, but a linked phase follows on another thread. A handler that ends now must already see the stop.
     private Task EnterAsync(Func<StopPhases, Task> phase) => Task.WhenAll(phase(_stop), _parts is { } parts ? phase(parts.Stop) : Task.CompletedTask);
 
     private async Task<bool> EndsAsync(TimeSpan limit, CancellationToken cancellationToken)
@@ -196,7 +196,7 @@ public sealed class PostgresQueueReceiverStatistics
     /// <summary>Messages whose outcome the server refused because their claim had ended; another worker handles them.</summary>
     public long LostMessages { get; init; }
 
-    /// <summary>Messages that were kept from the handler because their header could not be read: of a newer version, which are left for a process that can read them, or malformed, which are moved to the dead table. One that is claimed again counts again.</summary>
+    /// <summary>Messages that were kept from the handler because their header could not be read. Those of a newer version are left for a process that can read them; malformed ones are moved to the dead table. A message that is claimed again counts again.</summary>
     public long UnreadableMessages { get; init; }
 
     /// <summary>Messages that are being handled now.</summary>

@@ -6,7 +6,7 @@ using Npgsql;
 
 namespace BatchKit.Postgres;
 
-/// <summary>Settings of a receiver of one queue. They are read once, when the receiver is created. A value outside its range stops the start; the error names the setting.</summary>
+/// <summary>Settings of a receiver of one queue. They are read once, when the receiver is created. A value outside its range makes the start fail; the error names the setting.</summary>
 public sealed class PostgresQueueReceiverOptions : IValidatableObject
 {
     /// <inheritdoc cref="PostgresOptions.Schema"/>
@@ -22,33 +22,33 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
 
     /// <summary>
     /// The number of shards of the queue. 0, the default, means a queue without order. With 1 or more, messages are handled in order per <see cref="MessageHeader.Key"/>; messages without a key
-    /// count as having one key in common. It must be the number with which the queue was created; otherwise the receiver receives nothing, and its health says so.
+    /// count as having the same key. It must be the number with which the queue was created; otherwise the receiver receives nothing, and its health check reports that.
     /// </summary>
     [Range(0, QueueLimits.MaxShards)]
     public int Shards { get; set; }
 
-    /// <summary>How many batches this receiver handles at the same time; 10 by default. Each uses a connection of the pool, and keeps it for a second when it goes idle.</summary>
+    /// <summary>How many batches this receiver handles at the same time; 10 by default. Without <see cref="Prefetch"/> each uses a connection of the pool, and keeps it for 1 s when it becomes idle.</summary>
     [Range(1, 1000)]
     public int Concurrency { get; set; } = 10;
 
-    /// <summary>The most messages in a batch; 100 by default.</summary>
+    /// <summary>The maximum number of messages in a batch; 100 by default.</summary>
     [Range(1, 10_000)]
     public int BatchSize { get; set; } = 100;
 
-    /// <summary>The most bytes of payload in a batch; 8 MiB by default. A larger single message is a batch of its own.</summary>
+    /// <summary>The maximum bytes of payload in a batch; 8 MiB by default. A larger single message is a batch of its own.</summary>
     [Range(1, 256 * 1024 * 1024)]
     public int MaxBatchBytes { get; set; } = 8 * 1024 * 1024;
 
     /// <summary>
-    /// How many messages to claim ahead of the handlers. One connection fetches them for all handlers, again when half of them are used. With 0, the default, each handler's worker claims for itself. It
-    /// pays when handlers are fast and the server is far away; on a slow disk it may be slower. 0, or at least <see cref="BatchSize"/>. Not for ordered queues.
+    /// How many messages to claim ahead of the handlers: 0, the default, or at least <see cref="BatchSize"/>. One connection fetches them for all handlers, and fetches more when half of them are used. With 0, each
+    /// handler's worker claims for itself. Prefetching helps when handlers are fast and the server is far away; on a slow disk it may be slower. Ordered queues do not support it.
     /// </summary>
     [Range(0, 100_000)]
     public int Prefetch { get; set; }
 
     /// <summary>
-    /// How long a claim lasts before other workers may claim its messages; 30 s by default. While the handler runs, the receiver renews the claim after each third of this time. So it limits how late a
-    /// crashed worker's messages are handled, not how long a handler may take.
+    /// How long a claim lasts before other workers may claim its messages; 30 s by default. While the handler runs, the receiver renews the claim after each third of this time. So this setting limits how late
+    /// a crashed worker's messages are handled, and not how long a handler may take.
     /// </summary>
     [TimeSpanRange("00:00:01", "1.00:00:00")]
     public TimeSpan ClaimTimeLimit { get; set; } = TimeSpan.FromSeconds(30);
@@ -57,11 +57,11 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
     [Range(1, 1000)]
     public int MaxAttempts { get; set; } = 5;
 
-    /// <summary>The pause before a failed message is handled again; 1 s by default. It doubles with each failure, less a random part of up to a half.</summary>
+    /// <summary>The pause before a failed message is handled again; 1 s by default. It doubles with each failure; a random part of up to a half is subtracted.</summary>
     [TimeSpanRange("00:00:00", "1.00:00:00")]
     public TimeSpan RetryDelay { get; set; } = TimeSpan.FromSeconds(1);
 
-    /// <summary>The longest pause before a failed message is handled again; 5 min by default.</summary>
+    /// <summary>The maximum pause before a failed message is handled again; 5 min by default.</summary>
     [TimeSpanRange("00:00:00", "30.00:00:00")]
     public TimeSpan MaxRetryDelay { get; set; } = TimeSpan.FromMinutes(5);
 
@@ -69,11 +69,11 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
     [EnumDataType(typeof(PoisonPolicy))]
     public PoisonPolicy Poison { get; set; }
 
-    /// <summary>How long dead messages are kept; 14 days by default. Null keeps them for ever.</summary>
+    /// <summary>How long dead messages are kept; 14 days by default. Null keeps them without limit.</summary>
     [TimeSpanRange("00:00:01", "3650.00:00:00")]
     public TimeSpan? DeadRetention { get; set; } = TimeSpan.FromDays(14);
 
-    /// <summary>How often the receiver polls for work without a notification, and for claims that have ended; 1 s by default.</summary>
+    /// <summary>How often the receiver polls for claims that have ended, and for messages whose notification was lost; 1 s by default.</summary>
     [TimeSpanRange("00:00:00.010", "00:10:00")]
     public TimeSpan PollInterval { get; set; } = TimeSpan.FromSeconds(1);
 
@@ -87,15 +87,16 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
     [TimeSpanRange("00:00:00.100", "01:00:00")]
     public TimeSpan ListenKeepAlive { get; set; } = TimeSpan.FromSeconds(10);
 
-    /// <summary>The pause after the server could not be reached; 200 ms by default. It doubles with each failure, less a random part of up to a half.</summary>
+    /// <summary>The pause after the server could not be reached; 200 ms by default. It doubles with each failure; a random part of up to a half is subtracted.</summary>
     [TimeSpanRange("00:00:00.010", "00:01:00")]
     public TimeSpan ReconnectDelay { get; set; } = TimeSpan.FromMilliseconds(200);
 
-    /// <summary>The longest pause after the server could not be reached; 5 s by default.</summary>
+    /// <summary>The maximum pause after the server could not be reached; 5 s by default.</summary>
     [TimeSpanRange("00:00:00.010", "01:00:00")]
     public TimeSpan MaxReconnectDelay { get; set; } = TimeSpan.FromSeconds(5);
 
-    /// <inheritdoc cref="PostgresOptions.CommandTimeout"/>
+    /// <summary>The time limit of a statement, rounded up to whole seconds; 10 s by default. After that the statement has failed, and the receiver retries it after a pause.</summary>
+    /// <remarks><inheritdoc cref="PostgresOptions.CommandTimeout" path="/remarks"/></remarks>
     [TimeSpanRange("00:00:00.100", "01:00:00")]
     public TimeSpan CommandTimeout { get; set; } = TimeSpan.FromSeconds(10);
 
@@ -106,14 +107,14 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
     /// <inheritdoc cref="PostgresOptions.UsePreparedStatements"/>
     public bool UsePreparedStatements { get; set; } = true;
 
-    /// <summary>Is told when the receiver reaches the server, no longer reaches it, or reaches it again; null by default.</summary>
+    /// <summary>Called when the receiver reaches the server, no longer reaches it, or reaches it again; null by default.</summary>
     /// <remarks>
-    /// It notices at its own statements: Npgsql's pool opens and closes connections as it needs them. Calls keep their order and do not overlap: return soon. What the callback throws stops nothing and
-    /// makes health degraded.
+    /// The receiver detects this by its own statements, because Npgsql's pool opens and closes connections as it needs them. Calls keep their order and do not overlap, so return quickly. An exception from the
+    /// callback stops nothing; the health check then reports degraded.
     /// </remarks>
     public Action<ConnectionChange>? ConnectionChanged { get; set; }
 
-    /// <summary>True: the host does not start while the server can't be reached, or the queue can't be used. False, the default: it starts, and the receiver goes on trying.</summary>
+    /// <summary>True: the host does not start while the server can't be reached, or the queue can't be used. False, the default: the host starts, and the receiver keeps trying.</summary>
     public bool FailFast { get; set; }
 
     /// <inheritdoc/>
@@ -140,7 +141,7 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
             yield return new ValidationResult($"{nameof(Prefetch)} ({Prefetch}) must be 0, or at least {nameof(BatchSize)} ({BatchSize}).", [nameof(Prefetch)]);
     }
 
-    /// <summary>Returns a copy that later changes do not reach.</summary>
+    /// <summary>Returns a copy that later changes do not affect.</summary>
     internal PostgresQueueReceiverOptions Copy() => (PostgresQueueReceiverOptions)MemberwiseClone();
 
     private static bool IsConnectionString(string text)
@@ -159,14 +160,14 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
 /// <summary>What an ordered queue does with a message that has used all its attempts.</summary>
 public enum PoisonPolicy
 {
-    /// <summary>Moves it to the dead table, and goes on with the next message of its key.</summary>
+    /// <summary>Moves it to the dead table, and continues with the next message of its key.</summary>
     Bury = 0,
 
-    /// <summary>Retries it for ever, with the longest pause. Later messages with its key wait; other keys go on.</summary>
+    /// <summary>Keeps retrying it, with the maximum pause. Later messages with its key wait; other keys are not affected.</summary>
     Block = 1,
 }
 
-/// <summary>Checks the options against their attributes; the code is generated, so it is safe to trim.</summary>
+/// <summary>Checks the options' attributes, in generated code that is safe to trim.</summary>
 [OptionsValidator]
 internal sealed partial class PostgresQueueReceiverOptionsValidator : IValidateOptions<PostgresQueueReceiverOptions>
 {

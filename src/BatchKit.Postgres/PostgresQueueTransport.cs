@@ -9,8 +9,9 @@ namespace BatchKit.Postgres;
 
 /// <summary>Sends batches to queues in PostgreSQL: a handle's name is a queue, and each message becomes a row.</summary>
 /// <remarks>
-/// All messages of a send are stored by one statement, in one transaction, with one notification. When it is unknown whether a send was committed, it may be retried: messages are never stored twice. The
-/// transport connects at the first send, and takes no part in an ambient transaction. Register it with <c>UsePostgres</c>, or create it yourself and dispose it after the buffer. The caller owns the data source.
+/// One statement stores all messages of a send, in one transaction, with one notification; only a large send takes several (<see cref="PostgresOptions.MaxStatementBytes"/>). A send whose commit is unknown may be
+/// retried: messages are never stored twice. The transport connects at the first send, and does not join an ambient transaction. Thread-safe. Register it with <c>UsePostgres</c>, or create it yourself and dispose it
+/// after the buffer. The caller owns the data source.
 /// </remarks>
 public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
 {
@@ -31,9 +32,9 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
 
     /// <summary>Creates a transport; it does not connect yet.</summary>
     /// <param name="dataSource">The database. The caller disposes it, after the transport.</param>
-    /// <param name="options">Its settings; the defaults when null.</param>
+    /// <param name="options">The settings; the defaults when null.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
-    /// <param name="logger">Where it logs; nowhere when null.</param>
+    /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="signer">Signs the frames in <see cref="PostgresOptions.FrameQueue"/>; null for none. Other messages are not signed.</param>
     /// <param name="metrics">The instruments of its connections; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
@@ -64,10 +65,10 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         _insert = new QueueInsert(_connections, tables, _notifier, _options);
     }
 
-    /// <summary>False: Npgsql encodes and writes on the caller's thread, about 1 ms for 1000 messages.</summary>
+    /// <summary>False: Npgsql encodes and writes on the caller's thread, which takes about 1 ms for 1000 messages.</summary>
     public bool SendsWithoutBlocking => false;
 
-    /// <summary>The largest message, which is slightly less than <see cref="PostgresOptions.MaxStatementBytes"/>.</summary>
+    /// <summary>The largest message: <see cref="PostgresOptions.MaxStatementBytes"/> less 1 KiB, and with <see cref="PostgresOptions.FrameQueue"/> at most 64 MiB less 1 KiB.</summary>
     public int MaxMessageBytes => _limits.MaxMessageBytes;
 
     /// <summary>Inserts the batches' messages, and completes when they are committed.</summary>
@@ -103,10 +104,10 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         await _connections.DisposeAsync().ConfigureAwait(false);
     }
 
-    /// <summary>What works worse than it should, in a sentence, although the transport sends; null when nothing does.</summary>
+    /// <summary>What is degraded while the transport still sends, in a sentence; null when nothing is.</summary>
     internal string? Degradation => _notifier.Fault ?? _logger.Faults.Description ?? _reporter.CallbackFault;
 
-    /// <summary>Asks the server, so that the host does not start without it where it is to fail fast.</summary>
+    /// <summary>Asks the server when <see cref="PostgresOptions.FailFast"/> is set, so that the host does not start without it.</summary>
     internal async Task StartAsync(CancellationToken cancellationToken)
     {
         if (_options.FailFast && await FindFaultAsync(cancellationToken).ConfigureAwait(false) is { } fault)
@@ -130,11 +131,11 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         }
     }
 
-    /// <summary>Finds a queue of frames, and creates it where it does not exist.</summary>
+    /// <summary>Finds a queue of frames, and creates it if it does not exist.</summary>
     internal ValueTask<QueueEntry> FindFrameQueueAsync(string name, CancellationToken cancellationToken) =>
         _directory.TryFind(name) is { } known ? ValueTask.FromResult(known) : FindFrameQueueSlowAsync(name, cancellationToken);
 
-    /// <summary>Wakes the receivers of a queue; for an outbox, which stores messages itself when they are part of a caller's transaction.</summary>
+    /// <summary>Wakes the receivers of a queue, for an outbox that has stored enqueued messages itself.</summary>
     internal void Notify(QueueEntry queue) => _notifier.Notify(queue);
 
     /// <summary>Forgets what is remembered of the schema and its queues, so that the next call looks again.</summary>
@@ -171,7 +172,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
             return await command.ExecuteScalarAsync(token).ConfigureAwait(false) is true;
     }, stopping);
 
-    // Drops connections and what is remembered where the failure makes them useless, and returns the cause to report.
+    // Drops connections and remembered queues that the failure has made useless, and returns the cause to report.
     private Exception Evaluate(Exception exception, TimeLimit limit)
     {
         if (ServerFault.SpoilsPool(exception))

@@ -4,10 +4,10 @@ using Npgsql;
 namespace BatchKit.Postgres;
 
 /// <summary>Creates and migrates the tables of queues and outboxes.</summary>
-/// <remarks>Transports, receivers and outboxes do it themselves unless <see cref="PostgresOptions.CreateSchema"/> is false. Safe for any number of threads and processes at the same time. Takes no part in an ambient transaction.</remarks>
+/// <remarks>Transports, receivers and outboxes do this themselves unless <see cref="PostgresOptions.CreateSchema"/> is false. Any number of threads and processes may call it at the same time. It does not join an ambient transaction.</remarks>
 public static class PostgresSchema
 {
-    /// <summary>The version that this package needs.</summary>
+    /// <summary>The version of the tables that this package needs.</summary>
     public static int Version => SchemaSteps.Published.Version;
 
     /// <summary>Creates or migrates the tables in one transaction, under an advisory lock. Does nothing when the schema is up to date.</summary>
@@ -27,7 +27,7 @@ public static class PostgresSchema
     /// <summary>Returns the statements that migrate a schema from a version to <see cref="Version"/>, for your own migrations. Run them in one transaction.</summary>
     /// <param name="schema">The schema's name: 1 to 63 UTF-8 bytes.</param>
     /// <param name="fromVersion">The version of the existing tables; 0, the default, when there are none.</param>
-    /// <returns>The statements; an empty string when nothing is to be done.</returns>
+    /// <returns>The statements; an empty string when there is nothing to migrate.</returns>
     /// <exception cref="ArgumentException">A schema can't have that name.</exception>
     /// <exception cref="ArgumentOutOfRangeException">The version does not exist.</exception>
     public static string GetScript(string schema = "batchkit", int fromVersion = 0)

@@ -6,8 +6,8 @@ namespace BatchKit.Postgres;
 
 /// <summary>A message of a queue, which its handler completes, retries or refuses.</summary>
 /// <remarks>
-/// A handler that implements <c>IMessageHandler&lt;QueueMessage&gt;</c> gets it; one that implements <see cref="IMessageHandler"/> gets it too, as a <see cref="ReceivedMessage"/>. Call one of <see cref="Complete"/>, <see cref="Retry"/> or
-/// <see cref="Refuse"/>; the last call wins. A message that is not marked is completed when the handler's task completes; when the handler throws, it is retried after a pause, in a batch of its own. Not thread-safe; valid while the handler of its batch runs.
+/// A handler that implements <c>IMessageHandler&lt;QueueMessage&gt;</c> gets it; one that implements <see cref="IMessageHandler"/> gets it as a <see cref="ReceivedMessage"/>. Call one of <see cref="Complete"/>, <see cref="Retry"/> or
+/// <see cref="Refuse"/>; the last call wins. A message that is not marked is completed when the handler's task completes. When the handler throws, it is retried after a pause, in a batch of its own. Not thread-safe. It is valid while the handler of its batch runs.
 /// </remarks>
 public sealed class QueueMessage : ReceivedMessage
 {
@@ -26,7 +26,7 @@ public sealed class QueueMessage : ReceivedMessage
     /// <summary>Its number in the schema. Numbers rise in the order of insertion; a retried message keeps its number.</summary>
     public long Id { get; }
 
-    /// <summary>Which attempt this is, from 1.</summary>
+    /// <summary>The number of this attempt, from 1.</summary>
     public int Attempt { get; }
 
     /// <summary>Its priority; messages with a higher priority are claimed first. 0 by default.</summary>
@@ -54,8 +54,8 @@ public sealed class QueueMessage : ReceivedMessage
     public void Complete() => Mark(MessageOutcome.Done, reason: null, delay: null);
 
     /// <summary>Marks it as failed: it is handled again, or moved to the dead table when this was its last attempt.</summary>
-    /// <param name="reason">The reason, which the table stores.</param>
-    /// <param name="delay">The pause before it is handled again; null, the default, means the pause of <see cref="PostgresQueueReceiverOptions.RetryDelay"/>.</param>
+    /// <param name="reason">The reason, which the table stores, shortened to 4,000 characters.</param>
+    /// <param name="delay">The pause before it is handled again, at most 3,650 days; null, the default, uses <see cref="PostgresQueueReceiverOptions.RetryDelay"/>.</param>
     /// <exception cref="ArgumentOutOfRangeException">The delay is negative.</exception>
     public void Retry(string reason, TimeSpan? delay = null)
     {
@@ -66,14 +66,14 @@ public sealed class QueueMessage : ReceivedMessage
     }
 
     /// <summary>Refuses it for good: it is moved to the dead table.</summary>
-    /// <param name="reason">The reason, which the table stores.</param>
+    /// <param name="reason">The reason, which the table stores, shortened to 4,000 characters.</param>
     public override void Refuse(string reason)
     {
         base.Refuse(reason);
         Mark(MessageOutcome.Dead, reason, delay: null);
     }
 
-    /// <summary>True for a message that the handler does not get, because its header can't be read, or it follows such a message of its key.</summary>
+    /// <summary>True for a message that the handler does not get, because its header can't be read, or because it follows such a message with the same key.</summary>
     internal bool IsWithheld { get; private set; }
 
     /// <summary>Marks it as not handled: it goes back into the queue unchanged, and is claimed again after the delay.</summary>
@@ -122,7 +122,7 @@ internal enum MessageOutcome
 }
 
 /// <summary>Creates headers with what a queue in PostgreSQL supports: a delay, a priority, a uniqueness key and an ordering key.</summary>
-/// <remarks>Delay, priority and uniqueness key are <see cref="MessageHeader.Properties"/>, so you can set them yourself, and they cross other transports too.</remarks>
+/// <remarks>Delay, priority and uniqueness key are <see cref="MessageHeader.Properties"/>, so you can set them yourself, and other transports carry them too.</remarks>
 public static class QueueMessageHeader
 {
     /// <summary>The name of the property with the delay in milliseconds.</summary>

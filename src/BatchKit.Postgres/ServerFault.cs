@@ -9,15 +9,15 @@ internal static class ServerFault
     public static string Describe(Exception exception) => exception switch
     {
         PostgresException { SqlState: QueueGuard.Lost } => "The server knows the queue by another number: its tables were dropped, restored or made again. The queue is looked up again.",
-        // Message has lines with details, which may quote a row's content.
+        // Not Message, which also has lines with details that may quote a row's content.
         PostgresException { MessageText: var text, SqlState: var state } => $"The server said: {text} (SQLSTATE {state}).",
         OperationCanceledException => "The server did not answer in time.",
         _ => exception.InnerException is { } inner ? $"{exception.Message}: {inner.Message}" : exception.Message,
     };
 
     /// <summary>
-    /// True when what is remembered of the schema and its queues is no longer so, and must be looked up again: the tables are gone, or a migration has changed them so that this version's statements don't
-    /// fit any more.
+    /// True when the remembered schema and queues are out of date and must be looked up again: the tables are gone, or a migration has changed them so that this version's statements no longer
+    /// fit.
     /// </summary>
     public static bool LosesQueue(Exception exception) => exception is PostgresException
     {

@@ -4,8 +4,8 @@ namespace BatchKit.Postgres;
 
 /// <summary>Cancels a token when a time limit has passed, or the caller cancels.</summary>
 /// <remarks>
-/// The timer says only when to look: one that fires early is set again for the time that is left. It cancels on the thread pool and observes what callbacks on the token throw, because on the timer's own
-/// thread that would end the process; Npgsql's callback throws while its connection is being closed.
+/// The timer only triggers a check: a timer that fires early is set again for the remaining time. The token is cancelled on the thread pool, and exceptions of its callbacks are observed, because on the timer's own
+/// thread they would end the process. Npgsql's callback throws while its connection is being closed.
 /// </remarks>
 internal sealed class TimeLimit : IDisposable
 {
@@ -32,7 +32,7 @@ internal sealed class TimeLimit : IDisposable
     /// <summary>True once the limit has passed.</summary>
     public bool IsOver => _isOver;
 
-    /// <summary>Begins the time again, unless it is over.</summary>
+    /// <summary>Restarts the time with a new limit, unless the limit has passed.</summary>
     public void Restart(TimeSpan limit)
     {
         lock (_gate)
@@ -72,7 +72,7 @@ internal sealed class TimeLimit : IDisposable
         }
         catch (ObjectDisposedException)
         {
-            // What was limited has ended meanwhile.
+            // The limited operation has ended in the meantime.
         }
     }
 }

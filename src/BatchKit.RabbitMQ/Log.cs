@@ -2,7 +2,7 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>What this package logs; ids from 2100.</summary>
+/// <summary>The log messages of this package; ids start at 2100.</summary>
 internal static partial class Log
 {
     [LoggerMessage(2100, LogLevel.Information, "The {Purpose} connected to {Target}.")]
@@ -20,7 +20,7 @@ internal static partial class Log
     [LoggerMessage(2104, LogLevel.Information, "{Target} accepts messages again.")]
     public static partial void Unblocked(ILogger logger, string target);
 
-    [LoggerMessage(2105, LogLevel.Warning, "Exchange {Exchange} of {Target} was deleted. The sender declares it again, and holds output for groups for {Limit}, until receivers have bound their queues.")]
+    [LoggerMessage(2105, LogLevel.Warning, "Exchange {Exchange} of {Target} was deleted. The sender declares it again, and holds back output for groups for {Limit}, so that receivers can bind their queues again.")]
     public static partial void ExchangeMissing(ILogger logger, string exchange, string target, TimeSpan limit);
 
     [LoggerMessage(2110, LogLevel.Information, "Receiving from queue {Queue} at {Target}.")]
@@ -35,7 +35,7 @@ internal static partial class Log
     [LoggerMessage(2113, LogLevel.Error, "The next transport failed unexpectedly with a frame from queue {Queue}; the broker delivers the frame again.")]
     public static partial void FrameFailed(ILogger logger, Exception exception, string queue);
 
-    [LoggerMessage(2115, LogLevel.Warning, "Queue {Queue} gets nothing new: {Reason}")]
+    [LoggerMessage(2115, LogLevel.Warning, "Queue {Queue} may receive no new frames: {Reason}")]
     public static partial void TopologyWrong(ILogger logger, string queue, string reason);
 
     [LoggerMessage(2114, LogLevel.Warning, "The receiver stopped without finishing its current frame from queue {Queue} within {Limit}; the broker keeps the frame.")]

@@ -4,11 +4,11 @@ using System.Text.RegularExpressions;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>What a connection string says: an AMQP URI with one host or several, or several such URIs.</summary>
+/// <summary>The content of a connection string, which is an AMQP URI with one or more hosts, or several such URIs.</summary>
 /// <param name="UseTls">True for <c>amqps://</c>.</param>
-/// <param name="UserName">The user; null when it names none.</param>
-/// <param name="Password">The password; null when it names none.</param>
-/// <param name="VirtualHost">The virtual host; null when it names none.</param>
+/// <param name="UserName">The user; null when the string has none.</param>
+/// <param name="Password">The password; null when the string has none.</param>
+/// <param name="VirtualHost">The virtual host; null when the string has none.</param>
 /// <param name="Hosts">The hosts, each with a port or without.</param>
 internal sealed partial record RabbitMqAddress(bool UseTls, string? UserName, string? Password, string? VirtualHost, IReadOnlyList<string> Hosts)
 {
@@ -16,8 +16,8 @@ internal sealed partial record RabbitMqAddress(bool UseTls, string? UserName, st
 
     /// <summary>Reads a connection string.</summary>
     /// <param name="text">The string.</param>
-    /// <param name="address">What it says.</param>
-    /// <param name="fault">What is wrong, as the end of a sentence. It does not repeat the string, which may have a password.</param>
+    /// <param name="address">The content of the string.</param>
+    /// <param name="fault">What is wrong, as the end of a sentence. It does not repeat the string, which may contain a password.</param>
     public static bool TryParse(string? text, [NotNullWhen(true)] out RabbitMqAddress? address, [NotNullWhen(false)] out string? fault)
     {
         address = null;
@@ -66,13 +66,13 @@ internal sealed partial record RabbitMqAddress(bool UseTls, string? UserName, st
     [GeneratedRegex("[,;\\s]+(?=amqps?://)", RegexOptions.IgnoreCase | RegexOptions.CultureInvariant, matchTimeoutMilliseconds: 1000)]
     private static partial Regex UriBorder();
 
-    // A password may have any character but those that end it, so the last @ ends the user.
+    // A password may contain an @, so the last @ ends it.
     [GeneratedRegex("^amqp(?<tls>s)?://((?<user>[^:@/]*)(:(?<password>[^/]*))?@)?(?<hosts>[^/?@]+)(/(?<path>[^?/]*))?(?<query>\\?.+)?$",
         RegexOptions.IgnoreCase | RegexOptions.CultureInvariant | RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
     private static partial Regex UriParts();
 }
 
-/// <summary>A broker's host and port, as options and connection strings name it.</summary>
+/// <summary>A broker's host and port, as options and connection strings contain them.</summary>
 /// <param name="Host">A name or an address.</param>
 /// <param name="Port">The port; 0 means the protocol's default port.</param>
 internal readonly record struct RabbitMqEndpoint(string Host, int Port)

@@ -19,10 +19,12 @@ public static class RabbitMqBuilderExtensions
 {
     private const string HealthCheckName = "batchkit-rabbitmq";
 
-    /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output for other nodes leaves over RabbitMQ.</summary>
-    /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
-    /// <param name="configure">Sets the options.</param>
-    /// <param name="partitions">How many partitions the route has; see <see cref="OutputRoute"/>.</param>
+    /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>: output for other nodes is sent over RabbitMQ.</summary>
+    /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
+    /// <param name="configure">Configures the options; null leaves the defaults.</param>
+    /// <param name="partitions">The number of partitions of the route; see <see cref="OutputRoute"/>. All share one connection.</param>
+    /// <exception cref="ArgumentOutOfRangeException"><paramref name="partitions"/> is outside its range.</exception>
+    /// <exception cref="InvalidOperationException">The buffer already has a route of that name.</exception>
     public static BatchKitBuilder UseRabbitMq(this BatchKitBuilder builder, Action<RabbitMqOptions>? configure = null, int partitions = 1)
     {
         ArgumentNullException.ThrowIfNull(builder);
@@ -41,12 +43,12 @@ public static class RabbitMqBuilderExtensions
 
     /// <summary>Passes the messages for this node (<see cref="OutputBufferOptions.Node"/>) to a handler, in a scope of the services for each batch, from the host's start to its stop.</summary>
     /// <remarks>
-    /// A batch has the messages of one frame, which is one message of the broker. The senders are other BatchKit processes, and a message's header is what its sender wrote: key, type, content type,
-    /// reply-to, correlation data and properties cross as they are. Headers and properties of the broker's own message are not passed on. Typed messages are read by the buffer's codec.
+    /// A batch contains the messages of one frame, which is one message of the broker. The senders are other BatchKit processes. A message keeps the header that its sender wrote: key, type, content type,
+    /// reply-to, correlation data and properties are not changed. Headers and properties of the broker's own message are not passed on. The buffer's codec reads typed messages.
     /// </remarks>
     /// <typeparam name="THandler">The handler; it is registered as a scoped service unless the services have it.</typeparam>
-    /// <param name="builder">What <c>AddBatchKit</c> returned. It needs no route.</param>
-    /// <param name="configure">Sets the options.</param>
+    /// <param name="builder">The builder that <c>AddBatchKit</c> returned. It needs no route.</param>
+    /// <param name="configure">Configures the options; null leaves the defaults.</param>
     /// <exception cref="InvalidOperationException">The buffer receives from RabbitMQ already.</exception>
     public static BatchKitBuilder ReceiveFromRabbitMq<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicConstructors)] THandler>(
         this BatchKitBuilder builder, Action<RabbitMqOptions>? configure = null)
@@ -56,10 +58,10 @@ public static class RabbitMqBuilderExtensions
         return builder.ReceiveFromRabbitMq(builder.AddHandler<THandler>(), configure);
     }
 
-    /// <summary>Receives the frames for this node from RabbitMQ, from the host's start to its stop, and leases the node's number (<see cref="NodeNumber"/>) for as long.</summary>
-    /// <param name="builder">What <c>AddBatchKit</c> returned.</param>
+    /// <summary>Receives the frames for this node from RabbitMQ, and leases the node's number (<see cref="NodeNumber"/>), from the host's start to its stop.</summary>
+    /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
     /// <param name="next">Returns the transport that gets the batches: the one to this node's connections, or your own.</param>
-    /// <param name="configure">Sets the options.</param>
+    /// <param name="configure">Configures the options; null leaves the defaults.</param>
     /// <exception cref="InvalidOperationException">The buffer receives from RabbitMQ already.</exception>
     public static BatchKitBuilder ReceiveFromRabbitMq(
         this BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next, Action<RabbitMqOptions>? configure = null)
@@ -108,7 +110,7 @@ public static class RabbitMqBuilderExtensions
             provider => provider.GetRequiredKeyedService<HealthCheck>(name), failureStatus: null, tags: ["batchkit"]));
     }
 
-    // The handles that hosted services make contain the node's number, so it is leased before any of them starts.
+    // The handles that hosted services create contain the node's number, so it is leased before any of them starts.
     private static Func<CancellationToken, Task> CreateStart(RabbitMqTransport? transport, RabbitMqReceiver? receiver) => async cancellationToken =>
     {
         if (transport is not null)
@@ -139,7 +141,7 @@ public static class RabbitMqBuilderExtensions
         if (!options.DeclareTopology)
             RabbitMqNodeLease.ThrowIfNodeNotSet(services, builder.Name, $"{nameof(RabbitMqOptions)}.{nameof(RabbitMqOptions.DeclareTopology)}");
         var timeProvider = services.GetService<TimeProvider>();
-        // Not the name of the node's queue: the number may not be leased yet, and a name for each process would be a series for each.
+        // Not the name of the node's queue: the number may not be leased yet, and each node's name would be a time series of its own.
         var receiver = builder.CreateReceiver(services, next, receiving => (receiving.MessagingSystem, receiving.QueueName) = ("rabbitmq", options.Prefix));
         return new RabbitMqReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<RabbitMqReceiver>>(), services.GetKeyedService<ConnectionMetrics>(builder.Name));
     }

@@ -5,9 +5,9 @@ using RabbitMQ.Client.Events;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>One connection with one channel. It is opened on demand, and opened again after it was lost or discarded.</summary>
+/// <summary>One connection with one channel. It is opened on demand, and again after it was lost or discarded.</summary>
 /// <remarks>
-/// The client's own recovery is off: after a restart of the broker it may leave a publisher waiting for ever (rabbitmq-dotnet-client, issue 1930). A new connection always works.
+/// The client's own recovery is off, because after a restart of the broker it may leave a publisher waiting indefinitely (rabbitmq-dotnet-client, issue 1930). A new connection always works.
 /// </remarks>
 internal sealed class RabbitMqConnection : IAsyncDisposable
 {
@@ -25,7 +25,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     private int _attempts;
     private Exception? _failure;
 
-    // The attempt that a send which did not wait for it has begun.
+    // The attempt in the background that a send has started and does not wait for.
     private volatile Task _connecting = Task.CompletedTask;
 
     private volatile OpenChannel? _open;
@@ -53,7 +53,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
     public string? CallbackFault => _reporter.CallbackFault;
 
-    /// <summary>The reason that the connected broker gives for blocking publishers; null when it accepts messages.</summary>
+    /// <summary>The reason that the broker gives for blocking publishers; null when it accepts messages.</summary>
     public string? BlockedReason => _blockedReason;
 
     /// <summary>Returns the open channel; connects when no channel is open.</summary>
@@ -75,7 +75,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
 
     /// <summary>Gives up a channel that did not answer or broke. The next <see cref="OpenAsync"/> connects again.</summary>
     /// <param name="channel">The channel.</param>
-    /// <param name="reason">Why, for the application's callback; null when it is not lost but closed.</param>
+    /// <param name="reason">Why the connection was lost, for the application's callback; null when this process closes it.</param>
     public void Discard(OpenChannel channel, string? reason)
     {
         if (Interlocked.CompareExchange(ref _open, null, channel) != channel)
@@ -130,7 +130,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         }
         catch (Exception exception) when (exception is IOException or ObjectDisposedException)
         {
-            // It is logged, and the next send reports it.
+            // The failure is logged, and the next send reports it.
         }
     }
 
@@ -140,11 +140,11 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
             Discard(lost, "The channel was closed.");
         using var limit = new CancellationTokenSource(_options.ConnectTimeout, _timeProvider);
         using var either = CancellationTokenSource.CreateLinkedTokenSource(limit.Token, cancellationToken);
-        // The client's loops last as long as the connection, and must not keep what belongs to the caller who happens to connect.
+        // The client's loops run as long as the connection, so they must not capture the context of the caller that connects.
         var attempt = CallerContext.RunWithout(() => OpenChannelAsync(either.Token));
         try
         {
-            // Some of the client's waits ignore the token; the time limit must hold all the same.
+            // Some of the client's waits ignore the token, but the time limit must still apply.
             var open = await attempt.WaitAsync(either.Token).ConfigureAwait(false);
             _failure = null;
             _open = open;
@@ -246,25 +246,26 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
 /// <param name="Connection">The connection, which carries only this channel unless it is the application's.</param>
 /// <param name="Channel">The channel.</param>
 /// <param name="OpenedTimestamp">The time stamp.</param>
-/// <param name="Leave">Null where the connection ends with the channel; else what is done to leave the application's connection as it was.</param>
+/// <param name="Leave">Removes BatchKit's event handlers from the application's connection; null for a connection that is closed with the channel.</param>
 internal sealed record OpenChannel(IConnection Connection, IChannel Channel, long OpenedTimestamp, Action? Leave);
 
-/// <summary>Closes what was given up, connections or channels, while their successors work already, and waits for all of them at the end.</summary>
+/// <summary>Closes discarded connections and channels in the background while their successors already work. At the end it waits for all of them.</summary>
 internal sealed class RabbitMqClosings(TimeProvider timeProvider)
 {
-    // The client allows an abort 5 s or more. A connection that hangs for longer ends by its heartbeat.
+    // The client gives an abort 5 s or more. The heartbeat ends a connection that hangs for longer.
     public static readonly TimeSpan Limit = TimeSpan.FromSeconds(6);
 
     // Guards the list.
     private readonly Lock _lock = new();
     private readonly List<Task> _closings = [];
 
+    /// <summary>Starts to close a connection, or only its channel when the application owns the connection.</summary>
     /// <param name="connection">The connection.</param>
-    /// <param name="channel">Its channel, when it has one already.</param>
+    /// <param name="channel">Its channel; null when it has none yet.</param>
     /// <param name="leave">See <see cref="OpenChannel"/>.</param>
     public void Start(IConnection connection, IChannel? channel, Action? leave) => Add(CloseAsync(connection, channel, leave));
 
-    /// <summary>Closes the connection that an abandoned attempt to connect may still open.</summary>
+    /// <summary>Closes the connection that an abandoned attempt may still open.</summary>
     public void Start(Task<OpenChannel> attempt) => Add(CloseLateAsync(attempt));
 
     /// <summary>Waits until all connections are closed, at most for the limit.</summary>
@@ -297,7 +298,7 @@ internal sealed class RabbitMqClosings(TimeProvider timeProvider)
 
     private async Task CloseAsync(IConnection connection, IChannel? channel, Action? leave)
     {
-        // How the abort ends matters to no one any more.
+        // No one needs the result of the abort.
         var closing = leave is null ? AbortAsync(connection) : LeaveAsync(channel, leave);
         await closing.WaitAsync(Limit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }

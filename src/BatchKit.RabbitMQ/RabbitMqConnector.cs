@@ -4,10 +4,10 @@ using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>Opens connections as the options say, and explains in a sentence why one could not be opened.</summary>
+/// <summary>Opens connections as the options specify, and explains in a sentence why one could not be opened.</summary>
 internal sealed class RabbitMqConnector
 {
-    // RabbitMQ's own maximum. Above MaxFrameBytes, so that the frame reader rejects a frame that is too large, and the connection stays open.
+    // RabbitMQ's own maximum. It is above MaxFrameBytes, so that the frame reader rejects a frame that is too large and the connection stays open.
     private const uint MaxBodyBytes = 128 * 1024 * 1024;
 
     private readonly RabbitMqOptions _options;
@@ -48,7 +48,7 @@ internal sealed class RabbitMqConnector
     /// <summary>The broker's name, without user name and password.</summary>
     public string Target { get; }
 
-    /// <summary>True when the connections are to be closed here; false for one of the application.</summary>
+    /// <summary>True when BatchKit must close the connections; false for the application's connection.</summary>
     public bool OwnsConnections => _options.Connection is null;
 
     public Task<IConnection> ConnectAsync(CancellationToken cancellationToken) =>

@@ -13,7 +13,7 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
     private readonly string _queue;
     private readonly ILogger _logger;
 
-    // Cancels the current frame; only a stop whose time is up does so.
+    // Cancels the current frame, when a stop has reached its time limit.
     private readonly CancellationToken _abandon;
 
     private readonly TaskCompletionSource<string> _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
@@ -43,7 +43,7 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
         var done = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         lock (_lock)
         {
-            // The client had read this frame ahead when the consumer was closed; unacknowledged, it comes again.
+            // The client had prefetched this frame when the consumer was closed. It is not acknowledged, so the broker delivers it again.
             if (_isClosed)
                 return;
             _current = done.Task;
@@ -59,7 +59,7 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
         }
         catch (AlreadyClosedException exception)
         {
-            // The frame was handed on, but the broker can't be told: it delivers the frame again, which is dropped as a repeat.
+            // The next hop has the frame, but it can't be acknowledged. The broker delivers it again, and the receiver drops it as a repeat.
             _ended.TrySetResult(exception.Message);
         }
         catch (Exception exception)
@@ -80,14 +80,14 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
         return base.HandleBasicCancelAsync(consumerTag, cancellationToken);
     }
 
-    /// <summary>Receives no more frames, and waits for the current one.</summary>
+    /// <summary>Stops receiving frames, and waits for the current one.</summary>
     public Task CloseAsync(CancellationToken cancellationToken) => Close().WaitAsync(cancellationToken);
 
     private async Task ReceiveAsync(ulong deliveryTag, ReadOnlyMemory<byte> body)
     {
         try
         {
-            // The client's buffer is valid until this method returns, and the receiver uses it no longer.
+            // The client's buffer is valid until this method returns, and the receiver does not use it after that.
             await _receiver.ReceiveAsync(body, _abandon).ConfigureAwait(false);
         }
         catch (FrameFormatException exception)
@@ -109,8 +109,8 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
         }
     }
 
-    // When an activity listener throws at a delivery, the client drops the frame unacknowledged and goes on with the next one. Behind a newer number it would count as a repeat, so the broker must
-    // deliver everything from that frame on again, over a new channel.
+    // When an activity listener throws during a delivery, the client drops the frame unacknowledged and delivers the next one. The dropped frame would later count as a repeat, because a newer number came
+    // first. So the broker must deliver that frame and all after it again, over a new channel.
     private Task OnClientFailedAsync(object sender, CallbackExceptionEventArgs failure)
     {
         _ = Close();

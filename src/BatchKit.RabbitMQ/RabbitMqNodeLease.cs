@@ -9,35 +9,35 @@ using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>A node's number, held at the broker by one process at a time.</summary>
+/// <summary>Leases a node's number at the broker. One process at a time holds it.</summary>
 /// <remarks>
-/// The lease is a queue that the holder consumes, and that the broker deletes when it has no consumer any more. One of its arguments names the holder: the broker refuses a declaration with another
-/// value, and names both. The holder's own declarations are equal, so after a lost connection it has its lease back at once. A quorum queue is not deleted with its last consumer: it expires, and a number whose
-/// holder is gone is waited for that long. See docs/decisions/0091.
+/// The lease is a queue that the holder consumes. The broker deletes the queue when it has no consumer left. One of its arguments names the holder: the broker refuses a declaration with another
+/// value, and its refusal quotes both values. The holder always declares the same value, so after a lost connection it has its lease back at once. A quorum queue is not deleted with its last consumer. It expires, so
+/// another process waits that long for the number of a holder that is gone. See docs/decisions/0091.
 /// </remarks>
 internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, string exchange, bool isQuorum, TimeProvider timeProvider)
 {
     private const ushort PreconditionFailed = 406;
 
-    // How often a number that can't be replaced is asked for: the broker may learn of the end of a process a moment after its successor starts.
+    // How many times a process asks for a number that it can't replace: the broker may learn that the earlier process has ended only after its successor has started.
     private const int Attempts = 5;
 
-    // A lease whose holder ended between its declaration and its consumer, or while the broker was down.
+    // Frees a lease whose holder ended between its declaration and its consumer, or while the broker was down.
     private static readonly TimeSpan UnusedExpiry = TimeSpan.FromSeconds(30);
 
-    // The same for a quorum queue, which only this frees when its holder has been killed. A holder that loses its connection has it back sooner.
+    // The same for a quorum queue, which nothing else frees when its holder is killed. A holder that only loses its connection is back sooner.
     private static readonly TimeSpan QuorumExpiry = TimeSpan.FromSeconds(10);
 
     private static readonly TimeSpan AttemptInterval = TimeSpan.FromMilliseconds(250);
 
-    // The broker's refusal quotes it.
+    // The broker's refusal quotes it between apostrophes, so it contains none.
     private readonly string _holder = NodeTakenException.NameHolder(Random.Shared.Next().ToString("x8", CultureInfo.InvariantCulture)).Replace('\'', ' ');
 
     // Written by one attempt to connect or check at a time.
     private IConnection? _connection;
     private LeaseConsumer? _consumer;
 
-    /// <summary>Checks that a buffer's node has a number. A receiver calls it when it declares nothing, and so leases none.</summary>
+    /// <summary>Checks that the options of a buffer set its node's number. A receiver that declares nothing calls it, because it can't lease a number.</summary>
     /// <param name="services">The services that the buffer is created from.</param>
     /// <param name="name">The buffer's name.</param>
     /// <param name="setting">The setting that is false.</param>
@@ -50,7 +50,7 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
             + $"{setting} is false: then no number is leased, and the node's queue exists already."]);
     }
 
-    /// <summary>Leases the number, or another one as long as no one has read it.</summary>
+    /// <summary>Leases the number. When it is taken and nothing has read it yet, leases another one.</summary>
     /// <exception cref="NodeTakenException">Another process has the number.</exception>
     public async Task TakeAsync(IConnection connection, CancellationToken cancellationToken)
     {
@@ -73,7 +73,7 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
         }
     }
 
-    /// <summary>Gives the number back. It may be leased again.</summary>
+    /// <summary>Gives the number back, so that another process can lease it.</summary>
     public Task ReleaseAsync(CancellationToken cancellationToken) => ReleaseAsync(node.Candidate, cancellationToken);
 
     private async Task ReleaseAsync(int number, CancellationToken cancellationToken)
@@ -123,7 +123,7 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
             ["x-expires"] = (long)(isQuorum ? QuorumExpiry : UnusedExpiry).TotalMilliseconds,
             ["x-dead-letter-exchange"] = exchange,
         };
-        // The only argument that is free text and compared by the broker. No message ever takes this path.
+        // Of the arguments that the broker compares, only this one can be any text. No message is ever dead-lettered from this queue.
         if (holder is not null)
             arguments["x-dead-letter-routing-key"] = holder;
         return arguments;
@@ -149,7 +149,7 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
         }
     }
 
-    // The broker's text ends after 255 bytes and quotes both values, so a declaration without one leaves more of it for the holder's.
+    // The broker's text ends after 255 bytes and quotes both values. A declaration without a value leaves more of it for the holder's.
     private async Task<NodeTakenException> DescribeAsync(IConnection connection, int number, OperationInterruptedException refusal, CancellationToken cancellationToken)
     {
         var channel = await connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
@@ -158,7 +158,7 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
             try
             {
                 await DeclareAsync(channel, number, CreateArguments(holder: null), cancellationToken).ConfigureAwait(false);
-                // It has become free meanwhile.
+                // The number has become free in the meantime.
                 await channel.QueueDeleteAsync(Queue(number), ifUnused: !isQuorum, ifEmpty: false, cancellationToken: cancellationToken).ConfigureAwait(false);
             }
             catch (OperationInterruptedException answer)
@@ -176,11 +176,11 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
         return NodeTakenException.Describe(number, other, _holder, "two of its heartbeats");
     }
 
-    // The broker quotes the value of the queue that exists last.
+    // The broker quotes the existing queue's value last.
     [GeneratedRegex("current is (the value )?'(?<holder>[^']*)", RegexOptions.CultureInvariant | RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
     private static partial Regex CurrentHolder();
 
-    /// <summary>Keeps the queue alive, and knows whether it still does.</summary>
+    /// <summary>Keeps the queue from being deleted, and records when the broker has cancelled the consumer.</summary>
     private sealed class LeaseConsumer(IChannel channel) : AsyncDefaultBasicConsumer(channel)
     {
         private volatile bool _isCanceled;

@@ -8,37 +8,37 @@ using RabbitMQ.Client;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>Settings of a RabbitMQ transport and receiver. They are read once, when the transport or receiver is created. A value outside its range stops the start; the error names the setting.</summary>
+/// <summary>Settings of a RabbitMQ transport and receiver. They are read once, when the transport or receiver is created. A value outside its range makes the start fail; the error names the setting.</summary>
 public sealed class RabbitMqOptions : IValidatableObject
 {
     /// <summary>
-    /// Where and how to connect, as a URI, such as <c>amqp://user:password@broker-1,broker-2:5673/virtual-host</c>, or <c>amqps://</c> for TLS; null by default. It has one
-    /// host or several, which are tried in random order, or is several such URIs that differ only in the host, parted by commas.
+    /// The brokers and the login as a URI, such as <c>amqp://user:password@broker-1,broker-2:5673/virtual-host</c>, or <c>amqps://</c> for TLS; null by default. Several hosts are
+    /// tried in random order. Several URIs that differ only in their hosts may be given too, separated by commas.
     /// </summary>
     /// <remarks>
-    /// It replaces <see cref="Hosts"/> and <see cref="UseTls"/>, and what it names of <see cref="UserName"/>, <see cref="Password"/> and <see cref="VirtualHost"/>. Special characters in these are
-    /// escaped as in any URI. It never appears in a log or an error.
+    /// It replaces <see cref="Hosts"/> and <see cref="UseTls"/>. It also replaces <see cref="UserName"/>, <see cref="Password"/> and <see cref="VirtualHost"/> if it contains them. Escape special
+    /// characters in these as in any URI. The string never appears in a log or an error.
     /// </remarks>
     public string? ConnectionString { get; set; }
 
-    /// <summary>A connection of the application, to use instead of one of its own; null by default. BatchKit opens channels on it and closes those; it never closes the connection.</summary>
+    /// <summary>A connection of the application that BatchKit uses instead of opening its own; null by default. BatchKit opens and closes channels on it, and never closes the connection.</summary>
     /// <remarks>
-    /// It replaces all settings of how to connect. While it is closed, sends fail and are retried, and the receiver waits: create it with the client's automatic recovery. Transport and receiver share it
-    /// where they share their options. <c>services.AddOptions&lt;RabbitMqOptions&gt;(name).Configure&lt;IConnection&gt;(...)</c> takes one from the services.
+    /// It replaces all settings of how to connect. While it is closed, sends fail and are retried, and the receiver waits. So create it with the client's automatic recovery. A transport and a receiver with
+    /// the same options share it. <c>services.AddOptions&lt;RabbitMqOptions&gt;(name).Configure&lt;IConnection&gt;(...)</c> takes one from the services.
     /// </remarks>
     public IConnection? Connection { get; set; }
 
-    /// <summary>A factory of the application that opens the connections; null by default. BatchKit closes the connections that the factory opened for it.</summary>
-    /// <remarks>It replaces <see cref="Hosts"/>, <see cref="UserName"/>, <see cref="Password"/>, <see cref="VirtualHost"/>, <see cref="Heartbeat"/> and all settings of TLS. Automatic recovery is not needed.</remarks>
+    /// <summary>A factory of the application that opens the connections; null by default. BatchKit closes the connections that the factory opens for it.</summary>
+    /// <remarks>It replaces <see cref="Hosts"/>, <see cref="UserName"/>, <see cref="Password"/>, <see cref="VirtualHost"/>, <see cref="Heartbeat"/> and all TLS settings. The factory needs no automatic recovery.</remarks>
     public IConnectionFactory? ConnectionFactory { get; set; }
 
-    /// <summary>Is told when a connection is open, lost, or open again; null by default. The sender and the receiver have a connection each, and report apart.</summary>
-    /// <remarks>Calls for one connection keep their order and do not overlap. They run on the client's threads: return soon. What the callback throws stops nothing and makes health degraded.</remarks>
+    /// <summary>Called when a connection opens, is lost, or opens again; null by default. The sender and the receiver each have a connection, and each reports its own.</summary>
+    /// <remarks>Calls for one connection keep their order and do not overlap. They run on the client's threads, so return quickly. An exception from the callback stops nothing; the health check then reports degraded.</remarks>
     public Action<ConnectionChange>? ConnectionChanged { get; set; }
 
     /// <summary>
-    /// True: without a connection a send fails at once, while the transport connects in the background, and the host does not start while the broker can't be reached. False, the default: a send waits until
-    /// it is connected, at most <see cref="ConnectTimeout"/>, and the host starts without the broker.
+    /// True: without a connection, a send fails at once and the transport connects in the background; the host does not start while the broker can't be reached. False, the default: a send waits for the
+    /// connection, at most <see cref="ConnectTimeout"/>, and the host starts without the broker.
     /// </summary>
     /// <remarks>A buffer retries a failed send until <see cref="OutputBufferOptions.DeliveryTimeout"/>, with this setting too.</remarks>
     public bool FailFast { get; set; }
@@ -47,7 +47,7 @@ public sealed class RabbitMqOptions : IValidatableObject
     [Required]
     public IList<string> Hosts { get; set; } = ["localhost"];
 
-    /// <summary>The user name; <c>guest</c> by default. A broker accepts <c>guest</c> only from its own machine.</summary>
+    /// <summary>The user name; <c>guest</c> by default. By default a broker accepts <c>guest</c> only from its own machine.</summary>
     [Required]
     public string UserName { get; set; } = "guest";
 
@@ -62,56 +62,56 @@ public sealed class RabbitMqOptions : IValidatableObject
     /// <summary>Connects with TLS, on port 5671 unless a host names another; false by default.</summary>
     public bool UseTls { get; set; }
 
-    /// <summary>The name that the broker's certificate must have; null, the default, means the host's name.</summary>
+    /// <summary>The name that the broker's certificate must have; null, the default, requires the host's name.</summary>
     public string? TlsServerName { get; set; }
 
-    /// <summary>Decides whether a broker's certificate is trusted; null, the default, leaves the decision to the system.</summary>
+    /// <summary>Decides whether a broker's certificate is trusted; null, the default, lets the operating system decide.</summary>
     public RemoteCertificateValidationCallback? ValidateServerCertificate { get; set; }
 
-    /// <summary>Client certificates, for a broker that asks for one; none by default.</summary>
+    /// <summary>The client certificates to offer to a broker that asks for one; none by default.</summary>
     public X509CertificateCollection? ClientCertificates { get; set; }
 
     /// <summary>
     /// The first part of the names of the exchange and the queues; <c>batchkit</c> by default: exchange <c>batchkit.direct</c>, queue <c>batchkit.node.1</c>.
-    /// Buffers that share a broker, and must not receive each other's output, need different prefixes.
+    /// Buffers that share a broker but must not receive each other's output need different prefixes.
     /// </summary>
     [Required]
     [StringLength(100, MinimumLength = 1)]
     public string Prefix { get; set; } = "batchkit";
 
     /// <summary>
-    /// When set, all output goes to this node, whatever its handle; a gateway sends its players' input to the game this way. Null by default: a connection's
-    /// output goes to the node that its handle names, and a named handle's output goes to all nodes.
+    /// The node that receives all output, whatever the handle; a gateway sends its players' input to the game this way. Null by default: output for a connection
+    /// goes to the node in its handle, output for a named handle goes to all nodes.
     /// </summary>
     [Range(0, OutputHandle.MaxNode)]
     public int? DestinationNode { get; set; }
 
     /// <summary>
     /// True, the default: the queue survives a restart of the broker, and the broker writes messages to its disk before it confirms them, so confirmed messages survive a
-    /// crash of the broker. False: the broker keeps both in memory and loses them when it ends.
+    /// crash of the broker. False: the broker keeps both in memory and loses them when it stops.
     /// </summary>
-    /// <remarks>The sender's setting decides for messages, the receiver's for its queue. A queue that exists can't be changed: delete it first.</remarks>
+    /// <remarks>The sender's setting applies to messages, the receiver's to its queue. An existing queue can't be changed: delete it first.</remarks>
     public bool Durable { get; set; } = true;
 
     /// <summary>
-    /// The type of the receiver's queue; <see cref="RabbitMqQueueType.Classic"/> by default, which is the fastest and lives on one broker of a cluster. A quorum queue lives on several, and goes on when a minority of
-    /// them fails.
+    /// The type of the receiver's queue; <see cref="RabbitMqQueueType.Classic"/> by default, which is the fastest and is stored on one broker of a cluster. A quorum queue is stored on several, and still works when a minority of
+    /// them has failed.
     /// </summary>
     /// <remarks>
-    /// All processes with the same <see cref="Prefix"/> must agree: the lease of a node's number is a queue of this type too. A quorum queue needs <see cref="Durable"/>. A queue that exists can't be changed: delete it
-    /// first, or choose another prefix. RabbitMQ 4 drops a frame from a quorum queue that it has delivered 20 times without an acknowledgement, unless a policy sets <c>delivery-limit</c> to -1.
+    /// All processes with the same <see cref="Prefix"/> must use the same type, because the lease of a node's number is a queue of this type too. A quorum queue needs <see cref="Durable"/>. An existing queue can't be changed: delete it
+    /// first, or choose another prefix. RabbitMQ 4 drops a quorum queue's frame that it has delivered 20 times without an acknowledgement, unless a policy sets <c>delivery-limit</c> to -1.
     /// </remarks>
     public RabbitMqQueueType QueueType { get; set; }
 
     /// <summary>
     /// How long a node's queue may be without a receiver before the broker deletes it with its messages; 5 min by default. Output for that node is
-    /// then refused and reported. Null keeps the queue and its messages for ever.
+    /// then refused and reported. Null keeps the queue and its messages without limit.
     /// </summary>
     [TimeSpanRange("00:00:01", "10.00:00:00")]
     public TimeSpan? QueueExpiry { get; set; } = TimeSpan.FromMinutes(5);
 
     /// <summary>
-    /// The name of an exchange of yours, to which the broker sends frames that the receiver rejected as malformed. Null, the default, drops such frames; they are
+    /// The name of your exchange to which the broker sends frames that the receiver rejects as malformed. Null, the default, drops such frames; they are
     /// counted and logged either way.
     /// </summary>
     public string? DeadLetterExchange { get; set; }
@@ -121,8 +121,8 @@ public sealed class RabbitMqOptions : IValidatableObject
     /// missing one then shows as a failed send, or in the receiver's health.
     /// </summary>
     /// <remarks>
-    /// Give the queue the argument <c>x-single-active-consumer</c>. The receiver starts only when the queue has no other consumer, and consumes a classic queue without that
-    /// argument exclusively. The broker does not enforce this on a quorum queue, so two receivers that start there at the same moment share the frames and lose some.
+    /// Give the queue the argument <c>x-single-active-consumer</c>. The receiver starts only when the queue has no other consumer, and consumes a queue without that argument
+    /// exclusively. The broker does not enforce this on a quorum queue: two receivers that start there at the same moment share the frames and lose some.
     /// </remarks>
     public bool DeclareTopology { get; set; } = true;
 
@@ -134,23 +134,24 @@ public sealed class RabbitMqOptions : IValidatableObject
     public int Prefetch { get; set; } = 16;
 
     /// <summary>
-    /// The largest frame in bytes; 1 MiB by default. A buffering scope leaves as one frame up to this size, and as several beyond it. A single message that
-    /// needs a larger frame is refused when it is written. Not above the broker's <c>max_message_size</c>: 16 MiB by default in RabbitMQ 4, 128 MiB before.
+    /// The largest frame in bytes; 1 MiB by default, and at least twice <see cref="OutputBufferOptions.MaxBatchBytes"/>. A buffering scope's output is sent as one frame up to this
+    /// size, and as several frames above it. A single message that needs a larger frame is refused when it is written. Keep the size at or below the broker's
+    /// <c>max_message_size</c>: 16 MiB by default in RabbitMQ 4, 128 MiB before.
     /// </summary>
     [Range(4096, 128 * 1024 * 1024)]
     public int MaxFrameBytes { get; set; } = 1024 * 1024;
 
-    /// <summary>How long an attempt to connect may take, login and channel included; 5 s by default. After that it has failed.</summary>
+    /// <summary>The time limit of an attempt to connect, including the login and the channel; 5 s by default. After that the attempt has failed.</summary>
     [TimeSpanRange("00:00:00.010", "00:05:00")]
     public TimeSpan ConnectTimeout { get; set; } = TimeSpan.FromSeconds(5);
 
-    /// <summary>How long a publish may take, confirm included; 5 s by default. After that the send fails, and the next send opens a new connection.</summary>
+    /// <summary>The time limit of a publish, including its confirm; 5 s by default. After that the send fails, and the next send opens a new connection.</summary>
     [TimeSpanRange("00:00:00.010", "01:00:00")]
     public TimeSpan PublishTimeout { get; set; } = TimeSpan.FromSeconds(5);
 
     /// <summary>
-    /// How long after connecting the transport retries output for a node that has no queue; 15 s by default, which is more than <see cref="MaxReconnectDelay"/>. After
-    /// a restart of the broker, receivers reconnect at the same time as senders. Later, such output is refused at once.
+    /// How long after connecting the transport retries output for a node that has no queue; 15 s by default. After this time it refuses such output at once. Receivers
+    /// need the time to reconnect after a restart of the broker, so keep it above their <see cref="MaxReconnectDelay"/>.
     /// </summary>
     [TimeSpanRange("00:00:00", "01:00:00")]
     public TimeSpan UnroutableGrace { get; set; } = TimeSpan.FromSeconds(15);
@@ -160,13 +161,13 @@ public sealed class RabbitMqOptions : IValidatableObject
     public TimeSpan Heartbeat { get; set; } = TimeSpan.FromSeconds(10);
 
     /// <summary>
-    /// The receiver's pause before it connects again; 200 ms by default. It doubles with each failure, less a random part of up to a half.
+    /// The receiver's pause before it connects again; 200 ms by default. It doubles with each failure; a random part of up to a half is subtracted.
     /// Senders have no such pause: they connect when the buffer sends.
     /// </summary>
     [TimeSpanRange("00:00:00.010", "00:01:00")]
     public TimeSpan ReconnectDelay { get; set; } = TimeSpan.FromMilliseconds(200);
 
-    /// <summary>The receiver's longest pause before it connects again; 5 s by default.</summary>
+    /// <summary>The receiver's maximum pause before it connects again; 5 s by default.</summary>
     [TimeSpanRange("00:00:00.010", "01:00:00")]
     public TimeSpan MaxReconnectDelay { get; set; } = TimeSpan.FromSeconds(5);
 
@@ -178,13 +179,13 @@ public sealed class RabbitMqOptions : IValidatableObject
     public TimeSpan StopTimeout { get; set; } = TimeSpan.FromSeconds(5);
 
     /// <summary>
-    /// How often the receiver checks that exchange, queue and bindings exist; 5 s by default. It declares again what someone deleted. What exists with other
-    /// arguments, or is missing with <see cref="DeclareTopology"/> false, becomes its fault. Keep it below the senders' <see cref="UnroutableGrace"/>.
+    /// How often the receiver checks that the exchange, the queue and the bindings exist; 5 s by default. It declares deleted ones again. One that has other arguments, or that is missing
+    /// while <see cref="DeclareTopology"/> is false, becomes its <see cref="RabbitMqReceiver.Fault"/>. Keep the interval below the senders' <see cref="UnroutableGrace"/>.
     /// </summary>
     [TimeSpanRange("00:00:00.100", "01:00:00")]
     public TimeSpan TopologyCheckInterval { get; set; } = TimeSpan.FromSeconds(5);
 
-    /// <summary>Reads the settings that a section has. Hosts of the section replace the ones before.</summary>
+    /// <summary>Reads the settings that a section has. Hosts in the section replace the earlier ones.</summary>
     internal static void Read(IConfiguration section, RabbitMqOptions options)
     {
         if (section.GetSection(nameof(Hosts)) is var hosts && hosts.Exists())
@@ -192,7 +193,7 @@ public sealed class RabbitMqOptions : IValidatableObject
         section.Bind(new RabbitMqSection(options));
     }
 
-    /// <summary>Copies the settings, so that later changes have no effect on whoever keeps the copy.</summary>
+    /// <summary>Returns a copy that later changes do not affect.</summary>
     internal RabbitMqOptions Copy()
     {
         var copy = (RabbitMqOptions)MemberwiseClone();
@@ -236,13 +237,13 @@ public sealed class RabbitMqOptions : IValidatableObject
     }
 }
 
-/// <summary>Where a node's queue lives in a cluster of brokers.</summary>
+/// <summary>The brokers of a cluster that store a node's queue.</summary>
 public enum RabbitMqQueueType
 {
-    /// <summary>On one broker. While that one is down, the node receives nothing, and output for it waits.</summary>
+    /// <summary>One broker stores the queue. While it is down, the node receives nothing, and output for the node waits.</summary>
     Classic,
 
-    /// <summary>On several brokers, of which a majority must run. A frame is confirmed when a majority has it.</summary>
+    /// <summary>Several brokers store the queue, and a majority of them must run. A frame is confirmed when a majority has stored it.</summary>
     Quorum,
 }
 
@@ -282,7 +283,7 @@ internal sealed class RabbitMqSection
     public TimeSpan TopologyCheckInterval { get => _options.TopologyCheckInterval; set => _options.TopologyCheckInterval = value; }
 }
 
-/// <summary>Checks the options against their attributes; the code is generated, so it is safe to trim.</summary>
+/// <summary>Checks the options' attributes, in generated code that is safe to trim.</summary>
 [OptionsValidator]
 internal sealed partial class RabbitMqOptionsValidator : IValidateOptions<RabbitMqOptions>
 {

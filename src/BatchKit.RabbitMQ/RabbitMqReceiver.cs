@@ -7,10 +7,10 @@ using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>Receives one node's frames from RabbitMQ, in order, and hands their batches to the next transport.</summary>
+/// <summary>Receives one node's frames from RabbitMQ, in order, and passes their batches to the next transport.</summary>
 /// <remarks>
 /// The receiver acknowledges a frame to the broker when the next transport has all its batches. Until then the broker keeps the frame, and delivers it again after a
-/// lost connection. The receiver reconnects by itself. <c>ReceiveFromRabbitMq</c> registers it as a hosted service; without a host, start and stop it yourself.
+/// lost connection. The receiver reconnects automatically. <c>ReceiveFromRabbitMq</c> registers it as a hosted service; without a host, start and stop it yourself.
 /// </remarks>
 public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 {
@@ -20,7 +20,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     private readonly RabbitMqOptions _options;
     private readonly NodeNumber _node;
 
-    // Null where nothing is declared.
+    // Null when the receiver declares nothing.
     private readonly RabbitMqNodeLease? _lease;
     private readonly BatchReceiver _receiver;
     private readonly TimeProvider _timeProvider;
@@ -38,12 +38,13 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     private volatile string? _fault = "The receiver has not started.";
 
     /// <summary>Creates a receiver; it does not connect yet.</summary>
-    /// <param name="options">Its settings.</param>
-    /// <param name="node">The node whose queue it receives from. One receiver at a time may have it: the receiver leases the number at the broker.</param>
-    /// <param name="receiver">Decodes frames, drops repeats and hands batches on. Nothing else may use it.</param>
+    /// <param name="options">The settings.</param>
+    /// <param name="node">The node whose queue it receives from. The receiver leases the number at the broker, so only one receiver at a time can have it. From 0 to <see cref="OutputHandle.MaxNode"/>.</param>
+    /// <param name="receiver">Decodes frames, drops repeats and passes batches on. Nothing else may use it.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
-    /// <param name="logger">Where it logs; nowhere when null.</param>
+    /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="metrics">The instruments of its connection; null for none.</param>
+    /// <exception cref="ArgumentOutOfRangeException">The node is outside its range.</exception>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public RabbitMqReceiver(
         RabbitMqOptions options, int node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<RabbitMqReceiver>? logger = null, ConnectionMetrics? metrics = null)
@@ -51,13 +52,14 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     {
     }
 
-    /// <param name="options">Its settings.</param>
-    /// <param name="node">The node whose queue it receives from. The receiver leases it, or another number where it is not fixed.</param>
-    /// <param name="receiver">Decodes frames, drops repeats and hands batches on. Nothing else may use it.</param>
+    /// <summary>Creates a receiver; it does not connect yet.</summary>
+    /// <param name="options">The settings.</param>
+    /// <param name="node">The node whose queue it receives from. The receiver leases this number at the broker, or another one if it is taken and not fixed yet.</param>
+    /// <param name="receiver">Decodes frames, drops repeats and passes batches on. Nothing else may use it.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
-    /// <param name="logger">Where it logs; nowhere when null.</param>
+    /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="metrics">The instruments of its connection; null for none.</param>
-    /// <inheritdoc cref="RabbitMqReceiver(RabbitMqOptions, int, BatchReceiver, TimeProvider, ILogger{RabbitMqReceiver}, ConnectionMetrics)"/>
+    /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public RabbitMqReceiver(
         RabbitMqOptions options, NodeNumber node, BatchReceiver receiver, TimeProvider? timeProvider = null, ILogger<RabbitMqReceiver>? logger = null, ConnectionMetrics? metrics = null)
     {
@@ -93,7 +95,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
     internal string? CallbackFault => _connection.CallbackFault;
 
-    /// <summary>Starts to receive. Completes after the first attempt to connect, even when it failed: the receiver goes on trying.</summary>
+    /// <summary>Starts to receive. Completes after the first attempt to connect, even if that failed; the receiver then keeps trying.</summary>
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
     /// <exception cref="NodeTakenException">Another process has the node's number.</exception>
     /// <exception cref="IOException">The broker can't be reached, and <see cref="RabbitMqOptions.FailFast"/> is set.</exception>
@@ -105,7 +107,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         await _triedOnce.Task.WaitAsync(cancellationToken).ConfigureAwait(false);
     }
 
-    /// <summary>Connects and leases the node's number, once, before anything reads it. A broker that can't be reached is no failure, unless it is to fail fast.</summary>
+    /// <summary>Connects and leases the node's number, once, before anything reads it. It fails because of an unreachable broker only when <see cref="RabbitMqOptions.FailFast"/> is set.</summary>
     /// <inheritdoc cref="StartAsync" path="/exception"/>
     internal async Task LeaseAsync(CancellationToken cancellationToken)
     {
@@ -128,7 +130,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         }
     }
 
-    /// <summary>Stops receiving, waits for the current frame, and closes the connection, all within <see cref="RabbitMqOptions.StopTimeout"/>.</summary>
+    /// <summary>Stops receiving, waits for the current frame, and closes the connection, within <see cref="RabbitMqOptions.StopTimeout"/>. Closing may take 0.5 s more.</summary>
     /// <param name="cancellationToken">Abandons the current frame at once.</param>
     public async Task StopAsync(CancellationToken cancellationToken)
     {
@@ -177,7 +179,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             }
             catch (Exception exception)
             {
-                // The connection has logged its own failures (IOException), and each failure is logged once. Every other failure is cured by a new connection too.
+                // The connection has already logged its own failures (IOException). A failure that repeats is logged once. A new connection also ends failures of other kinds.
                 if (exception is not IOException && exception.Message != _fault)
                     Log.ReceivingEnded(_logger, Queue, exception.Message);
                 _fault = exception.Message;
@@ -217,7 +219,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         }
         finally
         {
-            // Frames must not overlap: the next channel gets this channel's unacknowledged frames again, so the last frame must have ended.
+            // Frames must not overlap: the broker delivers this channel's unacknowledged frames again on the next channel, so the current frame must end first.
             await consumer.CloseAsync(_abandoning.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
             if (_stopping.IsCancellationRequested && _lease is { } lease)
                 await ReleaseAsync(lease).ConfigureAwait(false);
@@ -225,14 +227,14 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         }
     }
 
-    // So that a successor finds the number free at once. Where it fails, the broker frees it with the connection.
+    // A successor then finds the number free at once. If this fails, the broker frees the number when the connection ends.
     private async Task ReleaseAsync(RabbitMqNodeLease lease)
     {
         using var limit = new CancellationTokenSource(LeastClosingTime, _timeProvider);
         await lease.ReleaseAsync(limit.Token).WaitAsync(limit.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }
 
-    /// <summary>Waits until the consumer ends, and meanwhile puts back what someone deletes: the broker tells a consumer of a deleted queue, and not of a deleted exchange or binding.</summary>
+    /// <summary>Waits until the consumer ends. Meanwhile it declares deleted objects again, because the broker notifies a consumer of a deleted queue but not of a deleted exchange or binding.</summary>
     private async Task<string> WatchAsync(OpenChannel open, RabbitMqConsumer consumer)
     {
         while (true)
@@ -255,7 +257,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             }
             catch (Exception exception) when (open.Channel.IsOpen && exception is OperationInterruptedException or NodeTakenException)
             {
-                // What is in the queue already is received all the same.
+                // Frames that are already in the queue are still received.
                 var fault = _connection.Explain(exception).Message;
                 if (fault != _fault)
                     Log.TopologyWrong(_logger, Queue, fault);
@@ -263,7 +265,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             }
             catch (Exception) when (!_stopping.IsCancellationRequested)
             {
-                // The connection is about to end, or the broker is slow; the heartbeat decides.
+                // The connection is about to end, or the broker is slow. The heartbeat shows which.
             }
         }
     }

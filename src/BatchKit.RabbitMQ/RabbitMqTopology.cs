@@ -5,7 +5,7 @@ using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>Names, declares and checks the exchange and the queues: one direct exchange, and for each node a queue that is bound to the node's number and to all nodes.</summary>
+/// <summary>Names, declares and checks the exchange and the queues: one direct exchange, and for each node a queue with two bindings, one for the node's number and one for all nodes.</summary>
 internal sealed class RabbitMqTopology(RabbitMqOptions options)
 {
     // The routing key that reaches every node.
@@ -14,7 +14,7 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
     private const ushort AccessRefused = 403;
     private const ushort NotFound = 404;
 
-    // One exchange for both keys: the broker promises order only among messages that took the same channel and exchange.
+    // One exchange for both keys: the broker guarantees order only among messages that pass through the same channel, exchange and queue (AMQP 0-9-1, section 4.7).
     public string Exchange { get; } = $"{options.Prefix}.direct";
 
     public static string RoutingKey(FrameDestination destination) => destination.IsAll ? AllNodesKey : NodeKey(destination.Node);
@@ -44,9 +44,9 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
         await channel.QueueBindAsync(queue, Exchange, AllNodesKey, cancellationToken: cancellationToken).ConfigureAwait(false);
     }
 
-    /// <summary>Declares again what a receiver needs, or only looks for it where the topology is taken as given. What is there already does not change.</summary>
-    /// <remarks>It has a channel of its own, because the broker closes a channel on which a declaration fails.</remarks>
-    /// <exception cref="OperationInterruptedException">Something is missing that is taken as given, or exists with other arguments; the reason names them.</exception>
+    /// <summary>Declares again what a receiver needs, or only checks that it exists when <see cref="RabbitMqOptions.DeclareTopology"/> is false. Existing objects do not change.</summary>
+    /// <remarks>It uses a separate channel, because the broker closes a channel on which a declaration fails.</remarks>
+    /// <exception cref="OperationInterruptedException">Something is missing that this process may not declare, or exists with other arguments; the reason names them.</exception>
     public async Task CheckAsync(IConnection connection, int node, CancellationToken cancellationToken)
     {
         var channel = await connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
@@ -81,7 +81,7 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
         }
     }
 
-    /// <summary>Begins to consume a queue that is taken as given, when no one else consumes it.</summary>
+    /// <summary>Begins to consume a queue that this process did not declare, if the queue has no other consumer.</summary>
     /// <remarks>
     /// While an earlier connection's consumer holds frames, a queue without <c>x-single-active-consumer</c> would give later frames to this one, which would then drop the
     /// earlier ones as repeats.

@@ -9,20 +9,20 @@ namespace BatchKit.RabbitMQ;
 
 /// <summary>Sends batches over RabbitMQ: one frame per send and destination, each confirmed by the broker.</summary>
 /// <remarks>
-/// It connects at the first send, and connects again after it lost the connection. All sends share one channel, so concurrent sends keep their order.
+/// It connects at the first send, and reconnects after a lost connection. All sends share one channel, so concurrent sends keep their order. Thread-safe.
 /// Register it with <c>UseRabbitMq</c>, or create it yourself and dispose it after the buffer.
 /// </remarks>
 public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
 {
-    // What a frame has beside the message: producer, numbers and a handle with a short name.
+    // The bytes of a frame besides the message: producer, numbers and a handle with a short name.
     private const int FrameOverheadBytes = 1024;
 
     private const ushort PreconditionFailed = 406;
 
-    // How old a channel is at least before a rejection ends it. A queue at a limit of its operator rejects too, and a new channel does not change that.
+    // The least age of a channel that a rejection ends. A queue that has reached its operator's limit rejects too, and a new channel does not change that.
     private static readonly TimeSpan ChannelTrial = TimeSpan.FromSeconds(2);
 
-    // No rate limiter: a send's frames are few, and dispatch bounds the sends.
+    // No rate limiter: a send has few frames, and dispatch limits the number of sends.
     private static readonly CreateChannelOptions ChannelOptions = new(publisherConfirmationsEnabled: true, publisherConfirmationTrackingEnabled: true);
 
     private readonly RabbitMqOptions _options;
@@ -39,9 +39,9 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     private volatile bool _wasExchangeMissing;
 
     /// <summary>Creates a transport; it does not connect yet.</summary>
-    /// <param name="options">Its settings.</param>
+    /// <param name="options">The settings.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
-    /// <param name="logger">Where it logs its connections; nowhere when null.</param>
+    /// <param name="logger">The logger of its connections; null logs nothing.</param>
     /// <param name="signer">Signs the frames; null for none.</param>
     /// <param name="metrics">The instruments of its connection; null for none.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
@@ -69,6 +69,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     /// <summary>Publishes the batches, and completes when the broker has confirmed all frames.</summary>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>
     /// <exception cref="IOException">The broker can't be reached, or did not confirm within <see cref="RabbitMqOptions.PublishTimeout"/>; or there is no connection now, and <see cref="RabbitMqOptions.FailFast"/> is set.</exception>
+    /// <exception cref="ObjectDisposedException">The transport is disposed.</exception>
     public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();
@@ -88,7 +89,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             _connection.Discard(open, "The broker rejected a publish.");
         if (!Array.Exists(results, IsUnfit))
             throw FrameReport.ToException(_connection.Target, frames, results, batches.Length);
-        // The broker ignored all frames behind the unfit one, and those of other sends on the channel failed with it.
+        // The broker ignored all frames after the one that it can't take, and frames of other sends on the channel failed with it.
         await SendEachAsync(batches, cancellationToken).ConfigureAwait(false);
     }
 
@@ -101,7 +102,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
     internal string? CallbackFault => _connection.CallbackFault;
 
-    /// <summary>Connects, so that the host does not start without the broker where it is to fail fast.</summary>
+    /// <summary>Connects when <see cref="RabbitMqOptions.FailFast"/> is set, so that the host does not start without the broker.</summary>
     internal async Task StartAsync(CancellationToken cancellationToken)
     {
         if (_options.FailFast)
@@ -136,7 +137,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         _hasDeclared = true;
     }
 
-    /// <summary>Sends each batch alone, in order and over a channel of its own, so that one that the broker never takes is known and harms no other.</summary>
+    /// <summary>Sends each batch alone, in order, over a separate channel, so that a batch that the broker never takes is identified and does not affect the others.</summary>
     private async Task SendEachAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         var outcomes = new BatchOutcome[batches.Length];
@@ -154,7 +155,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
                     : BatchOutcome.Unacknowledged;
                 if (outcomes[index] != BatchOutcome.Acknowledged)
                     failed ??= result;
-                // What comes behind it must not overtake it.
+                // Later batches must not overtake it.
                 if (outcomes[index] == BatchOutcome.Unacknowledged)
                     break;
             }
@@ -178,7 +179,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     /// <summary>True when the broker closed the channel over a frame that it will never take, such as one above its <c>max_message_size</c>.</summary>
     private static bool IsUnfit(FrameResult result) => result.Error is OperationInterruptedException { ShutdownReason.ReplyCode: PreconditionFailed };
 
-    // The broker would confirm a frame to all nodes that reaches none, because no queue is bound to the new exchange yet.
+    // While no queue is bound to the new exchange, the broker would confirm a frame to all nodes although it reaches none.
     private void ThrowIfUnbound(IReadOnlyList<PlannedFrame> frames)
     {
         if (_timeProvider.GetElapsedTime(Volatile.Read(ref _exchangeMissingSince)) >= _options.UnroutableGrace)
@@ -187,7 +188,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             throw new IOException($"Exchange {_topology.Exchange} was deleted, and is declared again. Output for groups waits until receivers have bound their queues again.");
     }
 
-    // Reads the batches only before its first await: after a send was given up, its memory may be in use again.
+    // Reads the batches only before its first await: once the send is given up, their memory may be reused.
     private async Task<FrameResult> PublishAsync(OpenChannel open, PlannedFrame frame)
     {
         PooledFrame? encoded = null;
@@ -213,8 +214,8 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             if (exception.IsReturn)
                 return EvaluateReturn(open, frame.Destination);
 
-            // It was not accepted, for example because the queue is at a limit that its operator set. And when the leader of a quorum queue fails, RabbitMQ before 3.12 may reject all that comes over a channel
-            // for as long as the channel is open, and takes the same over a new one.
+            // The broker did not accept it, for example because the queue has reached a limit that its operator set. When the leader of a quorum queue fails, RabbitMQ before 3.12 may also reject every publish on a
+            // channel for as long as the channel is open; it accepts the same publish on a new channel.
             return new FrameResult(FrameOutcome.NotTaken, $"The broker did not accept a frame for {frame.Destination}.", exception);
         }
         catch (Exception exception)

@@ -26,7 +26,7 @@ internal sealed class ManyPublish(PublishParts parts, ReadOnlyMemory<MqttApplica
             while (true)
             {
                 StartUntilFull();
-                // What is settled leaves capacity for others.
+                // Settled messages leave capacity for others.
                 if (SettleCompleted())
                     continue;
                 if (_oldest == messages.Length)

@@ -138,8 +138,8 @@ internal sealed class PublishWindow
         }
     }
 
-    // One free place is enough. Waiting for more would delay the bytes that carry our TCP acknowledgement, for which a broker that uses Nagle's algorithm delays its
-    // next PUBACKs by up to 40 ms: with a window of 250 that allowed 5,600 messages a second.
+    // One free place is enough. Waiting for more would delay the next write, which carries the TCP acknowledgement. A broker that uses Nagle's algorithm waits up to 40 ms for
+    // it before it sends more PUBACKs: with a window of 250 that allowed only 5,600 messages per second.
     private bool HasCapacity => _inFlight < _size;
 }
 
@@ -152,7 +152,7 @@ internal sealed class ClientWatch : IDisposable
     private readonly int _setting;
     private readonly Action<ConnectionChange>? _changed;
 
-    // Created with the first connection, which tells the broker's name.
+    // Created at the first connection, when the broker's name is known.
     private ConnectionReporter? _reporter;
     private int _connection;
     private uint _maxPacketBytes = uint.MaxValue;
@@ -183,7 +183,7 @@ internal sealed class ClientWatch : IDisposable
         _client.DisconnectedAsync -= OnDisconnectedAsync;
     }
 
-    // Called before the new connection carries anything, so that the rest of a send does not overtake what the old connection lost.
+    // Called before anything is sent over the new connection, so that the rest of a send does not overtake messages that were lost with the old one.
     private Task OnConnectingAsync(MqttClientConnectingEventArgs occurrence)
     {
         Interlocked.Increment(ref _connection);
@@ -203,7 +203,7 @@ internal sealed class ClientWatch : IDisposable
         return Task.CompletedTask;
     }
 
-    // A failed attempt to connect comes here too, and so does the application's own disconnect, without an error.
+    // MQTTnet also calls this after a failed attempt to connect, and after the application's own disconnect, then without an error.
     private Task OnDisconnectedAsync(MqttClientDisconnectedEventArgs occurrence)
     {
         var isOwn = occurrence is { Exception: null, Reason: MqttClientDisconnectReason.NormalDisconnection };

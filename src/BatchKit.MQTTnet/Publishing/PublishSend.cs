@@ -19,7 +19,7 @@ internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatc
     private int _batch;
     private int _message;
 
-    // One for the starting itself, and one for each publish that has not ended.
+    // One for the thread that starts publishes, and one for each publish that has not ended.
     private int _open = 1;
 
     private bool _hasFailed;
@@ -265,7 +265,7 @@ internal sealed class BatchPublish
             Fail(new IOException(reason));
     }
 
-    // Only these two answers may change with time; every other one is final.
+    // Only these two answers may change later; every other one is final.
     private static bool IsFinal(MqttClientPublishReasonCode code) =>
         code is not (MqttClientPublishReasonCode.QuotaExceeded or MqttClientPublishReasonCode.PacketIdentifierInUse);
 }

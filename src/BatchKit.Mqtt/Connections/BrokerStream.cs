@@ -49,7 +49,7 @@ internal static class StreamFaults
 {
     public static bool Covers(Exception exception) => exception is IOException or SocketException or WebSocketException or ObjectDisposedException;
 
-    /// <summary>A human-readable cause: that of the innermost exception, because a socket's error says more than the exceptions around it.</summary>
+    /// <summary>Returns a human-readable cause: the message of the innermost exception, because a socket's error is more specific than the exceptions around it.</summary>
     public static string Describe(Exception exception)
     {
         var cause = exception;

@@ -46,7 +46,7 @@ internal sealed class ConnectAttempt
     {
         if (_options.CredentialsProvider is not { } provider)
             return new MqttCredentials(_options.UserName, _options.Password is { } password ? Encoding.UTF8.GetBytes(password) : default);
-        // A token of its own, because what the provider registers with it may throw: the time limit cancels on a timer's thread, where an exception ends the process.
+        // A separate token, because callbacks that the provider registers may throw. The time limit cancels on a timer's thread, where an exception ends the process.
         var providersToken = new CancellationTokenSource();
         using var registration = cancellationToken.UnsafeRegister(_ => _faults.Cancel(providersToken), state: null);
         return await provider(providersToken.Token).AsTask().WaitAsync(providersToken.Token).ConfigureAwait(false);
@@ -197,7 +197,7 @@ internal static class TcpDialer
     }
 }
 
-/// <summary>Validates a broker's certificate once, and records what is wrong with it, because the exception that follows does not say.</summary>
+/// <summary>Validates a broker's certificate once, and records what is wrong with it, because the exception of the failed handshake does not contain that.</summary>
 internal sealed class ServerCertificateCheck(MqttOptions options, string serverName, TimeProvider timeProvider)
 {
     /// <summary>What is wrong, as the end of a sentence that begins with "its certificate"; null while no fault was found.</summary>

@@ -36,7 +36,7 @@ internal sealed class MqttLink : IAsyncDisposable
 
     /// <summary>Creates a link without starting it.</summary>
     /// <param name="options">The settings.</param>
-    /// <param name="purpose">Its name in the log: transport, receiver, both or node lease. A receiver alone has no will; a transport alone ends its session with its DISCONNECT.</param>
+    /// <param name="purpose">Its name in the log: transport, receiver, both or node lease. A link for a receiver alone has no will. A link for a transport alone ends its session with its DISCONNECT.</param>
     /// <param name="clientId">The client id.</param>
     /// <param name="sessionExpiry">The session expiry in CONNECT.</param>
     /// <param name="user">Uses the connections.</param>
@@ -53,7 +53,7 @@ internal sealed class MqttLink : IAsyncDisposable
         _user = user;
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
         // Two clients that take a session from each other keep their connections as long as the other's pause. That must not count as stable, or they would
-        // reconnect at the highest rate for ever.
+        // keep reconnecting at the highest rate.
         _stableAfter = 2 * options.MaxReconnectDelay;
         _timeProvider = timeProvider;
         _logger = logger;
@@ -170,12 +170,12 @@ internal sealed class MqttLink : IAsyncDisposable
         }
         catch (MqttConnectException exception)
         {
-            // Before the log: who reads the line finds the fault in the health too.
+            // Set before the log message, so that the health check already reports the fault when the message appears.
             var isNew = _fault != exception.Message;
             _fault = exception.Message;
             if (isNew)
                 Log.ConnectFailed(_logger, _purpose, exception.Message);
-            // A failed attempt means that the broker goes up and down, not that another client takes the session.
+            // A failed attempt means that the broker is unavailable, not that another client takes the session.
             _unexplainedEnds = 0;
             _reporter.Lose(exception.Message);
             _user.ConnectFailed(exception);

@@ -6,10 +6,10 @@ namespace BatchKit.Mqtt.Connections;
 /// <remarks><see cref="Flush"/> writes on the caller's thread as long as writes complete synchronously, and otherwise continues on the thread pool.</remarks>
 internal sealed class PacketOutput : IThreadPoolWorkItem, IDisposable
 {
-    // The caller has other work to do (the reader must read), so after this many consecutive writes the thread pool takes over.
+    // After this many consecutive writes the thread pool continues, because the caller has other work: the reader, for example, must read.
     private const int MaxWritesPerCaller = 4;
 
-    // Twice the acknowledgements of all packet ids: only a broker that violates the Receive Maximum and reads nothing reaches this limit.
+    // Twice the acknowledgements of all packet ids. Only a broker that violates the Receive Maximum and reads nothing reaches this limit.
     private const int MaxAppendedBytes = 2 * PubackBytesOfAllIds;
     private const int PubackBytesOfAllIds = 4 * (ushort.MaxValue + 1);
 
@@ -245,7 +245,7 @@ internal interface IPacketSource
 /// <summary>Collects packets for one write. Owned by a connection's output; one thread at a time.</summary>
 internal sealed class PacketBuffer : IDisposable
 {
-    // A larger buffer gains nothing on loopback (a write of 64 KiB is one system call either way), and the memory of a large packet is not kept.
+    // A larger buffer brings no gain on loopback, where a write of 64 KiB is one system call. The memory of a larger packet is not kept.
     private const int KeptBytes = 64 * 1024;
 
     private byte[] _array = ArrayPool<byte>.Shared.Rent(KeptBytes);

@@ -2,7 +2,7 @@ using System.Text;
 
 namespace BatchKit.Mqtt.Packets;
 
-/// <summary>CONNACK (MQTT 5, section 3.2): the broker's answer and its limits; a limit that the broker does not name has the default of the protocol.</summary>
+/// <summary>CONNACK (MQTT 5, section 3.2): the broker's answer and its limits. A limit that the broker does not send has the protocol's default.</summary>
 internal sealed record ConnackPacket
 {
     private const byte SessionPresent = 1;

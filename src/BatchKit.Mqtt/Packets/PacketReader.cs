@@ -58,8 +58,8 @@ internal static class ReasonCodes
 
     /// <summary>Reads a code. A success must be one of the packet's own codes; a failure may be any code of the protocol.</summary>
     /// <remarks>
-    /// Section 3.4.2.1 and others list the failures of each packet too. A broker that uses another failure code has still refused the message: closing the
-    /// connection would only make this client send the message again and get the same answer, for ever.
+    /// Section 3.4.2.1 and others also list the failures of each packet. A broker that uses another failure code has still refused the message. If this client closed the
+    /// connection, it would send the message again and get the same answer, again and again.
     /// </remarks>
     /// <exception cref="MqttProtocolException">The code is unknown.</exception>
     public static MqttReasonCode Read(byte value, params ReadOnlySpan<MqttReasonCode> successes)
@@ -70,7 +70,7 @@ internal static class ReasonCodes
     }
 }
 
-/// <summary>The broker broke the protocol; the connection is closed with the reason code. The message contains nothing that the broker sent.</summary>
+/// <summary>The broker violated the protocol; the connection is closed with the reason code. The message contains nothing that the broker sent.</summary>
 internal sealed class MqttProtocolException(MqttReasonCode reasonCode, string message) : Exception(message)
 {
     public MqttReasonCode ReasonCode { get; } = reasonCode;

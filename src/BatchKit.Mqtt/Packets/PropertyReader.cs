@@ -45,7 +45,7 @@ internal ref struct PropertyReader(ReadOnlySpan<byte> properties, ulong allowed)
                 property.Value = _reader.ReadText();
                 break;
             case PropertyId.PayloadFormat:
-                // Not validated: a broker passes on what the publisher wrote. Closing the connection would only make the broker send the message again, for ever.
+                // Not validated, because a broker passes on what the publisher wrote. If this client closed the connection, the broker would send the message again on every connection.
                 property.Number = _reader.ReadByte();
                 break;
             default:

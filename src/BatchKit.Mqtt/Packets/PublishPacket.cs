@@ -116,7 +116,7 @@ internal static class PublishPacket
                     publish.ContentType = property.Value;
                     break;
                 case PropertyId.ResponseTopic:
-                    // Not validated: a broker passes on what the publisher wrote. Closing the connection would only make the broker send the message again, for ever.
+                    // Not validated, because a broker passes on what the publisher wrote. If this client closed the connection, the broker would send the message again on every connection.
                     publish.ResponseTopic = property.Value;
                     break;
                 case PropertyId.CorrelationData:

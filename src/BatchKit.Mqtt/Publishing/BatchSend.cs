@@ -21,7 +21,7 @@ internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : Publ
         }
     }
 
-    /// <returns>The number of new messages: those of parked batches were counted before.</returns>
+    /// <returns>The number of new messages. Those of parked batches were counted before.</returns>
     public int Begin(ReadOnlySpan<MessageBatch> batches)
     {
         var (unsettled, begun) = (0, 0);
@@ -107,7 +107,7 @@ internal sealed class BatchPublishes(TopicPolicy policy) : PublishGroup
         _traced?.Begin();
         (Producer, Number, Refusal) = (batch.Producer, batch.Number, null);
         _batch = batch;
-        // A connection has no topic: its output can only be sent in envelope mode.
+        // A connection has no topic, so output for it can only be sent in envelope mode.
         _settings = batch.Handle.Name is { } topic
             ? policy.Find(topic)
             : new PublishSettings(default, default, default, $"A connection's output has no topic: set {nameof(MqttOptions.EnvelopePrefix)}, or write to a named handle.");
@@ -156,7 +156,7 @@ internal sealed class BatchPublishes(TopicPolicy policy) : PublishGroup
     }
 }
 
-/// <summary>Batches whose send was given up half-way, kept until they are sent again, and objects for reuse. Guarded by the queue's lock.</summary>
+/// <summary>Keeps the batches of a send that was given up half-way until they are sent again, and objects for reuse. Guarded by the queue's lock.</summary>
 /// <remarks>After a failed send, dispatch sends the same batches again before newer ones of the same producer. A batch that the next send does not contain was given up.</remarks>
 internal sealed class ParkedBatches(TopicPolicy policy)
 {

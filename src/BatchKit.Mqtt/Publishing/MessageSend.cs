@@ -37,7 +37,7 @@ internal sealed class MessageSend : PublishSend, IValueTaskSource<MqttPublishRep
         Begin(messages.IsEmpty ? 0 : 1);
     }
 
-    /// <summary>True when the limit has passed. A timer may fire early (.NET's by up to 3 ms), twice, or for an earlier call: then it is set again for the rest.</summary>
+    /// <summary>True when the limit has passed. A timer may fire early (.NET's by up to 3 ms), twice, or for an earlier call. Then it is set again for the remaining time.</summary>
     public bool HasTimedOut()
     {
         if (IsComplete)
@@ -91,7 +91,7 @@ internal sealed class MessagePublishes(TopicPolicy policy) : PublishGroup
     private byte[]? _reasonCodes;
     private Dictionary<int, string>? _reasons;
 
-    // Most calls use few topics, in runs.
+    // Consecutive messages usually have the same topic.
     private string? _lastTopic;
     private PublishSettings _lastSettings;
 
@@ -136,7 +136,7 @@ internal sealed class MessagePublishes(TopicPolicy policy) : PublishGroup
 
     protected override void Record(int index, MqttPublishResult result)
     {
-        // No one waits for the result any more, or it is a plain success, which needs no entry.
+        // No one waits for the result, or it is a plain success, which needs no entry.
         if (Owner is null || result == default)
             return;
         _reasonCodes ??= new byte[_messages.Length];

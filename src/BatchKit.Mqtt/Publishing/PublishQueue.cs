@@ -146,14 +146,14 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         }
     }
 
-    /// <summary>Begins to write what waits, to the output of a connection.</summary>
+    /// <summary>Starts to write waiting messages to the output of a connection.</summary>
     public void Open(PacketOutput output)
     {
         _output = output;
         output.Flush();
     }
 
-    /// <summary>A packet id for a packet that is no message, while no message has it.</summary>
+    /// <summary>Returns a packet id that no message has, for a packet that is not a message.</summary>
     public ushort FindUnusedPacketId()
     {
         lock (_gate)

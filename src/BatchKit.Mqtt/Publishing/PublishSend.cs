@@ -6,14 +6,14 @@ namespace BatchKit.Mqtt.Publishing;
 /// <summary>One call that waits until its groups are settled or it is given up. Pooled. The queue's lock guards it, except for the completion.</summary>
 internal abstract class PublishSend
 {
-    // Continuations run on the thread pool: on the reader's thread, a caller that blocks would stop the reader from reading the acknowledgement that it waits for.
+    // Continuations run on the thread pool. On the reader's thread, a caller that blocks would keep the reader from the acknowledgement that the caller waits for.
     private ManualResetValueTaskSourceCore<bool> _completion = new() { RunContinuationsAsynchronously = true };
     private CancellationTokenRegistration _registration;
     private int _unsettledGroups;
 
     protected PublishSend() => (OpenNode, UnsentNode) = (new LinkedListNode<PublishSend>(this), new LinkedListNode<PublishSend>(this));
 
-    /// <summary>Its places in the lists of <see cref="PublishSends"/>, from which its end removes it in constant time.</summary>
+    /// <summary>The send's nodes in the lists of <see cref="PublishSends"/>, so that its end removes it in constant time.</summary>
     public LinkedListNode<PublishSend> OpenNode { get; }
 
     /// <inheritdoc cref="OpenNode"/>
@@ -37,8 +37,8 @@ internal abstract class PublishSend
 
     public void GiveUp(Exception cause) => Complete(cause);
 
-    /// <summary>The cause for a call whose caller cancelled it.</summary>
-    /// <param name="noConnection">Says why there is no connection; null when there is one.</param>
+    /// <summary>Creates the exception for a call that its caller cancelled.</summary>
+    /// <param name="noConnection">The reason why there is no connection; null when there is one.</param>
     /// <param name="cancellationToken">The caller's token.</param>
     public virtual Exception CreateCancellation(IOException? noConnection, CancellationToken cancellationToken) => noConnection is null
         ? new OperationCanceledException(cancellationToken)
@@ -69,7 +69,7 @@ internal abstract class PublishSend
     /// <returns>The exception for the caller; null for success.</returns>
     protected abstract Exception? Finish(Exception? cause);
 
-    /// <summary>Checks that the result may be taken. Nothing is changed before this check, so a result that is taken too early costs the call nothing.</summary>
+    /// <summary>Checks that the result may be taken. Nothing changes before this check, so taking the result too early does not harm the call.</summary>
     /// <exception cref="InvalidOperationException">The call has not ended, or its result was taken before.</exception>
     protected void ThrowIfNotEnded(short token)
     {
@@ -93,7 +93,7 @@ internal abstract class PublishSend
         }
     }
 
-    // The queue and the caller's token forget the send here, not when its result is taken, because no one may ever take it.
+    // The queue and the caller's token forget the send here and not when its result is taken, because the caller may never take it.
     private void Complete(Exception? cause)
     {
         OpenNode.List?.Remove(OpenNode);
@@ -103,7 +103,7 @@ internal abstract class PublishSend
             _registration = default;
         var failure = Finish(cause);
         IsComplete = true;
-        // A caller that sees success expects that the result does not throw.
+        // Success must not be reported for a send whose result throws.
         if (failure is null)
             _completion.SetResult(true);
         else

@@ -8,7 +8,7 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
 {
     private readonly PublishWindow _window = new();
 
-    // QoS 0: settled as soon as they are written.
+    // Messages with QoS 0, which are settled as soon as they are written.
     private readonly List<(PublishGroup Group, int Index)> _beingWritten = [];
     private PublishCounters _counters;
 
@@ -39,7 +39,7 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
     }
 
     /// <param name="notice">The reason code of the broker's DISCONNECT; null when it sent none.</param>
-    /// <param name="isClosedByPeer">True when the broker, or something between, closed or broke the connection.</param>
+    /// <param name="isClosedByPeer">True when the broker, or something on the network path, closed or broke the connection.</param>
     public void Disconnect(MqttReasonCode? notice, bool isClosedByPeer)
     {
         _encoder = null;
@@ -47,7 +47,7 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
             FindBlamed(reasonCode);
         else if (_version == MqttVersion.V311 && isClosedByPeer)
             FindSuspect();
-        // At most once: a message that is sent again might arrive twice.
+        // QoS 0 means at most once: a message that is sent again might arrive twice.
         _counters.Lost += _beingWritten.Count;
         CompleteWrite();
     }
@@ -58,7 +58,7 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
             return;
         if (_window.IsIsolating && _version == MqttVersion.V311 && !_suspect.IsConnectionProven)
             _suspect.ProveConnection(buffer);
-        // During isolation nothing new is sent, not even with QoS 0: the connection could end because of it, and the only unacknowledged message would be blamed.
+        // During isolation nothing new is sent, not even with QoS 0. If the connection ended because of a new message, the only unacknowledged message would be blamed.
         else if (Resend(encoder, buffer) && !_window.IsIsolating)
             SendNew(encoder, buffer);
     }
@@ -87,8 +87,8 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
     private static bool BlamesMessage(MqttReasonCode reasonCode) => reasonCode is MqttReasonCode.MalformedPacket or MqttReasonCode.ProtocolError or MqttReasonCode.TopicNameInvalid
         or MqttReasonCode.PacketTooLarge or MqttReasonCode.PayloadFormatInvalid or MqttReasonCode.RetainNotSupported or MqttReasonCode.QoSNotSupported;
 
-    // A resend of that message would end every connection. Sending the messages one by one shows which it is (Mosquitto ends the connection because of a topic with
-    // more than 200 levels).
+    // The broker ends every connection on which that message is sent, as Mosquitto does for a topic with more than 200 levels. Sending the messages one by one shows
+    // which message it is.
     private void FindBlamed(MqttReasonCode reasonCode)
     {
         if (_window.IsIsolating && _window.TryGetOnly(out var group, out var index, out var packetId))
@@ -97,7 +97,7 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
             _window.Isolate();
     }
 
-    // A broker of 3.1.1 can't say why it closes a connection, so a message is suspected only when connections end again and again without any acknowledgement.
+    // In MQTT 3.1.1 a broker can't give a reason when it closes a connection. So a message is suspected only when several consecutive connections end without any acknowledgement.
     private void FindSuspect()
     {
         if (_window.IsIsolating && _window.TryGetOnly(out var group, out var index, out var packetId))
@@ -200,15 +200,15 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
 }
 
 /// <summary>
-/// Counts the connections of MQTT 3.1.1 that ended without a reason and without any acknowledgement. During isolation a ping shows first that the connection works, so that
-/// a broker that closes every connection blames no message.
+/// Counts the connections of MQTT 3.1.1 that ended without a reason and without any acknowledgement. During isolation a ping first shows that the connection works, so that
+/// no message is blamed when the broker closes every connection.
 /// </summary>
 internal sealed class SuspectMessage
 {
     /// <summary>After this many consecutive ends a message that was alone in flight is refused.</summary>
     public const int MaxEndsAlone = 3;
 
-    // With the default pauses both limits are reached in at most 7 s, so within a buffer's SendTimeout.
+    // With the default pauses both limits are reached in at most 7 s, which is within a buffer's SendTimeout.
     private const int MaxEndsAmongOthers = 2;
 
     private int _ends;
@@ -234,7 +234,7 @@ internal sealed class SuspectMessage
     /// <summary>A message was acknowledged or refused.</summary>
     public void Forget() => (_ends, _alone) = (0, default);
 
-    /// <returns>True when the messages in flight are to be isolated.</returns>
+    /// <returns>True when the messages in flight must be isolated.</returns>
     public bool EndAmongOthers()
     {
         if (++_ends < MaxEndsAmongOthers)
@@ -243,7 +243,7 @@ internal sealed class SuspectMessage
         return true;
     }
 
-    /// <returns>True when the only message in flight is to be refused.</returns>
+    /// <returns>True when the only message in flight must be refused.</returns>
     public bool EndAlone(PublishGroup group, int index)
     {
         if (!IsConnectionProven)

@@ -2,8 +2,8 @@ namespace BatchKit.Mqtt.Publishing;
 
 /// <summary>The unacknowledged QoS 1 messages, in the order in which they were first sent, and their packet ids. Guarded by the queue's lock.</summary>
 /// <remarks>
-/// A ring buffer. A message's place in the order determines its packet id and the other way round, so ids are unique as long as fewer places are in use than there are ids. A broker
-/// acknowledges in order (MQTT 5, section 4.6); with one that does not, places only stay in use for longer.
+/// A ring buffer. Each place in the order has its own packet id, so ids are unique as long as fewer places are in use than there are ids. A broker acknowledges in order (MQTT 5,
+/// section 4.6). If a broker does not, places only stay in use for longer.
 /// </remarks>
 internal sealed class PublishWindow
 {
@@ -12,7 +12,7 @@ internal sealed class PublishWindow
 
     private (PublishGroup? Group, int Index)[] _ring = new (PublishGroup?, int)[64];
 
-    // Places are numbered without end; those from _first up to, not including, _end are in use or have been.
+    // Place numbers only rise. Those from _first up to, not including, _end are in use or have been.
     private long _first;
     private long _end;
 
@@ -41,7 +41,7 @@ internal sealed class PublishWindow
     /// <summary>The packet id that the next <see cref="Add"/> assigns.</summary>
     public ushort NextPacketId => PacketIdOf(_end);
 
-    /// <summary>The one id that no place in use has, and that none will have soon.</summary>
+    /// <summary>A packet id that no place in use has, and that no place gets before the window has advanced.</summary>
     public ushort UnusedPacketId => PacketIdOf(_first + MaxPlaces);
 
     /// <summary>The first message to send again.</summary>
@@ -85,7 +85,7 @@ internal sealed class PublishWindow
     /// <summary>Removes the first message to send again.</summary>
     public void RemoveResend() => Remove(_resend);
 
-    /// <summary>Starts a new connection. Messages whose group has an owner are to be sent again, in order; the others go back to their group.</summary>
+    /// <summary>Starts a new connection. Messages whose group has an owner are sent again, in order; the others return to their group as unsent.</summary>
     public void Restart(int quota)
     {
         Quota = quota;
@@ -103,7 +103,7 @@ internal sealed class PublishWindow
         SkipSettled();
     }
 
-    /// <summary>From now on the messages in the window are sent one by one until they are settled, to find the one because of which the broker ends the connection.</summary>
+    /// <summary>From now on, sends the messages in the window one by one until they are settled, to find the message because of which the broker ends the connection.</summary>
     public void Isolate() => _isolatedEnd = _end;
 
     /// <summary>Finds the only message in flight.</summary>

@@ -3,10 +3,10 @@ using System.Diagnostics;
 
 namespace BatchKit.Mqtt.Publishing;
 
-/// <summary>The user properties of messages with the W3C trace context of the send. Written and read by one send at a time.</summary>
+/// <summary>Adds the W3C trace context of a send to the user properties of its messages. One send at a time uses it.</summary>
 internal sealed class TracedProperties
 {
-    // W3C trace context, section 3.3.1.5: the most that must be passed on.
+    // A longer trace state need not be passed on (W3C Trace Context, section 3.3.1.5).
     private const int MaxStateCharacters = 512;
 
     // Consecutive messages usually share one header.
@@ -14,17 +14,17 @@ internal sealed class TracedProperties
     private KeyValuePair<string, string>[] _lastTraced = [];
     private KeyValuePair<string, string>[] _trace = [];
 
-    /// <summary>The most bytes that the trace takes of a packet: a user property's identifier and lengths, its name and its value, for each.</summary>
+    /// <summary>The maximum number of bytes that the trace adds to a packet: for each property, its identifier, its two lengths, its name and its value.</summary>
     public static int MaxBytes { get; } = 5 + TraceContext.ParentName.Length + TraceContext.ParentCharacters + 5 + TraceContext.StateName.Length + MaxStateCharacters;
 
-    /// <summary>Reads the current span, where it is recorded.</summary>
+    /// <summary>Reads the trace of the current span, if the span is recorded.</summary>
     public void Begin()
     {
         (_lastGiven, _lastTraced, _trace) = (default, [], []);
         if (Activity.Current is not { Recorded: true, IdFormat: ActivityIdFormat.W3C, Id: { } id } span)
             return;
         var parent = new KeyValuePair<string, string>(TraceContext.ParentName, id);
-        // Printable ASCII only, because a broker closes a connection over control characters.
+        // Only printable ASCII, because a broker closes the connection when it receives control characters.
         _trace = span.TraceStateString is { Length: > 0 and <= MaxStateCharacters } state && !state.AsSpan().ContainsAnyExceptInRange(' ', '~')
             ? [parent, new(TraceContext.StateName, state)]
             : [parent];

@@ -75,7 +75,7 @@ internal sealed class TopicArrivals(int node, ILogger logger) : IArrivals
                 }
                 catch (FrameFormatException) when (next > first + 1)
                 {
-                    // The messages together or one of them exceed the receiver's limits: from here on each is delivered alone.
+                    // The messages together, or one of them, exceed the receiver's limits. From here on each is delivered alone.
                     (allowed, next) = (1, first);
                 }
                 catch (FrameFormatException exception)
@@ -117,7 +117,7 @@ internal sealed class TopicArrivals(int node, ILogger logger) : IArrivals
         };
     }
 
-    // The span of the delivery is a child of the span that published, where there is one alone. A frame has no place for several, nor for a trace state: then it is below a span of its own.
+    // If the messages have exactly one trace, the span of the delivery is a child of the span that published. A frame can't carry several traces or a trace state; then a separate span links to them.
     private async ValueTask DeliverBatchesAsync(BatchReceiver receiver, CancellationToken cancellationToken)
     {
         ActivityContext[] traces = BatchKitTracing.IsListening ? [.. _batches.SelectMany(ReadTraces).Distinct()] : [];

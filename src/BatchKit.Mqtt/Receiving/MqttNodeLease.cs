@@ -2,10 +2,10 @@ using BatchKit.Diagnostics;
 
 namespace BatchKit.Mqtt.Receiving;
 
-/// <summary>A node's number, held at the broker by one process at a time. See docs/decisions/0093.</summary>
+/// <summary>Leases a node's number at the broker. One process at a time holds it. See docs/decisions/0093.</summary>
 internal sealed class MqttNodeLease(MqttOptions options, NodeNumber node, TimeProvider timeProvider, GuardedLogger logger) : IAsyncDisposable
 {
-    // How long a number that can't be replaced may be taken at the start: the broker may learn of the end of a process a moment after its successor starts.
+    // How long the start waits for a number that it can't replace: the broker may learn that the earlier process has ended only after its successor has started.
     private static readonly TimeSpan Patience = TimeSpan.FromSeconds(1);
 
     private static readonly TaskCompletionSource<string> Never = new();
@@ -22,7 +22,7 @@ internal sealed class MqttNodeLease(MqttOptions options, NodeNumber node, TimePr
     /// <summary>A human-readable reason why it is not known whether another process has the number; null while that is known.</summary>
     public string? Fault => _claim?.Fault;
 
-    /// <summary>Leases the number, or another one as long as no one has read it. Where the broker can't be reached, it leases the number after it has connected.</summary>
+    /// <summary>Leases the number. When it is taken and nothing has read it yet, leases another one. If the broker can't be reached, it leases the number after it has connected.</summary>
     /// <exception cref="NodeTakenException">Another process has the number.</exception>
     public async Task TakeAsync(CancellationToken cancellationToken)
     {

@@ -7,8 +7,8 @@ using BatchKit.Mqtt.Packets;
 namespace BatchKit.Mqtt.Receiving;
 
 /// <summary>
-/// A process's claim on a number, over a connection of its own. It is a retained message that the connection's will clears. Whoever receives the own claim before any other has the number, because a broker
-/// passes claims on in one order and a process subscribes to all before it publishes its own.
+/// A process's claim on a number, over a separate connection. It is a retained message that the connection's will clears. A process that receives its own claim before any other claim has the number. This works
+/// because the broker passes claims on in one order, and a process subscribes to all claims before it publishes its own.
 /// </summary>
 internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposable
 {
@@ -18,7 +18,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
 
     private static readonly TimeSpan AttemptInterval = TimeSpan.FromMilliseconds(250);
 
-    // A claim that no will clears, because the broker ended with its holder, expires (MQTT 5).
+    // A claim expires when no will clears it because the broker ended together with the holder (MQTT 5 only).
     private static readonly TimeSpan Expiry = TimeSpan.FromSeconds(30);
     private static readonly TimeSpan RefreshInterval = TimeSpan.FromSeconds(10);
 
@@ -50,27 +50,27 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
         _siblings = EnvelopeTopics.Leases(options.EnvelopePrefix!, number);
         _topic = _siblings + _id;
         _options = options.Copy();
-        // The application hears of the connections that carry its messages.
+        // The callback reports only the connections that carry the application's messages.
         _options.ConnectionChanged = null;
         _options.Will = new MqttWill(new MqttMessage(_topic, default) { QualityOfService = MqttQualityOfService.AtLeastOnce, Retain = true });
         var clientId = $"{options.ClientId ?? $"batchkit-{Guid.NewGuid():N}"}-node";
         _link = new MqttLink(_options, MqttLink.NodeLease, clientId, sessionExpiry: TimeSpan.Zero, this, timeProvider, logger);
     }
 
-    /// <summary>A human-readable reason why another process has the number; null while none has it, as far as is known.</summary>
+    /// <summary>A human-readable reason why another process has the number; null while no other process is known to have it.</summary>
     public string? TakenReason => _takenReason;
 
     /// <summary>Completes with that reason when another process has the number.</summary>
     public Task<string> Taken => _taken.Task;
 
-    /// <summary>Completes when no other process has the number any more.</summary>
+    /// <summary>Completes when no other process has the number.</summary>
     public Task Free => _free.Task;
 
     /// <summary>A human-readable reason why it is not known whether another process has the number; null while that is known.</summary>
     public string? Fault => _fault ?? (_link.Fault is { } fault ? $"Node {_number} is not leased. {fault}" : null);
 
     /// <summary>Starts to claim the number.</summary>
-    /// <returns>False when another process has the number; true when this one has it, or when that could not be found out yet.</returns>
+    /// <returns>False when another process has the number; true when this process has it, or when the holder is not known yet.</returns>
     public async Task<bool> StartAsync(CancellationToken cancellationToken)
     {
         _ = _link.StartAsync();
@@ -79,7 +79,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
 
     public async ValueTask DisposeAsync()
     {
-        // So that a successor finds the number free at once. Without a connection the will clears the claim.
+        // A successor then finds the number free at once. Without a connection, the will clears the claim.
         if (_output is { } output)
             Publish(output, "");
         await _link.DisposeAsync().ConfigureAwait(false);
@@ -147,7 +147,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
             attempt.Accept();
     }
 
-    // Claims until the connection ends: one attempt after the other while another process has the number, and then only to keep the claim from expiring.
+    // Claims until the connection ends: repeats the attempt while another process has the number, and after that only keeps the claim from expiring.
     private async Task HoldAsync(MqttConnection connection, PacketOutput output, CancellationToken cancellationToken)
     {
         while (true)
@@ -189,7 +189,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
         }
     }
 
-    /// <returns>The process that has the number all the same: a cluster of brokers may pass an older claim on later.</returns>
+    /// <returns>The process that turns out to have the number, because a cluster of brokers passed its older claim on later.</returns>
     private async Task<string> KeepAsync(ClaimAttempt attempt, PacketOutput output, CancellationToken cancellationToken)
     {
         while (true)
@@ -253,10 +253,10 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
         output.Flush();
     }
 
-    /// <summary>How an attempt ended: the process that has the number, or why that is not known; neither when the own claim came first.</summary>
+    /// <summary>How an attempt ended: the process that has the number, or why that is not known; neither when this process has the number.</summary>
     private readonly record struct ClaimOutcome(string? Holder, string? Fault);
 
-    /// <summary>What a connection's reader has seen since a claim began.</summary>
+    /// <summary>What a connection's reader has received since a claim began.</summary>
     private sealed class ClaimAttempt(string claim)
     {
         private readonly TaskCompletionSource _subscribed = new(TaskCreationOptions.RunContinuationsAsynchronously);

@@ -80,7 +80,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         }
     }
 
-    /// <summary>Delivers nothing more over a connection that goes on for its publisher, and completes when the delivery under way has ended.</summary>
+    /// <summary>Stops delivering over a connection that stays open for its publisher, and completes when the delivery under way has ended.</summary>
     public Task StopDeliveringAsync()
     {
         _isStopped = true;
@@ -126,8 +126,8 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         return await running.ConfigureAwait(false);
     }
 
-    // Mosquitto sends the messages of a resumed session before its answer, so the answer may be as far away as the next hop is slow. Only silence counts, and only
-    // while the connection is read.
+    // Mosquitto sends the messages of a resumed session before its answer, so a slow next hop delays the answer. Only the time counts in which the connection is read
+    // and the broker is silent.
     private async Task AwaitAnswerAsync(MqttConnection connection, long start, Task answer, Task running)
     {
         var limit = options.ConnectTimeout;

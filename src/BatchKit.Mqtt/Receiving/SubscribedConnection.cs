@@ -23,7 +23,7 @@ internal interface ISubscribedConnection : IPacketHandler
 /// <param name="receiver">Gets the messages.</param>
 /// <param name="output">Writes the acknowledgements.</param>
 /// <param name="version">The connection's version.</param>
-/// <param name="abandon">Gives up the delivery under way. The connection's own token does not: a delivery is finished also when the connection is lost.</param>
+/// <param name="abandon">Gives up the delivery under way. The connection's own token does not, because a delivery is finished even when the connection is lost.</param>
 internal sealed class SubscribedConnection(IArrivals arrivals, BatchReceiver receiver, PacketOutput output, MqttVersion version, CancellationToken abandon)
     : ISubscribedConnection
 {
@@ -70,7 +70,7 @@ internal sealed class SubscribedConnection(IArrivals arrivals, BatchReceiver rec
 }
 
 /// <summary>
-/// Receives the messages of a connection that also publishes. It goes on reading during a delivery, because the next hop may wait for what it publishes itself, and the acknowledgement of that must be read.
+/// Receives the messages of a connection that also publishes. It keeps reading during a delivery, because the next hop may wait for the acknowledgement of its own publish.
 /// </summary>
 /// <param name="publisher">Gets all other packets.</param>
 /// <param name="createArrivals">Creates what collects and delivers the messages.</param>
@@ -83,7 +83,7 @@ internal sealed class SubscribedConnection(IArrivals arrivals, BatchReceiver rec
 internal sealed class SharedConnection(PublishQueue publisher, Func<IArrivals> createArrivals, BatchReceiver receiver, PacketOutput output, MqttConnection connection,
     int maxPacketBytes, Task previous, CancellationToken abandon) : ISubscribedConnection
 {
-    // With QoS 1 the Receive Maximum bounds what waits. With QoS 0 this does: nothing is read while more waits.
+    // The limit of waiting payloads, in packets of the maximum size. Nothing is read while more wait. With QoS 1 the Receive Maximum limits the number of messages too.
     private const int MaxWaitingPackets = 4;
 
     private readonly TaskCompletionSource<SubackPacket> _subscribed = new(TaskCreationOptions.RunContinuationsAsynchronously);
@@ -115,7 +115,7 @@ internal sealed class SharedConnection(PublishQueue publisher, Func<IArrivals> c
                 var publish = PublishPacket.Read(header, body, connection.Version);
                 lock (_lock)
                 {
-                    // Unacknowledged, so the broker keeps it for the next connection.
+                    // A message that arrives later is not acknowledged, so the broker keeps it for the next connection.
                     if (!_isClosed)
                         _collecting.Add(publish);
                 }
@@ -175,7 +175,7 @@ internal sealed class SharedConnection(PublishQueue publisher, Func<IArrivals> c
         }
         catch (Exception exception)
         {
-            // The broker sends again over the next connection what was not acknowledged.
+            // The broker sends unacknowledged messages again over the next connection.
             connection.Abandon($"Delivering failed unexpectedly with {exception.GetType().Name}.");
         }
     }
@@ -230,7 +230,7 @@ internal sealed class ReceivedMessages(IArrivals arrivals)
         }
         catch (OperationCanceledException) when (abandon.IsCancellationRequested)
         {
-            // Not acknowledged: the broker keeps the messages for the next receiver.
+            // The messages are not acknowledged, so the broker keeps them for the next receiver.
         }
         finally
         {

@@ -9,10 +9,10 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Frames;
 
-/// <summary>Creates the frames of one enqueue, with a producer of its own: batches of a size that every transport accepts, in few frames.</summary>
+/// <summary>Creates the frames of one enqueue, with a producer of its own. Their batches are small enough for every transport, and the frames are few.</summary>
 internal static class EnqueuedFrames
 {
-    // Each call draws an epoch of its own, so no receiver takes the frames for what its own buffer has delivered locally; the highest number keeps them apart from those of most nodes too.
+    // Each call draws an epoch of its own, so no receiver mistakes the frames for ones that its own buffer has delivered locally. The highest node number also differs from the number of most nodes.
     private const int Node = OutputHandle.MaxNode;
 
     // The size at which a buffer seals a batch by default.
@@ -23,7 +23,7 @@ internal static class EnqueuedFrames
     private const int MaxFrameBatches = 4096;
     private const int MaxFrameMessages = 65_536;
 
-    // The most bytes of the length in front of each message.
+    // The maximum bytes of the length in front of each message.
     private const int MessageOverheadBytes = 5;
 
     private static readonly int EmptyFrameBytes = FrameWriter.Measure([Empty(header: null)]);
@@ -52,10 +52,10 @@ internal static class EnqueuedFrames
         return [.. frames];
     }
 
-    /// <summary>Measures a message as a transport's limit does: payload and header.</summary>
+    /// <summary>Measures a message as a transport's limit does: its payload and its header.</summary>
     public static long Measure(BatchMessage message) => message.Payload.Length + (message.Header is null ? 0 : Encode([Empty(message.Header)]).LongLength - Encode([Empty(header: null)]).LongLength);
 
-    /// <summary>The most bytes that a message may have; measures without encoding.</summary>
+    /// <summary>Returns the maximum number of bytes that a message may have, without encoding it.</summary>
     public static long MeasureAtMost(BatchMessage message) => message.Payload.Length + (message.Header is { } header ? (long)FrameWriter.Measure([Empty(header)]) - EmptyFrameBytes : 0);
 
     private static MessageBatch Empty(MessageHeader? header) =>

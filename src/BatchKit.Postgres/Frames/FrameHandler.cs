@@ -28,7 +28,7 @@ internal sealed class FrameHandler(BatchReceiver receiver, TimeProvider? timePro
         }
         catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested)
         {
-            // The worker that claims them next begins where this one stopped.
+            // The worker that claims them next continues where this one stopped.
             for (; next < batch.Count; next++)
                 batch[next].Release();
         }
@@ -52,21 +52,21 @@ internal sealed class FrameHandler(BatchReceiver receiver, TimeProvider? timePro
     }
 }
 
-/// <summary>Leaves frames of a newer version, with all that is behind them, for a process that can read them. After a time limit it gives such a frame up, so that what is behind it goes on.</summary>
-/// <remarks>Frames wait for one another because a receiver drops a producer's earlier frame that comes after a later one. Used by one batch at a time.</remarks>
+/// <summary>Leaves frames of a newer version, and all frames after them, for a process that can read them. After a time limit it gives such a frame up, so that the frames after it are handled.</summary>
+/// <remarks>Later frames wait because a receiver drops a producer's earlier frame that comes after a later one. Used by one batch at a time.</remarks>
 internal sealed class NewerFrames(TimeProvider timeProvider, ILogger logger)
 {
-    /// <summary>How long a frame waits for a process that can read it: as long as a receiver by default retries what its next hop does not take.</summary>
+    /// <summary>How long a frame waits for a process that can read it: as long as a receiver, by default, retries batches that its next hop does not take.</summary>
     public static readonly TimeSpan Limit = TimeSpan.FromMinutes(2);
 
-    // How long the frame is out of reach, so that another process may be the next to claim it.
+    // How long the frame is delayed, so that another process may claim it next.
     private static readonly TimeSpan Pause = TimeSpan.FromSeconds(1);
 
     private long _id;
     private long _since;
     private long? _gaveUpAt;
 
-    /// <summary>True when the frame is of a newer version and was left, with all behind it, or given up; then the batch has been marked from there on.</summary>
+    /// <summary>True when the frame has a newer version, and was left or given up. Then it and all messages after it in the batch are marked.</summary>
     public bool TryLeave(IReadOnlyList<QueueMessage> batch, int index)
     {
         var message = batch[index];
@@ -75,7 +75,7 @@ internal sealed class NewerFrames(TimeProvider timeProvider, ILogger logger)
         var isNew = message.Id != _id;
         if (isNew)
             (_id, _since) = (message.Id, timeProvider.GetTimestamp());
-        // Behind a frame that was given up, others of its version don't wait again: no process that can read them is running.
+        // After a frame was given up, others of a newer version don't wait again, because no process that can read them is running.
         if (timeProvider.GetElapsedTime(_since) >= Limit || (_gaveUpAt is { } before && timeProvider.GetElapsedTime(before) < Limit))
         {
             _gaveUpAt = timeProvider.GetTimestamp();

@@ -5,7 +5,7 @@ using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Postgres.Frames;
 
-/// <summary>Forwards the stored batches of a claim in one send, and retries in place what the inner transport has not acknowledged, so that order holds.</summary>
+/// <summary>Forwards the stored batches of a claim in one send. It retries unacknowledged batches before newer ones, so that the order is kept.</summary>
 internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions options, TimeProvider timeProvider, ILogger logger, CancellationToken stopping) : IMessageHandler<QueueMessage>
 {
     private readonly RetrySchedule _schedule = new(TimeSpan.FromMilliseconds(100), TimeSpan.FromSeconds(5));
@@ -34,7 +34,7 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
         }
         catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested || stopping.IsCancellationRequested)
         {
-            // Rows that are not settled by now go back unchanged.
+            // Rows that are not settled yet return to the queue unchanged.
         }
         finally
         {
@@ -57,7 +57,7 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
 
     private async Task ForwardAsync(StoredFrames frames, CancellationToken cancellationToken)
     {
-        // The transport carries it on as the trace of its own frames.
+        // The inner transport writes this span's trace into its own frames.
         using var span = frames.Pending.IsEmpty || !BatchKitTracing.IsListening ? null : DeliverySpan.Start("postgresql", options.Name, frames.PendingMessages, frames.Traces, _faults);
         while (frames.Pending.Length > 0)
         {
@@ -135,7 +135,7 @@ internal sealed class StoredFrames : IDisposable
     /// <summary>The spans of the sends that stored the frames.</summary>
     public IEnumerable<ActivityContext> Traces => _frames.Select(static frame => frame.Trace);
 
-    /// <summary>True when the last send had batches refused for good.</summary>
+    /// <summary>True when the inner transport refused batches of the last send for good.</summary>
     public bool HasRefusals { get; private set; }
 
     /// <summary>Adds a row's batches.</summary>
@@ -200,7 +200,7 @@ internal sealed class StoredFrames : IDisposable
     }
 }
 
-/// <summary>A row of the outbox. It is completed when all its batches are acknowledged, and buried, for an operator to see, when one was refused for good.</summary>
+/// <summary>A row of the outbox. It is completed when all its batches are acknowledged. If one was refused for good, it is moved to the dead table, where an operator can see it.</summary>
 internal sealed class StoredRow(QueueMessage message, int batches)
 {
     private int _unsettled = batches;

@@ -171,10 +171,10 @@ internal sealed class ShardStatements(Tables tables)
                 where s.queue = $1)
         """;
 
-    // Messages that no delayed message of the same key precedes. A map, because with a join the planner might compare each of 10,000 messages behind a delayed one with every delayed message.
+    // Messages that do not follow a delayed message of the same key. A map, because with a join the planner might compare each of 10,000 messages after a delayed one with every delayed message.
     private static string IsReady => $"m.id < coalesce((waiting.first ->> coalesce(m.key, ''))::bigint, {long.MaxValue})";
 
-    // The first delayed message of each key: of repeated names a jsonb keeps the last value (manual, section 8.14).
+    // The first delayed message of each key. If a name repeats, a jsonb keeps its last value (manual, section 8.14).
     private static string Waiting(Tables tables, string shard) => $"""
         (select jsonb_object_agg(coalesce(key, ''), id order by id desc) as first from {tables.Messages} where queue = $1 and shard = {shard} and due_at > now())
         """;

@@ -84,7 +84,7 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
                     await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
                 }
 
-                // A worker with nothing to settle was just woken. There may be work in other shards, each for one worker, while the other workers sleep.
+                // A worker with nothing to settle was just woken. Other shards may have work too, each for one worker, while the other workers sleep.
                 var hasChosen = takes && await ReadTakenAsync(reader, taken, isWoken: settled.Count == 0, cancellationToken).ConfigureAwait(false);
                 await EndAsync(reader, cancellationToken).ConfigureAwait(false);
                 return hasChosen;
@@ -153,7 +153,7 @@ internal static class ShardBatchReader
             (shard, epoch) = (reader.GetInt16(0), reader.GetInt64(1));
             var message = ReadMessage(reader, handle, unreadableDelay);
             messages.Add(message);
-            // What follows a message that waits for a process that can read it must not overtake it.
+            // Later messages of the same key must not overtake a message that waits for a process that can read it.
             if (message is { IsWithheld: true, Outcome: MessageOutcome.Released })
                 (waitingKeys ??= new HashSet<string>(StringComparer.Ordinal)).Add(message.Key ?? string.Empty);
             else if (waitingKeys is not null && waitingKeys.Contains(message.Key ?? string.Empty))

@@ -6,10 +6,11 @@ namespace BatchKit.Postgres.Receiving;
 /// <summary>Passes a claim's messages to the handler, and marks those that a failed or cancelled handler left unmarked.</summary>
 internal sealed class BatchRunner(ReceiverParts parts, IMessageHandler<QueueMessage> handler)
 {
-    // How long a cancelled handler may take to end. After that all its messages are given back, those that it has handled too. Half of the time that a stop has left, and longer than a busy machine pauses.
+    // How long a cancelled handler may take to end. After that all its messages are given back, including those that it has handled. It is half of the time that a stop has left, and longer than the pauses of a
+    // busy machine.
     private static readonly TimeSpan CancelledHandlerTime = TimeSpan.FromSeconds(1);
 
-    // A frame carries the trace of its send itself, and has a span of its own.
+    // A frame contains the trace of its send, and its own handler starts a span.
     private readonly bool _areFrames = handler is FrameHandler or OutboxHandler;
     private readonly ObserverFaults _faults = GuardedLogger.Of(parts.Logger).Faults;
 
@@ -81,7 +82,7 @@ internal sealed class BatchRunner(ReceiverParts parts, IMessageHandler<QueueMess
         parts.Counters.Succeeded();
     }
 
-    // False when the handler goes on although the stop has cancelled it.
+    // False when the handler still runs although the stop has cancelled it.
     private async ValueTask<bool> EndsAsync(Task handling, CancellationToken cancellationToken)
     {
         await handling.WaitAsync(parts.Stop.Abandoning).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);

@@ -54,7 +54,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
             _sent.Add(held.Claim);
         }
 
-        // No worker would know of a claim whose answer is not awaited, until it ends. So not even a stop interrupts an exchange.
+        // If the answer is not awaited, no worker knows of the new claim until it ends. So not even a stop interrupts an exchange.
         return _connection.UseAsync((connection, closing) => parts.Store.ExchangeAsync(connection, _sent, request, closing), parts.Stop.Closing);
     }
 
@@ -62,7 +62,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
     {
         if (parts.Stop.Abandoning.IsCancellationRequested)
         {
-            // Claims that could not be settled end by their time limit.
+            // Claims that could not be settled end at their time limit.
             settled.ForEach(Lose);
             settled.Clear();
             return;
@@ -114,7 +114,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
     {
         var newer = batch.Count(static message => message is { IsWithheld: true, Outcome: MessageOutcome.Released });
         var malformed = batch.Count(static message => message is { IsWithheld: true, Outcome: MessageOutcome.Dead });
-        // Newer ones come again at each poll while only this version runs.
+        // Messages of a newer version are claimed again at each poll while only this version runs.
         if (parts.Counters.Unreadable(newer + malformed) && newer > 0)
             Log.NewerMessages(parts.Logger, parts.Options.Queue, newer);
         if (malformed > 0)

@@ -6,7 +6,7 @@ namespace BatchKit.Postgres.Receiving;
 internal sealed class ClaimStatements
 {
     /// <summary>
-    /// The planner's settings for the transaction: a plan that was cached while the table was empty might otherwise scan the whole table for ever. They are set in each transaction, so that a pooler passes no
+    /// The planner's settings for the transaction. Without them, a plan that was cached while the table was empty might always scan the whole table. They are set in each transaction, so that a pooler passes no
     /// settings on to other users of the session.
     /// </summary>
     public const string Plan =
@@ -120,7 +120,7 @@ internal sealed class ClaimStatements
         returning token, attempts, ids, ranks, enqueued_at, headers, payloads, (select count(*) from fresh)
         """;
 
-    // A message that has failed before always has a due time, also when it was given back, so that it is claimed in a batch of its own.
+    // A message that has failed before always has a due time, even when it was given back, so that it is claimed in a batch of its own.
     private string Settle() => $"""
         with gone as (
             delete from {_tables.Claims} where token = $1 returning queue, attempts, ids, ranks, enqueued_at, unique_keys, headers, payloads

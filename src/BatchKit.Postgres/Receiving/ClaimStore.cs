@@ -76,7 +76,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
 
     public async Task<UpkeepReport> UpkeepAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
-        // Not prepared: the plan then fits the tables' current content. The queue's check is inside, so that an idle receiver costs one statement each poll interval.
+        // Not prepared, so that the plan fits the tables' current content. The statement includes the check of the queue, so that an idle receiver runs one statement per poll interval.
         var command = Upkeep(connection);
         await using (command.ConfigureAwait(false))
         {
@@ -201,7 +201,7 @@ internal sealed class ClaimFloor(TimeSpan farLook)
 
     public Position From => _from;
 
-    /// <summary>Reports how long a look from the beginning took, and which message it found first. Messages that arrived below the floor, such as ones with a higher priority, are found by this look at the latest.</summary>
+    /// <summary>Reports how long a look from the beginning took, and which message it found first. At the latest, this look finds messages that arrived below the floor, such as ones with a higher priority.</summary>
     public void Looked(TimeSpan elapsed, short? rank, long? id)
     {
         _isFar = elapsed > farLook;

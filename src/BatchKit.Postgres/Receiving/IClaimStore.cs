@@ -59,7 +59,7 @@ internal sealed class QueueBatch(QueueMessage[] messages) : IReadOnlyList<QueueM
 }
 
 /// <summary>A worker's request for claims.</summary>
-/// <param name="Claims">The most claims; 0 only settles. More than 1 is for prefetching, which only queues without order support.</param>
+/// <param name="Claims">The maximum number of claims; 0 only settles. More than 1 is for prefetching, which only queues without order support.</param>
 /// <param name="RetriesFirst">True claims a failed message that is due, in a batch of its own, before fresh ones. Workers alternate, so that neither starves.</param>
 internal readonly record struct ClaimRequest(int Claims, bool RetriesFirst);
 
@@ -138,7 +138,7 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
 
     public bool IsLost => _isLost;
 
-    /// <summary>True once its settlement is being sent: from then on the server may no longer have it, which is no loss.</summary>
+    /// <summary>True once its settlement is being sent. From then on the server may have removed the claim, which does not count as a loss.</summary>
     public bool IsSettling
     {
         get => _isSettling;
@@ -151,7 +151,7 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
         return CancelAsync();
     }
 
-    /// <summary>Cancels the handler. What its callbacks throw is the handler's own affair: neither renewal nor a stop ends with it.</summary>
+    /// <summary>Cancels the handler. Exceptions of the handler's callbacks are ignored, so that they end neither renewal nor a stop.</summary>
     public async Task CancelAsync()
     {
         Task cancelled;

@@ -6,7 +6,7 @@ namespace BatchKit.Postgres.Receiving;
 /// <summary>Applies the settings to the outcome that a handler marked: the limit of attempts, the pause, and a text that PostgreSQL can store. Thread-safe.</summary>
 internal sealed class OutcomePolicy(PostgresQueueReceiverOptions options, Random? random = null)
 {
-    // A time past the end of PostgreSQL's calendar would fail the whole settlement, for ever.
+    // A time after the end of PostgreSQL's calendar would make each attempt of the whole settlement fail.
     private static readonly TimeSpan MaxDelay = TimeSpan.FromDays(3650);
 
     private readonly RetrySchedule _schedule = new(options.RetryDelay, options.MaxRetryDelay);
@@ -36,7 +36,7 @@ internal sealed class OutcomePolicy(PostgresQueueReceiverOptions options, Random
         return new Verdict(outcome, error, delay);
     }
 
-    /// <summary>How long a message that this process can't read waits before it is claimed again: at least a poll, so that processes that can read it are faster.</summary>
+    /// <summary>How long a message that this process can't read waits before it is claimed again: at least a poll interval, so that a process that can read it claims it first.</summary>
     public static TimeSpan UnreadableDelay(PostgresQueueReceiverOptions options) => options.RetryDelay > options.PollInterval ? options.RetryDelay : options.PollInterval;
 
     private TimeSpan PauseOf(QueueMessage message) => message.RetryDelay is { } delay ? (delay < MaxDelay ? delay : MaxDelay) : PauseAfter(message.Attempt);
@@ -60,7 +60,7 @@ internal static class ErrorText
         if (string.IsNullOrEmpty(reason))
             return "No reason was given.";
         var text = reason.Length > MaxLength ? string.Concat(reason.AsSpan(0, MaxLength - 1), "…") : reason;
-        // PostgreSQL stores no NUL, and UTF-8 has no half surrogate pairs, of which the cut may have left one.
+        // PostgreSQL stores no NUL. UTF-8 has no half surrogate pairs, and the cut may have left one.
         return Encoding.UTF8.GetString(Encoding.UTF8.GetBytes(text)).Replace('\0', '\uFFFD');
     }
 }

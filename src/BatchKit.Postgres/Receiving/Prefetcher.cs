@@ -80,7 +80,7 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
     {
         lock (_lock)
         {
-            // Replaced even when empty: handlers add to the list during the exchange, which would count those claims as settled.
+            // Replaced even when it is empty: handlers may add to the old list during the exchange, which would then count those claims as settled.
             var handled = _handled;
             _handled = [];
             return handled;

@@ -13,7 +13,7 @@ namespace BatchKit.Postgres.Receiving;
 /// <param name="options">The receiver's settings.</param>
 /// <param name="wake">Called for each notification, and after each reconnect.</param>
 /// <param name="timeProvider">The clock.</param>
-/// <param name="logger">Where it logs; nowhere when null.</param>
+/// <param name="logger">The logger; null logs nothing.</param>
 /// <param name="ended">Called when listening has ended: a receiver without work would otherwise learn at the next poll that its server is gone.</param>
 internal sealed class QueueListener(
     NpgsqlDataSource dataSource, Tables tables, PostgresQueueReceiverOptions options, Action wake, TimeProvider timeProvider, ILogger? logger = null, Action? ended = null)
@@ -44,7 +44,7 @@ internal sealed class QueueListener(
             }
             catch (Exception exception)
             {
-                // A new connection cures every failure; until then the receiver polls. Logged once an outage: the receiver itself logs more.
+                // A new connection ends every failure, and until then the receiver polls. The failure is logged once per outage, because the receiver itself logs more.
                 _fault = $"Listening for notifications ended, so work is found by polling. {ServerFault.Describe(exception)}";
                 if (_failures++ == 0)
                 {

@@ -15,7 +15,7 @@ internal sealed class ReceiverSession(ReceiverParts parts, IMessageHandler<Queue
         var renewal = new Renewal(parts).RunAsync(settled.Token);
         try
         {
-            // Messages that wait already send no notification.
+            // Messages that are already waiting send no notification.
             parts.Signal.Wake();
             var handling = HandleAsync();
             if (await Task.WhenAny(handling, parts.QueueLost).ConfigureAwait(false) == parts.QueueLost)
@@ -89,7 +89,7 @@ internal sealed class ReceiverParts : IAsyncDisposable
 
     public QueueListener Listener { get; }
 
-    /// <summary>Completes when the server no longer knows the queue as this receiver does: its tables were dropped, migrated or made again.</summary>
+    /// <summary>Completes when the queue on the server is no longer the one that this receiver found: its tables were dropped, migrated or re-created.</summary>
     public Task QueueLost => _queueLost.Task;
 
     /// <summary>Reports a task's failure.</summary>
@@ -100,7 +100,7 @@ internal sealed class ReceiverParts : IAsyncDisposable
             _queueLost.TrySetResult();
     }
 
-    /// <summary>Ends the session: nothing is claimed any more, and handlers are cancelled, because their messages are gone.</summary>
+    /// <summary>Ends the session: claims nothing more, and cancels the handlers, because their messages are gone.</summary>
     public async Task EndAsync()
     {
         Log.QueueLost(Logger, Options.Queue);
@@ -145,7 +145,7 @@ internal sealed class StopPhases(StopPhases? outer = null) : IDisposable
         _closing.Dispose();
     }
 
-    // Npgsql's callback on the token throws when its connection is being closed at that moment (seen with 10.0.0: ObjectDisposedException). The stop goes on.
+    // Npgsql's callback on the token throws if its connection is being closed at that moment (an ObjectDisposedException in 10.0.0). The stop continues.
     private static async Task CancelAsync(CancellationTokenSource phase)
     {
         try
@@ -154,14 +154,14 @@ internal sealed class StopPhases(StopPhases? outer = null) : IDisposable
         }
         catch (ObjectDisposedException)
         {
-            // The session has ended meanwhile.
+            // The session has ended in the meantime.
         }
     }
 }
 
 /// <summary>
-/// The connection of upkeep and renewal, which take turns. It stays open as long as the receiver runs: returned each second, the pool would reset it each second, which would double an idle receiver's load
-/// on the server.
+/// The connection of upkeep and renewal, which take turns. It stays open as long as the receiver runs. If it were returned after each use, the pool would reset it each second, which would double an idle
+/// receiver's load on the server.
 /// </summary>
 internal sealed class CareConnection(NpgsqlDataSource dataSource) : IAsyncDisposable
 {

@@ -2,7 +2,7 @@ using BatchKit.Transports;
 
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>Renews all claims after each third of their time limit, and cancels the handlers of lost ones: claims that the server ended, or that could not be renewed within their time limit.</summary>
+/// <summary>Renews all claims after each third of their time limit. Cancels the handlers of lost claims, which the server has ended or which could not be renewed within their time limit.</summary>
 internal sealed class Renewal(ReceiverParts parts)
 {
     private const int RenewalsPerLimit = 3;
@@ -61,7 +61,7 @@ internal sealed class Renewal(ReceiverParts parts)
 
     private async Task RenewAsync(List<HeldClaim> held, CancellationToken settled)
     {
-        // Waits no longer than until the first claim ends, because its handler must be cancelled then.
+        // Waits only until the first claim ends, because its handler must be cancelled then.
         using var ending = CancellationTokenSource.CreateLinkedTokenSource(settled);
         using var limit = new CancellationTokenSource(LeastLeft(held), parts.TimeProvider);
         // Not on the timer's thread: Npgsql may throw there while its connection is being closed, which would end the process.

@@ -5,7 +5,7 @@ namespace BatchKit.Postgres.Receiving;
 /// <summary>Runs upkeep once each poll interval, and when a message becomes due: gives back the messages of ended claims, makes due messages ready, and wakes a worker when there is work.</summary>
 internal sealed class Upkeep(ReceiverParts parts)
 {
-    // Messages that become due one by one are looked for together.
+    // Messages that become due shortly after one another are found together.
     private static readonly TimeSpan LeastPause = TimeSpan.FromMilliseconds(10);
 
     private readonly RetrySchedule _schedule = new(parts.Options.ReconnectDelay, parts.Options.MaxReconnectDelay);
@@ -50,7 +50,7 @@ internal sealed class Upkeep(ReceiverParts parts)
 
         if (report.HasWork)
             parts.Signal.Wake();
-        // One upkeep gives back a limited number of claims, and many crashed workers leave more.
+        // One upkeep gives back a limited number of claims. Many crashed workers leave more, so the next upkeep follows soon.
         if (report.Returned + report.Buried > 0)
             return LeastPause;
         var pause = report.NextDue is { } due && due < parts.Options.PollInterval ? due : parts.Options.PollInterval;

@@ -3,7 +3,7 @@ namespace BatchKit.Postgres.Receiving;
 /// <summary>Claims and handles one batch at a time, and settles it in the exchange that claims the next one.</summary>
 internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
 {
-    // When upkeep looks for the message of a notification that could not be claimed: it is delayed, or another worker was faster. Not at once, because many wakes find no work.
+    // How soon upkeep looks for the message of a notification when a worker found none: it may be delayed, or another worker was faster. Not at once, because many wakes find no work.
     private static readonly TimeSpan LookSoon = TimeSpan.FromMilliseconds(50);
 
     // The pool resets a returned connection with seven statements, for which the next claim would wait. So the connection stays open in case the next wake comes soon.
@@ -73,7 +73,7 @@ internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
 /// </summary>
 internal sealed class RetryShare
 {
-    // Counts instead of a time too short to measure, so that turns change even then.
+    // Replaces a time that is too short to measure, so that turns still change.
     private static readonly TimeSpan Least = TimeSpan.FromTicks(1);
 
     private TimeSpan _left = Least;

@@ -18,7 +18,7 @@ internal sealed class QueueDirectory(NpgsqlDataSource dataSource, Tables tables)
 
     private readonly string _find = $"select id, shards from {tables.Queues} where name = $1";
 
-    // Epochs begin at random: after a schema was dropped and made again, no earlier holder of a shard has its epoch by chance.
+    // Epochs begin at random, so that after a schema was dropped and re-created, no earlier holder of a shard has the current epoch by chance.
     private readonly string _create =
         $"""
         with made as (insert into {tables.Queues} (name, shards) values ($1, $2) on conflict (name) do nothing returning id, shards),
@@ -33,7 +33,7 @@ internal sealed class QueueDirectory(NpgsqlDataSource dataSource, Tables tables)
     /// <summary>Returns the remembered queue; null when the queue is not remembered.</summary>
     public QueueEntry? TryFind(string name) => _remembered.GetValueOrDefault(name);
 
-    /// <summary>Finds a queue, or creates it with this number of shards. Uses a connection of its own: in a caller's transaction, a queue that is rolled back would be remembered.</summary>
+    /// <summary>Finds a queue, or creates it with this number of shards. Uses a separate connection, because a queue created in a caller's transaction would be remembered after a rollback.</summary>
     /// <exception cref="NpgsqlException">The server can't be reached, or refuses.</exception>
     public ValueTask<QueueEntry> FindOrCreateAsync(string name, int shards, CancellationToken cancellationToken) =>
         TryFind(name) is { } entry ? ValueTask.FromResult(entry) : new ValueTask<QueueEntry>(FindOrCreateSlowAsync(name, shards, cancellationToken));
@@ -72,7 +72,7 @@ internal sealed class QueueDirectory(NpgsqlDataSource dataSource, Tables tables)
             await using (reader.ConfigureAwait(false))
             {
                 var entry = await reader.ReadAsync(cancellationToken).ConfigureAwait(false) ? new QueueEntry(reader.GetInt32(0), name, reader.GetInt16(1)) : null;
-                // An error of the commit is reported after the row: a number that was not committed is not remembered.
+                // An error of the commit is reported after the row. It is read here, so that a number that was not committed is not remembered.
                 await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
                 return entry;
             }
@@ -81,7 +81,7 @@ internal sealed class QueueDirectory(NpgsqlDataSource dataSource, Tables tables)
 }
 
 /// <summary>
-/// Checks where a queue's number is used that the queue still has that number. When a schema was dropped and made again, or restored, a remembered number may be another queue's.
+/// Checks, in each statement that uses a queue's number, that the queue still has it. After a schema was dropped and re-created, or restored, a remembered number may be another queue's.
 /// </summary>
 /// <remarks>The check is part of a statement that is sent anyway. It divides by the number of queues that it finds, so that a batch whose queue is gone fails as a whole and changes nothing.</remarks>
 internal static class QueueGuard

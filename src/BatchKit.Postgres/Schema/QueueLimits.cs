@@ -13,7 +13,7 @@ internal static class QueueLimits
 
     public const int MaxShards = 1024;
 
-    // Throws for half a surrogate pair, which PostgreSQL can't store, instead of replacing it.
+    // Throws for half of a surrogate pair, which PostgreSQL can't store, instead of replacing it.
     private static readonly UTF8Encoding Strict = new(encoderShouldEmitUTF8Identifier: false, throwOnInvalidBytes: true);
 
     /// <summary>Returns why a schema can't have that name, as the rest of a sentence; null when it can.</summary>

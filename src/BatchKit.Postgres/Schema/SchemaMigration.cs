@@ -33,7 +33,7 @@ internal sealed class SchemaGate(NpgsqlDataSource dataSource, string schema, boo
 /// <summary>Reads the version of a schema, and migrates it to this package's version, in one transaction under the schema's advisory lock.</summary>
 internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
 {
-    // Workers of the version before go on meanwhile. They lock the tables in another order than a step does, so the server may choose the migration as the one that ends a deadlock.
+    // Workers of the earlier version keep working meanwhile. They lock the tables in another order than a step does, so the server may roll back the migration to end a deadlock.
     private const int MaxAttempts = 10;
 
     /// <summary>Creates or migrates the tables.</summary>
@@ -42,7 +42,7 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
     {
         try
         {
-            // First without the lock: an up-to-date schema needs no right to create, and the server may be read-only.
+            // First without the lock: a user of an up-to-date schema needs no right to create, and its server may be read-only.
             for (var attempt = 1; await ReadVersionAsync(connection, cancellationToken).ConfigureAwait(false) != steps.Version; attempt++)
             {
                 if (await TryMigrateAsync(connection, isLast: attempt == MaxAttempts, cancellationToken).ConfigureAwait(false))
@@ -205,8 +205,8 @@ internal static class FirstVersion
 
         """;
 
-    // Waiting messages. No primary key, which would be one more index. Rank is the negated priority, so that indexes ascend. Payloads are not compressed, which would cost more than it saves for rows that
-    // exist for milliseconds.
+    // Waiting messages. They have no primary key, which would be one more index. Rank is the negated priority, so that indexes ascend. Payloads are not compressed, because compression would cost more than it
+    // saves for rows that exist for milliseconds.
     private static string Waiting(Tables tables) =>
         $"""
         create table {tables.Messages} (
@@ -231,7 +231,7 @@ internal static class FirstVersion
 
         """;
 
-    // What workers hold: a row for each claim. Its arrays have an element for each message, or are null when all elements would be.
+    // The claims of workers, one row for each. Its arrays have an element for each message, or are null when all elements would be.
     private static string Held(Tables tables) =>
         $"""
         create table {tables.Claims} (

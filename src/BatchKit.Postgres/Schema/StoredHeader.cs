@@ -9,7 +9,7 @@ internal static class StoredHeader
     // The magic of a frame, and then its version.
     private const int VersionAt = 3;
 
-    // No one reads the handle: the row says which queue it belongs to.
+    // No one reads the handle, because the row contains its queue.
     private static readonly OutputHandle Handle = OutputHandle.Connection(number: 1);
 
     private static readonly byte[] Known = Write(new MessageHeader { Key = "version" });
@@ -41,7 +41,7 @@ internal static class StoredHeader
         }
     }
 
-    /// <summary>Keeps a message whose header can't be read from the handler: one of a newer version goes back, for a process that can read it, and one that no version can read is given up.</summary>
+    /// <summary>Keeps a message whose header can't be read from the handler. A message of a newer version returns to the queue, for a process that can read it; one that no version can read is given up.</summary>
     public static void Withhold(QueueMessage message, ReadOnlySpan<byte> stored, string fault, TimeSpan delay)
     {
         if (IsNewer(stored))

@@ -37,6 +37,6 @@ internal sealed class Tables
 /// <summary>The channel of a schema's notifications. The payload of a notification is the queue's number.</summary>
 internal static class NotificationChannel
 {
-    // All schemas of a database share its channels, whose names have at most 63 bytes. A schema's name may have as many, so the channel has its hash.
+    // All schemas of a database share its channels, and a channel's name has at most 63 bytes. A schema's name may have as many, so the channel's name contains its hash.
     public static string Of(Tables tables) => $"batchkit:{Convert.ToHexStringLower(SHA256.HashData(Encoding.UTF8.GetBytes(tables.Schema)).AsSpan(0, 8))}";
 }

@@ -9,7 +9,7 @@ namespace BatchKit.Postgres.Sending;
 /// <summary>Converts rows to the arrays of a statement, in pooled lists.</summary>
 internal sealed class InsertColumns : IResettable
 {
-    // Lists that a large send has grown are not pooled; a payload takes 16 bytes.
+    // Larger lists, grown by a large send, are not pooled. A payload takes 16 bytes of a list.
     private const int MaxKeptRows = 16_384;
 
     private static readonly ObjectPool<InsertColumns> Pool = ObjectPool.Create<InsertColumns>();
@@ -60,7 +60,7 @@ internal sealed class InsertColumns : IResettable
         Add(parameters, _headers, NpgsqlDbType.Bytea);
     }
 
-    /// <summary>Adds what the statement needs to check the queues' numbers as its last parameters.</summary>
+    /// <summary>Adds the values by which the statement checks the queues' numbers, as its last parameters.</summary>
     public void AddQueuesTo(NpgsqlParameterCollection parameters)
     {
         if (ArePlain)
@@ -122,7 +122,7 @@ internal sealed class InsertColumns : IResettable
     }
 }
 
-/// <summary>Maps a key to a shard by a stable hash, the same in every process and version, because rows outlive both.</summary>
+/// <summary>Maps a key to a shard by a hash that is the same in every process and version, because rows outlive both.</summary>
 internal static class ShardMap
 {
     private const uint OffsetBasis = 2166136261;

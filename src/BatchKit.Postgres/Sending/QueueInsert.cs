@@ -11,8 +11,8 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
 
     private readonly InsertStatements _statements = new(tables);
 
-    // The caller's token ends a statement after CommandTimeout, and says so. Npgsql's own limit ends only what takes no token: reading what is left after a cancellation. With the same time the two
-    // would race.
+    // The caller's token ends a statement after CommandTimeout, and the error names that setting. Npgsql's own limit is longer, so that the two do not race. It ends only reads that take no token, such as
+    // reading the rest of an answer after a cancellation.
     private readonly int _timeoutSeconds = WholeSeconds.Of(2 * options.CommandTimeout);
 
     /// <summary>Stores the rows whose numbers are above the producer's, in order, in a transaction of their own. The others are stored already.</summary>

@@ -6,8 +6,8 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Sending;
 
-/// <summary>Wakes the receivers of queues by NOTIFY, in a transaction of its own after the commit, at most once for each queue and interval.</summary>
-/// <remarks>A notification that fails is retried until it succeeds or the notifier is disposed. It is logged once an outage; receivers poll meanwhile.</remarks>
+/// <summary>Wakes the receivers of queues by NOTIFY, in a separate transaction after the commit, at most once for each queue and interval.</summary>
+/// <remarks>A failed notification is retried until it succeeds or the notifier is disposed. The failure is logged once per outage; receivers poll meanwhile.</remarks>
 internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, TimeSpan interval, TimeProvider timeProvider, ILogger? logger = null, bool usesPreparedStatements = true) : IAsyncDisposable
 {
     private const string Statement = "select pg_catalog.pg_notify($1, queue::text) from unnest($2) as queue";
@@ -20,7 +20,7 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
     private readonly CancellationTokenSource _hurrying = new();
     private readonly CancellationTokenSource _stopping = new();
 
-    // Touched by the running loop only.
+    // Used by the running loop only.
     private int _failures;
 
     private volatile string? _fault;
@@ -36,7 +36,7 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
     /// <summary>Why notifications fail, in a sentence; null while they succeed.</summary>
     public string? Fault => _fault;
 
-    /// <summary>Notifies of a queue with new messages, now or at the end of its interval; returns at once. Thread-safe.</summary>
+    /// <summary>Notifies the receivers of a queue with new messages, now or at the end of its interval. Returns at once. Thread-safe.</summary>
     public void Notify(QueueEntry queue)
     {
         lock (_gate)
@@ -51,7 +51,7 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         }
     }
 
-    /// <summary>Returns those of the queues whose notification is due now. The caller sends it together with its insert, after the insert's commit, and calls <see cref="Notify"/> for the other queues once their messages are stored.</summary>
+    /// <summary>Returns the queues whose notification is due now. The caller sends it in the round trip of its insert, after the insert's commit. For the other queues it calls <see cref="Notify"/> when their messages are stored.</summary>
     public int[] TakeTurns(IReadOnlyCollection<QueueEntry> queues)
     {
         lock (_gate)
@@ -62,7 +62,7 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         }
     }
 
-    /// <summary>Creates the command that notifies of the queues from <see cref="TakeTurns"/>.</summary>
+    /// <summary>Creates the command that notifies the receivers of the queues from <see cref="TakeTurns"/>.</summary>
     public NpgsqlBatchCommand CommandFor(int[] queues) => new(Statement)
     {
         Parameters = { new NpgsqlParameter<string> { TypedValue = _channel }, new NpgsqlParameter<int[]> { TypedValue = queues } },
@@ -103,7 +103,7 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         }
         catch (Exception exception)
         {
-            // Only a clock that throws leads here. The next notification starts the loop again.
+            // Only an exception of the clock leads here. The next notification starts the loop again.
             _fault = ServerFault.Describe(exception);
             lock (_gate)
                 _isRunning = false;
@@ -129,7 +129,7 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
         }
     }
 
-    // False when the notifier stops: what failed at the end is given up.
+    // False when the notifier stops: notifications that failed at the end are given up.
     private bool TryReturn(int[] due)
     {
         lock (_gate)
@@ -158,7 +158,7 @@ internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, 
     {
         lock (_gate)
         {
-            // The same time for both steps: the entries that are kept have time left, so that no wait is negative.
+            // Both steps use the same time, so that the remaining entries have time left and no wait is negative.
             var now = timeProvider.GetTimestamp();
             ForgetSent(now);
             // When the notifier stops, no queue waits for its interval.

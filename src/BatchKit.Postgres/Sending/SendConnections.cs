@@ -5,8 +5,8 @@ using Npgsql;
 namespace BatchKit.Postgres.Sending;
 
 /// <summary>
-/// The connections of sends. The pool resets a returned connection with seven statements, for which the next send would wait: a quarter of a small send's time. So connections stay open between sends, and
-/// idle ones are returned to the pool once a second. Thread-safe.
+/// The connections of sends. The pool resets a returned connection with seven statements. The next send would wait for them, which takes a quarter of a small send's time. So connections stay open between
+/// sends, and idle ones are returned to the pool once per second. Thread-safe.
 /// </summary>
 internal sealed class SendConnections : IAsyncDisposable
 {
@@ -83,7 +83,7 @@ internal sealed class SendConnections : IAsyncDisposable
     private void Return(KeptConnection connection)
     {
         _idle.Push(connection);
-        // With more sends at a time than the pool has connections, a kept one would go from send to send of those that have one. The pool serves in turn.
+        // With more concurrent sends than the pool has connections, new sends would take the kept connections, and sends that wait for the pool would starve. The pool serves sends in turn.
         if (_isDisposed || Volatile.Read(ref _opening) > 0)
             ReleaseIdle();
         else if (!Interlocked.Exchange(ref _isReleaseDue, true))

@@ -72,19 +72,19 @@ internal sealed class SendReader(PostgresOptions options, SendLimits limits, Que
 /// <summary>Splits a send's batches into runs; one statement stores a run.</summary>
 internal sealed class SendLimits(PostgresOptions options)
 {
-    // Room in a frame for everything beside the message: producer, numbers and a handle with a short name.
+    // The bytes of a frame besides the message: producer, numbers and a handle with a short name.
     private const int FrameOverheadBytes = 1024;
 
     // Half of a receiver's default limit (FrameLimits), so that everything around the payload fits too.
     private const int MaxFrameBytes = 64 * 1024 * 1024;
 
-    // Limits for small messages: so many take half a second on two busy cores, and a receiver rejects a frame with a million.
+    // Limits for small messages: this many take half a second on two busy cores, and a receiver rejects a frame with a million.
     private const int MaxMessages = 20_000;
     private const int MaxBatches = 10_000;
 
     private readonly bool _areFrames = options.FrameQueue is not null;
 
-    /// <summary>The most bytes of payload, or of a frame, in one statement.</summary>
+    /// <summary>The maximum bytes of payload, or of a frame, in one statement.</summary>
     public int MaxBytes { get; } = options.FrameQueue is null ? options.MaxStatementBytes : Math.Min(options.MaxStatementBytes, MaxFrameBytes);
 
     public int MaxMessageBytes => MaxBytes - FrameOverheadBytes;
@@ -161,7 +161,7 @@ internal sealed class SendReport(int batches)
         return new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(Outcomes), $"{target} did not accept all batches. {string.Join(' ', sentences)}", cause);
     }
 
-    // What this package throws itself says what to do; what Npgsql and the server say does not.
+    // The messages of this package's own exceptions contain advice; those of Npgsql and the server do not.
     private static string? Advise(Exception? cause) => cause switch
     {
         PostgresException { SqlState: PostgresErrorCodes.DiskFull } => $"{cause.Message}. Give the server more disk space; the buffer sends again meanwhile.",

@@ -41,7 +41,7 @@ internal sealed class SendRows : IDisposable
     }
 
     /// <summary>Adds a batch's messages.</summary>
-    /// <returns>Null when all messages were added; otherwise none was, and this is the reason.</returns>
+    /// <returns>Null when all messages were added; otherwise the reason, and none was added.</returns>
     public string? TryAdd(MessageBatch batch, QueueEntry queue)
     {
         var start = _count;
@@ -100,8 +100,8 @@ internal interface IProducerRows : IDisposable
     /// <summary>The rows' queues, each at least once.</summary>
     IEnumerable<QueueEntry> Queues { get; }
 
-    /// <summary>Returns the rows of the batches with a number above this one, which is below the last.</summary>
-    /// <param name="number">The number.</param>
+    /// <summary>Returns the rows of the batches whose number is above a number.</summary>
+    /// <param name="number">The number; it is below <see cref="LastNumber"/>.</param>
     /// <param name="firstNumber">The number of the first batch above it.</param>
     ReadOnlyMemory<QueueRow> Above(long number, out long firstNumber);
 }

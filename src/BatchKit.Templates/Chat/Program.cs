@@ -4,7 +4,7 @@ using BatchKit.Templates.Chat;
 var builder = WebApplication.CreateBuilder(args);
 var output = builder.Services.AddBatchKit(builder.Configuration.GetSection("BatchKit")).UseBroadcast(builder.Configuration.GetSection("Broadcast"));
 
-// With a broker, several processes are one chat: each delivers to its own browsers, and RabbitMQ carries the lines between the processes.
+// With a broker, several processes form one chat: each sends lines to its own browsers, and RabbitMQ carries the lines between the processes.
 var rabbitMq = builder.Configuration.GetSection("RabbitMq");
 if (!string.IsNullOrEmpty(rabbitMq["ConnectionString"]))
     output.UseRabbitMq(rabbitMq).ReceiveFromRabbitMq(services => services.GetRequiredService<BroadcastTransport>());

@@ -3,7 +3,7 @@ namespace BatchKit.Templates.Mud;
 /// <summary>The section "Mud" of appsettings.json.</summary>
 internal sealed class MudSettings
 {
-    /// <summary>The address that it listens on: 127.0.0.1 for this machine only, 0.0.0.0 for everyone.</summary>
+    /// <summary>The address that the server listens on: 127.0.0.1 accepts players from this machine only, 0.0.0.0 from all networks.</summary>
     public string Address { get; set; } = "127.0.0.1";
 
     public int Port { get; set; } = 4000;
@@ -14,6 +14,6 @@ internal sealed class MudSettings
 
     public string RoomDescription { get; set; } = "It is empty.";
 
-    /// <summary>The most items that one @dolist takes.</summary>
+    /// <summary>The maximum number of items of one @dolist.</summary>
     public int MaxListItems { get; set; } = 1000;
 }

@@ -20,7 +20,7 @@ internal sealed class Player(ClientConnection connection, IOutputBuffer output, 
         await PromptAsync(cancellationToken);
     }
 
-    // A scope for this player is open while this runs, so all that one read caused leaves in one message.
+    // A scope for this player is open while this method runs, so all output that one read causes is sent as one message.
     public async ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
     {
         for (var index = 0; index < records.Length && !_isLeaving; index++)
@@ -110,9 +110,9 @@ internal sealed class Player(ClientConnection connection, IOutputBuffer output, 
             return;
         }
 
-        // Lists do not nest: one line could otherwise run a command a million times.
+        // Lists do not nest, because one line could otherwise run a command a million times.
         _isInList = true;
-        // One scope around the loop: what its commands write leaves as one message for each player or group, and not as a thousand.
+        // With one scope around the loop, the commands' output is sent as one message for each player or group instead of a thousand.
         using (output.BeginBufferingScope())
         {
             for (var index = 0; index < items.Length && !_isLeaving; index++)
@@ -122,7 +122,7 @@ internal sealed class Player(ClientConnection connection, IOutputBuffer output, 
         _isInList = false;
     }
 
-    // Called when the player quits, and when the connection ends.
+    // Called when the player quits and when the connection ends.
     private void Leave()
     {
         if (_name is not null && !_isLeaving)
@@ -130,7 +130,7 @@ internal sealed class Player(ClientConnection connection, IOutputBuffer output, 
         _isLeaving = true;
     }
 
-    /// <summary>The items of a list: words with blanks between them, or a range of numbers such as 1..1000.</summary>
+    /// <summary>The items of a list: words separated by spaces, or a range of numbers such as 1..1000.</summary>
     private static IEnumerable<string> ItemsOf(string list) =>
         list.Split("..") is [var first, var last] && ushort.TryParse(first, out var from) && ushort.TryParse(last, out var to) && from <= to
             ? Enumerable.Range(from, to - from + 1).Select(number => $"{number}")

@@ -15,7 +15,7 @@ internal sealed class Room(IOutputBuffer output, MudSettings settings)
     public string Description =>
         $"{settings.RoomName}\r\n{settings.RoomDescription}\r\nHere: {string.Join(", ", _players.Keys.Order(StringComparer.OrdinalIgnoreCase))}";
 
-    /// <summary>Lets a player in.</summary>
+    /// <summary>Adds a player to the room.</summary>
     /// <returns>False when the name is taken.</returns>
     public async ValueTask<bool> TryEnterAsync(string name, OutputHandle player, CancellationToken cancellationToken)
     {
@@ -26,14 +26,14 @@ internal sealed class Room(IOutputBuffer output, MudSettings settings)
         return true;
     }
 
-    /// <summary>Lets a player out. Unlike the other members it does not wait while the buffer is full, because it is called when the connection has ended too.</summary>
+    /// <summary>Removes a player from the room. Unlike the other members it does not wait while the buffer is full, because it is also called after the connection has ended.</summary>
     public void Leave(string name, OutputHandle player)
     {
         _players.TryRemove(name, out _);
         output.TryWrite(Everyone, $"{name} leaves.\r\n", ForOthers(player));
     }
 
-    /// <summary>Writes a line for all players but one. A group's message is written once, whatever the number of players.</summary>
+    /// <summary>Writes a line for all players except one. A group's message is written once, whatever the number of players.</summary>
     public ValueTask TellOthersAsync(OutputHandle player, string line, CancellationToken cancellationToken) =>
         output.WriteAsync(Everyone, $"{line}\r\n", ForOthers(player), cancellationToken);
 

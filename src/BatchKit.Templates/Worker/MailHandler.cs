@@ -6,7 +6,7 @@ namespace BatchKit.Templates.Worker;
 /// <summary>Handles a batch of tasks. Each batch has a handler and a scope of services of its own, so a handler may take a DbContext.</summary>
 internal sealed class MailHandler(ILogger<MailHandler> logger) : IMessageHandler<QueueMessage>
 {
-    // A task that is not marked is completed when this returns. After a crash a task may be handled again, so let it be safe to repeat.
+    // A task that is not marked is completed when this method returns. After a crash a task may be handled again, so it must be safe to repeat.
     public async ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
     {
         foreach (var message in batch)

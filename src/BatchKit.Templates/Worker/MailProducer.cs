@@ -2,7 +2,7 @@ using BatchKit;
 
 namespace BatchKit.Templates.Worker;
 
-/// <summary>Stores a hundred tasks every ten seconds. In an application of yours, a web request or a game loop does this, in this process or in another.</summary>
+/// <summary>Stores a hundred tasks every ten seconds. In your application a web request or a game loop may do this, in this process or in another.</summary>
 internal sealed class MailProducer(TypedOutput output, ILogger<MailProducer> logger) : BackgroundService
 {
     private const int Tasks = 100;
@@ -26,7 +26,7 @@ internal sealed class MailProducer(TypedOutput output, ILogger<MailProducer> log
         while (await timer.WaitForNextTickAsync(stoppingToken));
     }
 
-    // One scope is one transaction with one notification. Closing it with await waits for the commit.
+    // A scope is stored in one transaction with one notification. Disposing it with await waits for the commit.
     private async Task EnqueueAsync(CancellationToken cancellationToken)
     {
         await using (output.Buffer.BeginBufferingScope(SendMail.Queue))

@@ -33,8 +33,8 @@ public sealed class MassTransitOptions : IValidatableObject
     /// True: nodes' queues are quorum queues, which live on several brokers of a RabbitMQ cluster and go on when a minority of them fails. False, the default: classic queues, which are faster and live on one broker.
     /// </summary>
     /// <remarks>
-    /// All processes with the same <see cref="Prefix"/> must agree. A quorum queue needs <see cref="Durable"/>. RabbitMQ 4 drops a frame from a quorum queue that it has delivered 20 times without an acknowledgement,
-    /// unless a policy sets <c>delivery-limit</c> to -1. RabbitMQ only.
+    /// All processes with the same <see cref="Prefix"/> must agree. A quorum queue needs <see cref="Durable"/>. The queue has the argument <c>x-delivery-limit</c>, because RabbitMQ 4
+    /// otherwise drops a frame that it has delivered 20 times without an acknowledgement. RabbitMQ only.
     /// </remarks>
     public bool UseQuorumQueues { get; set; }
 

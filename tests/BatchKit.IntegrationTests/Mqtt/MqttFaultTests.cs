@@ -11,6 +11,9 @@ public sealed class MqttFaultTests(ITestOutputHelper report)
     /// <summary>How often the broker is stopped and started again: 10 times unless this environment variable says otherwise.</summary>
     private const string RestartsVariable = "BATCHKIT_TEST_MQTT_RESTARTS";
 
+    /// <summary>How often the broker is killed: 3 times unless this environment variable says otherwise.</summary>
+    private const string KillsVariable = "BATCHKIT_TEST_MQTT_KILLS";
+
     /// <summary>How often the broker is frozen: twice unless this environment variable says otherwise.</summary>
     private const string FreezesVariable = "BATCHKIT_TEST_FREEZES";
 
@@ -21,6 +24,8 @@ public sealed class MqttFaultTests(ITestOutputHelper report)
     private const int Handles = 4;
 
     private static int Restarts => Read(RestartsVariable, 10);
+
+    private static int Kills => Read(KillsVariable, 3);
 
     private static int Freezes => Read(FreezesVariable, 2);
 
@@ -68,7 +73,7 @@ public sealed class MqttFaultTests(ITestOutputHelper report)
         var writer = way.WriteUntilAsync(handle, stop.Token);
         var acknowledged = new List<long>();
 
-        for (var kill = 0; kill < 3; kill++)
+        for (var kill = 0; kill < Kills; kill++)
         {
             await way.Arrived.WaitForCountAsync(way.Arrived.Count + 5000);
             var stalled = way.NextHop.Stall();

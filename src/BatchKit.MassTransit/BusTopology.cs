@@ -77,7 +77,12 @@ internal sealed class RabbitMqTopology : BusTopology
         // Two processes with the same node number would share the queue's frames and lose their order. With this setting the second one waits.
         queue.SingleActiveConsumer = true;
         if (Options.UseQuorumQueues)
+        {
             queue.SetQuorumQueue();
+            // Without it, RabbitMQ 4 drops a frame after 20 deliveries, and each lost connection counts as one for all frames that were sent ahead. RabbitMQ 3 does not take -1, which means no limit.
+            queue.SetQueueArgument("x-delivery-limit", int.MaxValue);
+        }
+
         if (!Options.DeclareTopology)
         {
             var settings = ((IRabbitMqReceiveEndpointConfiguration)endpoint).Settings;

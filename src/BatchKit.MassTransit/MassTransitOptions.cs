@@ -35,8 +35,8 @@ public sealed class MassTransitOptions : IValidatableObject
     /// stored on one broker.
     /// </summary>
     /// <remarks>
-    /// All processes with the same <see cref="Prefix"/> must have the same value. A quorum queue needs <see cref="Durable"/>. RabbitMQ 4 drops a quorum queue's frame that it has delivered 20 times without an
-    /// acknowledgement, unless a policy sets <c>delivery-limit</c> to -1. RabbitMQ only.
+    /// All processes with the same <see cref="Prefix"/> must have the same value. A quorum queue needs <see cref="Durable"/>. The queue has the argument <c>x-delivery-limit</c>, because RabbitMQ 4
+    /// otherwise drops a frame that it has delivered 20 times without an acknowledgement. RabbitMQ only.
     /// </remarks>
     public bool UseQuorumQueues { get; set; }
 

@@ -99,7 +99,8 @@ public sealed class RabbitMqOptions : IValidatableObject
     /// </summary>
     /// <remarks>
     /// All processes with the same <see cref="Prefix"/> must use the same type, because the lease of a node's number is a queue of this type too. A quorum queue needs <see cref="Durable"/>. An existing queue can't be changed: delete it
-    /// first, or choose another prefix. RabbitMQ 4 drops a quorum queue's frame that it has delivered 20 times without an acknowledgement, unless a policy sets <c>delivery-limit</c> to -1.
+    /// first, or choose another prefix. The queue has the argument
+    /// <c>x-delivery-limit</c>, because RabbitMQ 4 otherwise drops a frame that it has delivered 20 times without an acknowledgement.
     /// </remarks>
     public RabbitMqQueueType QueueType { get; set; }
 

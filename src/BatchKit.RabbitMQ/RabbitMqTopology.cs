@@ -109,7 +109,12 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
         // Two processes with the same node number would share the queue's frames and lose their order. With this argument the second one waits.
         var arguments = new Dictionary<string, object?>(StringComparer.Ordinal) { ["x-single-active-consumer"] = true };
         if (options.QueueType == RabbitMqQueueType.Quorum)
+        {
             arguments["x-queue-type"] = "quorum";
+            // Without it, RabbitMQ 4 drops a frame after 20 deliveries, and each lost connection counts as one for all frames that were sent ahead. RabbitMQ 3 does not take -1, which means no limit.
+            arguments["x-delivery-limit"] = int.MaxValue;
+        }
+
         if (options.QueueExpiry is { } expiry)
             arguments["x-expires"] = (long)expiry.TotalMilliseconds;
         if (options.DeadLetterExchange is { Length: > 0 } exchange)

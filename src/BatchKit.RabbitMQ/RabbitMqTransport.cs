@@ -38,6 +38,9 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     private long _exchangeMissingSince;
     private volatile bool _wasExchangeMissing;
 
+    // The channel over which the broker answered the last frames, and rejected none. Over a new one, and after a rejection, a frame waits for those before it; see docs/decisions/0099.
+    private volatile OpenChannel? _proven;
+
     /// <summary>Creates a transport; it does not connect yet.</summary>
     /// <param name="options">The settings.</param>
     /// <param name="timeProvider">The clock; the system's when null.</param>
@@ -77,15 +80,13 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         var frames = FramePlan.Create(batches, _options.MaxFrameBytes, _options.DestinationNode, _signer);
         if (_wasExchangeMissing)
             ThrowIfUnbound(frames);
-        var publishes = new Task<FrameResult>[frames.Count];
-        for (var index = 0; index < publishes.Length; index++)
-            publishes[index] = PublishAsync(open, frames[index]);
-        var results = await WaitAsync(publishes, open, cancellationToken).ConfigureAwait(false);
+        var results = await PublishAllAsync(frames, open, cancellationToken).ConfigureAwait(false);
+        _proven = Array.Exists(results, IsHeldUp) ? null : open;
         if (Array.TrueForAll(results, static result => result.Outcome == FrameOutcome.Acknowledged))
             return;
         if (Array.Exists(results, static result => result.Outcome == FrameOutcome.Unknown))
             _connection.Discard(open, "A publish was not confirmed.");
-        else if (Array.Exists(results, static result => result.Error is PublishException { IsReturn: false }) && _timeProvider.GetElapsedTime(open.OpenedTimestamp) >= ChannelTrial)
+        else if (Array.Exists(results, IsHeldUp) && _timeProvider.GetElapsedTime(open.OpenedTimestamp) >= ChannelTrial)
             _connection.Discard(open, "The broker rejected a publish.");
         if (!Array.Exists(results, IsUnfit))
             throw FrameReport.ToException(_connection.Target, frames, results, batches.Length);
@@ -136,6 +137,57 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         await _topology.DeclareExchangeAsync(channel, cancellationToken).ConfigureAwait(false);
         _hasDeclared = true;
     }
+
+    private ValueTask<FrameResult[]> PublishAllAsync(IReadOnlyList<PlannedFrame> frames, OpenChannel open, CancellationToken cancellationToken) =>
+        frames.Count == 1 || IsProven(open)
+            ? WaitAsync(Publish(frames, 0, frames.Count, open), open, cancellationToken)
+            : PublishInTurnAsync(frames, open, cancellationToken);
+
+    /// <summary>Publishes each frame after those that share a receiver with it are answered, and none behind one that is held up, because receivers would later drop that one as a repeat.</summary>
+    private async ValueTask<FrameResult[]> PublishInTurnAsync(IReadOnlyList<PlannedFrame> frames, OpenChannel open, CancellationToken cancellationToken)
+    {
+        var results = new FrameResult[frames.Count];
+        Array.Fill(results, new FrameResult(FrameOutcome.NotTaken));
+        for (int first = 0, count; first < results.Length; first += count)
+        {
+            count = IsProven(open) ? results.Length - first : CountApart(frames, first);
+            var answers = await WaitAsync(Publish(frames, first, count, open), open, cancellationToken).ConfigureAwait(false);
+            answers.CopyTo(results, first);
+            if (Array.Exists(answers, IsHeldUp))
+                break;
+            _proven = open;
+        }
+
+        return results;
+    }
+
+    private bool IsProven(OpenChannel open) => _proven == open && _timeProvider.GetElapsedTime(open.OpenedTimestamp) >= ChannelTrial;
+
+    private Task<FrameResult>[] Publish(IReadOnlyList<PlannedFrame> frames, int first, int count, OpenChannel open)
+    {
+        var publishes = new Task<FrameResult>[count];
+        for (var index = 0; index < count; index++)
+            publishes[index] = PublishAsync(open, frames[first + index]);
+        return publishes;
+    }
+
+    // How many frames from the first one on have no receiver in common.
+    private static int CountApart(IReadOnlyList<PlannedFrame> frames, int first)
+    {
+        for (var index = first + 1; index < frames.Count; index++)
+        {
+            for (var earlier = first; earlier < index; earlier++)
+            {
+                if (frames[earlier].Destination.Shares(frames[index].Destination))
+                    return index - first;
+            }
+        }
+
+        return frames.Count - first;
+    }
+
+    /// <summary>True when the broker rejected a frame that it may take later, or did not answer. A frame that it returned holds up no other.</summary>
+    private static bool IsHeldUp(FrameResult result) => result.Outcome == FrameOutcome.Unknown || result.Error is PublishException { IsReturn: false };
 
     /// <summary>Sends each batch alone, in order, over a separate channel, so that a batch that the broker never takes is identified and does not affect the others.</summary>
     private async Task SendEachAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)

@@ -55,6 +55,20 @@ public sealed partial class RepositoryTests
             .Where(path => !solution.Contains($"\"{path}\"", StringComparison.Ordinal)));
     }
 
+    [Fact]
+    public void Each_figure_that_tests_read_from_the_environment_is_set_each_night()
+    {
+        var (night, page) = (File.ReadAllText(Repository.In(".ci", "nightly")), File.ReadAllText(Repository.In("docs", "reliability.md")));
+        var figures = Repository.Sources("tests").SelectMany(file => Figure.Matches(file.Tree.ToString()).Select(match => match.Groups["name"].Value)).Distinct(StringComparer.Ordinal);
+
+        AssertNone(figures.Where(name => !night.Contains($" {name}=", StringComparison.Ordinal) || !page.Contains($"`{name}", StringComparison.Ordinal))
+            .Select(name => $"{name} is not set in .ci/nightly, or not in the tables of docs/reliability.md."));
+    }
+
+    // A broker's address, a seed and what is skipped are no figures.
+    [GeneratedRegex("\"(?<name>BATCHKIT_(HOSTILE_FULL|TEST_(?!RABBITMQ|MQTT\"|POSTGRES|REQUIRE_BROKERS|SEED\")[A-Z_]+))\"", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
+    private static partial Regex Figure { get; }
+
     [GeneratedRegex(@"(?<![\w.$}/\-])(/home/|/Users/|/root/|/tmp/|/mnt/|[A-Z]:\\)\w+", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
     private static partial Regex MachinePath { get; }
 

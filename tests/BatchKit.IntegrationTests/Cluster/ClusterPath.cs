@@ -24,8 +24,9 @@ internal sealed class ClusterPath : IAsyncDisposable
     private readonly IHost _game;
     private readonly IHost _gateway;
     private readonly OutputHandle[] _handles = [Some.Connection(Gateway), Some.Connection(Gateway), Some.Group()];
-    private readonly CancellationTokenSource _stop = new();
-    private Task<WrittenLines>[] _writers = [];
+    private readonly WrittenLines[] _written = [new(), new(), new()];
+    private CancellationTokenSource _stop = new();
+    private Task _writing = Task.CompletedTask;
 
     private ClusterPath(IHost game, IHost gateway, string queue, ArrivalTimes times, CollectingTransport arrived)
     {
@@ -46,6 +47,9 @@ internal sealed class ClusterPath : IAsyncDisposable
 
     public CollectingTransport Arrived { get; }
 
+    /// <summary>How many messages the end of their scope reported as lost.</summary>
+    public int ReportedMessages => _written.Sum(written => written.Reported.Count);
+
     public static async Task<ClusterPath> StartAsync(RabbitMqCluster cluster, string transport)
     {
         var prefix = Some.Name("cluster");
@@ -60,8 +64,22 @@ internal sealed class ClusterPath : IAsyncDisposable
         return new ClusterPath(game, gateway, $"{prefix}.node.{Gateway}", times, arrived);
     }
 
-    /// <summary>Writes numbered lines for each handle until <see cref="AssertAllArrivedOnceAndInOrderAsync"/>, a scope at a time, each awaited until it is acknowledged.</summary>
-    public void Write() => _writers = Array.ConvertAll(_handles, handle => Task.Run(() => WriteUntilAsync(handle)));
+    /// <summary>Writes numbered lines for each handle until <see cref="PauseAsync"/>, a scope at a time, each awaited until it is acknowledged.</summary>
+    public void Write()
+    {
+        _stop.Dispose();
+        _stop = new CancellationTokenSource();
+        var stop = _stop.Token;
+        _writing = Task.WhenAll(_handles.Zip(_written, (handle, written) => Task.Run(() => WriteUntilAsync(handle, written, stop))));
+    }
+
+    /// <summary>Writes no more, until <see cref="Write"/>, and waits until everything has arrived.</summary>
+    public async Task PauseAsync()
+    {
+        await _stop.CancelAsync();
+        await _writing.WithinDeadline();
+        await Arrived.WaitForMessagesAsync(_written.Sum(written => written.Lines) - ReportedMessages);
+    }
 
     /// <summary>Waits until so many more messages have come through. A cluster may take longer to agree on a broker's end than other tests wait for anything.</summary>
     public async Task WaitForMoreAsync(int messages)
@@ -74,13 +92,11 @@ internal sealed class ClusterPath : IAsyncDisposable
 
     public async Task AssertAllArrivedOnceAndInOrderAsync()
     {
-        await _stop.CancelAsync();
-        var written = await Task.WhenAll(_writers).WithinDeadline();
-        var (lines, reported) = (written.Sum(writer => writer.Lines), written.Sum(writer => writer.Reported.Count));
-        await Arrived.WaitForMessagesAsync(lines - reported);
+        await PauseAsync();
+        var (lines, reported) = (_written.Sum(written => written.Lines), ReportedMessages);
         await _gateway.StopAsync().WithinDeadline();
         for (var index = 0; index < _handles.Length; index++)
-            AssertArrived(written[index], Arrived.TextsFor(_handles[index]));
+            AssertArrived(_written[index], Arrived.TextsFor(_handles[index]));
         var statistics = Output.GetStatistics();
         Assert.Equal(lines, statistics.AcceptedMessages);
         Assert.Equal((lines - reported, reported), (statistics.AcknowledgedMessages, statistics.FailedMessages));
@@ -101,11 +117,10 @@ internal sealed class ClusterPath : IAsyncDisposable
         Assert.Equal(Some.Lines(written.Lines).Where(line => some.Contains(line) || !written.Reported.Contains(line)), arrived);
     }
 
-    // A send is pipelined: when a broker that ends rejects one frame and confirms a later one, the rejected frame can't be sent again, because receivers would drop it as a repeat. Its loss is reported.
-    private async Task<WrittenLines> WriteUntilAsync(OutputHandle handle)
+    // Over a channel that has worked for a while a send is pipelined: when a broker then rejects one frame and confirms a later one, the loss of the rejected frame is reported.
+    private async Task WriteUntilAsync(OutputHandle handle, WrittenLines written, CancellationToken stop)
     {
-        var written = new WrittenLines();
-        while (!_stop.IsCancellationRequested)
+        while (!stop.IsCancellationRequested)
         {
             var first = written.Lines;
             try
@@ -122,8 +137,6 @@ internal sealed class ClusterPath : IAsyncDisposable
 
             await Task.Delay(Pause, CancellationToken.None);
         }
-
-        return written;
     }
 
     private static IHost Build(RabbitMqCluster cluster, string transport, string prefix, int node, IBatchTransport next)
@@ -156,7 +169,7 @@ internal sealed class ClusterPath : IAsyncDisposable
     }
 }
 
-/// <summary>What one writer wrote.</summary>
+/// <summary>What was written for one handle.</summary>
 internal sealed class WrittenLines
 {
     public int Lines { get; set; }

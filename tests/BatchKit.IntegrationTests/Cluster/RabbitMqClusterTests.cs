@@ -81,6 +81,29 @@ public sealed class RabbitMqClusterTests(ClusterFixture fixture, ITestOutputHelp
         }
     });
 
+    [Theory]
+    [MemberData(nameof(Transports))]
+    public Task Nothing_is_lost_doubled_or_reordered_when_another_broker_becomes_the_leader(string transport) => RepeatAsync(transport, async (cluster, path) =>
+    {
+        var leader = await cluster.FindLeaderAsync(path.Queue, cluster.Nodes[0]);
+        var follower = cluster.Nodes.First(node => node != leader);
+
+        await cluster.MoveLeaderAsync(path.Queue, follower);
+        await path.WaitForMoreAsync(Several);
+    });
+
+    [Theory]
+    [MemberData(nameof(Transports))]
+    public Task A_consumer_that_the_broker_cancels_is_replaced(string transport) => RepeatAsync(transport, async (cluster, path) =>
+    {
+        // The broker deletes what waits in the queue too, and returns what comes before the receiver has declared it again, so no one writes meanwhile.
+        await path.PauseAsync();
+        await cluster.Nodes[0].ControlAsync("delete_queue", path.Queue);
+        await cluster.WaitForConsumerAsync(path.Queue);
+        path.Write();
+        await path.WaitForMoreAsync(Several);
+    });
+
     /// <param name="transport">What the path goes over.</param>
     /// <param name="fault">Makes a fault under load. Brokers that it stopped are started again afterwards.</param>
     private async Task RepeatAsync(string transport, Func<RabbitMqCluster, ClusterPath, Task> fault)
@@ -102,8 +125,11 @@ public sealed class RabbitMqClusterTests(ClusterFixture fixture, ITestOutputHelp
 
         await path.AssertAllArrivedOnceAndInOrderAsync();
         pauses.Sort();
-        log.WriteLine($"{transport}: the longest pause of each round: p50 {pauses[pauses.Count / 2].TotalSeconds:0.0} s, worst {pauses[^1].TotalSeconds:0.0} s, {Rounds} rounds");
+        log.WriteLine($"{transport}: {path.Arrived.MessageCount} messages arrived, {path.ReportedMessages} were reported as lost. The longest pause of each of {Rounds} rounds: p50 {Seconds(pauses[pauses.Count / 2])} s, "
+            + $"worst {Seconds(pauses[^1])} s ({string.Join(' ', pauses.Select(Seconds))})");
     }
+
+    private static string Seconds(TimeSpan time) => time.TotalSeconds.ToString("0.0", CultureInfo.InvariantCulture);
 
     private static Task WaitForFailedSendsAsync(ClusterPath path, int more)
     {

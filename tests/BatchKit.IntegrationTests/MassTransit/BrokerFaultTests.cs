@@ -12,10 +12,14 @@ public sealed class BrokerFaultTests
     /// <summary>How often the broker is killed; 3 by default.</summary>
     private const string KillsVariable = "BATCHKIT_TEST_MASSTRANSIT_KILLS";
 
+    /// <summary>How often connections are reset and cut, in turn; 4 by default.</summary>
+    private const string CutsVariable = "BATCHKIT_TEST_MASSTRANSIT_CUTS";
+
     private readonly string _prefix = Some.Name("mt");
 
-    private static int Kills =>
-        int.TryParse(Environment.GetEnvironmentVariable(KillsVariable), CultureInfo.InvariantCulture, out var kills) ? kills : 3;
+    private static int Kills => Read(KillsVariable, 3);
+
+    private static int Cuts => Read(CutsVariable, 4);
 
     [Fact]
     public async Task What_a_broker_confirmed_before_it_was_killed_arrives_in_order_and_once()
@@ -98,7 +102,7 @@ public sealed class BrokerFaultTests
         var handle = Some.Connection(1);
         var written = 0;
 
-        for (var round = 0; round < 4; round++)
+        for (var round = 0; round < Cuts; round++)
         {
             using var isBroken = new CancellationTokenSource();
             var writing = WriteUntilAsync(node.Output, handle, written, isBroken.Token);
@@ -135,6 +139,8 @@ public sealed class BrokerFaultTests
         await node.Output.FlushAsync(handle).WithinDeadline();
         await Until.TrueAsync(() => node.Received.TextsFor(handle).Contains("after"));
     }
+
+    private static int Read(string variable, int usual) => int.TryParse(Environment.GetEnvironmentVariable(variable), CultureInfo.InvariantCulture, out var given) ? given : usual;
 
     private static async Task<int> WriteUntilAsync(OutputBuffer output, OutputHandle handle, int start, CancellationToken cancellationToken)
     {

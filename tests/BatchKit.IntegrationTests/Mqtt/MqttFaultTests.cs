@@ -11,10 +11,25 @@ public sealed class MqttFaultTests(ITestOutputHelper report)
     /// <summary>How often the broker is stopped and started again: 10 times unless this environment variable says otherwise.</summary>
     private const string RestartsVariable = "BATCHKIT_TEST_MQTT_RESTARTS";
 
+    /// <summary>How often the broker is killed: 3 times unless this environment variable says otherwise.</summary>
+    private const string KillsVariable = "BATCHKIT_TEST_MQTT_KILLS";
+
+    /// <summary>How often the broker is frozen: twice unless this environment variable says otherwise.</summary>
+    private const string FreezesVariable = "BATCHKIT_TEST_FREEZES";
+
+    /// <summary>How often connections are reset or cut: 20 times unless this environment variable says otherwise.</summary>
+    private const string CutsVariable = "BATCHKIT_TEST_CUTS";
+
     private const int Messages = 200_000;
     private const int Handles = 4;
 
-    private static int Restarts => int.Parse(Environment.GetEnvironmentVariable(RestartsVariable) ?? "10", CultureInfo.InvariantCulture);
+    private static int Restarts => Read(RestartsVariable, 10);
+
+    private static int Kills => Read(KillsVariable, 3);
+
+    private static int Freezes => Read(FreezesVariable, 2);
+
+    private static int Cuts => Read(CutsVariable, 20);
 
     [Theory]
     [InlineData(MqttVersion.V5, null)]
@@ -58,7 +73,7 @@ public sealed class MqttFaultTests(ITestOutputHelper report)
         var writer = way.WriteUntilAsync(handle, stop.Token);
         var acknowledged = new List<long>();
 
-        for (var kill = 0; kill < 3; kill++)
+        for (var kill = 0; kill < Kills; kill++)
         {
             await way.Arrived.WaitForCountAsync(way.Arrived.Count + 5000);
             var stalled = way.NextHop.Stall();
@@ -101,7 +116,7 @@ public sealed class MqttFaultTests(ITestOutputHelper report)
 
         var written = await WriteWhileAsync(way, async () =>
         {
-            for (var freeze = 0; freeze < 2; freeze++)
+            for (var freeze = 0; freeze < Freezes; freeze++)
             {
                 await way.Arrived.WaitForCountAsync(way.Arrived.Count + 5000);
                 server.Freeze();
@@ -132,7 +147,7 @@ public sealed class MqttFaultTests(ITestOutputHelper report)
     [InlineData(MqttVersion.V311, "frames", "cut in mid-packet")]
     public async Task Broken_connections_neither_lose_nor_reorder(MqttVersion version, string? envelopePrefix, string how)
     {
-        const int rounds = 20;
+        var rounds = Cuts;
         await using var server = await StartServerAsync();
         await using var sendingProxy = TcpProxy.Start(server.Host, server.Port);
         await using var receivingProxy = TcpProxy.Start(server.Host, server.Port);
@@ -161,6 +176,8 @@ public sealed class MqttFaultTests(ITestOutputHelper report)
         AssertDoubledOnlyUnacknowledged(way, envelopePrefix);
         Assert.True(sendingProxy.AcceptedConnections > rounds / 2, $"Only {sendingProxy.AcceptedConnections} connections were made.");
     }
+
+    private static int Read(string variable, int usual) => int.TryParse(Environment.GetEnvironmentVariable(variable), CultureInfo.InvariantCulture, out var given) ? given : usual;
 
     // Without a limit on what it keeps for a client: above its default, 1,000, Mosquitto drops in silence.
     private static Task<MosquittoServer> StartServerAsync()

@@ -13,14 +13,27 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
     /// <summary>How often the broker is killed: 10 times unless this environment variable says otherwise.</summary>
     private const string KillsVariable = "BATCHKIT_TEST_KILLS";
 
+    /// <summary>How often the broker is frozen: once unless this environment variable says otherwise.</summary>
+    private const string FreezesVariable = "BATCHKIT_TEST_FREEZES";
+
+    /// <summary>How often connections are cut: 20 times unless this environment variable says otherwise.</summary>
+    private const string CutsVariable = "BATCHKIT_TEST_CUTS";
+
+    /// <summary>By how many seconds a call to a frozen broker may pass its limit: 8 unless this environment variable says otherwise.</summary>
+    private const string SlackVariable = "BATCHKIT_TEST_SLACK";
+
     private static readonly TimeSpan Limit = TimeSpan.FromSeconds(2);
 
-    // Far less than any time-out of the client's own, and far more than a machine takes that runs other tests beside this: against hanging, not a measurement.
-    private static readonly TimeSpan LimitWithSlack = Limit + TimeSpan.FromSeconds(8);
+    // Far less than any time-out of the client's own, and by default far more than a machine takes that runs other tests beside this: against hanging, not a measurement.
+    private static readonly TimeSpan LimitWithSlack = Limit + TimeSpan.FromSeconds(Read(SlackVariable, 8));
 
-    private static readonly TimeSpan FrozenTime = TimeSpan.FromSeconds(8);
+    private static readonly TimeSpan FrozenTime = TimeSpan.FromSeconds(Math.Min(8, LimitWithSlack.TotalSeconds + 1));
 
-    private static int Kills => int.Parse(Environment.GetEnvironmentVariable(KillsVariable) ?? "10", CultureInfo.InvariantCulture);
+    private static int Kills => Read(KillsVariable, 10);
+
+    private static int Freezes => Read(FreezesVariable, 1);
+
+    private static int Cuts => Read(CutsVariable, 20);
 
     [Fact]
     public async Task Every_message_arrives_once_and_in_order_though_the_broker_is_killed_in_mid_flush()
@@ -88,35 +101,19 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
             options.StopTimeout = Limit;
         });
         await using var path = await RabbitMqPath.StartAsync(options, options);
-        await using var connected = new RabbitMqTransport(options);
-        await using var fresh = new RabbitMqTransport(options);
-        await using var receiver = new RabbitMqReceiver(options, node: 2, new BatchReceiver(new CollectingTransport()));
-        await receiver.StartAsync(CancellationToken.None);
         var handle = Some.Connection(RabbitMqPath.Node);
-        await WriteAsync(path, handle, "before");
-        await SendAsync(connected);
+        var written = new List<string>();
 
-        server.Freeze();
-        try
+        for (var freeze = 0; freeze < Freezes; freeze++)
         {
-            var thawing = Task.Delay(FrozenTime);
-            using var flushLimit = new CancellationTokenSource(Limit);
-            path.Output.Write(handle, "meanwhile"u8);
-            await Task.WhenAll(
-                Assert.ThrowsAsync<IOException>(() => SendAsync(connected).WaitAsync(LimitWithSlack)),
-                Assert.ThrowsAsync<IOException>(() => SendAsync(fresh).WaitAsync(LimitWithSlack)),
-                Assert.ThrowsAnyAsync<OperationCanceledException>(() => path.Output.FlushAsync(flushLimit.Token).AsTask().WaitAsync(LimitWithSlack)),
-                receiver.StopAsync(CancellationToken.None).WaitAsync(LimitWithSlack));
-            await thawing;
-        }
-        finally
-        {
-            server.Thaw();
+            await WriteAsync(path, handle, $"before {freeze}");
+            await FreezeAsync(server, options, path, handle, $"meanwhile {freeze}");
+            await WriteAsync(path, handle, $"after {freeze}");
+            written.AddRange([$"before {freeze}", $"meanwhile {freeze}", $"after {freeze}"]);
         }
 
-        await WriteAsync(path, handle, "after");
-        await path.Arrived.WaitForMessagesAsync(handle, 3);
-        Assert.Equal(new[] { "before", "meanwhile", "after" }, path.Arrived.TextsFor(handle));
+        await path.Arrived.WaitForMessagesAsync(handle, written.Count);
+        Assert.Equal(written, path.Arrived.TextsFor(handle));
         path.AssertAllAcknowledged();
     }
 
@@ -137,7 +134,7 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
         var writer = path.WriteUntilAsync(handle, stop.Token);
         var random = new Random(20);
 
-        for (var round = 0; round < 20; round++)
+        for (var round = 0; round < Cuts; round++)
         {
             await path.Arrived.WaitForMessagesAsync(path.Arrived.MessageCount + 100);
             if (how == "cut in mid-frame")
@@ -155,7 +152,7 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
         await path.Receiver.StopAsync(CancellationToken.None);
         Assert.Equal(Some.Lines(written), path.Arrived.Texts);
         path.AssertAllAcknowledged();
-        Assert.True(sendingProxy.AcceptedConnections > 10, $"Only {sendingProxy.AcceptedConnections} connections were made.");
+        Assert.True(sendingProxy.AcceptedConnections > Cuts / 2, $"Only {sendingProxy.AcceptedConnections} connections were made.");
     }
 
     [Theory]
@@ -212,6 +209,36 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
         var statistics = path.Output.GetStatistics();
         RabbitMqPath.AssertLaw(statistics);
         Assert.Equal(1, statistics.DroppedMessages);
+    }
+
+    private static int Read(string variable, int usual) => int.TryParse(Environment.GetEnvironmentVariable(variable), CultureInfo.InvariantCulture, out var given) ? given : usual;
+
+    // Everything that waits for the broker, on a connection that is open or not yet made, ends by its own limit.
+    private static async Task FreezeAsync(RabbitMqServer server, RabbitMqOptions options, RabbitMqPath path, OutputHandle handle, string text)
+    {
+        await using var connected = new RabbitMqTransport(options);
+        await using var fresh = new RabbitMqTransport(options);
+        await using var receiver = new RabbitMqReceiver(options, node: 2, new BatchReceiver(new CollectingTransport()));
+        await receiver.StartAsync(CancellationToken.None);
+        await SendAsync(connected);
+
+        server.Freeze();
+        try
+        {
+            var thawing = Task.Delay(FrozenTime);
+            using var flushLimit = new CancellationTokenSource(Limit);
+            path.Output.Write(handle, Some.Bytes(text));
+            await Task.WhenAll(
+                Assert.ThrowsAsync<IOException>(() => SendAsync(connected).WaitAsync(LimitWithSlack)),
+                Assert.ThrowsAsync<IOException>(() => SendAsync(fresh).WaitAsync(LimitWithSlack)),
+                Assert.ThrowsAnyAsync<OperationCanceledException>(() => path.Output.FlushAsync(flushLimit.Token).AsTask().WaitAsync(LimitWithSlack)),
+                receiver.StopAsync(CancellationToken.None).WaitAsync(LimitWithSlack));
+            await thawing;
+        }
+        finally
+        {
+            server.Thaw();
+        }
     }
 
     private static async Task WriteAsync(RabbitMqPath path, OutputHandle handle, string text)

@@ -2,6 +2,7 @@ using BatchKit.RabbitMQ;
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;
 using BatchKit.Transports;
+using RabbitMQ.Client.Exceptions;
 using static BatchKit.IntegrationTests.RabbitMQ.RabbitMqEnds;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
@@ -194,6 +195,33 @@ public sealed class RabbitMqReceiverTests(RabbitMqFixture fixture)
         await _arrived.WaitForMessagesAsync(1);
 
         Assert.Equal(Some.Lines(1), _arrived.Texts);
+    }
+
+    [Fact]
+    public async Task A_quorum_queue_keeps_its_frames_and_their_order_through_more_lost_connections_than_RabbitMQ_4_allows_by_default()
+    {
+        var server = await fixture.GetAsync();
+        var options = RabbitMqSome.Options(server, options => options.QueueType = RabbitMqQueueType.Quorum);
+        string queue;
+        await using (var earlier = await StartAsync(options, _arrived))
+            queue = earlier.Queue;
+        await using var transport = new RabbitMqTransport(options);
+        await SendLinesAsync(transport, count: 10);
+
+        for (var connection = 0; connection < 25; connection++)
+        {
+            await using var lost = await RabbitMqProbe.ConnectAsync(server);
+            await lost.HoldAsync(queue, prefetch: 5);
+            await lost.WaitForCountAsync(queue, 5);
+        }
+
+        await using var receiver = await StartAsync(options, _arrived);
+        await _arrived.WaitForMessagesAsync(10);
+        Assert.Equal(Some.Lines(10), _arrived.Texts);
+        await using var other = await RabbitMqProbe.ConnectAsync(server);
+        var refusal = await Assert.ThrowsAsync<OperationInterruptedException>(() => other.DeclareQueueAsync(options, queue, "1",
+            new(StringComparer.Ordinal) { ["x-queue-type"] = "quorum", ["x-single-active-consumer"] = true, ["x-delivery-limit"] = 20, ["x-expires"] = (long)options.QueueExpiry!.Value.TotalMilliseconds }));
+        Assert.Contains("x-delivery-limit", refusal.Message, StringComparison.Ordinal);
     }
 
     [Fact]

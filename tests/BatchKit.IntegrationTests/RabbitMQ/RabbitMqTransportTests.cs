@@ -172,6 +172,30 @@ public sealed class RabbitMqTransportTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task A_frame_that_the_broker_rejects_holds_up_those_behind_it_so_that_it_can_be_sent_again()
+    {
+        var options = RabbitMqSome.Options(await fixture.GetAsync());
+        await using var probe = await RabbitMqProbe.ConnectAsync(await fixture.GetAsync());
+        var full = Some.Name("full");
+        await probe.DeclareQueueAsync(options, full, "5", new(StringComparer.Ordinal) { ["x-max-length"] = 1, ["x-overflow"] = "reject-publish" });
+        await probe.UnbindAsync(options, full, "all");
+        var group = await probe.ListenAsync(options, "all");
+        await probe.PublishAsync(options, "5", Some.Frame(Some.Batch(Some.Connection(5), Some.Producer(), 1, "fills the queue")));
+        await using var transport = new RabbitMqTransport(options);
+        var producer = Some.Producer();
+        var batches = new[] { Some.Batch(Some.Connection(5), producer, 1, "a"), Some.Batch(Some.Group(), producer, 2, "b") };
+
+        await Assert.ThrowsAsync<IOException>(async () => await transport.SendAsync(batches, CancellationToken.None));
+        var meanwhile = await probe.CountAsync(group);
+        await probe.TakeFramesAsync(full);
+        await transport.SendAsync(batches, CancellationToken.None);
+
+        Assert.Equal(0u, meanwhile);
+        Assert.Equal(["a"], Assert.Single(await probe.TakeFramesAsync(full)).Texts);
+        Assert.Equal(["b"], Assert.Single(await probe.TakeFramesAsync(group)).Texts);
+    }
+
+    [Fact]
     public async Task A_group_that_no_one_listens_for_is_success()
     {
         await using var transport = new RabbitMqTransport(RabbitMqSome.Options(await fixture.GetAsync()));

@@ -55,13 +55,7 @@ public sealed class RabbitMqCluster : IAsyncDisposable
     public async Task MendAsync()
     {
         await Task.WhenAll(Nodes.Where(node => !node.IsRunning).Select(node => node.StartAsync()));
-        var began = Stopwatch.GetTimestamp();
-        while (await CountSeenAsync() is var seen && seen < Nodes.Count * Nodes.Count)
-        {
-            if (Stopwatch.GetElapsedTime(began) > MendLimit)
-                throw new ServerStartException($"The {Nodes.Count} brokers see {seen} brokers together after {MendLimit}.");
-            await Task.Delay(MendPause);
-        }
+        await WaitUntilAsync(async () => await CountSeenAsync() == Nodes.Count * Nodes.Count, "Some brokers do not see all others");
     }
 
     /// <summary>The node that leads a quorum queue, or holds a classic one.</summary>
@@ -75,12 +69,39 @@ public sealed class RabbitMqCluster : IAsyncDisposable
         return Nodes.First(node => row.Contains(node.NodeName!, StringComparison.Ordinal));
     }
 
+    /// <summary>Has another node lead a quorum queue, and waits until it does.</summary>
+    /// <param name="queue">The queue's name.</param>
+    /// <param name="next">The node that is to lead it.</param>
+    public Task MoveLeaderAsync(string queue, RabbitMqServer next) => WaitUntilAsync(async () =>
+    {
+        var leader = await FindLeaderAsync(queue, next);
+        if (leader == next)
+            return true;
+        await leader.ControlAsync("--quiet", "eval", $"ra:transfer_leadership({{'%2F_{queue}', node()}}, {{'%2F_{queue}', '{next.NodeName}'}}).");
+        return false;
+    }, $"{next.NodeName} does not lead {queue}");
+
+    /// <summary>Waits until a queue has a consumer.</summary>
+    public Task WaitForConsumerAsync(string queue) => WaitUntilAsync(
+        async () => (await Nodes[0].ControlAsync("list_consumers", "--quiet", "--no-table-headers", "queue_name")).Split('\n').Contains(queue, StringComparer.Ordinal), $"{queue} has no consumer");
+
     /// <inheritdoc/>
     public async ValueTask DisposeAsync()
     {
         foreach (var node in Nodes)
             await node.DisposeAsync();
         _portMapper.Dispose();
+    }
+
+    private static async Task WaitUntilAsync(Func<Task<bool>> condition, string complaint)
+    {
+        var began = Stopwatch.GetTimestamp();
+        while (!await condition())
+        {
+            if (Stopwatch.GetElapsedTime(began) > MendLimit)
+                throw new ServerStartException($"{complaint} after {MendLimit}.");
+            await Task.Delay(MendPause);
+        }
     }
 
     // How many brokers the nodes see, themselves included. A broker that was cut off sees no other until it has restarted.

@@ -29,6 +29,23 @@ public sealed class LingerTests : IAsyncDisposable
         Assert.Equal(2, Assert.Single(_arrived.Batches).Messages.Count);
     }
 
+    [Theory]
+    [InlineData(1)]
+    [InlineData(10)]
+    [InlineData(500)]
+    [InlineData(999)]
+    public async Task A_linger_below_a_millisecond_ends_though_timers_count_milliseconds(int microseconds)
+    {
+        await using var buffer = new OutputBuffer(_arrived, new OutputBufferOptions { Linger = TimeSpan.FromMicroseconds(microseconds) });
+
+        buffer.Write(_handle, "line 0");
+        await _arrived.WaitForMessagesAsync(1);
+        buffer.Write(_handle, "line 1");
+        await _arrived.WaitForMessagesAsync(2);
+
+        Assert.Equal(Some.Lines(2), _arrived.Texts);
+    }
+
     [Fact]
     public void Each_handle_lingers_on_its_own()
     {

@@ -21,7 +21,7 @@ internal sealed class ScopeBook(Schedule schedule, Ledger ledger, TimeProvider c
     public OpenedScope Open(int handle, TimeSpan? maxHold, Func<BufferingScope> open)
     {
         var isOutermost = !MayHold(handle);
-        var openedAt = ledger.Now;
+        var (openedAt, begun) = (ledger.Now, clock.GetTimestamp());
         _opening.Add(handle);
         BufferingScope opened;
         try
@@ -34,6 +34,10 @@ internal sealed class ScopeBook(Schedule schedule, Ledger ledger, TimeProvider c
         }
 
         var scope = Add(new OpenedScope(opened, handle, maxHold, gathering: null, isOutermost, openedAt, clock.GetTimestamp()));
+
+        // A transport may block the send of what was written before for longer than a scope lasts.
+        if (!scope.HasLimit && clock.GetElapsedTime(begun) >= schedule.Options.MaxScopeAge * 3 / 4)
+            scope.MayBeEndedAt = openedAt;
         ForEachOpenGathering(gathering => gathering.HasLimit, gathering => gathering.Disturb(handle));
         return scope;
     }
@@ -89,10 +93,10 @@ internal sealed class ScopeBook(Schedule schedule, Ledger ledger, TimeProvider c
     {
         var begun = ledger.Now;
         var wasOpen = end();
-        if (!wasOpen)
-            _open.RemoveAll(scope => scope.Handle == handle);
         foreach (var scope in _open.Where(scope => scope.Covers(handle)))
             scope.MayBeEndedAt = Math.Min(scope.MayBeEndedAt, begun);
+        if (!wasOpen)
+            _open.RemoveAll(scope => scope.Handle == handle);
         Disturb(handle);
         QueueUnheld();
     }

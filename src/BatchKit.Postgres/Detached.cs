@@ -3,14 +3,24 @@ using Npgsql;
 
 namespace BatchKit.Postgres;
 
-/// <summary>Opens connections of the pool outside the caller's ambient transaction, and keeps spoiled ones out of the pool.</summary>
+/// <summary>Opens connections outside the caller's ambient transaction, to the server that takes writes where there are several, and keeps spoiled ones out of the pool.</summary>
 internal static class Detached
 {
-    /// <summary>Opens a connection that takes no part in an ambient transaction, whatever the connection string's <c>Enlist</c> says.</summary>
+    /// <summary>Names the server, or the servers, in a human-readable form without secrets.</summary>
+    public static string Describe(NpgsqlDataSource dataSource)
+    {
+        var address = new NpgsqlConnectionStringBuilder(dataSource.ConnectionString);
+        // With several hosts, each may have a port of its own.
+        return dataSource is NpgsqlMultiHostDataSource ? $"PostgreSQL at {address.Host}" : $"PostgreSQL at {address.Host}:{address.Port}";
+    }
+
+    /// <summary>Opens a connection that takes no part in an ambient transaction, whatever the connection string's <c>Enlist</c> says. With several hosts it leads to one that takes writes.</summary>
     public static async ValueTask<NpgsqlConnection> OpenAsync(NpgsqlDataSource dataSource, CancellationToken cancellationToken)
     {
         using var alone = new TransactionScope(TransactionScopeOption.Suppress, TransactionScopeAsyncFlowOption.Enabled);
-        return await dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
+        return dataSource is NpgsqlMultiHostDataSource hosts
+            ? await OpenWritableAsync(hosts, cancellationToken).ConfigureAwait(false)
+            : await dataSource.OpenConnectionAsync(cancellationToken).ConfigureAwait(false);
     }
 
     /// <summary>Opens a connection for one use, and returns it to the pool.</summary>
@@ -39,6 +49,48 @@ internal static class Detached
     public static void CloseSpoiled(NpgsqlDataSource dataSource, Exception exception, CancellationToken cancellationToken)
     {
         if (exception is not PostgresException and not NpgsqlException { InnerException: TimeoutException } && !(exception is OperationCanceledException && cancellationToken.IsCancellationRequested))
-            dataSource.Clear();
+            Forget(dataSource);
+    }
+
+    /// <summary>Closes the pool's connections, those in use as soon as they are returned, and forgets which of several hosts takes writes: Npgsql would remember it for <c>Host Recheck Seconds</c>.</summary>
+    public static void Forget(NpgsqlDataSource dataSource)
+    {
+        dataSource.Clear();
+        (dataSource as NpgsqlMultiHostDataSource)?.ClearDatabaseStates();
+    }
+
+    // Npgsql marks a host as unreachable only when its own timeout ends the attempt. If the caller's limit ended it, each further attempt would begin with the same silent host, so the attempt goes on.
+    private static async Task<NpgsqlConnection> OpenWritableAsync(NpgsqlMultiHostDataSource hosts, CancellationToken cancellationToken)
+    {
+        cancellationToken.ThrowIfCancellationRequested();
+        var opening = hosts.OpenConnectionAsync(TargetSessionAttributes.ReadWrite, CancellationToken.None).AsTask();
+        try
+        {
+            return await opening.WaitAsync(cancellationToken).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested)
+        {
+            _ = ReturnWhenOpenAsync(opening);
+            throw;
+        }
+        catch (NpgsqlException exception) when (exception is not PostgresException)
+        {
+            // A standby may be promoted at any moment, and Npgsql would remember for 10 s that it was none.
+            hosts.ClearDatabaseStates();
+            throw new NpgsqlException($"No connection to a host that takes writes could be opened. {exception.Message}", exception.InnerException);
+        }
+    }
+
+    private static async Task ReturnWhenOpenAsync(Task<NpgsqlConnection> opening)
+    {
+        try
+        {
+            var connection = await opening.ConfigureAwait(false);
+            await connection.DisposeAsync().ConfigureAwait(false);
+        }
+        catch (Exception)
+        {
+            // The next attempt reports what is wrong.
+        }
     }
 }

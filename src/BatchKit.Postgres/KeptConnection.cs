@@ -23,7 +23,7 @@ internal sealed class KeptConnection(NpgsqlDataSource dataSource) : IAsyncDispos
             {
                 await ReleaseAsync().ConfigureAwait(false);
                 // The pool's other connections are as old.
-                dataSource.Clear();
+                Detached.Forget(dataSource);
             }
             catch (Exception exception)
             {

@@ -190,10 +190,17 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
             return await _insert.RunAsync(own, transaction, queue, isFresh, frames, cancellationToken).ConfigureAwait(false);
         }
 
-        var isStored = await Detached.UseAsync(_dataSource, (connection, token) => _insert.RunAsync(connection, transaction: null, queue, isFresh, frames, token), cancellationToken)
-            .ConfigureAwait(false);
+        var isStored = await Detached.UseAsync(_dataSource, (connection, token) => StoreAsync(connection, queue, isFresh, frames, token), cancellationToken).ConfigureAwait(false);
         if (isStored)
             _store.Notify(queue);
+        return isStored;
+    }
+
+    private async Task<bool> StoreAsync(NpgsqlConnection connection, QueueEntry queue, bool isFresh, byte[][] frames, CancellationToken cancellationToken)
+    {
+        using var guard = new ReplicationGuard(connection);
+        var isStored = await _insert.RunAsync(connection, transaction: null, queue, isFresh, frames, cancellationToken).ConfigureAwait(false);
+        guard.ThrowIfCut(cancellationToken);
         return isStored;
     }
 

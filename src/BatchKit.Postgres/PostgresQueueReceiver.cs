@@ -63,8 +63,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
         _tables = new Tables(options.Schema);
-        var address = new NpgsqlConnectionStringBuilder(dataSource.ConnectionString);
-        _reporter = new ConnectionReporter(options.ConnectionChanged, "receiver", $"PostgreSQL at {address.Host}:{address.Port}", metrics, "postgresql", options.Queue);
+        _reporter = new ConnectionReporter(options.ConnectionChanged, "receiver", Detached.Describe(dataSource), metrics, "postgresql", options.Queue);
         _health = new ReceiverHealth(dataSource, options, _logger, _reporter);
     }
 

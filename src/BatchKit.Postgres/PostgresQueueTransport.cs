@@ -52,8 +52,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         _dataSource = dataSource;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
-        var address = new NpgsqlConnectionStringBuilder(dataSource.ConnectionString);
-        _target = $"PostgreSQL at {address.Host}:{address.Port}";
+        _target = Detached.Describe(dataSource);
         var tables = new Tables(_options.Schema);
         _gate = new SchemaGate(dataSource, _options.Schema, _options.CreateSchema);
         _directory = new QueueDirectory(dataSource, tables);
@@ -179,7 +178,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         {
             Log.ConnectionsDropped(_logger, _target, ServerFault.Describe(exception));
             _connections.ReleaseIdle();
-            _dataSource.Clear();
+            Detached.Forget(_dataSource);
         }
 
         if (ServerFault.IsOutage(exception) || limit.IsOver)

@@ -11,10 +11,15 @@ internal sealed class MqttLink : IAsyncDisposable
     public const string Both = "transport and receiver";
     public const string NodeLease = "node lease";
 
+    // Two receivers with one client id take the session from each other. Each connection that does not last doubles the pause up to this limit; the one that holds the session then keeps it, because after
+    // a stable connection it is back at once.
+    private static readonly TimeSpan MaxTakeOverDelay = TimeSpan.FromMinutes(10);
+
     private readonly MqttConnector _connector;
     private readonly string _purpose;
     private readonly IConnectionUser _user;
     private readonly RetrySchedule _schedule;
+    private readonly RetrySchedule _takeOverSchedule;
     private readonly TimeSpan _stableAfter;
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
@@ -33,6 +38,7 @@ internal sealed class MqttLink : IAsyncDisposable
     private bool _cleanStart;
     private int _failures;
     private int _unexplainedEnds;
+    private bool _isTakenOver;
 
     /// <summary>Creates a link without starting it.</summary>
     /// <param name="options">The settings.</param>
@@ -52,6 +58,9 @@ internal sealed class MqttLink : IAsyncDisposable
         _purpose = purpose;
         _user = user;
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
+        // A transport's session holds nothing for it to miss, and it has messages to send.
+        var isReceiving = purpose is Receiver or Both;
+        _takeOverSchedule = isReceiving && options.MaxReconnectDelay < MaxTakeOverDelay ? new RetrySchedule(options.ReconnectDelay, MaxTakeOverDelay) : _schedule;
         // Two clients that take a session from each other keep their connections as long as the other's pause. That must not count as stable, or they would
         // keep reconnecting at the highest rate.
         _stableAfter = 2 * options.MaxReconnectDelay;
@@ -101,7 +110,7 @@ internal sealed class MqttLink : IAsyncDisposable
             {
                 await TryConnectAndServeAsync(_stopping.Token).ConfigureAwait(false);
                 _failures++;
-                await Task.Delay(_schedule.DelayAfter(_failures, Random.Shared), _timeProvider, _stopping.Token).ConfigureAwait(false);
+                await Task.Delay((_isTakenOver ? _takeOverSchedule : _schedule).DelayAfter(_failures, Random.Shared), _timeProvider, _stopping.Token).ConfigureAwait(false);
             }
             catch (Exception) when (_stopping.IsCancellationRequested)
             {
@@ -148,6 +157,7 @@ internal sealed class MqttLink : IAsyncDisposable
     private void LogEnd(ConnectionEnd? end, string reason)
     {
         _unexplainedEnds = end is { IsUnexplained: true } ? _unexplainedEnds + 1 : 0;
+        _isTakenOver = end is { Notice: MqttReasonCode.SessionTakenOver } || _unexplainedEnds > 1;
         if (end is { Notice: MqttReasonCode.SessionTakenOver })
             Log.SessionTakenOver(_logger, _purpose, Target);
         else if (_unexplainedEnds > 1)
@@ -176,7 +186,7 @@ internal sealed class MqttLink : IAsyncDisposable
             if (isNew)
                 Log.ConnectFailed(_logger, _purpose, exception.Message);
             // A failed attempt means that the broker is unavailable, not that another client takes the session.
-            _unexplainedEnds = 0;
+            (_unexplainedEnds, _isTakenOver) = (0, false);
             _reporter.Lose(exception.Message);
             _user.ConnectFailed(exception);
             return null;

@@ -12,12 +12,16 @@ internal sealed class ShardStatements(Tables tables)
     // The statement that chooses a shard passes it to the one that reads the batch, in the same round trip. The setting ends with the transaction.
     private const string Chosen = "nullif(current_setting('batchkit.shard', true), '')::smallint";
 
+    // After a fail-over to a standby that lagged, epochs and messages' numbers go back: a lease by chance had the epoch of one that was lost. So epochs rise by random steps, and a holder settles nothing beyond
+    // the last message that its lease, as the server knows it, has in hand: what comes later may be another message with a lost one's number.
+    private const string EpochStep = "1048576";
+
     /// <summary>Deletes completed messages: $1 queue, $2 shard, $3 epoch, $4 the messages. One row: 1, or 0 when the lease had ended.</summary>
     public string SettleDone { get; } = $"""
         with lease as materialized (
-            select shard from {tables.Shards} where queue = $1 and shard = $2 and epoch = $3 and until is not null for update
+            select in_hand[cardinality(in_hand)] as last from {tables.Shards} where queue = $1 and shard = $2 and epoch = $3 and until is not null for update
         ), gone as (
-            delete from {tables.Messages} m using lease where m.queue = $1 and m.shard = $2 and m.id = any($4) returning m.unique_key
+            delete from {tables.Messages} m using lease where m.queue = $1 and m.shard = $2 and m.id = any($4) and m.id <= lease.last returning m.unique_key
         ), freed as (
             delete from {tables.UniqueKeys} k using gone where gone.unique_key is not null and k.queue = $1 and k.key = gone.unique_key
         )
@@ -27,9 +31,9 @@ internal sealed class ShardStatements(Tables tables)
     /// <summary>Settles messages with different outcomes: $1 to $3 as above; arrays: $4 messages, $5 outcomes, $6 earlier attempts, $7 pauses, $8 reasons.</summary>
     public string SettleMixed { get; } = $"""
         with lease as materialized (
-            select shard from {tables.Shards} where queue = $1 and shard = $2 and epoch = $3 and until is not null for update
+            select in_hand[cardinality(in_hand)] as last from {tables.Shards} where queue = $1 and shard = $2 and epoch = $3 and until is not null for update
         ), said as materialized (
-            select said.* from lease, unnest($4, $5, $6, $7, $8) as said(id, outcome, attempts, pause, reason)
+            select said.* from lease, unnest($4, $5, $6, $7, $8) as said(id, outcome, attempts, pause, reason) where said.id <= lease.last
         ), gone as (
             delete from {tables.Messages} m using said
             where m.queue = $1 and m.shard = $2 and m.id = said.id and said.outcome in ({(int)MessageOutcome.Done}, {(int)MessageOutcome.Dead})
@@ -110,9 +114,9 @@ internal sealed class ShardStatements(Tables tables)
             set until = case when taken.ids is not null then now() + $4 end,
                 worker = case when taken.ids is not null then $5 end,
                 in_hand = taken.ids,
-                epoch = s.epoch + case when s.until is null then 1 else 0 end,
+                epoch = s.epoch + case when s.until is null then 1 + floor(random() * {EpochStep})::bigint else 0 end,
                 served_at = case when s.until is not null and s.served_at > now() - $6 then s.served_at else now() end
-            from (select array_agg(id) as ids from batch) taken
+            from (select array_agg(id order by id) as ids from batch) taken
             where s.queue = $1 and s.shard = {Chosen}
             returning s.shard, s.epoch
         )

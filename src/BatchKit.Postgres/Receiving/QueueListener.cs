@@ -77,7 +77,7 @@ internal sealed class QueueListener(
             {
                 // A connection that a router has dropped is silent for ever. Only a query can show that.
                 if (!await connection.WaitAsync(options.ListenKeepAlive, stopping).ConfigureAwait(false))
-                    await ExecuteAsync(connection, "select 1", stopping).ConfigureAwait(false);
+                    await CheckAsync(connection, stopping).ConfigureAwait(false);
             }
         }
     }
@@ -87,7 +87,11 @@ internal sealed class QueueListener(
         if (options.ListenConnectionString is not { } connectionString)
             return await Detached.OpenAsync(dataSource, stopping).ConfigureAwait(false);
         // Not pooled, because it is used for as long as the receiver runs.
-        var connection = new NpgsqlConnection(new NpgsqlConnectionStringBuilder(connectionString) { Pooling = false, Enlist = false }.ConnectionString);
+        var settings = new NpgsqlConnectionStringBuilder(connectionString) { Pooling = false, Enlist = false };
+        // Of several hosts the one that notifies is the one that takes writes, which may change before Npgsql would look again.
+        if (settings.Host!.Contains(',', StringComparison.Ordinal))
+            (settings.TargetSessionAttributes, settings.HostRecheckSeconds) = ("read-write", 0);
+        var connection = new NpgsqlConnection(settings.ConnectionString);
         try
         {
             await connection.OpenAsync(stopping).ConfigureAwait(false);
@@ -100,10 +104,19 @@ internal sealed class QueueListener(
         }
     }
 
-    private async Task ExecuteAsync(NpgsqlConnection connection, string sql, CancellationToken stopping)
+    // On a server that has become read-only no one notifies any more.
+    private async Task CheckAsync(NpgsqlConnection connection, CancellationToken stopping)
+    {
+        if (await ExecuteAsync(connection, "select pg_catalog.current_setting('transaction_read_only')", stopping).ConfigureAwait(false) is not "on")
+            return;
+        Detached.Forget(dataSource);
+        throw new NpgsqlException("The server has become read-only.");
+    }
+
+    private async Task<object?> ExecuteAsync(NpgsqlConnection connection, string sql, CancellationToken stopping)
     {
         var command = new NpgsqlCommand(sql, connection) { CommandTimeout = WholeSeconds.Of(options.ListenKeepAlive) };
         await using (command.ConfigureAwait(false))
-            await command.ExecuteNonQueryAsync(stopping).ConfigureAwait(false);
+            return await command.ExecuteScalarAsync(stopping).ConfigureAwait(false);
     }
 }

@@ -49,7 +49,7 @@ internal sealed class ReceiverHealth(NpgsqlDataSource dataSource, PostgresQueueR
         }
 
         if (ServerFault.SpoilsPool(exception))
-            dataSource.Clear();
+            Detached.Forget(dataSource);
         if (ServerFault.IsOutage(exception))
             reporter.Lose(reason);
         if (isFirst)

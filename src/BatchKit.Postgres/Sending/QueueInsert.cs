@@ -24,6 +24,14 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
 
     private async Task<bool> StoreAsync(NpgsqlConnection connection, IProducerRows rows, CancellationToken cancellationToken)
     {
+        using var guard = new ReplicationGuard(connection);
+        var isNew = await TryStoreAsync(connection, rows, cancellationToken).ConfigureAwait(false);
+        guard.ThrowIfCut(cancellationToken);
+        return isNew;
+    }
+
+    private async Task<bool> TryStoreAsync(NpgsqlConnection connection, IProducerRows rows, CancellationToken cancellationToken)
+    {
         var stored = NothingStored;
         while (stored < rows.LastNumber)
         {
@@ -164,7 +172,8 @@ internal sealed class InsertStatements
     /// <summary>The same, for rows with uniqueness keys: stores only the first row of each key, and only when the key is free.</summary>
     public string Unique { get; }
 
-    /// <summary>Returns the number up to which a producer's batches are stored, and adds an unknown producer with 0. No row when another transaction is adding it.</summary>
+    /// <summary>Returns the number up to which a producer's batches are stored, and adds an unknown producer with 0.</summary>
+    /// <remarks>It always writes: its own commit waits for a synchronous standby, so what it finds stored is on the standby too.</remarks>
     public string FindNumber { get; }
 
     private string Advance(int firstParameter, string guard) =>
@@ -220,9 +229,9 @@ internal sealed class InsertStatements
             select ctid from {_tables.Producers}
             where seen_at < now() - interval '30 days' and (node, epoch, lane) <> ($1, $2, $3) limit 1000 for update skip locked),
         forgotten as (delete from {_tables.Producers} where ctid in (select ctid from silent)),
-        made as (
-            insert into {_tables.Producers} (node, epoch, lane, number, seen_at) values ($1, $2, $3, 0, now())
-            on conflict (node, epoch, lane) do nothing returning number)
-        select number from made union all select number from {_tables.Producers} where node = $1 and epoch = $2 and lane = $3
+        seen as (
+            insert into {_tables.Producers} as p (node, epoch, lane, number, seen_at) values ($1, $2, $3, 0, now())
+            on conflict (node, epoch, lane) do update set seen_at = now() returning p.number)
+        select number from seen
         """;
 }

@@ -1,5 +1,6 @@
 using BatchKit.Mqtt;
 using BatchKit.Testing;
+using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.IntegrationTests.Mqtt;
@@ -47,6 +48,32 @@ public sealed class MqttTakeOverTests(MosquittoFixture fixture) : IDisposable
         Assert.Contains(_log.Entries, static entry => entry is { Id: SessionTakenOver or EndedAgain, Level: LogLevel.Error });
         Assert.All(_log.Entries.Where(static entry => entry.Id is ConnectionLost or SessionTakenOver or EndedAgain),
             static entry => Assert.Contains("the same client id", entry.Text, StringComparison.Ordinal));
+    }
+
+    [Fact]
+    public async Task A_receiver_that_takes_the_session_over_gets_what_waits_and_the_first_one_says_why_it_gets_nothing()
+    {
+        var server = await fixture.GetAsync();
+        var topic = Some.Name("topic");
+        var options = MqttSome.Below(server, topic, options => (options.ConnectTimeout, options.KeepAlive) = (Long, Long));
+        var (arrived, slow) = (new CollectingTransport(), new ScriptedTransport(new CollectingTransport()));
+        var stalled = slow.Stall();
+        // It pauses until its clock is moved, so that the session stays with the second one.
+        await using var first = new MqttReceiver(options, node: 1, new BatchReceiver(slow), _time, new Logger<MqttReceiver>(_log));
+        await first.StartAsync(CancellationToken.None).WithinDeadline();
+        await using var publisher = new MqttTransport(MqttSome.Options(server));
+        await publisher.PublishManyAsync(Some.Lines(100).Select(line => new MqttMessage($"{topic}/a", Some.Bytes(line))).ToArray()).WithinDeadline();
+        await stalled.EnteredAsync();
+
+        await using var second = await MqttEnds.StartAsync(options, arrived);
+        await arrived.WaitForMessagesAsync(100);
+        stalled.Release();
+        await Until.TrueAsync(() => first.Fault is not null);
+
+        Assert.Equal(Some.Lines(100), arrived.Texts);
+        Assert.Contains("the same client id", first.Fault, StringComparison.Ordinal);
+        Assert.Contains("the same client id", Assert.Single(_log.Entries, static entry => entry.Id is ConnectionLost or SessionTakenOver).Text, StringComparison.Ordinal);
+        Assert.Null(second.Fault);
     }
 
     private static async Task PublishAsync(MqttTransport transport)

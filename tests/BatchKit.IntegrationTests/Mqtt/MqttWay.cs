@@ -81,11 +81,16 @@ internal sealed class MqttWay : IAsyncDisposable
     }
 
     /// <summary>Writes numbered messages in scopes, each awaited until it is acknowledged, until told to stop; returns how many.</summary>
-    public async Task<long> WriteUntilAsync(OutputHandle handle, CancellationToken stop)
+    public async Task<long> WriteUntilAsync(OutputHandle handle, CancellationToken stop, TimeSpan pause = default)
     {
         var number = 0L;
         while (!stop.IsCancellationRequested)
+        {
             number = await WriteScopeAsync(handle, number);
+            if (pause > TimeSpan.Zero)
+                await Task.Delay(pause, CancellationToken.None);
+        }
+
         return number;
     }
 

@@ -11,6 +11,7 @@ internal sealed class NumberedArrivals : IBatchTransport
     private readonly Dictionary<OutputHandle, long> _next = [];
     private readonly List<Gap> _gaps = [];
     private readonly List<long> _repeats = [];
+    private readonly HashSet<(OutputHandle Handle, long Number)> _late = [];
     private TaskCompletionSource _arrived = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private long _count;
 
@@ -24,6 +25,9 @@ internal sealed class NumberedArrivals : IBatchTransport
 
     /// <summary>The farthest that a message was behind the newest of its handle when it came again; 1 is the newest itself.</summary>
     public long OldestRepeat => Read(() => _repeats.DefaultIfEmpty().Max());
+
+    /// <summary>How many of the numbers that were passed over came later.</summary>
+    public int Late => Read(() => _late.Count);
 
     /// <summary>Numbers that were passed over.</summary>
     public IReadOnlyList<Gap> Gaps => Read(() => _gaps.ToArray());
@@ -77,6 +81,8 @@ internal sealed class NumberedArrivals : IBatchTransport
         if (number < next)
         {
             _repeats.Add(next - number);
+            if (_gaps.Exists(gap => gap.Handle == handle && number >= gap.First && number < gap.End))
+                _late.Add((handle, number));
             return;
         }
 

@@ -132,6 +132,11 @@ internal static class PageExamples
         services.AddBatchKit().UsePostgres();
     }
 
+    public static void AddPostgresPair(IServiceCollection services)
+    {
+        services.AddSingleton(NpgsqlDataSource.Create("Host=db1,db2;Username=game;Timeout=3"));
+    }
+
     public static async Task EnqueueAsync(IOutputBuffer output, World world)
     {
         await using (output.BeginBufferingScope(OutputHandle.Named("npc")))

@@ -24,14 +24,14 @@ internal sealed class LinkScene : IDisposable
 
     public RecordingUser User { get; } = new();
 
-    public MqttLink Link(Action<MqttOptions>? configure = null)
+    public MqttLink Link(Action<MqttOptions>? configure = null, string purpose = MqttLink.Transport)
     {
         var options = ConnectionSome.Options(Broker);
         options.ConnectTimeout = TimeSpan.FromMinutes(2);
         options.KeepAlive = KeepAlive;
         options.MaxReconnectDelay = LongestPause;
         configure?.Invoke(options);
-        return new MqttLink(options, MqttLink.Transport, "some-client", options.SessionExpiry, User, Time, new GuardedLogger(Log));
+        return new MqttLink(options, purpose, "some-client", options.SessionExpiry, User, Time, new GuardedLogger(Log));
     }
 
     /// <summary>The pause that the link waits out now; moves the clock past it.</summary>

@@ -69,6 +69,23 @@ public sealed class MqttLinkTests : IDisposable
         Assert.All(_scene.Log.Entries.Where(static entry => entry.Id is SessionTakenOver or EndedAgain), static entry => Assert.Equal(LogLevel.Error, entry.Level));
     }
 
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task A_receiver_whose_session_is_taken_over_again_and_again_tries_ever_more_rarely(bool isSaid)
+    {
+        await using var link = _scene.Link(purpose: MqttLink.Receiver);
+        _ = link.StartAsync();
+
+        for (var most = TimeSpan.FromMilliseconds(200); most < LinkScene.KeepAlive; most *= 2)
+        {
+            using (var broker = await _scene.Broker.WelcomeAsync())
+                await broker.WriteAsync(isSaid ? [0xE0, 2, 0x8E, 0] : []);
+            await _scene.WaitForTimerAsync(most / 2, most);
+            _scene.Time.AdvanceToNextTimer();
+        }
+    }
+
     [Fact]
     public async Task A_connection_that_lasted_begins_the_pauses_anew()
     {

@@ -83,6 +83,43 @@ public sealed class ShardLeaseTests(PostgresFixture fixture)
     }
 
     [Fact]
+    public async Task A_holder_whose_lease_did_not_reach_the_promoted_standby_settles_nothing_of_the_next_one()
+    {
+        await using var queue = await OpenAsync(await fixture.GetAsync());
+        await queue.AddAsync("a:1", "a:2");
+        var epoch = await queue.Schema.ScalarAsync<long>("select epoch from {s}.shards");
+        var zombie = (await queue.TakeAsync())!;
+        await queue.Schema.ExecuteAsync($"update {{s}}.shards set epoch = {epoch}, until = null, worker = null, in_hand = null");
+        var rightful = (await queue.TakeAsync(queue.MakeStore("worker 2")))!;
+
+        var late = await queue.ExchangeAsync([zombie], claims: 0);
+
+        Assert.Equal([zombie], late.Refused);
+        Assert.Equal(["1 0", "2 0"], await queue.StoredAsync());
+        Assert.Empty((await queue.ExchangeAsync([rightful], claims: 0)).Refused);
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_holder_settles_no_message_that_got_the_number_of_one_that_did_not_reach_the_promoted_standby(bool refuses)
+    {
+        await using var queue = await OpenAsync(await fixture.GetAsync(), configure: options => options.BatchSize = 1);
+        await queue.AddAsync("a:1", "a:lost");
+        var first = (await queue.TakeAsync())!;
+        var number = first.Batch[0].Id;
+        var second = (await queue.SettleAndTakeAsync(first))!;
+        await queue.Schema.ExecuteAsync($"update {{s}}.shards set in_hand = array[{number}]; update {{s}}.messages set payload = 'another'");
+
+        if (refuses)
+            second.Batch[0].Refuse("It is broken.");
+        await queue.ExchangeAsync([second], claims: 0);
+
+        Assert.Equal(["another 0"], await queue.StoredAsync());
+        Assert.Empty(await queue.DeadAsync());
+    }
+
+    [Fact]
     public async Task A_settlement_that_is_made_twice_counts_an_attempt_once()
     {
         await using var queue = await OpenAsync(await fixture.GetAsync());

@@ -99,7 +99,7 @@ public sealed class QueueListenerTests(PostgresFixture postgres) : IAsyncLifetim
         var listener = Assert.Single(await ListenersAsync());
 
         // It was asked whether it lives, and says so: its last statement is the question.
-        await Until.TrueAsync(async () => await Schema.ScalarAsync<string>($"select query from pg_stat_activity where pid = {listener}") == "select 1");
+        await Until.TrueAsync(async () => await Schema.ScalarAsync<string>($"select query from pg_stat_activity where pid = {listener}") == "select pg_catalog.current_setting('transaction_read_only')");
         await NotifyAsync("7");
         await WokenAsync();
 

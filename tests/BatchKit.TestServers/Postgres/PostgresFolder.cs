@@ -14,28 +14,38 @@ internal sealed class PostgresFolder
     private readonly PostgresServerOptions _options;
     private readonly string _path;
 
-    private PostgresFolder(PostgresProgram program, PostgresServerOptions options, string path)
+    private PostgresFolder(PostgresProgram program, PostgresServerOptions options)
     {
         _program = program;
         _options = options;
-        _path = path;
-        Port = FreePort.Take(1)[0];
+        _path = Directory.CreateTempSubdirectory("batchkit-postgres-").FullName;
+        Port = options.Port ?? FreePort.Take(1)[0];
     }
 
     public int Port { get; }
 
     public string DataPath => Path.Combine(_path, "data");
 
-    public static async Task<PostgresFolder> CreateAsync(PostgresServerOptions options)
+    /// <summary>Creates the folder of a new server.</summary>
+    public static Task<PostgresFolder> CreateAsync(PostgresServerOptions options) =>
+        // --no-sync is about initdb's own files only; the server syncs what it commits.
+        CreateAsync(options, folder => folder._program.RunAsync("initdb", "-D", folder.DataPath, "-U", "postgres", "-A", "trust", "--locale=C", "-E", "UTF8", "--no-sync"));
+
+    /// <summary>Creates the folder of a standby that follows a running server, with a copy of its data.</summary>
+    public static Task<PostgresFolder> CopyAsync(PostgresServerOptions options, int primaryPort) => CreateAsync(options, folder => folder._program.RunAsync(
+        "pg_basebackup", "-D", folder.DataPath, "-h", "127.0.0.1", "-p", primaryPort.ToString(CultureInfo.InvariantCulture), "-U", "postgres", "--write-recovery-conf", "--checkpoint=fast", "--no-sync"));
+
+    /// <summary>Appends lines to its configuration, which a running server reads when it is told to.</summary>
+    public Task ConfigureAsync(IEnumerable<string> lines) => File.AppendAllLinesAsync(Path.Combine(DataPath, "postgresql.conf"), lines);
+
+    private static async Task<PostgresFolder> CreateAsync(PostgresServerOptions options, Func<PostgresFolder, Task> fill)
     {
-        var program = PostgresProgram.Find();
-        var folder = new PostgresFolder(program, options, Directory.CreateTempSubdirectory("batchkit-postgres-").FullName);
+        var folder = new PostgresFolder(PostgresProgram.Find(), options);
         try
         {
             await PostgresProgram.OwnAsync(folder._path);
-            // --no-sync is about initdb's own files only; the server syncs what it commits.
-            await program.RunAsync("initdb", "-D", folder.DataPath, "-U", "postgres", "-A", "trust", "--locale=C", "-E", "UTF8", "--no-sync");
-            await File.AppendAllLinesAsync(Path.Combine(folder.DataPath, "postgresql.conf"), folder.Lines());
+            await fill(folder);
+            await folder.ConfigureAsync(folder.Lines());
         }
         catch
         {
@@ -55,7 +65,7 @@ internal sealed class PostgresFolder
         {
             var lines = File.ReadAllLines(Path.Combine(DataPath, "postmaster.pid"));
             // One that was killed has left its file.
-            return lines.Length > StatusLine && lines[0].Trim() == processId.ToString(CultureInfo.InvariantCulture) && lines[StatusLine].Trim() == "ready";
+            return lines.Length > StatusLine && lines[0].Trim() == processId.ToString(CultureInfo.InvariantCulture) && lines[StatusLine].Trim() is "ready" or "standby";
         }
         catch (IOException)
         {

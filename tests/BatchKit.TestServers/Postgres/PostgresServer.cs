@@ -70,21 +70,13 @@ public sealed class PostgresServer : IAsyncDisposable
     public static async Task<PostgresServer> StartOwnAsync(PostgresServerOptions? options = null)
     {
         options ??= new PostgresServerOptions();
-        var folder = await PostgresFolder.CreateAsync(options);
-        var address = string.Create(CultureInfo.InvariantCulture, $"Host=127.0.0.1;Port={folder.Port};Username=postgres;Database=postgres");
-        var server = new PostgresServer(address, options, folder);
-        try
-        {
-            await server.StartAsync();
-        }
-        catch
-        {
-            await server.DisposeAsync();
-            throw;
-        }
-
-        return server;
+        return await StartAsync(options, await PostgresFolder.CreateAsync(options));
     }
+
+    /// <summary>Starts a standby that follows a running server by streaming replication.</summary>
+    /// <exception cref="ServerStartException">Its data could not be copied, or it did not start.</exception>
+    internal static async Task<PostgresServer> StartStandbyAsync(PostgresServer primary, PostgresServerOptions options) =>
+        await StartAsync(options, await PostgresFolder.CopyAsync(options, primary.Port));
 
     /// <summary>Starts it again, on the same port and data, after <see cref="StopAsync"/> or <see cref="KillAsync"/>; completes when it takes connections.</summary>
     public async Task StartAsync()
@@ -92,6 +84,13 @@ public sealed class PostgresServer : IAsyncDisposable
         var folder = Owned();
         var process = _process = folder.Start();
         await process.WaitUntilAsync(() => Task.FromResult(folder.IsReady(process.Id)), "PostgreSQL", _options.StartLimit);
+    }
+
+    /// <summary>Appends lines to its configuration, and has it read them.</summary>
+    internal async Task ConfigureAsync(params string[] lines)
+    {
+        await Owned().ConfigureAsync(lines);
+        Signal.Send(Running().Id, Signal.HangUp);
     }
 
     /// <summary>Stops it in good order (SIGINT, its fast shutdown): connections are ended, transactions rolled back.</summary>
@@ -122,6 +121,23 @@ public sealed class PostgresServer : IAsyncDisposable
             return;
         await KillAsync();
         _folder.Delete();
+    }
+
+    private static async Task<PostgresServer> StartAsync(PostgresServerOptions options, PostgresFolder folder)
+    {
+        var address = string.Create(CultureInfo.InvariantCulture, $"Host=127.0.0.1;Port={folder.Port};Username=postgres;Database=postgres");
+        var server = new PostgresServer(address, options, folder);
+        try
+        {
+            await server.StartAsync();
+        }
+        catch
+        {
+            await server.DisposeAsync();
+            throw;
+        }
+
+        return server;
     }
 
     private async Task EndAsync(int signal)

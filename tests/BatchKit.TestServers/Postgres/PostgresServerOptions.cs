@@ -6,6 +6,9 @@ public sealed class PostgresServerOptions
     /// <summary><c>max_connections</c>; 200 by default.</summary>
     public int MaxConnections { get; init; } = 200;
 
+    /// <summary>Its port on loopback; a free one when null, the default.</summary>
+    public int? Port { get; init; }
+
     /// <summary>More lines for <c>postgresql.conf</c>, behind our own, so that they win; none by default.</summary>
     public IReadOnlyList<string> Lines { get; init; } = [];
 

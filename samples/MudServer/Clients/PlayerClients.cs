@@ -14,6 +14,7 @@ internal static class PlayerClients
     {
         input.Services.AddSingleton<ClientCount>();
         input.Services.AddSingleton<ArrivalWatch>();
+        input.Services.AddSingleton<ShardInputs>();
         input.Services.AddHostedService<NodeAnnouncement>();
         input.AddBroadcast(broadcast => Set(broadcast, options)).Listen<PlayerConnection>(new BroadcastListenerOptions
         {

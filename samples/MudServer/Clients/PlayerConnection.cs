@@ -7,12 +7,12 @@ namespace MudServer.Clients;
 
 /// <summary>One client, by telnet or WebSocket. It writes the client's lines, and when the client connects and disconnects, to the input buffer.</summary>
 /// <param name="connection">The client's connection.</param>
-/// <param name="input">The buffer that carries input to the game.</param>
+/// <param name="inputs">The buffers that carry input to the games.</param>
 /// <param name="arrival">Tells the client when the game is unavailable.</param>
 /// <param name="clients">Counts the clients of this process.</param>
 /// <param name="game">The game's input; null at a gateway, whose game is another process.</param>
 internal sealed class PlayerConnection(
-    ClientConnection connection, [FromKeyedServices(MudBuffers.Input)] IOutputBuffer input, ArrivalWatch arrival, ClientCount clients, GameInput? game = null) : IConnectionHandler
+    ClientConnection connection, ShardInputs inputs, ArrivalWatch arrival, ClientCount clients, GameInput? game = null) : IConnectionHandler
 {
     // The most lines of one client that wait at the game. It sends the next lines when the game has run them all.
     private const int MaxWaitingLines = 8;
@@ -23,6 +23,7 @@ internal sealed class PlayerConnection(
     private readonly CancellationTokenSource _gone = new();
     private Task _watching = Task.CompletedTask;
     private int _waitingLines;
+    private int _shard = ShardInputs.Lobby;
 
     /// <summary>True: a client is authenticated when the game has accepted its name and adds it to the group of its room.</summary>
     public bool RequiresAuthentication => true;
@@ -76,19 +77,30 @@ internal sealed class PlayerConnection(
     {
         if (game is not null && ++_waitingLines > MaxWaitingLines)
         {
-            await input.FlushAsync(connection.Handle, cancellationToken);
+            await inputs[_shard].FlushAsync(connection.Handle, cancellationToken);
             await game.WhenTakenAsync(connection.Handle, cancellationToken);
             _waitingLines = 1;
         }
 
-        await input.WriteAsync(connection.Handle, Encoding.UTF8.GetBytes(line), header: null, cancellationToken);
+        // A client is authenticated when a game has accepted its name, and stays with that game.
+        if (!connection.IsAuthenticated)
+            await MoveAsync(inputs.FindShard(line, _shard));
+        await inputs[_shard].WriteAsync(connection.Handle, Encoding.UTF8.GetBytes(line), header: null, cancellationToken);
+    }
+
+    private async ValueTask MoveAsync(int shard)
+    {
+        if (shard == _shard)
+            return;
+        await TellAsync(InputKind.Gone);
+        _shard = shard;
     }
 
     private async ValueTask TellAsync(InputKind kind)
     {
         try
         {
-            await input.WriteAsync(connection.Handle, ReadOnlyMemory<byte>.Empty, InputMessage.HeaderFor(kind), CancellationToken.None);
+            await inputs[_shard].WriteAsync(connection.Handle, ReadOnlyMemory<byte>.Empty, InputMessage.HeaderFor(kind), CancellationToken.None);
         }
         catch (Exception exception) when (exception is ObjectDisposedException or OutputOverflowException)
         {

@@ -1,11 +1,13 @@
+using System.Diagnostics.CodeAnalysis;
+using System.Globalization;
 using MudServer.Game.Commands;
 
 namespace MudServer.Game;
 
 /// <summary>Reads the connections' messages and answers them one after another, so that the game's state needs no lock.</summary>
 internal sealed class GameLoop(
-    GameInput input, IOutputBuffer buffer, GameOutput output, World world, Lobby lobby, Interpreter interpreter, GameSettings settings,
-    TimeProvider timeProvider, ILogger<GameLoop> logger)
+    GameInput input, IOutputBuffer buffer, GameOutput output, World world, Lobby lobby, Interpreter interpreter, GameSettings settings, Shards shards, Peers peers,
+    ReleaseShard releaseShard, TimeProvider timeProvider, ILogger<GameLoop> logger)
 {
     private static readonly TimeSpan LongestSettling = TimeSpan.FromSeconds(5);
 
@@ -20,7 +22,7 @@ internal sealed class GameLoop(
             {
                 try
                 {
-                    await HandleAsync(batch.Connection, message);
+                    await (message.IsOfPeer ? HandlePeerAsync(batch.Connection, message) : HandleAsync(batch.Connection, message, batch.Shard));
                 }
                 catch (Exception exception)
                 {
@@ -32,23 +34,68 @@ internal sealed class GameLoop(
         await SayGoodbyeAsync();
     }
 
-    private Task HandleAsync(OutputHandle connection, InputMessage message)
+    private async Task HandlePeerAsync(OutputHandle sender, InputMessage message)
+    {
+        if (message.Kind != InputKind.GameStarted)
+            peers.Read(message);
+        else if (int.Parse(message.Text, CultureInfo.InvariantCulture) is var shard && shard != shards.Home)
+            await GiveBackAsync(shard, asked: sender.Node - settings.FirstNode + 1);
+        if (peers.HaveAnswered)
+            input.Hold(isHeld: false);
+    }
+
+    /// <summary>Answers what has arrived for a shard, gives the shard back to its own game, and tells that game all players.</summary>
+    private async Task GiveBackAsync(int shard, int asked)
+    {
+        if (shards.Owns(shard))
+        {
+            await releaseShard(shard);
+            foreach (var batch in input.TakeAll(shard))
+            {
+                foreach (var message in batch.Messages)
+                    await HandleAsync(batch.Connection, message, batch.Shard);
+            }
+
+            foreach (var session in _sessions.Values.Where(session => session.Shard == shard).ToList())
+                _sessions.Remove(session.Handle);
+        }
+
+        await peers.TellAllAsync(shard, asked);
+    }
+
+    private Task HandleAsync(OutputHandle connection, InputMessage message, int shard)
     {
         if (message.Kind == InputKind.NodeStarted)
-            return ForgetNodeAsync(connection.Node);
-        if (_sessions.TryGetValue(connection, out var session))
+            return ForgetNodeAsync(connection.Node, shard);
+        if (_sessions.TryGetValue(connection, out var session) || TryAdopt(connection, out session))
         {
             session.LastInputAt = timeProvider.GetTimestamp();
-            return HandleAsync(session, message);
+            return HandleAndShareAsync(session, message);
         }
 
         if (message.Kind is InputKind.Gone or InputKind.Finished)
             return Task.CompletedTask;
 
-        // This game does not know the connection: the game was restarted while the gateway kept its clients.
-        session = new Session(connection, settings.IsBuffered, timeProvider.GetTimestamp());
+        // This game does not know the connection: the game was restarted while the gateway kept its clients, or the client has chosen a name of this shard.
+        session = new Session(connection, settings.IsBuffered, timeProvider.GetTimestamp()) { Shard = shard };
         _sessions.Add(connection, session);
-        return AnswerAsync(session, () => lobby.GreetAsync(session));
+        return shards.Count > 1 && message.Kind == InputKind.Line && Lobby.IsEntry(message.Text)
+            ? HandleAndShareAsync(session, message)
+            : AnswerAsync(session, () => lobby.GreetAsync(session));
+    }
+
+    /// <summary>Finds the player of a connection that another game has played until now.</summary>
+    private bool TryAdopt(OutputHandle connection, [NotNullWhen(true)] out Session? session)
+    {
+        session = shards.Count == 1 ? null : world.Players.FirstOrDefault(player => player.Session.Handle == connection)?.Session;
+        return session is not null && _sessions.TryAdd(connection, session);
+    }
+
+    private async Task HandleAndShareAsync(Session session, InputMessage message)
+    {
+        var before = session.Player;
+        await HandleAsync(session, message);
+        await peers.ShareAsync(before, session.Player);
     }
 
     private Task HandleAsync(Session session, InputMessage message) => message.Kind switch
@@ -134,10 +181,13 @@ internal sealed class GameLoop(
             _sessions.Remove(session.Handle);
     }
 
-    private async Task ForgetNodeAsync(int node)
+    private async Task ForgetNodeAsync(int node, int shard)
     {
-        foreach (var session in _sessions.Values.Where(session => session.Handle.Node == node).ToList())
-            await AnswerAsync(session, () => LeaveAsync(session, close: false));
+        foreach (var session in _sessions.Values.Union(world.Players.Select(player => player.Session)).ToList())
+        {
+            if (session.Handle.Node == node && session.Shard == shard)
+                await HandleAndShareAsync(session, new InputMessage(InputKind.Gone, string.Empty));
+        }
     }
 
     private async Task SayGoodbyeAsync()

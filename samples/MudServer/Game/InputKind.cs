@@ -20,4 +20,16 @@ internal enum InputKind
 
     /// <summary>The node has started: its earlier connections have ended.</summary>
     NodeStarted = 5,
+
+    /// <summary>Of another game: a player has come or moved.</summary>
+    PlayerHere = 6,
+
+    /// <summary>Of another game: a player has left.</summary>
+    PlayerGone = 7,
+
+    /// <summary>Of another game: it has told all its players.</summary>
+    PlayersTold = 8,
+
+    /// <summary>Of another game: it has started, and asks for all players and for its shard.</summary>
+    GameStarted = 9,
 }

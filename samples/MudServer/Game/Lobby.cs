@@ -3,9 +3,21 @@ using MudServer.Game.Commands;
 namespace MudServer.Game;
 
 /// <summary>Handles the lines of a connection that has no player yet.</summary>
-internal sealed class Lobby(World world, GameOutput output, WhoList whoList)
+internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Shards shards)
 {
     private const int MaxNameLetters = 16;
+
+    /// <summary>True for a line that asks to step ashore under a name.</summary>
+    public static bool IsEntry(string line) => TryReadName(line, out _);
+
+    /// <summary>Reads the name from a line that asks to step ashore.</summary>
+    public static bool TryReadName(string line, out string name)
+    {
+        var words = line.Split(' ', StringSplitOptions.RemoveEmptyEntries);
+        var isEntry = words.Length >= 2 && words[0].ToLowerInvariant() is "connect" or "co" or "create";
+        name = isEntry ? words[1] : string.Empty;
+        return isEntry;
+    }
 
     public async ValueTask GreetAsync(Session session)
     {
@@ -51,6 +63,12 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList)
         if (!isName || name.Equals("me", StringComparison.OrdinalIgnoreCase) || name.Equals("here", StringComparison.OrdinalIgnoreCase))
         {
             await output.LineAsync(session, $"A name has 2 to {MaxNameLetters} letters or digits, and a letter comes first.");
+            return;
+        }
+
+        if (shards.Of(name) != session.Shard)
+        {
+            await output.LineAsync(session, $"This gateway does not know which game plays {name}: start it with --shards {shards.Count}.");
             return;
         }
 

@@ -7,6 +7,9 @@ internal sealed class Session(OutputHandle handle, bool isBuffered, long connect
 
     public Player? Player { get; set; }
 
+    /// <summary>The shard that its input is sent to.</summary>
+    public int Shard { get; set; } = 1;
+
     /// <summary>False sends each message alone and waits for it, for comparison.</summary>
     public bool IsBuffered { get; set; } = isBuffered;
 

@@ -55,9 +55,14 @@ internal static class MudApplication
 
     private static void AddGame(IServiceCollection services, MudOptions options)
     {
-        services.AddSingleton(new GameSettings(options.IsBuffered, ClosesConnections: options.Role == MudRole.All, options.Hop));
+        services.AddSingleton(new GameSettings(options.IsBuffered, ClosesConnections: options.Role == MudRole.All, options.Hop, options.GameNode));
         services.AddSingleton(new GameInput(discardsWhenStopped: options.Role == MudRole.All, TimeProvider.System));
-        services.AddSingleton(new World(LanternIsle.Create()));
+        var shards = options.Shard ?? new Shards(home: 1, count: 1);
+        services.AddSingleton(shards);
+        services.AddSingleton(new World(LanternIsle.Create(), shards));
+        services.AddSingleton(provider => new Peers(provider.GetRequiredService<World>(), shards, provider.GetRequiredService<GameSettings>(), options.GameNode,
+            provider.GetKeyedService<IOutputBuffer>(MudBuffers.Peers), provider.GetRequiredService<TimeProvider>()));
+        services.AddSingleton<ReleaseShard>(provider => provider.GetService<ShardReceivers>() is { } receivers ? receivers.ReleaseAsync : static _ => Task.CompletedTask);
         services.AddSingleton<GameOutput>();
         services.AddSingleton(new Random());
         services.AddSingleton(SoftcodeLimits.Standard);
@@ -72,6 +77,8 @@ internal static class MudApplication
         services.AddSingleton<Interpreter>();
         services.AddSingleton<Lobby>();
         services.AddSingleton<GameLoop>();
+        if (shards.Count > 1)
+            services.AddHostedService(static provider => provider.GetRequiredService<ShardReceivers>());
         services.AddHostedService<GameRunner>();
     }
 }

@@ -35,6 +35,7 @@ internal static class MudPages
         IsBuffered = options.IsBuffered,
         Node = options.Node,
         Players = services.GetService<World>()?.PlayerCount,
+        Shards = services.GetService<Shards>()?.Owned.ToList(),
         Output = services.GetService<IOutputBuffer>()?.GetStatistics(),
         Input = services.GetKeyedService<IOutputBuffer>(MudBuffers.Input)?.GetStatistics(),
         Receiver = FindReceiver(services, options),

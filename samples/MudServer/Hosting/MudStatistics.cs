@@ -18,6 +18,9 @@ internal sealed record MudStatistics
 
     public required int? Players { get; init; }
 
+    /// <summary>The shards that this game plays now; null at a gateway.</summary>
+    public required IReadOnlyList<int>? Shards { get; init; }
+
     public required OutputStatistics? Output { get; init; }
 
     public required OutputStatistics? Input { get; init; }

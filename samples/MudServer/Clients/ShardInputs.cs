@@ -15,6 +15,14 @@ internal sealed class ShardInputs(IServiceProvider services, MudOptions options)
 
     public IOutputBuffer this[int shard] => _inputs[shard - 1];
 
-    /// <summary>Returns the shard that a line of a client without a player goes to: that of the name in it, if it asks for one.</summary>
-    public int FindShard(string line, int current) => _inputs.Length > 1 && Game.Lobby.TryReadName(line, out var name) ? Shards.Of(name, _inputs.Length) : current;
+    /// <summary>Returns the shard that a line of a client without a player goes to: that of the name or the token in it, if it has one.</summary>
+    public int FindShard(string line, int current)
+    {
+        if (_inputs.Length == 1)
+            return current;
+        if (Game.Lobby.TryReadName(line, out var name))
+            return Shards.Of(name, _inputs.Length);
+        var resumed = AwayPlayers.ReadShard(line);
+        return resumed >= 1 && resumed <= _inputs.Length ? resumed : current;
+    }
 }

@@ -24,7 +24,7 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
     private readonly Dictionary<OutputHandle, WaitingLines> _waiting = [];
     private readonly List<OutputHandle> _turns = [];
     private readonly Dictionary<OutputHandle, TimeSpan> _used = [];
-    private readonly Queue<InputBatch> _ofPeers = [];
+    private readonly Queue<InputBatch> _ofGames = [];
     private long _halvedAt = timeProvider.GetTimestamp();
     private int _waitingLines;
     private int _waitingBytes;
@@ -106,6 +106,16 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
         }
     }
 
+    /// <summary>Has the game look which players were away for too long.</summary>
+    public void Check()
+    {
+        lock (_lock)
+        {
+            _ofGames.Enqueue(new InputBatch(default, [new InputMessage(InputKind.Check, string.Empty)], Shard: 1));
+            Announce();
+        }
+    }
+
     /// <summary>Takes all lines of a shard that wait.</summary>
     public IReadOnlyList<InputBatch> TakeAll(int shard)
     {
@@ -139,9 +149,9 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
             changed = isFull ? Changed() : Task.CompletedTask;
             if (isFull)
                 return false;
-            if (added.Messages.Any(message => message.IsOfPeer))
+            if (added.Messages.Any(message => message.IsOfGame))
             {
-                _ofPeers.Enqueue(added);
+                _ofGames.Enqueue(added);
                 Announce();
                 return true;
             }
@@ -174,7 +184,7 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
         lock (_lock)
         {
             (next, changed) = (null!, null);
-            if (_ofPeers.TryDequeue(out next!))
+            if (_ofGames.TryDequeue(out next!))
                 return true;
             if (_turns.Count == 0 || (_isHeld && !_isCompleted))
             {

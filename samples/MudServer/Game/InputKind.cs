@@ -32,4 +32,13 @@ internal enum InputKind
 
     /// <summary>Of another game: it has started, and asks for all players and for its shard.</summary>
     GameStarted = 9,
+
+    /// <summary>Of another game: a line for a player that is away.</summary>
+    PlayerText = 10,
+
+    /// <summary>Of this game: it is time to look which players were away for too long.</summary>
+    Check = 11,
+
+    /// <summary>The gateway ends, and sends the client to another one. Nothing more comes of this connection but its end.</summary>
+    Leaving = 12,
 }

@@ -41,6 +41,12 @@ internal sealed class Peers(World world, Shards shards, GameSettings settings, i
         return TellAsync(InputKind.PlayerHere, Describe(after));
     }
 
+    /// <summary>True when another game keeps the output of a player.</summary>
+    public bool Keeps(Player player) => !shards.Owns(shards.Of(player.Name));
+
+    /// <summary>Sends a line for a player that is away to the game that keeps it.</summary>
+    public ValueTask ForwardAsync(Player player, string text) => WriteAsync(shards.Of(player.Name), InputKind.PlayerText, $"{player.Name} {text}");
+
     /// <summary>Tells a game that has started all players.</summary>
     /// <param name="shard">The game's own shard.</param>
     /// <param name="asked">The shard whose owner the game asked.</param>
@@ -63,7 +69,7 @@ internal sealed class Peers(World world, Shards shards, GameSettings settings, i
     }
 
     private static string Describe(Player player) => string.Create(
-        CultureInfo.InvariantCulture, $"{player.Id} {player.Name} {player.Room.Id} {player.Session.Handle.Number}");
+        CultureInfo.InvariantCulture, $"{player.Id} {player.Name} {player.Room.Id} {player.Session.Handle.Number} {player.Session.Away is not null}");
 
     // A player whom this game plays is better known here.
     private void Put(string[] parts)
@@ -80,6 +86,7 @@ internal sealed class Peers(World world, Shards shards, GameSettings settings, i
             (player.Session, session.Player) = (session, player);
         }
 
+        player.Session.IsAwayElsewhere = bool.Parse(parts[4]);
         world.MoveTo(player, room);
         player.HasChanged = false;
     }

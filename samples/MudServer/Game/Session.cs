@@ -10,6 +10,12 @@ internal sealed class Session(OutputHandle handle, bool isBuffered, long connect
     /// <summary>The shard that its input is sent to.</summary>
     public int Shard { get; set; } = 1;
 
+    /// <summary>Its output since the gateway sent its player away; null for a session that is connected.</summary>
+    public AwayOutput? Away { get; set; }
+
+    /// <summary>True when another game plays it, and keeps the output of its player, who is away.</summary>
+    public bool IsAwayElsewhere { get; set; }
+
     /// <summary>False sends each message alone and waits for it, for comparison.</summary>
     public bool IsBuffered { get; set; } = isBuffered;
 

@@ -42,6 +42,12 @@ internal sealed class MudOptions
 
     public BrokerAddress Broker { get; } = new();
 
+    /// <summary>How long a gateway that stops takes to send its clients to another one.</summary>
+    public TimeSpan DrainTime { get; set; } = TimeSpan.FromSeconds(5);
+
+    /// <summary>How long the game keeps a player whose gateway sent it away.</summary>
+    public TimeSpan AwayLimit { get; set; } = TimeSpan.FromSeconds(60);
+
     /// <summary>How long the simulated broker takes to confirm a send. RabbitMQ takes 0.1 to 0.9 ms on the same machine.</summary>
     public TimeSpan ConfirmTime { get; set; } = TimeSpan.FromMilliseconds(0.3);
 

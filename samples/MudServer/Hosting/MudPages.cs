@@ -36,6 +36,7 @@ internal static class MudPages
         Node = options.Node,
         Players = services.GetService<World>()?.PlayerCount,
         Shards = services.GetService<Shards>()?.Owned.ToList(),
+        Away = services.GetService<AwayPlayers>()?.Statistics,
         Output = services.GetService<IOutputBuffer>()?.GetStatistics(),
         Input = services.GetKeyedService<IOutputBuffer>(MudBuffers.Input)?.GetStatistics(),
         Receiver = FindReceiver(services, options),

@@ -96,6 +96,8 @@ public sealed class MudOptionsReaderTests
     [InlineData("both 1", "--role", "gateway", "--node", "1")]
     [InlineData("--node is 7 and --game-node is 1", "--role", "game", "--node", "7")]
     [InlineData("--shard takes a shard and the number of shards, from 1/1 to 16/16, such as 1/2 for the first of two, and \"3/2\" is not", "--role", "game", "--shard", "3/2")]
+    [InlineData("--drain takes a number from 0 to 600", "--role", "gateway", "--drain", "x")]
+    [InlineData("--away takes a number from 1 to 3600", "--role", "game", "--away", "0")]
     [InlineData("such as 1/2 for the first of two, and \"x\" is not", "--role", "game", "--shard", "x")]
     [InlineData("such as 1/2 for the first of two, and \"0/2\" is not", "--role", "game", "--shard", "0/2")]
     [InlineData("such as 1/2 for the first of two, and \"1/99\" is not", "--role", "game", "--shard", "1/99")]

@@ -12,7 +12,7 @@ internal sealed class GatewayDrain(
     TimeProvider timeProvider, ILogger<GatewayDrain> logger) : IHostedLifecycleService
 {
     // After the last client was sent away. A game that is not there closes no connection.
-    private static readonly TimeSpan LongestEnd = TimeSpan.FromSeconds(5);
+    private static readonly TimeSpan LongestEnd = TimeSpan.FromSeconds(10);
 
     public Task StartingAsync(CancellationToken cancellationToken) => Task.CompletedTask;
 

@@ -29,7 +29,7 @@ internal sealed class GameOutput(IOutputBuffer output, AwayPlayers awayPlayers, 
         await WriteAsync(room.Group, Encode(text, "\r\n"), header);
         foreach (var player in room.Players)
         {
-            if (player != except && (player.Session.Away is not null || player.Session.IsAwayElsewhere))
+            if (player != except && player.Session.IsAway)
                 await LineAsync(player.Session, text);
         }
     }

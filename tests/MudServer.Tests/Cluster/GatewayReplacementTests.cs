@@ -119,6 +119,9 @@ public sealed class GatewayReplacementTests(BrokerFixture fixture)
     {
         private const int LoginsAtOnce = 50;
 
+        // From the jetty to the ends of the island, so that not all of many players hear each other come.
+        private static readonly string[] Walks = ["north;east", "north;west", "north;east;north", "north;north;down", "north;north;north"];
+
         private readonly ReturningPlayer[] _players = [.. Enumerable.Range(0, players).Select(number => new ReturningPlayer($"Player{number}", gateways))];
         private readonly ReturningPlayer _crier = new("Crier", gateways);
         private readonly int[] _rounds = new int[players];
@@ -128,7 +131,12 @@ public sealed class GatewayReplacementTests(BrokerFixture fixture)
         public async Task LoginAsync()
         {
             await _crier.LoginAsync();
-            await Parallel.ForEachAsync(_players, new ParallelOptions { MaxDegreeOfParallelism = LoginsAtOnce }, async (player, _) => await player.LoginAsync());
+            await Parallel.ForAsync(0, players, new ParallelOptions { MaxDegreeOfParallelism = LoginsAtOnce }, async (index, _) =>
+            {
+                await _players[index].LoginAsync();
+                if (index >= FewClients)
+                    await _players[index].AskAsync($"{{{Walks[index % Walks.Length]};think there}}", static line => line == "there");
+            });
         }
 
         public async Task PlayAsync()
@@ -142,7 +150,7 @@ public sealed class GatewayReplacementTests(BrokerFixture fixture)
         {
             _isEnding = true;
             await playing;
-            await Task.WhenAll(_players.Select(player => player.WaitForAsync($"cry {_cries - 1}")));
+            await Task.WhenAll(_players.Take(FewClients).Select(player => player.WaitForAsync($"cry {_cries - 1}")));
         }
 
         public void AssertEachLineOnce()
@@ -152,7 +160,8 @@ public sealed class GatewayReplacementTests(BrokerFixture fixture)
                 var player = _players[index];
                 var own = from round in Enumerable.Range(0, _rounds[index]) from line in Enumerable.Range(0, LinesOfRound) select $"{player.Name} {round} {line}";
                 Assert.Equal(own, player.Lines.Where(line => line.StartsWith(player.Name + " ", StringComparison.Ordinal) && char.IsAsciiDigit(line[^1])));
-                Assert.Equal(Enumerable.Range(0, _cries).Select(cry => $"cry {cry}"), player.Lines.Where(line => line.StartsWith("cry ", StringComparison.Ordinal)));
+                Assert.Equal(
+                    Enumerable.Range(0, index < FewClients ? _cries : 0).Select(cry => $"cry {cry}"), player.Lines.Where(line => line.StartsWith("cry ", StringComparison.Ordinal)));
                 Assert.True(player.Returns > 0);
             }
         }

@@ -10,10 +10,10 @@ public sealed class SeveralGamesTests(BrokerFixture fixture)
     private static readonly string Second = MudCluster.NameOf(2, "Ana", "Bob", "Cai", "Dee");
 
     [Fact]
-    public async Task Players_of_two_games_see_and_hear_each_other_and_each_plays_at_its_own_game()
+    public async Task Players_of_two_games_see_and_hear_each_other()
     {
         using var cluster = new MudCluster(await fixture.GetAsync());
-        var games = await StartGamesAsync(cluster);
+        await StartGamesAsync(cluster);
         using var one = await LoginAsync(await cluster.StartGatewayAsync("--shards", "2"), First);
         using var other = await LoginAsync(await cluster.StartGatewayAsync("--shards", "2"), Second);
         await SeeTwoPlayersAsync(one);
@@ -24,9 +24,6 @@ public sealed class SeveralGamesTests(BrokerFixture fixture)
         await other.ReadPastAsync("only for you\r\n");
         await other.SendAsync("north\r\n");
         await one.ReadPastAsync($"{Second} leaves north.\r\n");
-
-        Assert.Equal("1", await cluster.GetShardsAsync(games[0]));
-        Assert.Equal("2", await cluster.GetShardsAsync(games[1]));
     }
 
     [Fact]
@@ -77,6 +74,45 @@ public sealed class SeveralGamesTests(BrokerFixture fixture)
     }
 
     [Fact]
+    public async Task Players_of_a_game_that_stops_go_on_at_the_other()
+    {
+        using var cluster = new MudCluster(await fixture.GetAsync());
+        var games = await StartGamesAsync(cluster);
+        using var one = await LoginAsync(await cluster.StartGatewayAsync("--shards", "2"), First);
+        await one.SendAsync("north\r\n");
+        var number = await EvaluateAsync(one, "%#");
+
+        games[0].Terminate();
+        await one.ReadPastAsync("Your next line may find it again.\r\n");
+
+        Assert.Equal($"{number} in Lantern Square", await EvaluateAsync(one, "%# in [name(loc(me))]"));
+        Assert.Equal(0, await games[0].WaitForExitAsync());
+    }
+
+    [Fact]
+    public async Task A_player_between_two_gateways_gets_what_the_player_of_another_game_wrote()
+    {
+        using var cluster = new MudCluster(await fixture.GetAsync());
+        await StartGamesAsync(cluster);
+        var gateways = await Task.WhenAll(cluster.StartGatewayAsync("--shards", "2"), cluster.StartGatewayAsync("--shards", "2"));
+        using var one = await LoginAsync(gateways[0], First);
+        using var other = await LoginAsync(gateways[1], Second);
+        await SeeTwoPlayersAsync(other);
+
+        gateways[0].Terminate();
+        await one.ReadPastAsync("  resume 1-");
+        var token = await one.ReadPastAsync("\r\n");
+        await Until.TrueAsync(async () => (await other.AskAsync("who")).Any(line => line.EndsWith("The Jetty (away)", StringComparison.Ordinal)));
+        await other.SendAsync($"say Still here?\r\n@pemit {First}=only you\r\n");
+        using var again = await gateways[1].ConnectAsync();
+        await again.SendAsync($"resume 1-{token}\r\n");
+
+        await again.ReadPastAsync($"Welcome back, {First}.");
+        await again.ReadPastAsync($"{Second} says, \"Still here?\"\r\n");
+        await again.ReadPastAsync("only you\r\n");
+    }
+
+    [Fact]
     public async Task A_gateway_that_does_not_know_of_both_games_says_so()
     {
         using var cluster = new MudCluster(await fixture.GetAsync());
@@ -87,7 +123,13 @@ public sealed class SeveralGamesTests(BrokerFixture fixture)
         Assert.Equal([$"This gateway does not know which game plays {Second}: start it with --shards 2."], await client.AskAsync($"connect {Second}"));
     }
 
-    private static Task<MudProcess[]> StartGamesAsync(MudCluster cluster) => Task.WhenAll(cluster.StartGameAsync("--shard", "1/2"), cluster.StartGameAsync("--shard", "2/2"));
+    /// <summary>Starts two games, and waits until each plays its own shard: one that starts late finds its shard with the other, and gets it back.</summary>
+    private static async Task<MudProcess[]> StartGamesAsync(MudCluster cluster)
+    {
+        var games = await Task.WhenAll(cluster.StartGameAsync("--shard", "1/2"), cluster.StartGameAsync("--shard", "2/2"));
+        await Until.TrueAsync(async () => (await cluster.GetShardsAsync(games[0]), await cluster.GetShardsAsync(games[1])) == ("1", "2"));
+        return games;
+    }
 
     private static async Task<TelnetClient> LoginAsync(MudProcess gateway, string name)
     {

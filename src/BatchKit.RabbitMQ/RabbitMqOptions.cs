@@ -112,6 +112,13 @@ public sealed class RabbitMqOptions : IValidatableObject
     public TimeSpan? QueueExpiry { get; set; } = TimeSpan.FromMinutes(5);
 
     /// <summary>
+    /// What a receiver does while another process has its node's number. False, the default: the start fails. True: the receiver waits, and tries again after <see cref="ReconnectDelay"/> to
+    /// <see cref="MaxReconnectDelay"/>; meanwhile its fault names the other process. It takes over the number and the queue, with everything that waits there, when that process has ended.
+    /// </summary>
+    /// <remarks>The broker frees the number of a process that was killed at once, and that of one whose machine or network failed after two heartbeats. What the other process received and did not acknowledge is delivered again.</remarks>
+    public bool WaitsForNode { get; set; }
+
+    /// <summary>
     /// The name of your exchange to which the broker sends frames that the receiver rejects as malformed. Null, the default, drops such frames; they are
     /// counted and logged either way.
     /// </summary>
@@ -269,6 +276,7 @@ internal sealed class RabbitMqSection
     public bool Durable { get => _options.Durable; set => _options.Durable = value; }
     public RabbitMqQueueType QueueType { get => _options.QueueType; set => _options.QueueType = value; }
     public TimeSpan? QueueExpiry { get => _options.QueueExpiry; set => _options.QueueExpiry = value; }
+    public bool WaitsForNode { get => _options.WaitsForNode; set => _options.WaitsForNode = value; }
     public string? DeadLetterExchange { get => _options.DeadLetterExchange; set => _options.DeadLetterExchange = value; }
     public bool DeclareTopology { get => _options.DeclareTopology; set => _options.DeclareTopology = value; }
     public int Prefetch { get => _options.Prefetch; set => _options.Prefetch = value; }

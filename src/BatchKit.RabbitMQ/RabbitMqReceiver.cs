@@ -97,7 +97,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
     /// <summary>Starts to receive. Completes after the first attempt to connect, even if that failed; the receiver then keeps trying.</summary>
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
-    /// <exception cref="NodeTakenException">Another process has the node's number.</exception>
+    /// <exception cref="NodeTakenException">Another process has the node's number, and <see cref="RabbitMqOptions.WaitsForNode"/> is not set.</exception>
     /// <exception cref="IOException">The broker can't be reached, and <see cref="RabbitMqOptions.FailFast"/> is set.</exception>
     public async Task StartAsync(CancellationToken cancellationToken)
     {
@@ -117,13 +117,10 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         }
         catch (IOException exception)
         {
-            for (Exception? cause = exception; cause is not null; cause = cause.InnerException)
-            {
-                if (cause is NodeTakenException taken)
-                    throw new NodeTakenException(taken.Message, exception);
-            }
-
-            if (_options.FailFast)
+            var taken = FindTaken(exception);
+            if (taken is not null && !_options.WaitsForNode)
+                throw new NodeTakenException(taken.Message, exception);
+            if (taken is null && _options.FailFast)
                 throw;
             _fault = exception.Message;
             _triedOnce.TrySetResult();
@@ -161,6 +158,17 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             return;
         _stopping.Dispose();
         _abandoning.Dispose();
+    }
+
+    private static NodeTakenException? FindTaken(Exception exception)
+    {
+        for (var cause = exception; cause is not null; cause = cause.InnerException)
+        {
+            if (cause is NodeTakenException taken)
+                return taken;
+        }
+
+        return null;
     }
 
     private async Task RunAsync()

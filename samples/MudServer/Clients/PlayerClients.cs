@@ -12,8 +12,9 @@ internal static class PlayerClients
 
     public static void Add(BatchKitBuilder input, MudOptions options)
     {
-        input.Services.AddSingleton<ClientCount>();
+        input.Services.AddSingleton<ConnectedClients>();
         input.Services.AddSingleton<ArrivalWatch>();
+        input.Services.AddSingleton<ShardInputs>();
         input.Services.AddHostedService<NodeAnnouncement>();
         input.AddBroadcast(broadcast => Set(broadcast, options)).Listen<PlayerConnection>(new BroadcastListenerOptions
         {
@@ -21,6 +22,10 @@ internal static class PlayerClients
             EndPoint = new(options.Address, options.Port),
             Telnet = Telnet(options),
         });
+
+        // After the clients' own service, so that it stops before that one.
+        if (options.Role == MudRole.Gateway)
+            input.Services.AddHostedService<GatewayDrain>();
     }
 
     public static void Map(WebApplication application) =>

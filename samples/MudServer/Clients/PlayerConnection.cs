@@ -7,12 +7,12 @@ namespace MudServer.Clients;
 
 /// <summary>One client, by telnet or WebSocket. It writes the client's lines, and when the client connects and disconnects, to the input buffer.</summary>
 /// <param name="connection">The client's connection.</param>
-/// <param name="input">The buffer that carries input to the game.</param>
+/// <param name="inputs">The buffers that carry input to the games.</param>
 /// <param name="arrival">Tells the client when the game is unavailable.</param>
-/// <param name="clients">Counts the clients of this process.</param>
+/// <param name="clients">The clients of this process.</param>
 /// <param name="game">The game's input; null at a gateway, whose game is another process.</param>
 internal sealed class PlayerConnection(
-    ClientConnection connection, [FromKeyedServices(MudBuffers.Input)] IOutputBuffer input, ArrivalWatch arrival, ClientCount clients, GameInput? game = null) : IConnectionHandler
+    ClientConnection connection, ShardInputs inputs, ArrivalWatch arrival, ConnectedClients clients, GameInput? game = null) : IConnectionHandler
 {
     // The most lines of one client that wait at the game. It sends the next lines when the game has run them all.
     private const int MaxWaitingLines = 8;
@@ -21,29 +21,49 @@ internal sealed class PlayerConnection(
     private const int MaxLinesOfMessage = 100;
 
     private readonly CancellationTokenSource _gone = new();
+
+    // Held while lines are taken, so that the game gets no line after the notice that this client leaves.
+    private readonly SemaphoreSlim _taking = new(1, 1);
+
+    private bool _isLeaving;
     private Task _watching = Task.CompletedTask;
     private int _waitingLines;
+    private int _shard = ShardInputs.Lobby;
 
     /// <summary>True: a client is authenticated when the game has accepted its name and adds it to the group of its room.</summary>
     public bool RequiresAuthentication => true;
 
     public async ValueTask StartAsync(CancellationToken cancellationToken)
     {
-        clients.Add();
+        clients.Add(this);
         await TellAsync(InputKind.Connected);
         _watching = arrival.WatchAsync(connection, _gone.Token);
     }
 
     public async ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
     {
-        for (var index = 0; index < records.Length; index++)
+        await _taking.WaitAsync(cancellationToken);
+        try
         {
-            var record = records.Span[index];
-            if (record.Kind == RecordKind.TooLong)
-                await TellAsync(InputKind.LineTooLong);
-            else if (record.Kind != RecordKind.Gmcp)
-                await TakeAsync(Encoding.UTF8.GetString(record.Payload.Span), cancellationToken);
+            if (_isLeaving)
+                clients.CountLateLines(records.Length);
+            else
+                await TakeAsync(records, cancellationToken);
         }
+        finally
+        {
+            _taking.Release();
+        }
+    }
+
+    /// <summary>Tells the game that this gateway ends. The game answers the lines that it has, sends the client to another gateway, and closes the connection.</summary>
+    public async Task LeaveAsync()
+    {
+        await _taking.WaitAsync();
+        if (!_isLeaving)
+            await TellAsync(InputKind.Leaving);
+        _isLeaving = true;
+        _taking.Release();
     }
 
     /// <summary>Keeps the connection open: the game closes it after its answers.</summary>
@@ -57,9 +77,24 @@ internal sealed class PlayerConnection(
     {
         await _gone.CancelAsync();
         await _watching;
+        await _taking.WaitAsync();
+        _isLeaving = true;
         await TellAsync(InputKind.Gone);
+        _taking.Release();
         _gone.Dispose();
-        clients.Remove();
+        clients.Remove(this);
+    }
+
+    private async ValueTask TakeAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
+    {
+        for (var index = 0; index < records.Length; index++)
+        {
+            var record = records.Span[index];
+            if (record.Kind == RecordKind.TooLong)
+                await TellAsync(InputKind.LineTooLong);
+            else if (record.Kind != RecordKind.Gmcp)
+                await TakeAsync(Encoding.UTF8.GetString(record.Payload.Span), cancellationToken);
+        }
     }
 
     /// <summary>Splits a WebSocket's message into lines. Control characters were filtered before.</summary>
@@ -76,19 +111,30 @@ internal sealed class PlayerConnection(
     {
         if (game is not null && ++_waitingLines > MaxWaitingLines)
         {
-            await input.FlushAsync(connection.Handle, cancellationToken);
+            await inputs[_shard].FlushAsync(connection.Handle, cancellationToken);
             await game.WhenTakenAsync(connection.Handle, cancellationToken);
             _waitingLines = 1;
         }
 
-        await input.WriteAsync(connection.Handle, Encoding.UTF8.GetBytes(line), header: null, cancellationToken);
+        // A client is authenticated when a game has accepted its name, and stays with that game.
+        if (!connection.IsAuthenticated)
+            await MoveAsync(inputs.FindShard(line, _shard));
+        await inputs[_shard].WriteAsync(connection.Handle, Encoding.UTF8.GetBytes(line), header: null, cancellationToken);
+    }
+
+    private async ValueTask MoveAsync(int shard)
+    {
+        if (shard == _shard)
+            return;
+        await TellAsync(InputKind.Gone);
+        _shard = shard;
     }
 
     private async ValueTask TellAsync(InputKind kind)
     {
         try
         {
-            await input.WriteAsync(connection.Handle, ReadOnlyMemory<byte>.Empty, InputMessage.HeaderFor(kind), CancellationToken.None);
+            await inputs[_shard].WriteAsync(connection.Handle, ReadOnlyMemory<byte>.Empty, InputMessage.HeaderFor(kind), CancellationToken.None);
         }
         catch (Exception exception) when (exception is ObjectDisposedException or OutputOverflowException)
         {

@@ -24,13 +24,18 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
     private readonly Dictionary<OutputHandle, WaitingLines> _waiting = [];
     private readonly List<OutputHandle> _turns = [];
     private readonly Dictionary<OutputHandle, TimeSpan> _used = [];
+    private readonly Queue<InputBatch> _ofGames = [];
     private long _halvedAt = timeProvider.GetTimestamp();
     private int _waitingLines;
     private int _waitingBytes;
+    private bool _isHeld;
     private bool _isCompleted;
     private TaskCompletionSource? _changed;
 
-    public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken) => AcceptAsync(batches, shard: 1, cancellationToken);
+
+    /// <summary>Takes what was sent to a shard.</summary>
+    public async ValueTask AcceptAsync(ReadOnlyMemory<MessageBatch> batches, int shard, CancellationToken cancellationToken)
     {
         for (var index = 0; index < batches.Length; index++)
         {
@@ -39,7 +44,7 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
                 continue;
             try
             {
-                while (!TryAdd(batch, out var changed))
+                while (!TryAdd(InputBatch.Read(batch, shard), out var changed))
                     await changed.WaitAsync(cancellationToken);
             }
             catch (ChannelClosedException) when (discardsWhenStopped)
@@ -91,6 +96,37 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
         }
     }
 
+    /// <summary>Holds back all lines, or lets them go. What other games tell is read all the same.</summary>
+    public void Hold(bool isHeld)
+    {
+        lock (_lock)
+        {
+            _isHeld = isHeld;
+            Announce();
+        }
+    }
+
+    /// <summary>Has the game look which players were away for too long.</summary>
+    public void Check()
+    {
+        lock (_lock)
+        {
+            _ofGames.Enqueue(new InputBatch(default, [new InputMessage(InputKind.Check, string.Empty)], Shard: 1));
+            Announce();
+        }
+    }
+
+    /// <summary>Takes all lines of a shard that wait.</summary>
+    public IReadOnlyList<InputBatch> TakeAll(int shard)
+    {
+        lock (_lock)
+        {
+            var taken = _waiting.Where(waiting => waiting.Value.Shard == shard).Select(waiting => new InputBatch(waiting.Key, [.. waiting.Value], shard)).ToList();
+            ForgetAll(waiting => waiting.Value.Shard == shard);
+            return taken;
+        }
+    }
+
     /// <summary>Stops accepting input. Lines that wait are still read.</summary>
     public void Complete()
     {
@@ -103,9 +139,8 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
         }
     }
 
-    private bool TryAdd(MessageBatch batch, out Task changed)
+    private bool TryAdd(InputBatch added, out Task changed)
     {
-        var added = InputBatch.Read(batch);
         lock (_lock)
         {
             if (_isCompleted)
@@ -114,14 +149,23 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
             changed = isFull ? Changed() : Task.CompletedTask;
             if (isFull)
                 return false;
+            if (added.Messages.Any(message => message.IsOfGame))
+            {
+                _ofGames.Enqueue(added);
+                Announce();
+                return true;
+            }
+
+            // A node that has started again has lost its earlier connections, so the message of its start goes before their lines.
             if (added.Messages.Any(message => message.Kind == InputKind.NodeStarted))
-                ForgetNode(added.Connection.Node);
+                ForgetAll(waiting => waiting.Key.Node == added.Connection.Node && waiting.Value.Shard == added.Shard);
             if (!_waiting.TryGetValue(added.Connection, out var queue))
             {
                 _waiting.Add(added.Connection, queue = new WaitingLines());
                 _turns.Add(added.Connection);
             }
 
+            queue.Shard = added.Shard;
             foreach (var message in added.Messages)
             {
                 queue.Enqueue(message);
@@ -140,7 +184,9 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
         lock (_lock)
         {
             (next, changed) = (null!, null);
-            if (_turns.Count == 0)
+            if (_ofGames.TryDequeue(out next!))
+                return true;
+            if (_turns.Count == 0 || (_isHeld && !_isCompleted))
             {
                 changed = _isCompleted ? null : Changed();
                 return false;
@@ -155,7 +201,7 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
                 Remove(connection, queue);
             _waitingLines--;
             _waitingBytes -= BytesOf(message);
-            next = new InputBatch(connection, [message]);
+            next = new InputBatch(connection, [message], queue.Shard);
             Announce();
             return true;
         }
@@ -196,14 +242,13 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
         }
     }
 
-    // A node that has started again has lost its earlier connections, so the message of its start goes before their lines.
-    private void ForgetNode(int node)
+    private void ForgetAll(Func<KeyValuePair<OutputHandle, WaitingLines>, bool> isForgotten)
     {
-        foreach (var connection in _waiting.Keys.Where(connection => connection.Node == node).ToList())
+        foreach (var (connection, queue) in _waiting.Where(isForgotten).ToList())
         {
-            _waitingLines -= _waiting[connection].Count;
-            _waitingBytes -= _waiting[connection].Sum(BytesOf);
-            Remove(connection, _waiting[connection]);
+            _waitingLines -= queue.Count;
+            _waitingBytes -= queue.Sum(BytesOf);
+            Remove(connection, queue);
         }
 
         _turns.RemoveAll(connection => !_waiting.ContainsKey(connection));
@@ -231,6 +276,9 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
 
     private sealed class WaitingLines : Queue<InputMessage>
     {
+        /// <summary>The shard that the last of them was sent to.</summary>
+        public int Shard { get; set; }
+
         public TaskCompletionSource WhenTaken { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
     }
 }

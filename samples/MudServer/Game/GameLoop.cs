@@ -1,11 +1,13 @@
+using System.Diagnostics.CodeAnalysis;
+using System.Globalization;
 using MudServer.Game.Commands;
 
 namespace MudServer.Game;
 
 /// <summary>Reads the connections' messages and answers them one after another, so that the game's state needs no lock.</summary>
 internal sealed class GameLoop(
-    GameInput input, IOutputBuffer buffer, GameOutput output, World world, Lobby lobby, Interpreter interpreter, GameSettings settings,
-    TimeProvider timeProvider, ILogger<GameLoop> logger)
+    GameInput input, IOutputBuffer buffer, GameOutput output, World world, Lobby lobby, Interpreter interpreter, GameSettings settings, Shards shards, Peers peers,
+    ReleaseShard releaseShard, AwayPlayers awayPlayers, TimeProvider timeProvider, ILogger<GameLoop> logger)
 {
     private static readonly TimeSpan LongestSettling = TimeSpan.FromSeconds(5);
 
@@ -20,7 +22,7 @@ internal sealed class GameLoop(
             {
                 try
                 {
-                    await HandleAsync(batch.Connection, message);
+                    await (message.IsOfGame ? HandleGameAsync(batch.Connection, message) : HandleAsync(batch.Connection, message, batch.Shard));
                 }
                 catch (Exception exception)
                 {
@@ -32,27 +34,95 @@ internal sealed class GameLoop(
         await SayGoodbyeAsync();
     }
 
-    private Task HandleAsync(OutputHandle connection, InputMessage message)
+    private async Task HandleGameAsync(OutputHandle sender, InputMessage message)
+    {
+        if (message.Kind == InputKind.Check)
+        {
+            await EndAbsencesAsync();
+            return;
+        }
+
+        if (message.Kind == InputKind.PlayerText)
+            await TakeForwardedAsync(message.Text.Split(' ', 2));
+        else if (message.Kind != InputKind.GameStarted)
+            peers.Read(message);
+        else if (int.Parse(message.Text, CultureInfo.InvariantCulture) is var shard && shard != shards.Home)
+            await GiveBackAsync(shard, asked: sender.Node - settings.FirstNode + 1);
+        if (peers.HaveAnswered)
+            input.Hold(isHeld: false);
+    }
+
+    /// <summary>Answers what has arrived for a shard, gives the shard back to its own game, and tells that game all players.</summary>
+    private async Task GiveBackAsync(int shard, int asked)
+    {
+        if (shards.Owns(shard))
+        {
+            await releaseShard(shard);
+            foreach (var batch in input.TakeAll(shard))
+            {
+                foreach (var message in batch.Messages)
+                    await HandleAsync(batch.Connection, message, batch.Shard);
+            }
+
+            awayPlayers.Forget(player => shards.Of(player.Name) == shard);
+            foreach (var session in _sessions.Values.Where(session => session.Shard == shard).ToList())
+                _sessions.Remove(session.Handle);
+        }
+
+        await peers.TellAllAsync(shard, asked);
+    }
+
+    private Task HandleAsync(OutputHandle connection, InputMessage message, int shard)
     {
         if (message.Kind == InputKind.NodeStarted)
-            return ForgetNodeAsync(connection.Node);
-        if (_sessions.TryGetValue(connection, out var session))
+            return ForgetNodeAsync(connection.Node, shard);
+        if (_sessions.TryGetValue(connection, out var session) || TryAdopt(connection, out session))
         {
             session.LastInputAt = timeProvider.GetTimestamp();
-            return HandleAsync(session, message);
+            return HandleAndShareAsync(session, message);
         }
 
         if (message.Kind is InputKind.Gone or InputKind.Finished)
             return Task.CompletedTask;
 
-        // This game does not know the connection: the game was restarted while the gateway kept its clients.
-        session = new Session(connection, settings.IsBuffered, timeProvider.GetTimestamp());
+        // This game does not know the connection: the game was restarted while the gateway kept its clients, or the client has chosen a name of this shard.
+        session = new Session(connection, settings.IsBuffered, timeProvider.GetTimestamp()) { Shard = shard };
         _sessions.Add(connection, session);
-        return AnswerAsync(session, () => lobby.GreetAsync(session));
+        return message.Kind == InputKind.Leaving || (shards.Count > 1 && message.Kind == InputKind.Line && Lobby.IsEntry(message.Text))
+            ? HandleAndShareAsync(session, message)
+            : AnswerAsync(session, () => lobby.GreetAsync(session));
+    }
+
+    /// <summary>Finds the player of a connection that another game has played until now.</summary>
+    private bool TryAdopt(OutputHandle connection, [NotNullWhen(true)] out Session? session)
+    {
+        session = shards.Count == 1 ? null : world.Players.FirstOrDefault(player => player.Session.Handle == connection)?.Session;
+        return session is not null && _sessions.TryAdd(connection, session);
+    }
+
+    private async Task HandleAndShareAsync(Session session, InputMessage message)
+    {
+        var before = session.Player;
+        await HandleAsync(session, message);
+        await peers.ShareAsync(before, session.Player);
+    }
+
+    private async Task TakeForwardedAsync(string[] parts)
+    {
+        if (world.TryFindPlayer(enactorId: 0, parts[0], out var player))
+            await output.LineAsync(player.Session, parts[1]);
+    }
+
+    private async Task EndAbsencesAsync()
+    {
+        foreach (var player in awayPlayers.TakeLost())
+            await HandleAndShareAsync(player.Session, new InputMessage(InputKind.Gone, string.Empty));
     }
 
     private Task HandleAsync(Session session, InputMessage message) => message.Kind switch
     {
+        InputKind.Leaving => SendAwayAsync(session),
+        _ when session.Away is not null => EndAwayAsync(session, message),
         _ when session.IsClosing && message.Kind != InputKind.Gone => Task.CompletedTask,
         InputKind.Line => AnswerAsync(session, () => RunLineAsync(session, message.Text)),
         InputKind.LineTooLong => AnswerAsync(session, () => output.LineAsync(session, "That line was too long, and no one heard it.")),
@@ -117,6 +187,34 @@ internal sealed class GameLoop(
         }
     }
 
+    /// <summary>The gateway ends: says so, closes the connection, and keeps the player for a while. All input that came before is answered.</summary>
+    private async Task SendAwayAsync(Session session)
+    {
+        if (session.IsClosing || session.Away is not null)
+            return;
+        output.SendsEachMessage = false;
+        using var scope = buffer.BeginBufferingScope(session.Handle);
+        var token = AwayPlayers.DrawToken(session.Shard);
+        await output.LineAsync(session, string.Empty);
+        await output.LineAsync(session, session.Player is null
+            ? "This pier is closed. Connect again: the next one is open."
+            : $"This pier is closed. Connect again within {settings.AwayLimit.TotalSeconds:0} s, at the next one, and type:");
+        if (session.Player is not null)
+            await output.LineAsync(session, $"  resume {token}");
+        await output.LineAsync(session, "Goodbye!");
+        await output.ControlAsync(session, ControlMessage.Close);
+        session.IsClosing = session.Player is null;
+        if (session.Player is { } player)
+            awayPlayers.Add(player, token);
+    }
+
+    private Task EndAwayAsync(Session session, InputMessage message)
+    {
+        if (message.Kind == InputKind.Gone)
+            _sessions.Remove(session.Handle);
+        return Task.CompletedTask;
+    }
+
     private async ValueTask LeaveAsync(Session session, bool close)
     {
         if (session.Player is { } player)
@@ -134,10 +232,13 @@ internal sealed class GameLoop(
             _sessions.Remove(session.Handle);
     }
 
-    private async Task ForgetNodeAsync(int node)
+    private async Task ForgetNodeAsync(int node, int shard)
     {
-        foreach (var session in _sessions.Values.Where(session => session.Handle.Node == node).ToList())
-            await AnswerAsync(session, () => LeaveAsync(session, close: false));
+        foreach (var session in _sessions.Values.Union(world.Players.Select(player => player.Session)).ToList())
+        {
+            if (session.Handle.Node == node && session.Shard == shard)
+                await HandleAndShareAsync(session, new InputMessage(InputKind.Gone, string.Empty));
+        }
     }
 
     private async Task SayGoodbyeAsync()

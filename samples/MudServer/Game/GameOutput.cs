@@ -3,7 +3,7 @@ using System.Text;
 namespace MudServer.Game;
 
 /// <summary>Writes all output of the game: lines, prompts and control messages. Only the game loop uses it.</summary>
-internal sealed class GameOutput(IOutputBuffer output, TimeProvider timeProvider)
+internal sealed class GameOutput(IOutputBuffer output, AwayPlayers awayPlayers, Peers peers, TimeProvider timeProvider)
 {
     private static readonly TimeSpan LongestFlush = TimeSpan.FromSeconds(5);
 
@@ -12,7 +12,9 @@ internal sealed class GameOutput(IOutputBuffer output, TimeProvider timeProvider
     /// <summary>True sends each message alone and waits for it, for comparison.</summary>
     public bool SendsEachMessage { get; set; }
 
-    public ValueTask LineAsync(Session session, string text) => WriteAsync(session.Handle, text, "\r\n", header: null);
+    public ValueTask LineAsync(Session session, string text) => session is { IsAwayElsewhere: true, Player: { } player } && peers.Keeps(player)
+        ? peers.ForwardAsync(player, text)
+        : WriteAsync(session, Encode(text, "\r\n"), header: null);
 
     public async ValueTask LinesAsync(Session session, string text)
     {
@@ -20,25 +22,49 @@ internal sealed class GameOutput(IOutputBuffer output, TimeProvider timeProvider
             await LineAsync(session, line.TrimEnd('\r'));
     }
 
-    /// <summary>Writes a line for all players in a room. It crosses a broker once, and the last hop knows the members of the group.</summary>
-    public ValueTask RoomLineAsync(Room room, string text, Player? except = null)
+    /// <summary>Writes a line for all players in a room. It crosses a broker once, and the last hop knows the members of the group. Players that are away are no members.</summary>
+    public async ValueTask RoomLineAsync(Room room, string text, Player? except = null)
     {
         var header = except is null ? null : new MessageHeader { ExcludedConnections = [except.Session.Handle] };
-        return WriteAsync(room.Group, text, "\r\n", header);
+        await WriteAsync(room.Group, Encode(text, "\r\n"), header);
+        foreach (var player in room.Players)
+        {
+            if (player != except && player.Session.IsAway)
+                await LineAsync(player.Session, text);
+        }
     }
 
-    public ValueTask PromptAsync(Session session) => WriteAsync(session.Handle, "> ", string.Empty, MessageHeader.Prompt);
+    public ValueTask PromptAsync(Session session) => WriteAsync(session, Encode("> ", string.Empty), MessageHeader.Prompt);
 
-    public ValueTask ControlAsync(Session session, ControlMessage control) => WriteAsync(session.Handle, control.ToPayload(), MessageHeader.Control);
+    /// <summary>Tells the last hop what to do with a connection. A player that is away has none.</summary>
+    public ValueTask ControlAsync(Session session, ControlMessage control) =>
+        session.Away is null ? WriteAsync(session.Handle, control.ToPayload(), MessageHeader.Control) : default;
 
-    private ValueTask WriteAsync(OutputHandle handle, string text, string ending, MessageHeader? header)
+    /// <summary>Writes what waited for a player that was away, in order.</summary>
+    public async ValueTask ReplayAsync(Session session, AwayOutput away)
+    {
+        foreach (var (payload, header) in away.Lines)
+            await WriteAsync(session.Handle, payload, header);
+        if (away.LostLines > 0)
+            await LineAsync(session, $"[{away.LostLines} more lines were lost while you were away.]");
+    }
+
+    private ReadOnlyMemory<byte> Encode(string text, string ending)
     {
         var most = Encoding.UTF8.GetMaxByteCount(text.Length + ending.Length);
         if (_bytes.Length < most)
             _bytes = new byte[most];
         var length = Encoding.UTF8.GetBytes(text, _bytes);
         length += Encoding.UTF8.GetBytes(ending, _bytes.AsSpan(length));
-        return WriteAsync(handle, _bytes.AsMemory(0, length), header);
+        return _bytes.AsMemory(0, length);
+    }
+
+    private ValueTask WriteAsync(Session session, ReadOnlyMemory<byte> payload, MessageHeader? header)
+    {
+        if (session.Away is not { } away)
+            return WriteAsync(session.Handle, payload, header);
+        awayPlayers.Keep(away, payload.Span, header);
+        return default;
     }
 
     private ValueTask WriteAsync(OutputHandle handle, ReadOnlyMemory<byte> payload, MessageHeader? header)

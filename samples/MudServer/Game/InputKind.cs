@@ -20,4 +20,25 @@ internal enum InputKind
 
     /// <summary>The node has started: its earlier connections have ended.</summary>
     NodeStarted = 5,
+
+    /// <summary>Of another game: a player has come or moved.</summary>
+    PlayerHere = 6,
+
+    /// <summary>Of another game: a player has left.</summary>
+    PlayerGone = 7,
+
+    /// <summary>Of another game: it has told all its players.</summary>
+    PlayersTold = 8,
+
+    /// <summary>Of another game: it has started, and asks for all players and for its shard.</summary>
+    GameStarted = 9,
+
+    /// <summary>Of another game: a line for a player that is away.</summary>
+    PlayerText = 10,
+
+    /// <summary>Of this game: it is time to look which players were away for too long.</summary>
+    Check = 11,
+
+    /// <summary>The gateway ends, and sends the client to another one. Nothing more comes of this connection but its end.</summary>
+    Leaving = 12,
 }

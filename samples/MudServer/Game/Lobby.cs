@@ -3,9 +3,21 @@ using MudServer.Game.Commands;
 namespace MudServer.Game;
 
 /// <summary>Handles the lines of a connection that has no player yet.</summary>
-internal sealed class Lobby(World world, GameOutput output, WhoList whoList)
+internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Shards shards, AwayPlayers awayPlayers)
 {
     private const int MaxNameLetters = 16;
+
+    /// <summary>True for a line that asks to step ashore, under a name or with a token.</summary>
+    public static bool IsEntry(string line) => TryReadName(line, out _) || AwayPlayers.ReadShard(line) > 0;
+
+    /// <summary>Reads the name from a line that asks to step ashore.</summary>
+    public static bool TryReadName(string line, out string name)
+    {
+        var words = line.Split(' ', StringSplitOptions.RemoveEmptyEntries);
+        var isEntry = words.Length >= 2 && words[0].ToLowerInvariant() is "connect" or "co" or "create";
+        name = isEntry ? words[1] : string.Empty;
+        return isEntry;
+    }
 
     public async ValueTask GreetAsync(Session session)
     {
@@ -31,6 +43,9 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList)
             case "connect" or "co" or "create" when words.Length >= 2:
                 await ConnectAsync(session, words[1]);
                 break;
+            case "resume" when words.Length == 2:
+                await ResumeAsync(session, words[1]);
+                break;
             case "who":
                 await whoList.WriteAsync(output, session);
                 break;
@@ -54,8 +69,20 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList)
             return;
         }
 
+        if (shards.Of(name) != session.Shard)
+        {
+            await output.LineAsync(session, $"This gateway does not know which game plays {name}: start it with --shards {shards.Count}.");
+            return;
+        }
+
         if (world.TryFindPlayer(enactorId: 0, name, out var other))
         {
+            if (other.Session.Away is not null)
+            {
+                await ReturnAsync(session, other);
+                return;
+            }
+
             await (other.Session.Handle.Node == session.Handle.Node
                 ? output.LineAsync(session, $"{other.Name} is on the island already. Choose another name.")
                 : TakeOverAsync(session, other));
@@ -70,6 +97,23 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList)
         await output.LineAsync(session, $"Welcome, {name}. You are #{player.Id}. Type \"help\" to see what you can do.");
         await output.LineAsync(session, string.Empty);
         await MoveCommands.ShowRoomAsync(output, player);
+    }
+
+    private ValueTask ResumeAsync(Session session, string token) => awayPlayers.TryGet(token, out var player)
+        ? ReturnAsync(session, player)
+        : output.LineAsync(session, "That token is not valid any more. Type \"connect <name>\".");
+
+    /// <summary>Gives a player that was away to its new connection, with all that was written meanwhile.</summary>
+    private async ValueTask ReturnAsync(Session session, Player player)
+    {
+        var away = awayPlayers.Return(player);
+        var before = player.Session;
+        (before.Player, before.IsClosing) = (null, true);
+        (session.IsBuffered, session.IsTimed) = (before.IsBuffered, before.IsTimed);
+        (player.Session, session.Player) = (session, player);
+        await output.ControlAsync(session, ControlMessage.JoinGroup(player.Room.Group.Name!));
+        await output.LineAsync(session, $"Welcome back, {player.Name}. You are #{player.Id}.");
+        await output.ReplayAsync(session, away);
     }
 
     /// <summary>

@@ -10,9 +10,20 @@ internal sealed class Player(int id, string name, Session session, Room room)
     public string Name { get; } = name;
 
     /// <summary>The connection that plays it. It changes when the user reconnects after a gateway has ended.</summary>
-    public Session Session { get; set; } = session;
+    public Session Session
+    {
+        get;
+        set => (field, HasChanged) = (value, true);
+    } = session;
 
-    public Room Room { get; set; } = room;
+    public Room Room
+    {
+        get;
+        set => (field, HasChanged) = (value, true);
+    } = room;
+
+    /// <summary>True when other games have not been told yet where it is and who plays it.</summary>
+    public bool HasChanged { get; set; } = true;
 
     public List<Thing> Things { get; } = [];
 

@@ -7,6 +7,18 @@ internal sealed class Session(OutputHandle handle, bool isBuffered, long connect
 
     public Player? Player { get; set; }
 
+    /// <summary>The shard that its input is sent to.</summary>
+    public int Shard { get; set; } = 1;
+
+    /// <summary>Its output since the gateway sent its player away; null for a session that is connected.</summary>
+    public AwayOutput? Away { get; set; }
+
+    /// <summary>True when another game plays it, and keeps the output of its player, who is away.</summary>
+    public bool IsAwayElsewhere { get; set; }
+
+    /// <summary>True when a gateway has sent its player away, and no other one has brought the player back yet.</summary>
+    public bool IsAway => Away is not null || IsAwayElsewhere;
+
     /// <summary>False sends each message alone and waits for it, for comparison.</summary>
     public bool IsBuffered { get; set; } = isBuffered;
 

@@ -16,7 +16,7 @@ internal sealed class WhoList(World world, TimeProvider timeProvider)
         {
             var connected = timeProvider.GetElapsedTime(player.Session.ConnectedAt);
             var idle = timeProvider.GetElapsedTime(player.Session.LastInputAt);
-            await output.LineAsync(session, $"{player.Name,-20} {connected:hh\\:mm\\:ss} {(int)idle.TotalSeconds,5}s  {player.Room.Name}");
+            await output.LineAsync(session, $"{player.Name,-20} {connected:hh\\:mm\\:ss} {(int)idle.TotalSeconds,5}s  {player.Room.Name}{(player.Session.IsAway ? " (away)" : string.Empty)}");
         }
 
         await output.LineAsync(session, world.Players.Count == 1 ? "1 player is connected." : $"{world.Players.Count} players are connected.");

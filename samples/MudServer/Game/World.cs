@@ -10,14 +10,18 @@ internal sealed class World : ISoftcodeWorld
     private readonly Dictionary<int, Player> _playersById = [];
     private readonly Dictionary<string, Player> _playersByName = new(StringComparer.OrdinalIgnoreCase);
     private readonly Dictionary<int, Room> _rooms;
+    private readonly int _idStep;
     private int _nextId;
     private volatile int _playerCount;
 
-    public World(IReadOnlyList<Room> rooms)
+    /// <param name="rooms">The rooms, the first one for new players.</param>
+    /// <param name="shards">Several games share the numbers of players: each has every second one, for example. All when null.</param>
+    public World(IReadOnlyList<Room> rooms, Shards? shards = null)
     {
         _rooms = rooms.ToDictionary(room => room.Id);
         Start = rooms[0];
-        _nextId = rooms.SelectMany(room => room.Things).Select(thing => thing.Id).Concat(_rooms.Keys).Max() + 1;
+        _nextId = rooms.SelectMany(room => room.Things).Select(thing => thing.Id).Concat(_rooms.Keys).Max() + (shards?.Home ?? 1);
+        _idStep = shards?.Count ?? 1;
     }
 
     public Room Start { get; }
@@ -29,9 +33,14 @@ internal sealed class World : ISoftcodeWorld
 
     public IEnumerable<string> ConnectedPlayers => _playersById.Keys.Select(id => $"#{id}");
 
-    public Player AddPlayer(string name, Session session)
+    public Player AddPlayer(string name, Session session) => AddPlayer(name, session, _nextId);
+
+    /// <summary>Adds a player that has a number already. No other player gets it.</summary>
+    public Player AddPlayer(string name, Session session, int id)
     {
-        var player = new Player(_nextId++, name, session, Start);
+        while (_nextId <= id)
+            _nextId += _idStep;
+        var player = new Player(id, name, session, Start);
         _playersById.Add(player.Id, player);
         _playersByName.Add(name, player);
         Start.Players.Add(player);
@@ -47,6 +56,13 @@ internal sealed class World : ISoftcodeWorld
         _playersById.Remove(player.Id);
         _playersByName.Remove(player.Name);
         _playerCount = _playersById.Count;
+    }
+
+    /// <summary>Moves a player to the room with a number, if there is one.</summary>
+    public void MoveTo(Player player, int roomId)
+    {
+        if (_rooms.TryGetValue(roomId, out var room))
+            Move(player, room);
     }
 
     public static void Move(Player player, Room room)

@@ -5,7 +5,7 @@ namespace MudServer.Hosting;
 
 /// <summary>Runs the game loop from the host's start to its stop, and delivers the goodbye.</summary>
 internal sealed class GameRunner(
-    GameLoop loop, GameInput input, IOutputBuffer output, ILogger<GameRunner> logger, ClientCount? clients = null) : IHostedLifecycleService
+    GameLoop loop, GameInput input, IOutputBuffer output, ILogger<GameRunner> logger, ConnectedClients? clients = null) : IHostedLifecycleService
 {
     private static readonly TimeSpan LongestGoodbye = TimeSpan.FromSeconds(5);
 
@@ -47,7 +47,7 @@ internal sealed class GameRunner(
 
     public Task StoppedAsync(CancellationToken cancellationToken) => Task.CompletedTask;
 
-    private static async Task WaitForClientsAsync(ClientCount clients, CancellationToken cancellationToken)
+    private static async Task WaitForClientsAsync(ConnectedClients clients, CancellationToken cancellationToken)
     {
         try
         {

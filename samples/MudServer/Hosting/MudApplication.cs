@@ -24,6 +24,7 @@ internal static class MudApplication
         builder.Services.AddHealthChecks();
         builder.Services.AddHostedService<MemoryReturn>();
         builder.Services.ConfigureHttpJsonOptions(json => json.SerializerOptions.Converters.Add(new JsonStringEnumConverter()));
+        builder.Services.Configure<HostOptions>(host => host.ShutdownTimeout += options.Role == MudRole.Gateway ? options.DrainTime : TimeSpan.Zero);
         MudBuffers.Add(builder.Services, options);
         if (options.Role != MudRole.Gateway)
             AddGame(builder.Services, options);
@@ -55,9 +56,15 @@ internal static class MudApplication
 
     private static void AddGame(IServiceCollection services, MudOptions options)
     {
-        services.AddSingleton(new GameSettings(options.IsBuffered, ClosesConnections: options.Role == MudRole.All, options.Hop));
+        services.AddSingleton(new GameSettings(options.IsBuffered, ClosesConnections: options.Role == MudRole.All, options.Hop, options.GameNode, options.AwayLimit));
         services.AddSingleton(new GameInput(discardsWhenStopped: options.Role == MudRole.All, TimeProvider.System));
-        services.AddSingleton(new World(LanternIsle.Create()));
+        var shards = options.Shard ?? new Shards(home: 1, count: 1);
+        services.AddSingleton(shards);
+        services.AddSingleton(new World(LanternIsle.Create(), shards));
+        services.AddSingleton(provider => new Peers(provider.GetRequiredService<World>(), shards, provider.GetRequiredService<GameSettings>(), options.GameNode,
+            provider.GetKeyedService<IOutputBuffer>(MudBuffers.Peers), provider.GetRequiredService<TimeProvider>()));
+        services.AddSingleton<ReleaseShard>(provider => provider.GetService<ShardReceivers>() is { } receivers ? receivers.ReleaseAsync : static _ => Task.CompletedTask);
+        services.AddSingleton<AwayPlayers>();
         services.AddSingleton<GameOutput>();
         services.AddSingleton(new Random());
         services.AddSingleton(SoftcodeLimits.Standard);
@@ -72,6 +79,8 @@ internal static class MudApplication
         services.AddSingleton<Interpreter>();
         services.AddSingleton<Lobby>();
         services.AddSingleton<GameLoop>();
+        if (shards.Count > 1)
+            services.AddHostedService(static provider => provider.GetRequiredService<ShardReceivers>());
         services.AddHostedService<GameRunner>();
     }
 }

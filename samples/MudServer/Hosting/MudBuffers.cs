@@ -11,12 +11,26 @@ internal static class MudBuffers
     /// <summary>The name of the buffer that carries what players type.</summary>
     public const string Input = "input";
 
+    /// <summary>The name of the buffer that carries what games tell each other.</summary>
+    public const string Peers = "peers";
+
+    /// <summary>The name of the buffer that carries what players of a shard type.</summary>
+    public static string InputOf(int shard) => shard == 1 ? Input : $"{Input}-{shard}";
+
     public static void Add(IServiceCollection services, MudOptions options)
     {
-        if (options.Role != MudRole.Gateway)
+        if (options.Role == MudRole.Game && options.ShardCount > 1)
+            AddSharded(services, options);
+        else if (options.Role != MudRole.Gateway)
             AddOutput(services.AddBatchKit(output => Set(output, options)), options);
-        if (options.Role != MudRole.Game)
-            AddInput(services.AddBatchKit(Input, input => Set(input, options)), options);
+        if (options.Role == MudRole.Game)
+            return;
+        AddInput(services.AddBatchKit(Input, input => Set(input, options)), options);
+        for (var shard = 2; shard <= options.ShardCount; shard++)
+        {
+            var node = options.GameNode + shard - 1;
+            services.AddBatchKit(InputOf(shard), input => Set(input, options)).UseRabbitMq(rabbit => MudBroker.Set(rabbit, options, node));
+        }
     }
 
     private static void Set(OutputBufferOptions buffer, MudOptions options)
@@ -43,6 +57,20 @@ internal static class MudBuffers
                 UseBroker(output, options, options.Role == MudRole.All ? Clients : Game);
                 break;
         }
+    }
+
+    /// <summary>Adds the output of one of several games, and what receives its shard's input.</summary>
+    private static void AddSharded(IServiceCollection services, MudOptions options)
+    {
+        var output = services.AddBatchKit(output => Set(output, options)).UseRabbitMq(rabbit => MudBroker.Set(rabbit, options, destinationNode: null));
+        services.AddSingleton(provider => ActivatorUtilities.CreateInstance<ShardReceivers>(provider, output));
+        services.AddBatchKit(Peers, peers =>
+        {
+            Set(peers, options);
+
+            // A game that ends may have waiting messages for one that never started.
+            (peers.Overflow, peers.DrainTimeout) = (OverflowPolicy.DropNewest, TimeSpan.FromSeconds(1));
+        }).UseRabbitMq(rabbit => MudBroker.Set(rabbit, options, destinationNode: null));
     }
 
     /// <summary>Adds the input, from the clients to the game: directly, or from a gateway to the game's node.</summary>

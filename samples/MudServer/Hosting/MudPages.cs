@@ -35,6 +35,8 @@ internal static class MudPages
         IsBuffered = options.IsBuffered,
         Node = options.Node,
         Players = services.GetService<World>()?.PlayerCount,
+        Shards = services.GetService<Shards>()?.Owned.ToList(),
+        Away = services.GetService<AwayPlayers>()?.Statistics,
         Output = services.GetService<IOutputBuffer>()?.GetStatistics(),
         Input = services.GetKeyedService<IOutputBuffer>(MudBuffers.Input)?.GetStatistics(),
         Receiver = FindReceiver(services, options),

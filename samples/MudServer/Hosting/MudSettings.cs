@@ -1,5 +1,6 @@
 using System.Globalization;
 using System.Net;
+using MudServer.Game;
 
 namespace MudServer.Hosting;
 
@@ -25,6 +26,13 @@ internal static class MudSettings
             (options, value) => options.RequestedNode = Number(value, 0, OutputHandle.MaxNode)),
         new("game-node", "<number>", "The node number of the game, for a gateway; 1 by default.",
             (options, value) => options.GameNode = Number(value, 0, OutputHandle.MaxNode)),
+        new("shard", "<number>/<count>", "For a game that shares the players with others, by their names: 1/2 and 2/2 are two games.",
+            (options, value) => options.Shard = Shards.Parse(value)),
+        new("shards", "<count>", "For a gateway: how many games share the players; 1 by default.", (options, value) => options.RequestedShards = Number(value, 1, 16)),
+        new("drain", "<seconds>", "How long a gateway that stops takes to send its clients to another one, 0 to 600; 5 by default.",
+            (options, value) => options.DrainTime = TimeSpan.FromSeconds(Number(value, 0, 600))),
+        new("away", "<seconds>", "How long a game keeps a player that a gateway sent away, 1 to 3600; 60 by default.",
+            (options, value) => options.AwayLimit = TimeSpan.FromSeconds(Number(value, 1, 3600))),
         new("rabbitmq", "amqp://..", "RabbitMQ: amqp://user:password@host:port/virtualhost", (options, value) => options.Broker.SetUri(Amqp(value))),
         new("rabbitmq-host", "<name>", "The host of RabbitMQ; localhost by default.", (options, value) => options.Broker.SetHost(Text(value))),
         new("rabbitmq-port", "<number>", "The port of RabbitMQ; 5672 by default.", (options, value) => options.Broker.SetPort(Number(value, 1, 65_535))),

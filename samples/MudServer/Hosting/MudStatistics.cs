@@ -1,5 +1,6 @@
 using BatchKit.Broadcast;
 using BatchKit.Transports;
+using MudServer.Game;
 
 namespace MudServer.Hosting;
 
@@ -17,6 +18,12 @@ internal sealed record MudStatistics
     public required int Node { get; init; }
 
     public required int? Players { get; init; }
+
+    /// <summary>The shards that this game plays now; null at a gateway.</summary>
+    public required IReadOnlyList<int>? Shards { get; init; }
+
+    /// <summary>The players between two connections; null at a gateway.</summary>
+    public required AwayStatistics? Away { get; init; }
 
     public required OutputStatistics? Output { get; init; }
 

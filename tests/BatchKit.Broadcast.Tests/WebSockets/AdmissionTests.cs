@@ -188,6 +188,21 @@ public sealed class AdmissionTests
     }
 
     [Fact]
+    public async Task A_node_that_stops_accepting_turns_further_clients_away_and_serves_those_that_it_has()
+    {
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup());
+        using var first = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
+        var handler = await host.HandlerAsync();
+
+        host.Transport.StopAccepting();
+        using var second = await RawClient.ConnectAsync(host.EndPoint);
+        host.Output.Write(handler.Connection.Handle, "still here");
+
+        Assert.StartsWith("HTTP/1.1 503 ", second.Head);
+        Assert.Equal("still here", await first.ReadTextAsync());
+    }
+
+    [Fact]
     public async Task The_limit_for_an_address_counts_the_clients_own_behind_a_trusted_proxy()
     {
         await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup

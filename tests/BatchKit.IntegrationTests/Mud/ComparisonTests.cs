@@ -39,7 +39,7 @@ public sealed class ComparisonTests(RabbitMqFixture fixture)
     private async Task<IReadOnlyList<string>> CompareAsync()
     {
         await using var output = new OutputBuffer(_output);
-        var settings = new GameSettings(IsBuffered: true, ClosesConnections: true, "a simulated broker");
+        var settings = new GameSettings(IsBuffered: true, ClosesConnections: true, "a simulated broker", FirstNode: 1, AwayLimit: TimeSpan.FromSeconds(60));
         return await new Comparison(output, settings, new LocalBroker(_address, Some.Name("mud")).TryOpenAsync, TimeProvider.System).RunAsync().WithinDeadline();
     }
 }

@@ -113,6 +113,26 @@ public sealed class RabbitMqNodeTests(RabbitMqFixture fixture)
         await Until.TrueAsync(() => receiver.Fault is null);
     }
 
+    [Fact]
+    public async Task A_receiver_that_waits_for_its_node_takes_over_the_number_and_what_waits_in_its_queue()
+    {
+        var server = await fixture.GetAsync();
+        var options = RabbitMqSome.Options(server);
+        var holder = await StartAsync(options, new CollectingTransport());
+        options.WaitsForNode = true;
+        var arrived = new CollectingTransport();
+
+        await using var waiting = await CreateAsync(options, arrived);
+        Assert.Contains("Node 1 is held by", waiting.Fault, StringComparison.Ordinal);
+        await holder.DisposeAsync();
+        await using var sender = new RabbitMqTransport(options);
+        await SendLinesAsync(sender, 3);
+
+        await arrived.WaitForMessagesAsync(3).WithinDeadline();
+        Assert.Equal(["line 0", "line 1", "line 2"], arrived.Texts);
+        Assert.Null(waiting.Fault);
+    }
+
     /// <summary>A host with one client, as a chat server has many.</summary>
     private sealed class RabbitMqChatter : Chatter
     {

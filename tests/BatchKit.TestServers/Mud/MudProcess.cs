@@ -21,6 +21,9 @@ public sealed partial class MudProcess : SampleProcess
     /// <summary>Where its web page is; a game without clients has none.</summary>
     public Uri Page => new(PageAddress.Match(Output).Groups["address"].Value);
 
+    /// <summary>Where its counters are.</summary>
+    public Uri Statistics => new(StatisticsAddress.Match(Output).Groups["address"].Value);
+
     /// <summary>Starts it, on free ports unless told otherwise, and waits until it is up.</summary>
     /// <exception cref="ServerStartException">It ended instead, or took too long.</exception>
     public static async Task<MudProcess> StartAsync(params string[] arguments)
@@ -46,6 +49,9 @@ public sealed partial class MudProcess : SampleProcess
 
     [GeneratedRegex(@"telnet 127\.0\.0\.1 (?<port>\d+)", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
     private static partial Regex TelnetPort { get; }
+
+    [GeneratedRegex(@"Counters: (?<address>http://\S+)", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
+    private static partial Regex StatisticsAddress { get; }
 
     [GeneratedRegex(@"  or  (?<address>http://\S+)", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
     private static partial Regex PageAddress { get; }

@@ -43,6 +43,15 @@ public sealed class MudOptionsReaderTests
     }
 
     [Fact]
+    public void Several_games_have_numbers_and_ports_of_their_own()
+    {
+        var (second, gateway) = (Read(["--role=game", "--shard=2/3"]), Read(["--role=gateway", "--shards=3"]));
+
+        Assert.Equal((2, 4204, 3), (second.Node, second.HttpPort, second.ShardCount));
+        Assert.Equal((4, 3), (gateway.Node, gateway.ShardCount));
+    }
+
+    [Fact]
     public void One_process_simulates_a_broker_until_one_is_named()
     {
         Assert.Equal(MudTransport.RabbitMq, Read([], ["MUD_RABBITMQ=amqp://broker"]).Transport);
@@ -86,6 +95,18 @@ public sealed class MudOptionsReaderTests
     [InlineData("--role game is one of two processes", "--role", "game", "--transport", "memory")]
     [InlineData("both 1", "--role", "gateway", "--node", "1")]
     [InlineData("--node is 7 and --game-node is 1", "--role", "game", "--node", "7")]
+    [InlineData("--shard takes a shard and the number of shards, from 1/1 to 16/16, such as 1/2 for the first of two, and \"3/2\" is not", "--role", "game", "--shard", "3/2")]
+    [InlineData("--drain takes a number from 0 to 600", "--role", "gateway", "--drain", "x")]
+    [InlineData("--away takes a number from 1 to 3600", "--role", "game", "--away", "0")]
+    [InlineData("such as 1/2 for the first of two, and \"x\" is not", "--role", "game", "--shard", "x")]
+    [InlineData("such as 1/2 for the first of two, and \"0/2\" is not", "--role", "game", "--shard", "0/2")]
+    [InlineData("such as 1/2 for the first of two, and \"1/99\" is not", "--role", "game", "--shard", "1/99")]
+    [InlineData("use it with --role game", "--shard", "1/2")]
+    [InlineData("A gateway takes the number of games, --shards 2", "--role", "gateway", "--shard", "1/2")]
+    [InlineData("--shards is for --role gateway", "--role", "game", "--shards", "2")]
+    [InlineData("Several games need --transport rabbitmq, and it is masstransit", "--role", "game", "--shard", "1/2", "--transport", "masstransit")]
+    [InlineData("2 games have those from 1 to 2", "--role", "gateway", "--shards", "2", "--node", "2")]
+    [InlineData("shard 2 has the number 2: leave --node out", "--role", "game", "--shard", "2/2", "--node", "1")]
     public void What_it_does_not_know_is_refused_by_name(string expected, params string[] arguments)
     {
         var exception = Assert.Throws<MudUsageException>(() => Read(arguments));

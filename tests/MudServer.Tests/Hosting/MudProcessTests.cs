@@ -21,6 +21,8 @@ public sealed class MudProcessTests
     [Theory]
     [InlineData("'--prot'", "--prot", "1")]
     [InlineData("--transport takes one of local, memory, masstransit, rabbitmq", "--transport", "pigeon")]
+    [InlineData("such as 1/2 for the first of two", "--role", "game", "--shard", "3/2")]
+    [InlineData("use it with --role game", "--shard", "1/2")]
     public async Task Wrong_arguments_end_with_2_and_say_why(string expected, params string[] arguments)
     {
         using var mud = MudProcess.Run(arguments);

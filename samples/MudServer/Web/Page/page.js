@@ -15,6 +15,7 @@ const comparison = new Comparison();
 const totals = { messages: 0, sends: 0 };
 
 let name = null;
+let token = null;
 let isAshore = false;
 let isBufferedByDefault = true;
 let isAtGateway = null;
@@ -26,8 +27,11 @@ const connection = new Connection(address, {
   open() {
     setAshore(false);
 
-    // A player who had joined when the connection broke joins again under the same name.
-    if (name !== null) type(`connect ${name}`);
+    // A player whom a gateway sent away comes back by the token that it got. One whose connection broke joins again under the same name.
+    const resumed = token;
+    token = null;
+    if (resumed !== null) type(`resume ${resumed}`);
+    else if (name !== null) type(`connect ${name}`);
   },
   text(text) {
     for (const line of terminal.write(text)) follow(line.trimEnd());
@@ -55,6 +59,9 @@ function follow(line) {
     name = null;
     connection.leave();
   }
+  const resume = /^ {2}resume (\S+)$/.exec(line);
+  if (resume) token = resume[1];
+  if (line.startsWith("That token is not valid any more.") && name !== null) type(`connect ${name}`);
   comparison.follow(line);
   const buffering = /^Buffering is (on|off)\.$/.exec(line);
   if (buffering) setBuffering(buffering[1] === "on");

@@ -2,7 +2,7 @@ using Npgsql;
 
 namespace BatchKit.Postgres;
 
-/// <summary>Notices a commit that the primary did not wait for its synchronous standby with. Attach it for one use of a connection.</summary>
+/// <summary>Notices a commit for which the server stopped waiting for its synchronous standby. It watches one use of a connection.</summary>
 /// <remarks>
 /// When a statement is cancelled, or reaches <c>statement_timeout</c>, while its commit waits for the standby, the server ends the wait and reports success with a warning. Such a commit is lost if the standby is
 /// promoted next.

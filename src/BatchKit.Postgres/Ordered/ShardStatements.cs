@@ -12,8 +12,8 @@ internal sealed class ShardStatements(Tables tables)
     // The statement that chooses a shard passes it to the one that reads the batch, in the same round trip. The setting ends with the transaction.
     private const string Chosen = "nullif(current_setting('batchkit.shard', true), '')::smallint";
 
-    // After a fail-over to a standby that lagged, epochs and messages' numbers go back: a lease by chance had the epoch of one that was lost. So epochs rise by random steps, and a holder settles nothing beyond
-    // the last message that its lease, as the server knows it, has in hand: what comes later may be another message with a lost one's number.
+    // After a failover to a standby that lagged, epochs and messages' numbers go back. So epochs rise by random steps, or a new lease could have a lost one's epoch. And a holder settles nothing behind the last
+    // message that its lease, as the server knows it, has in hand, because a new message may have a lost one's number.
     private const string EpochStep = "1048576";
 
     /// <summary>Deletes completed messages: $1 queue, $2 shard, $3 epoch, $4 the messages. One row: 1, or 0 when the lease had ended.</summary>

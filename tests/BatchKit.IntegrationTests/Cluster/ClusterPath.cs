@@ -6,6 +6,7 @@ using BatchKit.TestServers.RabbitMQ;
 using BatchKit.Transports;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
+using Microsoft.Extensions.Logging;
 
 namespace BatchKit.IntegrationTests.Cluster;
 
@@ -41,6 +42,9 @@ internal sealed class ClusterPath : IAsyncDisposable
     /// <summary>The gateway's queue.</summary>
     public string Queue { get; }
 
+    /// <summary>What the gateway logged.</summary>
+    public LogCollector Log { get; private init; } = new();
+
     public OutputBuffer Output { get; }
 
     public ArrivalTimes Times { get; }
@@ -55,13 +59,14 @@ internal sealed class ClusterPath : IAsyncDisposable
         var prefix = Some.Name("cluster");
         var arrived = new CollectingTransport();
         var times = new ArrivalTimes(arrived);
-        var gateway = Build(cluster, transport, prefix, Gateway, times);
+        var log = new LogCollector();
+        var gateway = Build(cluster, transport, prefix, Gateway, times, log);
         await gateway.StartAsync().WithinDeadline();
         if (transport == "MassTransit")
             await gateway.Services.GetRequiredKeyedService<MassTransitReceiver>(string.Empty).WaitUntilReadyAsync().WithinDeadline();
-        var game = Build(cluster, transport, prefix, Game, new CollectingTransport());
+        var game = Build(cluster, transport, prefix, Game, new CollectingTransport(), new LogCollector());
         await game.StartAsync().WithinDeadline();
-        return new ClusterPath(game, gateway, $"{prefix}.node.{Gateway}", times, arrived);
+        return new ClusterPath(game, gateway, $"{prefix}.node.{Gateway}", times, arrived) { Log = log };
     }
 
     /// <summary>Writes numbered lines for each handle until <see cref="PauseAsync"/>, a scope at a time, each awaited until it is acknowledged.</summary>
@@ -139,10 +144,10 @@ internal sealed class ClusterPath : IAsyncDisposable
         }
     }
 
-    private static IHost Build(RabbitMqCluster cluster, string transport, string prefix, int node, IBatchTransport next)
+    private static IHost Build(RabbitMqCluster cluster, string transport, string prefix, int node, IBatchTransport next, ILoggerProvider log)
     {
         var host = Host.CreateEmptyApplicationBuilder(new HostApplicationBuilderSettings());
-        host.Services.AddLogging();
+        host.Services.AddLogging(logging => logging.AddProvider(log).SetMinimumLevel(LogLevel.Debug).AddFilter("Microsoft", LogLevel.Warning));
         var batchKit = host.Services.AddBatchKit(options =>
         {
             options.Node = node;

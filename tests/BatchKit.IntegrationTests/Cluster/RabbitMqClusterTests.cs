@@ -117,7 +117,16 @@ public sealed class RabbitMqClusterTests(ClusterFixture fixture, ITestOutputHelp
         {
             await path.WaitForMoreAsync(Several);
             path.Times.TakeLongest();
-            await fault(cluster, path);
+            try
+            {
+                await fault(cluster, path);
+            }
+            catch (Exception)
+            {
+                log.WriteLine(path.Log.Text);
+                throw;
+            }
+
             await cluster.MendAsync();
             await path.WaitForMoreAsync(Several);
             pauses.Add(path.Times.TakeLongest());

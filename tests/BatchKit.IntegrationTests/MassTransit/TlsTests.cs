@@ -2,6 +2,7 @@ using System.Security.Cryptography.X509Certificates;
 using BatchKit.Testing;
 using BatchKit.TestServers.Certificates;
 using BatchKit.TestServers.RabbitMQ;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
 
 namespace BatchKit.IntegrationTests.MassTransit;
 
@@ -30,5 +31,24 @@ public sealed class TlsTests
         await trusting.Received.WaitForMessagesAsync(1);
         Assert.Equal(["in secret"], trusting.Received.Texts);
         Assert.IsNotType<TimeoutException>(failure);
+    }
+
+    [Theory]
+    [InlineData("for another host")]
+    [InlineData("expired")]
+    [InlineData("TLS 1.1")]
+    public async Task A_broker_whose_certificate_or_protocol_is_not_good_is_refused(string fault)
+    {
+        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
+        using var authority = new TestAuthority();
+        using var certificate = authority.Issue(fault == "for another host" ? "broker.example" : "127.0.0.1", expired: fault == "expired");
+        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate, TlsVersion = fault == "TLS 1.1" ? "tlsv1.1" : null });
+        await using var node = await MassTransitNode.StartAsync(1, MassTransitSome.Settings(server, Some.Name("mt"), server.TlsPort, options =>
+            (options.RabbitMq!.UseTls, options.RabbitMq.ValidateServerCertificate) = (true, authority.Trusts)));
+
+        await Assert.ThrowsAnyAsync<Exception>(() =>
+            node.Transport.SendAsync(new[] { Some.Batch(Some.Group(), Some.Producer(), 1, "never") }, CancellationToken.None).WithinDeadline());
+
+        Assert.NotEqual(HealthStatus.Healthy, (await node.CheckHealthAsync()).Status);
     }
 }

@@ -195,12 +195,5 @@ public sealed class MqttTlsTests : IDisposable
     }
 
     // Trusts the authority as a system would that knows it: name and time are still checked.
-    private void Trust(MqttOptions options) => options.ValidateServerCertificate = (_, shown, chain, errors) =>
-    {
-        if (shown is not X509Certificate2 certificate || chain is null || errors.HasFlag(SslPolicyErrors.RemoteCertificateNameMismatch))
-            return false;
-        chain.ChainPolicy.TrustMode = X509ChainTrustMode.CustomRootTrust;
-        chain.ChainPolicy.CustomTrustStore.Add(_authority.Certificate);
-        return chain.Build(certificate);
-    };
+    private void Trust(MqttOptions options) => options.ValidateServerCertificate = _authority.Trusts;
 }

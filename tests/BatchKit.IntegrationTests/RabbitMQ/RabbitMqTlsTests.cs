@@ -30,6 +30,28 @@ public sealed class RabbitMqTlsTests
         Assert.Contains("trusted", failure.Message, StringComparison.Ordinal);
     }
 
+    [Theory]
+    [InlineData("for another host")]
+    [InlineData("expired")]
+    [InlineData("TLS 1.1")]
+    public async Task A_broker_whose_certificate_or_protocol_is_not_good_is_refused(string fault)
+    {
+        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
+        using var authority = new TestAuthority();
+        using var certificate = authority.Issue(fault == "for another host" ? "broker.example" : "127.0.0.1", expired: fault == "expired");
+        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate, TlsVersion = fault == "TLS 1.1" ? "tlsv1.1" : null });
+        await using var transport = new RabbitMqTransport(RabbitMqSome.Options(server, server.TlsPort, options => (options.UseTls, options.ValidateServerCertificate) = (true, authority.Trusts)));
+        await using var knowing = new RabbitMqTransport(RabbitMqSome.Options(server, server.TlsPort, options =>
+            (options.UseTls, options.ValidateServerCertificate, options.TlsServerName) = (true, authority.Trusts, "broker.example")));
+
+        await Assert.ThrowsAsync<IOException>(() => SendAsync(transport));
+
+        if (fault == "for another host")
+            await SendAsync(knowing);
+        else
+            await Assert.ThrowsAsync<IOException>(() => SendAsync(knowing));
+    }
+
     private static async Task SendAsync(RabbitMqTransport transport) =>
         await transport.SendAsync(new[] { Some.Batch(Some.Group(), Some.Producer(), 1, "a") }, CancellationToken.None);
 }

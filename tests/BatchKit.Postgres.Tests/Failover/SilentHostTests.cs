@@ -23,7 +23,7 @@ public sealed class SilentHostTests(PostgresFixture fixture)
     public async Task A_first_host_that_is_gone_and_refuses_nothing_holds_up_no_send_for_ever()
     {
         var server = await fixture.GetAsync();
-        // Nobody accepts: once its queue is full, further attempts to connect get no answer.
+        // No one accepts: once its queue is full, further attempts to connect get no answer.
         using var gone = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp);
         gone.Bind(new IPEndPoint(IPAddress.Loopback, 0));
         gone.Listen(1);

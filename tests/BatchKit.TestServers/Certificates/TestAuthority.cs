@@ -1,4 +1,5 @@
 using System.Net;
+using System.Net.Security;
 using System.Security.Cryptography;
 using System.Security.Cryptography.X509Certificates;
 
@@ -39,6 +40,16 @@ public sealed class TestAuthority : IDisposable
         var until = expired ? Now.AddDays(-1) : Now.AddDays(20);
         using var issued = NewServerRequest(name, key).Create(Certificate, Now.AddDays(-20), until, RandomNumberGenerator.GetBytes(8));
         return issued.CopyWithPrivateKey(key);
+    }
+
+    /// <summary>A check of a server's certificate that trusts this authority, and is otherwise as strict as the system's: a <see cref="RemoteCertificateValidationCallback"/>.</summary>
+    public bool Trusts(object sender, X509Certificate? shown, X509Chain? chain, SslPolicyErrors errors)
+    {
+        if (shown is not X509Certificate2 certificate || chain is null || errors.HasFlag(SslPolicyErrors.RemoteCertificateNameMismatch))
+            return false;
+        chain.ChainPolicy.TrustMode = X509ChainTrustMode.CustomRootTrust;
+        chain.ChainPolicy.CustomTrustStore.Add(Certificate);
+        return chain.Build(certificate);
     }
 
     /// <inheritdoc/>

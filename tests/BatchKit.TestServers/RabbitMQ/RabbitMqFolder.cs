@@ -71,6 +71,8 @@ internal sealed class RabbitMqFolder
         {
             folder.TlsPort = ports[3];
             folder.AddTls(certificate, lines);
+            if (options.TlsVersion is { } version)
+                lines.Add($"ssl_options.versions.1 = {version}");
         }
 
         if (names.Cookie is { } cookie)

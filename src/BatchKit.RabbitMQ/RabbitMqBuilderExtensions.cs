@@ -3,6 +3,7 @@ using BatchKit;
 using BatchKit.RabbitMQ;
 using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
+using Microsoft.Extensions.DependencyInjection.Extensions;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
@@ -98,6 +99,7 @@ public static class RabbitMqBuilderExtensions
     {
         var (name, services) = (builder.Name, builder.Services);
         OptionsRules.Add(services, name, RabbitMqOptionsValidator.Shared, configure);
+        services.TryAddSingleton<RabbitMqGroupHold>();
         if (KeyedServices.Contain<HealthCheck>(services, name))
             return;
         services.AddKeyedSingleton(name, static (provider, key) =>
@@ -129,7 +131,7 @@ public static class RabbitMqBuilderExtensions
 
         var signer = services.GetRequiredKeyedService<BatchKitBuilder>(name).CreateSigner(services);
         return new RabbitMqTransport(options, services.GetService<TimeProvider>(), services.GetService<ILogger<RabbitMqTransport>>(), signer,
-            services.GetKeyedService<ConnectionMetrics>(name));
+            services.GetKeyedService<ConnectionMetrics>(name)) { GroupHold = services.GetRequiredService<RabbitMqGroupHold>() };
     }
 
     private static RabbitMqReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
@@ -141,7 +143,10 @@ public static class RabbitMqBuilderExtensions
         var timeProvider = services.GetService<TimeProvider>();
         // Not the name of the node's queue: the number may not be leased yet, and a name for each process would be a series for each.
         var receiver = builder.CreateReceiver(services, next, receiving => (receiving.MessagingSystem, receiving.QueueName) = ("rabbitmq", options.Prefix));
-        return new RabbitMqReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<RabbitMqReceiver>>(), services.GetKeyedService<ConnectionMetrics>(builder.Name));
+        var created = new RabbitMqReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<RabbitMqReceiver>>(), services.GetKeyedService<ConnectionMetrics>(builder.Name));
+        if (created.Groups is { } groups)
+            services.GetRequiredService<RabbitMqGroupHold>().Add(groups);
+        return created;
     }
 
     /// <summary>Reports whether the buffer's transport can send and its receiver receives; either may be absent.</summary>

@@ -22,6 +22,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
     // Null where nothing is declared.
     private readonly RabbitMqNodeLease? _lease;
+    private readonly RabbitMqGroupBindings? _groups;
     private readonly BatchReceiver _receiver;
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
@@ -73,6 +74,8 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         _logger = GuardedLogger.Of(logger);
         _topology = new RabbitMqTopology(options);
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
+        if (options.DeclareTopology)
+            _groups = new RabbitMqGroupBindings(_topology, options.RouteGroupsByMembers ? receiver.Groups : null, options.PublishTimeout, _timeProvider, _logger);
         _lease = options.DeclareTopology ? new RabbitMqNodeLease(options.Prefix, node, _topology.Exchange, options.QueueType == RabbitMqQueueType.Quorum, _timeProvider) : null;
         var channelOptions = new CreateChannelOptions(publisherConfirmationsEnabled: false, publisherConfirmationTrackingEnabled: false, consumerDispatchConcurrency: 1);
         _connection = new RabbitMqConnection(options, "receiver", channelOptions, PrepareAsync, _timeProvider, _logger, metrics);
@@ -83,6 +86,9 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
     /// <summary>Why it receives nothing now, in a human-readable sentence without secrets; null while it receives.</summary>
     public string? Fault => _fault;
+
+    /// <summary>The groups that have members on this node; null where nothing is declared.</summary>
+    internal RabbitMqGroupBindings? Groups => _groups;
 
     /// <summary>What the logger has thrown, in a sentence; null when it has thrown nothing.</summary>
     internal string? LoggerFault => _logger.Faults.Description;
@@ -157,6 +163,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         await StopAsync(CancellationToken.None).ConfigureAwait(false);
         if (Interlocked.Exchange(ref _isDisposed, true))
             return;
+        _groups?.Dispose();
         _stopping.Dispose();
         _abandoning.Dispose();
     }
@@ -202,7 +209,9 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     private async Task<string?> ReceiveAsync(bool exclusive)
     {
         var open = await _connection.OpenAsync(_stopping.Token).ConfigureAwait(false);
-        var consumer = new RabbitMqConsumer(open.Channel, _receiver, Queue, _logger, _abandoning.Token);
+        var consumer = new RabbitMqConsumer(open.Channel, _receiver, _groups, Queue, _logger, _abandoning.Token);
+        using var ending = CancellationTokenSource.CreateLinkedTokenSource(_stopping.Token);
+        var binding = Task.CompletedTask;
         try
         {
             if (_options.DeclareTopology)
@@ -213,16 +222,25 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             _failures = 0;
             Log.Receiving(_logger, Queue, _connection.Target);
             _triedOnce.TrySetResult();
+            binding = BindGroupsAsync(open, consumer, ending.Token);
             return await WatchAsync(open, consumer).ConfigureAwait(false);
         }
         finally
         {
             // Frames must not overlap: the next channel gets this channel's unacknowledged frames again, so the last frame must have ended.
             await consumer.CloseAsync(_abandoning.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            await ending.CancelAsync().ConfigureAwait(false);
+            await binding.ConfigureAwait(false);
             if (_stopping.IsCancellationRequested && _lease is { } lease)
                 await ReleaseAsync(lease).ConfigureAwait(false);
             _connection.Discard(open, _stopping.IsCancellationRequested ? null : "The receiver's consumer ended.");
         }
+    }
+
+    private async Task BindGroupsAsync(OpenChannel open, RabbitMqConsumer consumer, CancellationToken cancellationToken)
+    {
+        if (_groups is not null && await _groups.RunAsync(open.Connection, _node.Value, cancellationToken).ConfigureAwait(false) is { } failure)
+            consumer.End(failure);
     }
 
     // So that a successor finds the number free at once. Where it fails, the broker frees it with the connection.
@@ -248,7 +266,9 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
             try
             {
-                await _topology.CheckAsync(open.Connection, _node.Value, _stopping.Token).ConfigureAwait(false);
+                await _topology.CheckAsync(open.Connection, _node.Value, _groups?.StaysOnAll ?? true, _stopping.Token).ConfigureAwait(false);
+                if (_groups is not null)
+                    await _groups.CheckAsync(open.Connection, _stopping.Token).ConfigureAwait(false);
                 if (_lease is not null)
                     await _lease.TakeAsync(open.Connection, _stopping.Token).ConfigureAwait(false);
                 _fault = null;
@@ -272,7 +292,8 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     {
         if (_lease is not null)
             await _lease.TakeAsync(connection, cancellationToken).ConfigureAwait(false);
-        await _topology.DeclareQueueAsync(channel, _node.Value, cancellationToken).ConfigureAwait(false);
+        await _topology.DeclareQueueAsync(channel, _node.Value, takesAll: true, cancellationToken).ConfigureAwait(false);
+        _groups?.Begin();
         await channel.BasicQosAsync(prefetchSize: 0, (ushort)_options.Prefetch, global: false, cancellationToken).ConfigureAwait(false);
     }
 }

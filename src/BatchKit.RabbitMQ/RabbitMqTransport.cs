@@ -32,6 +32,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     private readonly RabbitMqConnection _connection;
     private readonly GuardedLogger _logger;
     private readonly UnroutedGroups _unroutedGroups;
+    private readonly RabbitMqGroupRouting _groups;
 
     // Written while connecting, read by sends.
     private bool _hasDeclared;
@@ -57,6 +58,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         _topology = new RabbitMqTopology(options);
         _unroutedGroups = new UnroutedGroups(options.UnroutableGrace, _timeProvider);
         _logger = GuardedLogger.Of(logger);
+        _groups = new RabbitMqGroupRouting(options, _topology, _timeProvider, _logger);
         _connection = new RabbitMqConnection(options, "sender", ChannelOptions, PrepareAsync, _timeProvider, _logger, metrics);
     }
 
@@ -73,7 +75,11 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     {
         cancellationToken.ThrowIfCancellationRequested();
         var open = _options.FailFast ? _connection.GetOpen() : await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
-        var frames = FramePlan.Create(batches, _options.MaxFrameBytes, _options.DestinationNode, _signer);
+        if (GroupHold is { } hold)
+            await hold.WaitAsync(cancellationToken).ConfigureAwait(false);
+        if (_options.DestinationNode is null)
+            await _groups.PrepareAsync(open, batches, cancellationToken).ConfigureAwait(false);
+        var frames = FramePlan.Create(batches, _options.MaxFrameBytes, _options.DestinationNode, _signer, _groups.IsCertain(open));
         if (_wasExchangeMissing)
             ThrowIfUnbound(frames);
         var publishes = new Task<FrameResult>[frames.Count];
@@ -93,7 +99,14 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     }
 
     /// <summary>Closes the connection. Dispose the buffer first: sends that are under way fail.</summary>
-    public ValueTask DisposeAsync() => _connection.DisposeAsync();
+    public async ValueTask DisposeAsync()
+    {
+        await _groups.DisposeAsync().ConfigureAwait(false);
+        await _connection.DisposeAsync().ConfigureAwait(false);
+    }
+
+    /// <summary>What its sends wait for where the process has a receiver too; null where it has none.</summary>
+    internal RabbitMqGroupHold? GroupHold { get; init; }
 
     /// <summary>What the logger has thrown, in a sentence; null when it has thrown nothing.</summary>
     internal string? LoggerFault => _logger.Faults.Description;
@@ -191,16 +204,17 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     private async Task<FrameResult> PublishAsync(OpenChannel open, PlannedFrame frame)
     {
         PooledFrame? encoded = null;
+        FrameAddress address = default;
         try
         {
             encoded = frame.Encode(_signer);
             if (encoded.Bytes.Length > _options.MaxFrameBytes)
                 return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} does not fit {nameof(RabbitMqOptions.MaxFrameBytes)} ({_options.MaxFrameBytes}). Raise it, or write smaller messages.");
-            var properties = new BasicProperties { Persistent = _options.Durable };
+            address = _groups.Address(frame);
             // Never cancelled by a token: that can corrupt the client's tracking of confirms (rabbitmq-dotnet-client, issue 1900).
-            await open.Channel.BasicPublishAsync(_topology.Exchange, RabbitMqTopology.RoutingKey(frame.Destination), mandatory: true,
-                properties, encoded.Bytes, CancellationToken.None).ConfigureAwait(false);
-            if (frame.Destination.IsAll)
+            await open.Channel.BasicPublishAsync(_topology.Exchange, address.Key, address.IsMandatory, address.Properties, encoded.Bytes, CancellationToken.None)
+                .ConfigureAwait(false);
+            if (frame.Destination.IsAll && address.IsMandatory)
                 _unroutedGroups.Reach();
             return new FrameResult(FrameOutcome.Acknowledged);
         }
@@ -213,6 +227,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             if (exception.IsReturn)
                 return EvaluateReturn(open, frame.Destination);
 
+            _groups.Reject();
             // It was not accepted, for example because the queue is at a limit that its operator set. And when the leader of a quorum queue fails, RabbitMQ before 3.12 may reject all that comes over a channel
             // for as long as the channel is open, and takes the same over a new one.
             return new FrameResult(FrameOutcome.NotTaken, $"The broker did not accept a frame for {frame.Destination}.", exception);
@@ -224,6 +239,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         }
         finally
         {
+            _groups.Settle(address);
             encoded?.Dispose();
         }
     }
@@ -239,6 +255,8 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
 
         // Shortly after connecting, the node's receiver may still be about to declare its queue.
         var mayComeBack = _timeProvider.GetElapsedTime(open.OpenedTimestamp) < _options.UnroutableGrace;
+        if (!mayComeBack)
+            _groups.Forget(destination.Node);
         return new FrameResult(mayComeBack ? FrameOutcome.NotTaken : FrameOutcome.Refused, $"{destination} has no queue: no receiver runs there. Start the process that has that Node and receives from RabbitMQ with the same Prefix and VirtualHost.");
     }
 
@@ -271,5 +289,20 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             ? $"The broker accepts no messages now: {reason}."
             : $"The broker did not confirm within {_options.PublishTimeout} ({nameof(RabbitMqOptions.PublishTimeout)}).");
         return new FrameResult(FrameOutcome.Unknown, late.Message, late);
+    }
+}
+
+/// <summary>Makes the senders of a process wait until the groups with members on its node are bound.</summary>
+internal sealed class RabbitMqGroupHold
+{
+    // Replaced as a whole when a receiver is created.
+    private volatile RabbitMqGroupBindings[] _bindings = [];
+
+    public void Add(RabbitMqGroupBindings bindings) => _bindings = [.. _bindings, bindings];
+
+    public async ValueTask WaitAsync(CancellationToken cancellationToken)
+    {
+        foreach (var bindings in _bindings)
+            await bindings.WhenBoundAsync(cancellationToken).ConfigureAwait(false);
     }
 }

@@ -1,28 +1,18 @@
-using System.Globalization;
-using System.Security.Cryptography;
 using BatchKit.Transports;
-using Microsoft.Extensions.Logging;
-using RabbitMQ.Client;
-using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>Binds the keys of the groups that have members on this node, and confirms that to the senders of joins. See docs/decisions/0097.</summary>
+/// <summary>Which groups have members on this node, which of them are bound, and who waits for that. See docs/decisions/0097.</summary>
 /// <remarks>
 /// While something is not bound, the queue is bound to the output of all groups. It is for ever where the next hop does not know its members (<paramref name="members"/> is null), where members are not to
 /// decide, and where the broker refuses to bind.
 /// </remarks>
-internal sealed class RabbitMqGroupBindings(RabbitMqTopology topology, IGroupMembership? members, TimeSpan holdLimit, TimeProvider timeProvider, ILogger logger) : IDisposable
+internal sealed class RabbitMqGroupBindings(IGroupMembership? members, TimeSpan holdLimit, TimeProvider timeProvider) : IDisposable
 {
     // With more groups to bind, the queue takes all output meanwhile: one binding instead of a wait for these.
     private const int MaxMissing = 256;
     private const int MaxBoundAtOnce = 512;
     private const int MaxReplies = 10_000;
-
-    // How long a group without members stays bound, at least: players come and go.
-    private static readonly TimeSpan Linger = TimeSpan.FromSeconds(1);
-
-    private readonly string _watch = RandomNumberGenerator.GetHexString(16, lowercase: true);
 
     // Guards all fields below.
     private readonly Lock _lock = new();
@@ -77,66 +67,6 @@ internal sealed class RabbitMqGroupBindings(RabbitMqTopology topology, IGroupMem
             _isRefused = false;
             _mustRenew = true;
             TakeAllLocked();
-        }
-    }
-
-    /// <summary>Binds and confirms over one connection until it is cancelled.</summary>
-    /// <returns>Why the connection must be replaced; null when it was cancelled.</returns>
-    public async Task<string?> RunAsync(IConnection connection, int node, CancellationToken cancellationToken)
-    {
-        IChannel? channel = null;
-        try
-        {
-            while (true)
-            {
-                try
-                {
-                    channel ??= await connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
-                    await WorkAsync(connection, channel, node, cancellationToken).ConfigureAwait(false);
-                }
-                catch (OperationInterruptedException) when (connection.IsOpen && StaysOnAll)
-                {
-                    // Without the right to publish there are no confirmations, and senders go on naming this node.
-                    await Task.Delay(Timeout.InfiniteTimeSpan, timeProvider, cancellationToken).ConfigureAwait(false);
-                }
-                catch (OperationInterruptedException refusal) when (connection.IsOpen && TryRefuse())
-                {
-                    Log.GroupsNotBound(logger, topology.Queue(node), refusal.ShutdownReason?.ReplyText ?? refusal.Message);
-                    await channel!.DisposeAsync().ConfigureAwait(false);
-                    channel = null;
-                }
-            }
-        }
-        catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested)
-        {
-            return null;
-        }
-        catch (Exception exception)
-        {
-            return $"Its groups could not be bound: {exception.Message}";
-        }
-        finally
-        {
-            if (channel is not null)
-                await EndAsync(channel).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        }
-    }
-
-    /// <summary>Looks whether the exchange still has the bindings, and binds all again when it has not.</summary>
-    public async Task CheckAsync(IConnection connection, CancellationToken cancellationToken)
-    {
-        lock (_lock)
-        {
-            if (members is null || _isRefused || _mustRenew)
-                return;
-        }
-
-        if (await topology.FindWatchAsync(connection, _watch, cancellationToken).ConfigureAwait(false))
-            return;
-        lock (_lock)
-        {
-            _mustRenew = true;
-            _work.TrySetResult();
         }
     }
 
@@ -210,43 +140,56 @@ internal sealed class RabbitMqGroupBindings(RabbitMqTopology topology, IGroupMem
         }
     }
 
-    private async Task WorkAsync(IConnection connection, IChannel channel, int node, CancellationToken cancellationToken)
+    /// <summary>True when it is not known what the broker has bound.</summary>
+    public bool IsRenewalDue
     {
-        var lingered = timeProvider.GetTimestamp();
-        while (true)
+        get
         {
-            if (IsRenewalDue())
-                await RenewAsync(connection, channel, node, cancellationToken).ConfigureAwait(false);
-            if (IsBacklogged())
-                await GoToAllAsync(channel, node, cancellationToken).ConfigureAwait(false);
-            var ages = timeProvider.GetElapsedTime(lingered) >= Linger;
-            if (ages)
-                lingered = timeProvider.GetTimestamp();
-            var work = Take(ages);
-            await topology.BindGroupsAsync(channel, node, work.Bound, work.Unbound, cancellationToken).ConfigureAwait(false);
-            foreach (var reply in work.Replies)
-                await ReplyAsync(channel, node, reply).ConfigureAwait(false);
-            if (Finish(out var next))
-                await topology.GiveUpAllAsync(channel, node, cancellationToken).ConfigureAwait(false);
-            await next.WaitAsync(Linger, timeProvider, cancellationToken).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-            cancellationToken.ThrowIfCancellationRequested();
+            lock (_lock)
+                return _mustRenew && members is not null && !_isRefused;
         }
     }
 
-    private bool IsRenewalDue()
+    /// <summary>True when so much is missing that the queue is to take the output of all groups meanwhile.</summary>
+    public bool IsBacklogged
     {
-        lock (_lock)
-            return _mustRenew && members is not null && !_isRefused;
+        get
+        {
+            lock (_lock)
+                return !_takesAll && _missing.Count > MaxMissing;
+        }
     }
 
-    private async Task RenewAsync(IConnection connection, IChannel channel, int node, CancellationToken cancellationToken)
+    /// <summary>True while the bindings are known, so that they can be lost.</summary>
+    public bool CanBeLost
     {
-        await GoToAllAsync(channel, node, cancellationToken).ConfigureAwait(false);
-        await topology.RenewGroupExchangeAsync(channel, node, cancellationToken).ConfigureAwait(false);
-        await topology.BindWatchAsync(channel, _watch, cancellationToken).ConfigureAwait(false);
-        // Without the right to publish, nothing would tell that the bindings are gone.
-        if (!await topology.FindWatchAsync(connection, _watch, cancellationToken).ConfigureAwait(false))
-            return;
+        get
+        {
+            lock (_lock)
+                return members is not null && !_isRefused && !_mustRenew;
+        }
+    }
+
+    /// <summary>Someone has deleted the bindings.</summary>
+    public void Lose()
+    {
+        lock (_lock)
+        {
+            _mustRenew = true;
+            _work.TrySetResult();
+        }
+    }
+
+    /// <summary>The queue is bound to the output of all groups.</summary>
+    public void TakeAll()
+    {
+        lock (_lock)
+            TakeAllLocked();
+    }
+
+    /// <summary>No group is bound.</summary>
+    public void Renew()
+    {
         lock (_lock)
         {
             _mustRenew = false;
@@ -257,20 +200,9 @@ internal sealed class RabbitMqGroupBindings(RabbitMqTopology topology, IGroupMem
         }
     }
 
-    private bool IsBacklogged()
-    {
-        lock (_lock)
-            return !_takesAll && _missing.Count > MaxMissing;
-    }
-
-    private async Task GoToAllAsync(IChannel channel, int node, CancellationToken cancellationToken)
-    {
-        await topology.TakeAllAsync(channel, node, cancellationToken).ConfigureAwait(false);
-        lock (_lock)
-            TakeAllLocked();
-    }
-
-    private GroupWork Take(bool ages)
+    /// <summary>Takes what is to be done next. What it says is to be bound counts as bound.</summary>
+    /// <param name="ages">Whether groups that had lost their last member when this was true before are to be unbound.</param>
+    public GroupWork Take(bool ages)
     {
         lock (_lock)
         {
@@ -310,8 +242,9 @@ internal sealed class RabbitMqGroupBindings(RabbitMqTopology topology, IGroupMem
     }
 
     /// <summary>What was taken is bound.</summary>
+    /// <param name="next">Completes when there is more to do.</param>
     /// <returns>True when the queue is to give up the output of all groups. From then on a group that is added counts as missing.</returns>
-    private bool Finish(out Task next)
+    public bool Finish(out Task next)
     {
         lock (_lock)
         {
@@ -328,8 +261,9 @@ internal sealed class RabbitMqGroupBindings(RabbitMqTopology topology, IGroupMem
         }
     }
 
+    /// <summary>The broker has refused to bind.</summary>
     /// <returns>True when the queue takes the output of all groups: then it goes on doing so.</returns>
-    private bool TryRefuse()
+    public bool TryRefuse()
     {
         lock (_lock)
             return _takesAll && !_isRefused && (_isRefused = true);
@@ -343,24 +277,12 @@ internal sealed class RabbitMqGroupBindings(RabbitMqTopology topology, IGroupMem
         (_missingBound, _takenBound) = (null, null);
         _isBinding = false;
     }
-
-    // An application's connection lives on, and so would the queue.
-    private async Task EndAsync(IChannel channel)
-    {
-        if (channel.IsOpen)
-            await topology.DeleteWatchAsync(channel, _watch).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        await channel.DisposeAsync().ConfigureAwait(false);
-    }
-
-    private ValueTask ReplyAsync(IChannel channel, int node, GroupReply reply)
-    {
-        var properties = new BasicProperties { MessageId = node.ToString(CultureInfo.InvariantCulture), CorrelationId = reply.Frame };
-        return channel.BasicPublishAsync(topology.Exchange, reply.Key, mandatory: false, properties, ReadOnlyMemory<byte>.Empty, CancellationToken.None);
-    }
-
-    /// <summary>A sender that waits for a confirmation.</summary>
-    private readonly record struct GroupReply(string Key, string? Frame);
-
-    /// <summary>What is done at once: groups to bind and to unbind, and then replies.</summary>
-    private readonly record struct GroupWork(IReadOnlyList<string> Bound, IReadOnlyList<string> Unbound, IReadOnlyList<GroupReply> Replies);
 }
+
+/// <summary>A sender that waits for a confirmation.</summary>
+/// <param name="Key">The key of its queue.</param>
+/// <param name="Frame">Its name for the frame that asked.</param>
+internal readonly record struct GroupReply(string Key, string? Frame);
+
+/// <summary>What is done at once: groups to bind and to unbind, and then replies.</summary>
+internal readonly record struct GroupWork(IReadOnlyList<string> Bound, IReadOnlyList<string> Unbound, IReadOnlyList<GroupReply> Replies);

@@ -23,6 +23,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     // Null where nothing is declared.
     private readonly RabbitMqNodeLease? _lease;
     private readonly RabbitMqGroupBindings? _groups;
+    private readonly RabbitMqGroupBinder? _binder;
     private readonly BatchReceiver _receiver;
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
@@ -75,7 +76,11 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         _topology = new RabbitMqTopology(options);
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
         if (options.DeclareTopology)
-            _groups = new RabbitMqGroupBindings(_topology, options.RouteGroupsByMembers ? receiver.Groups : null, options.PublishTimeout, _timeProvider, _logger);
+        {
+            _groups = new RabbitMqGroupBindings(options.RouteGroupsByMembers ? receiver.Groups : null, options.PublishTimeout, _timeProvider);
+            _binder = new RabbitMqGroupBinder(_topology, _groups, _timeProvider, _logger);
+        }
+
         _lease = options.DeclareTopology ? new RabbitMqNodeLease(options.Prefix, node, _topology.Exchange, options.QueueType == RabbitMqQueueType.Quorum, _timeProvider) : null;
         var channelOptions = new CreateChannelOptions(publisherConfirmationsEnabled: false, publisherConfirmationTrackingEnabled: false, consumerDispatchConcurrency: 1);
         _connection = new RabbitMqConnection(options, "receiver", channelOptions, PrepareAsync, _timeProvider, _logger, metrics);
@@ -239,7 +244,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
     private async Task BindGroupsAsync(OpenChannel open, RabbitMqConsumer consumer, CancellationToken cancellationToken)
     {
-        if (_groups is not null && await _groups.RunAsync(open.Connection, _node.Value, cancellationToken).ConfigureAwait(false) is { } failure)
+        if (_binder is not null && await _binder.RunAsync(open.Connection, _node.Value, cancellationToken).ConfigureAwait(false) is { } failure)
             consumer.End(failure);
     }
 
@@ -267,8 +272,8 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             try
             {
                 await _topology.CheckAsync(open.Connection, _node.Value, _groups?.StaysOnAll ?? true, _stopping.Token).ConfigureAwait(false);
-                if (_groups is not null)
-                    await _groups.CheckAsync(open.Connection, _stopping.Token).ConfigureAwait(false);
+                if (_binder is not null)
+                    await _binder.CheckAsync(open.Connection, _stopping.Token).ConfigureAwait(false);
                 if (_lease is not null)
                     await _lease.TakeAsync(open.Connection, _stopping.Token).ConfigureAwait(false);
                 _fault = null;

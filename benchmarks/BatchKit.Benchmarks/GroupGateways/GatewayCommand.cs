@@ -68,9 +68,19 @@ internal static class GatewayCommand
             };
         }
 
-        private sealed class CountedClient(Socket socket, CountedSockets counted) : TcpClientAdapter(socket)
+        private sealed class CountedClient : TcpClientAdapter
         {
-            public override NetworkStream GetStream() => new CountedStream(socket, counted);
+            private readonly Socket _socket;
+            private readonly CountedSockets _counted;
+
+            public CountedClient(Socket socket, CountedSockets counted)
+                : base(socket)
+            {
+                _socket = socket;
+                _counted = counted;
+            }
+
+            public override NetworkStream GetStream() => new CountedStream(_socket, _counted);
         }
 
         private sealed class CountedStream(Socket socket, CountedSockets counted) : NetworkStream(socket)

@@ -78,7 +78,8 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         if (options.DeclareTopology)
         {
             _groups = new RabbitMqGroupBindings(options.RouteGroupsByMembers ? receiver.Groups : null, options.PublishTimeout, _timeProvider);
-            _binder = new RabbitMqGroupBinder(_topology, _groups, _timeProvider, _logger);
+            var answers = new RabbitMqGroupAnswers(new RabbitMqConnector(options, "receiver's answers"), _topology, options.PublishTimeout, _timeProvider);
+            _binder = new RabbitMqGroupBinder(_topology, _groups, answers, options.TopologyCheckInterval, _timeProvider, _logger);
         }
 
         _lease = options.DeclareTopology ? new RabbitMqNodeLease(options.Prefix, node, _topology.Exchange, options.QueueType == RabbitMqQueueType.Quorum, _timeProvider) : null;
@@ -272,8 +273,6 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             try
             {
                 await _topology.CheckAsync(open.Connection, _node.Value, _groups?.StaysOnAll ?? true, _stopping.Token).ConfigureAwait(false);
-                if (_binder is not null)
-                    await _binder.CheckAsync(open.Connection, _stopping.Token).ConfigureAwait(false);
                 if (_lease is not null)
                     await _lease.TakeAsync(open.Connection, _stopping.Token).ConfigureAwait(false);
                 _fault = null;

@@ -44,6 +44,9 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
     /// <summary>True for what <see cref="CreateReplyKey"/> drew: what a frame asks to be answered at may be anything.</summary>
     public static bool IsReplyKey(string? key) => key is { Length: <= MaxReplyKeyLength } && key.StartsWith(ReplyPrefix, StringComparison.Ordinal);
 
+    /// <summary>The name of a watch's queue, which is its key too.</summary>
+    public string WatchQueue(string watch) => $"{options.Prefix}.watch.{watch}";
+
     public string Queue(int node) => $"{options.Prefix}.node.{NodeKey(node)}";
 
     /// <summary>Declares what a sender needs: the exchange.</summary>
@@ -108,7 +111,7 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
         await channel.QueueBindAsync(Queue(node), exchange, string.Empty, cancellationToken: cancellationToken).ConfigureAwait(false);
     }
 
-    /// <summary>Binds a queue of the connection that gets nothing but <see cref="FindWatchAsync"/>'s messages, and keeps none: it shows whether the exchange still has its bindings.</summary>
+    /// <summary>Binds a queue of the connection that keeps no message. Whether one reaches it shows whether the exchange still has its bindings.</summary>
     public async Task BindWatchAsync(IChannel channel, string watch, CancellationToken cancellationToken)
     {
         var arguments = new Dictionary<string, object?>(StringComparer.Ordinal) { ["x-max-length"] = 0 };
@@ -117,26 +120,6 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
     }
 
     public Task DeleteWatchAsync(IChannel channel, string watch) => channel.QueueDeleteAsync(WatchQueue(watch), ifUnused: false, ifEmpty: false);
-
-    /// <returns>False when the queue of <see cref="BindWatchAsync"/> is not bound any more: someone has deleted the exchange, with all its bindings.</returns>
-    public async Task<bool> FindWatchAsync(IConnection connection, string watch, CancellationToken cancellationToken)
-    {
-        var channel = await connection.CreateChannelAsync(new CreateChannelOptions(publisherConfirmationsEnabled: true, publisherConfirmationTrackingEnabled: true), cancellationToken).ConfigureAwait(false);
-        await using (channel.ConfigureAwait(false))
-        {
-            try
-            {
-                // Not cancelled by the token; see RabbitMqTransport.
-                await channel.BasicPublishAsync(Exchange, WatchQueue(watch), mandatory: true, new BasicProperties(), ReadOnlyMemory<byte>.Empty, CancellationToken.None)
-                    .AsTask().WaitAsync(options.PublishTimeout, cancellationToken).ConfigureAwait(false);
-                return true;
-            }
-            catch (PublishException)
-            {
-                return false;
-            }
-        }
-    }
 
     /// <summary>Declares and consumes the queue of a sender's confirmations.</summary>
     public async Task ListenAsync(IChannel channel, string key, IAsyncBasicConsumer consumer, CancellationToken cancellationToken)
@@ -209,8 +192,6 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
     }
 
     private string GroupExchange(int node) => $"{options.Prefix}.groups.{NodeKey(node)}";
-
-    private string WatchQueue(string watch) => $"{options.Prefix}.watch.{watch}";
 
     private Dictionary<string, object?> CreateArguments()
     {

@@ -3,6 +3,7 @@ using System.Globalization;
 using BatchKit.RabbitMQ;
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;
+using BatchKit.Transports;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
@@ -66,6 +67,35 @@ public sealed class RabbitMqMemberFaultTests(OwnRabbitMqFixture fixture) : IClas
         await member.AssertLinesAsync(Some.Lines(20));
         Assert.Null(scene.Nodes[0].Receiver.Fault);
         Assert.True(scene.Nodes[0].Receiver.Groups!.TakesAll);
+    }
+
+    [Fact]
+    public async Task A_gateway_goes_on_receiving_while_the_broker_takes_no_messages()
+    {
+        var server = await fixture.GetAsync();
+        var options = RabbitMqSome.Options(server, static options => options.Prefetch = 4);
+        await using var scene = await MemberScene.StartAsync(options, nodes: 1);
+        var (node, member) = (scene.Nodes[0], scene.Nodes[0].Connect());
+        await node.Receiver.StopAsync(CancellationToken.None);
+        for (var line = 0; line < 50; line++)
+        {
+            scene.Write(member.Handle, $"line {line}");
+            await scene.Output.FlushAsync().WithinDeadline();
+        }
+
+        await server.ControlAsync("set_disk_free_limit", "1000000GB");
+        await using var receiver = new RabbitMqReceiver(options, node: 0, new BatchReceiver(node.Clients));
+        try
+        {
+            await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+            await member.AssertLinesAsync(Some.Lines(50));
+        }
+        finally
+        {
+            await server.ControlAsync("set_disk_free_limit", "1MB");
+        }
+
+        await Until.TrueAsync(() => !receiver.Groups!.TakesAll);
     }
 
     [Fact]

@@ -5,6 +5,7 @@ using BatchKit.Benchmarks.Echo;
 using BatchKit.Benchmarks.Edge;
 using BatchKit.Benchmarks.Fanout;
 using BatchKit.Benchmarks.Gates;
+using BatchKit.Benchmarks.Groups;
 using BatchKit.Benchmarks.Measuring;
 using BatchKit.Benchmarks.Publish;
 using BatchKit.Benchmarks.Rhythm;
@@ -34,6 +35,7 @@ internal static class DryCommand
         [nameof(BroadcastBenchmarks)] => RunOnce(name, new BroadcastBenchmarks { Sizes = [100] }, Machine.WhyUnfit),
         [nameof(PlayhouseBenchmarks)] => RunOnce(name, new PlayhouseBenchmarks { LongRunDuration = TimeSpan.FromSeconds(1) }, Machine.WhyUnfit),
         [nameof(EdgeBenchmarks)] => RunOnce(name, new EdgeBenchmarks { IsShort = true }, Machine.WhyUnfit),
+        [nameof(GroupsBenchmarks)] => RunOnce(name, new GroupsBenchmarks { IsShort = true }, GroupsBenchmarks.WhyUnfit),
         [nameof(MqttBenchmarks)] => RunOnce(name, new MqttBenchmarks { IsShort = true }, MqttBenchmarks.WhyUnfit),
         [nameof(RhythmBenchmarks)] => RunOnce(name, new RhythmBenchmarks { IsShort = true }, RhythmBenchmarks.WhyUnfit),
         _ => RunClasses(suite.Classes),

@@ -7,6 +7,7 @@ using BatchKit.Benchmarks.EchoServers;
 using BatchKit.Benchmarks.EdgeLoad;
 using BatchKit.Benchmarks.EdgeServers;
 using BatchKit.Benchmarks.FanoutServers;
+using BatchKit.Benchmarks.GroupGateways;
 using BatchKit.Benchmarks.IdleServers;
 using BatchKit.Benchmarks.MqttSink;
 using BatchKit.Benchmarks.Publish;
@@ -28,6 +29,8 @@ try
             return SinkCommand.Run();
         case ["fanout", var kind, var subscribers]:
             return await FanoutServerCommand.RunAsync(Enum.Parse<FanoutServerKind>(kind), int.Parse(subscribers, CultureInfo.InvariantCulture));
+        case ["gateway", var node, var clients, var prefix, var byMembers]:
+            return await GatewayCommand.RunAsync(int.Parse(node, CultureInfo.InvariantCulture), int.Parse(clients, CultureInfo.InvariantCulture), prefix, bool.Parse(byMembers));
         case ["load", var port, var connections]:
             return EchoLoadCommand.Run(int.Parse(port, CultureInfo.InvariantCulture), int.Parse(connections, CultureInfo.InvariantCulture));
         case ["echo", var kind]:

@@ -2,6 +2,7 @@ using BatchKit.Benchmarks.Echo;
 using BatchKit.Benchmarks.Edge;
 using BatchKit.Benchmarks.Fanout;
 using BatchKit.Benchmarks.Gates;
+using BatchKit.Benchmarks.Groups;
 using BatchKit.Benchmarks.Publish;
 using BatchKit.Benchmarks.Rhythm;
 
@@ -15,6 +16,7 @@ internal static class SuiteRunners
         [nameof(BroadcastBenchmarks)] => new BroadcastBenchmarks(),
         [nameof(PlayhouseBenchmarks)] => new PlayhouseBenchmarks(),
         [nameof(EdgeBenchmarks)] => new EdgeBenchmarks(),
+        [nameof(GroupsBenchmarks)] => new GroupsBenchmarks(),
         [nameof(MqttBenchmarks)] => new MqttBenchmarks(),
         [nameof(RhythmBenchmarks)] => new RhythmBenchmarks(),
         _ => new BenchmarkDotNetRunner(),

@@ -24,7 +24,7 @@ namespace BatchKit.Broadcast;
 /// <para>What goes wrong with one connection never affects another: that connection is disconnected, and its output counts as failed.</para>
 /// <para>All members are thread-safe. Sends may overlap; order holds within each.</para>
 /// </remarks>
-public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
+public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsyncDisposable
 {
     // The header of a WebSocket frame, or the framing of a GMCP message.
     private const int MaxFramingBytes = 16;
@@ -112,6 +112,19 @@ public sealed class BroadcastTransport : IBatchTransport, IAsyncDisposable
     /// <param name="group">The group's name.</param>
     /// <returns>A snapshot of the members; empty when there is no such group.</returns>
     public IReadOnlyList<ClientConnection> GetMembers(string group) => Groups.GetMembers(group);
+
+    /// <inheritdoc/>
+    public bool HasMembers(string group) => Groups.Contains(group);
+
+    /// <inheritdoc/>
+    public IReadOnlyCollection<string> GetGroups() => Groups.Names;
+
+    /// <inheritdoc/>
+    public IDisposable Watch(Action<string> changed)
+    {
+        ArgumentNullException.ThrowIfNull(changed);
+        return Groups.Watch(changed);
+    }
 
     /// <summary>The groups that a connection is in.</summary>
     /// <returns>Their names; empty when it is in none, or gone.</returns>

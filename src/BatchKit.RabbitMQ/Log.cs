@@ -23,6 +23,9 @@ internal static partial class Log
     [LoggerMessage(2105, LogLevel.Warning, "Exchange {Exchange} of {Target} was deleted. The sender declares it again, and holds back output for groups for {Limit}, so that receivers can bind their queues again.")]
     public static partial void ExchangeMissing(ILogger logger, string exchange, string target, TimeSpan limit);
 
+    [LoggerMessage(2106, LogLevel.Information, "Output for groups goes to all nodes, because the broker does not allow the sender to hear what they have bound: {Reason}.")]
+    public static partial void GroupsGoToAll(ILogger logger, string reason);
+
     [LoggerMessage(2110, LogLevel.Information, "Receiving from queue {Queue} at {Target}.")]
     public static partial void Receiving(ILogger logger, string queue, string target);
 
@@ -40,4 +43,7 @@ internal static partial class Log
 
     [LoggerMessage(2114, LogLevel.Warning, "The receiver stopped without finishing its current frame from queue {Queue} within {Limit}; the broker keeps the frame.")]
     public static partial void FrameAbandoned(ILogger logger, string queue, TimeSpan limit);
+
+    [LoggerMessage(2116, LogLevel.Information, "Queue {Queue} gets the output of all groups, because the broker does not allow the receiver to bind single ones: {Reason}.")]
+    public static partial void GroupsNotBound(ILogger logger, string queue, string reason);
 }

@@ -3,6 +3,7 @@ using BatchKit;
 using BatchKit.RabbitMQ;
 using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
+using Microsoft.Extensions.DependencyInjection.Extensions;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
@@ -100,6 +101,7 @@ public static class RabbitMqBuilderExtensions
     {
         var (name, services) = (builder.Name, builder.Services);
         OptionsRules.Add(services, name, RabbitMqOptionsValidator.Shared, configure);
+        services.TryAddSingleton<RabbitMqGroupHold>();
         if (KeyedServices.Contain<HealthCheck>(services, name))
             return;
         services.AddKeyedSingleton(name, static (provider, key) =>
@@ -131,7 +133,7 @@ public static class RabbitMqBuilderExtensions
 
         var signer = services.GetRequiredKeyedService<BatchKitBuilder>(name).CreateSigner(services);
         return new RabbitMqTransport(options, services.GetService<TimeProvider>(), services.GetService<ILogger<RabbitMqTransport>>(), signer,
-            services.GetKeyedService<ConnectionMetrics>(name));
+            services.GetKeyedService<ConnectionMetrics>(name)) { GroupHold = services.GetRequiredService<RabbitMqGroupHold>() };
     }
 
     private static RabbitMqReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
@@ -143,7 +145,10 @@ public static class RabbitMqBuilderExtensions
         var timeProvider = services.GetService<TimeProvider>();
         // Not the name of the node's queue: the number may not be leased yet, and each node's name would be a time series of its own.
         var receiver = builder.CreateReceiver(services, next, receiving => (receiving.MessagingSystem, receiving.QueueName) = ("rabbitmq", options.Prefix));
-        return new RabbitMqReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<RabbitMqReceiver>>(), services.GetKeyedService<ConnectionMetrics>(builder.Name));
+        var created = new RabbitMqReceiver(options, node, receiver, timeProvider, services.GetService<ILogger<RabbitMqReceiver>>(), services.GetKeyedService<ConnectionMetrics>(builder.Name));
+        if (created.Groups is { } groups)
+            services.GetRequiredService<RabbitMqGroupHold>().Add(groups);
+        return created;
     }
 
     /// <summary>Reports whether the buffer's transport can send and its receiver receives; either may be absent.</summary>

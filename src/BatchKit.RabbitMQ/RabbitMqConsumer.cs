@@ -10,6 +10,9 @@ namespace BatchKit.RabbitMQ;
 internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
 {
     private readonly BatchReceiver _receiver;
+
+    // Null where nothing is declared.
+    private readonly RabbitMqGroupBindings? _groups;
     private readonly string _queue;
     private readonly ILogger _logger;
 
@@ -23,10 +26,11 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
     private Task _current = Task.CompletedTask;
     private bool _isClosed;
 
-    public RabbitMqConsumer(IChannel channel, BatchReceiver receiver, string queue, ILogger logger, CancellationToken abandon)
+    public RabbitMqConsumer(IChannel channel, BatchReceiver receiver, RabbitMqGroupBindings? groups, string queue, ILogger logger, CancellationToken abandon)
         : base(channel)
     {
         _receiver = receiver;
+        _groups = groups;
         _queue = queue;
         _logger = logger;
         _abandon = abandon;
@@ -51,7 +55,7 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
 
         try
         {
-            await ReceiveAsync(deliveryTag, body).ConfigureAwait(false);
+            await ReceiveAsync(deliveryTag, properties, body).ConfigureAwait(false);
         }
         catch (OperationCanceledException) when (_abandon.IsCancellationRequested)
         {
@@ -83,7 +87,10 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
     /// <summary>Stops receiving frames, and waits for the current one.</summary>
     public Task CloseAsync(CancellationToken cancellationToken) => Close().WaitAsync(cancellationToken);
 
-    private async Task ReceiveAsync(ulong deliveryTag, ReadOnlyMemory<byte> body)
+    /// <summary>Ends it, because something else that belongs to its connection has ended.</summary>
+    public void End(string reason) => _ended.TrySetResult(reason);
+
+    private async Task ReceiveAsync(ulong deliveryTag, IReadOnlyBasicProperties properties, ReadOnlyMemory<byte> body)
     {
         try
         {
@@ -97,6 +104,9 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
             return;
         }
 
+        // The next hop has applied the joins of the frame, so what they need is bound or about to be.
+        if (_groups is not null && RabbitMqTopology.IsReplyKey(properties.ReplyTo))
+            _groups.Confirm(properties.ReplyTo!, properties.CorrelationId);
         await Channel.BasicAckAsync(deliveryTag, multiple: false, CancellationToken.None).ConfigureAwait(false);
     }
 

@@ -135,6 +135,16 @@ public sealed class RabbitMqOptions : IValidatableObject
     public bool DeclareTopology { get; set; } = true;
 
     /// <summary>
+    /// True, the default: a group's output goes only to the nodes that have members of it, where the next hop knows its members (as <c>BatchKit.Broadcast</c> does, see <see cref="IGroupMembership"/>). A send
+    /// has a frame for each group. False: it goes to all nodes, in one frame for all groups of a send.
+    /// </summary>
+    /// <remarks>
+    /// Set it to false where most groups have members on most nodes. Senders and receivers may differ: nothing is lost. For <see cref="UnroutableGrace"/> after connecting, and where <see cref="DeclareTopology"/>
+    /// is false or the broker refuses the bindings, output goes to all nodes as well.
+    /// </remarks>
+    public bool RouteGroupsByMembers { get; set; } = true;
+
+    /// <summary>
     /// How many unacknowledged frames the broker may send ahead; 16 by default, which hides the round trip to a broker nearby. A larger value costs memory in the receiver,
     /// up to <see cref="MaxFrameBytes"/> a frame, and helps only when frames are small and the network is slow.
     /// </summary>
@@ -279,6 +289,7 @@ internal sealed class RabbitMqSection
     public bool WaitsForNode { get => _options.WaitsForNode; set => _options.WaitsForNode = value; }
     public string? DeadLetterExchange { get => _options.DeadLetterExchange; set => _options.DeadLetterExchange = value; }
     public bool DeclareTopology { get => _options.DeclareTopology; set => _options.DeclareTopology = value; }
+    public bool RouteGroupsByMembers { get => _options.RouteGroupsByMembers; set => _options.RouteGroupsByMembers = value; }
     public int Prefetch { get => _options.Prefetch; set => _options.Prefetch = value; }
     public int MaxFrameBytes { get => _options.MaxFrameBytes; set => _options.MaxFrameBytes = value; }
     public bool FailFast { get => _options.FailFast; set => _options.FailFast = value; }

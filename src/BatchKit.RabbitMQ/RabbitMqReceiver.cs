@@ -22,6 +22,8 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
     // Null when the receiver declares nothing.
     private readonly RabbitMqNodeLease? _lease;
+    private readonly RabbitMqGroupBindings? _groups;
+    private readonly RabbitMqGroupBinder? _binder;
     private readonly BatchReceiver _receiver;
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
@@ -75,6 +77,13 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         _logger = GuardedLogger.Of(logger);
         _topology = new RabbitMqTopology(options);
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
+        if (options.DeclareTopology)
+        {
+            _groups = new RabbitMqGroupBindings(options.RouteGroupsByMembers ? receiver.Groups : null, options.PublishTimeout, _timeProvider);
+            var answers = new RabbitMqGroupAnswers(new RabbitMqConnector(options, "receiver's answers"), _topology, options.PublishTimeout, _timeProvider);
+            _binder = new RabbitMqGroupBinder(_topology, _groups, answers, options.TopologyCheckInterval, _timeProvider, _logger);
+        }
+
         _lease = options.DeclareTopology ? new RabbitMqNodeLease(options.Prefix, node, _topology.Exchange, options.QueueType == RabbitMqQueueType.Quorum, _timeProvider) : null;
         var channelOptions = new CreateChannelOptions(publisherConfirmationsEnabled: false, publisherConfirmationTrackingEnabled: false, consumerDispatchConcurrency: 1);
         _connection = new RabbitMqConnection(options, "receiver", channelOptions, PrepareAsync, _timeProvider, _logger, metrics);
@@ -85,6 +94,9 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
     /// <summary>Why it receives nothing now, in a human-readable sentence without secrets; null while it receives.</summary>
     public string? Fault => _fault;
+
+    /// <summary>The groups that have members on this node; null where nothing is declared.</summary>
+    internal RabbitMqGroupBindings? Groups => _groups;
 
     /// <summary>What the logger has thrown, in a sentence; null when it has thrown nothing.</summary>
     internal string? LoggerFault => _logger.Faults.Description;
@@ -156,6 +168,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         await StopAsync(CancellationToken.None).ConfigureAwait(false);
         if (Interlocked.Exchange(ref _isDisposed, true))
             return;
+        _groups?.Dispose();
         _stopping.Dispose();
         _abandoning.Dispose();
     }
@@ -212,7 +225,9 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     private async Task<string?> ReceiveAsync(bool exclusive)
     {
         var open = await _connection.OpenAsync(_stopping.Token).ConfigureAwait(false);
-        var consumer = new RabbitMqConsumer(open.Channel, _receiver, Queue, _logger, _abandoning.Token);
+        var consumer = new RabbitMqConsumer(open.Channel, _receiver, _groups, Queue, _logger, _abandoning.Token);
+        using var ending = CancellationTokenSource.CreateLinkedTokenSource(_stopping.Token);
+        var binding = Task.CompletedTask;
         try
         {
             if (_options.DeclareTopology)
@@ -223,16 +238,25 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             _failures = 0;
             Log.Receiving(_logger, Queue, _connection.Target);
             _triedOnce.TrySetResult();
+            binding = BindGroupsAsync(open, consumer, ending.Token);
             return await WatchAsync(open, consumer).ConfigureAwait(false);
         }
         finally
         {
             // Frames must not overlap: the broker delivers this channel's unacknowledged frames again on the next channel, so the current frame must end first.
             await consumer.CloseAsync(_abandoning.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            await ending.CancelAsync().ConfigureAwait(false);
+            await binding.ConfigureAwait(false);
             if (_stopping.IsCancellationRequested && _lease is { } lease)
                 await ReleaseAsync(lease).ConfigureAwait(false);
             _connection.Discard(open, _stopping.IsCancellationRequested ? null : "The receiver's consumer ended.");
         }
+    }
+
+    private async Task BindGroupsAsync(OpenChannel open, RabbitMqConsumer consumer, CancellationToken cancellationToken)
+    {
+        if (_binder is not null && await _binder.RunAsync(open.Connection, _node.Value, cancellationToken).ConfigureAwait(false) is { } failure)
+            consumer.End(failure);
     }
 
     // A successor then finds the number free at once. If this fails, the broker frees the number when the connection ends.
@@ -258,7 +282,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
             try
             {
-                await _topology.CheckAsync(open.Connection, _node.Value, _stopping.Token).ConfigureAwait(false);
+                await _topology.CheckAsync(open.Connection, _node.Value, _groups?.StaysOnAll ?? true, _stopping.Token).ConfigureAwait(false);
                 if (_lease is not null)
                     await _lease.TakeAsync(open.Connection, _stopping.Token).ConfigureAwait(false);
                 _fault = null;
@@ -282,7 +306,8 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     {
         if (_lease is not null)
             await _lease.TakeAsync(connection, cancellationToken).ConfigureAwait(false);
-        await _topology.DeclareQueueAsync(channel, _node.Value, cancellationToken).ConfigureAwait(false);
+        await _topology.DeclareQueueAsync(channel, _node.Value, takesAll: true, cancellationToken).ConfigureAwait(false);
+        _groups?.Begin();
         await channel.BasicQosAsync(prefetchSize: 0, (ushort)_options.Prefetch, global: false, cancellationToken).ConfigureAwait(false);
     }
 }

@@ -1,15 +1,29 @@
+using System.Buffers;
 using System.Globalization;
+using System.Security.Cryptography;
+using System.Text;
 using BatchKit.Transports;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>Names, declares and checks the exchange and the queues: one direct exchange, and for each node a queue with two bindings, one for the node's number and one for all nodes.</summary>
+/// <summary>Names, declares and checks the exchanges and the queues: one direct exchange, and for each node a queue that is bound to the node's number, to all nodes, and to the groups with members there.</summary>
 internal sealed class RabbitMqTopology(RabbitMqOptions options)
 {
-    // The routing key that reaches every node.
-    private const string AllNodesKey = "all";
+    /// <summary>The key of output for groups. A node whose groups are all bound gives up its binding to it.</summary>
+    public const string AllNodesKey = "all";
+
+    /// <summary>The key of output for groups whose sender does not know what is bound. Each node's queue stays bound to it.</summary>
+    public const string EveryNodeKey = "every";
+
+    private const string ReplyPrefix = "reply.";
+    private const int MaxReplyKeyLength = 64;
+
+    // A longer name is hashed: a key has at most 255 bytes.
+    private const int MaxNameInKey = 100;
+
+    private static readonly SearchValues<char> SafeInKey = SearchValues.Create("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/");
 
     private const ushort AccessRefused = 403;
     private const ushort NotFound = 404;
@@ -17,9 +31,21 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
     // One exchange for both keys: the broker guarantees order only among messages that pass through the same channel, exchange and queue (AMQP 0-9-1, section 4.7).
     public string Exchange { get; } = $"{options.Prefix}.direct";
 
-    public static string RoutingKey(FrameDestination destination) => destination.IsAll ? AllNodesKey : NodeKey(destination.Node);
-
     public static string NodeKey(int node) => node.ToString(CultureInfo.InvariantCulture);
+
+    /// <summary>The key of one group. A name that is long, or that a tool of the broker might not show, is hashed.</summary>
+    public static string GroupKey(string group) => group.Length <= MaxNameInKey && !group.AsSpan().ContainsAnyExcept(SafeInKey)
+        ? $"group.{group}"
+        : $"group#{Convert.ToHexString(SHA256.HashData(Encoding.UTF8.GetBytes(group)))}";
+
+    /// <summary>Draws the key of one sender's confirmations.</summary>
+    public static string CreateReplyKey() => ReplyPrefix + RandomNumberGenerator.GetHexString(32, lowercase: true);
+
+    /// <summary>True for what <see cref="CreateReplyKey"/> drew: what a frame asks to be answered at may be anything.</summary>
+    public static bool IsReplyKey(string? key) => key is { Length: <= MaxReplyKeyLength } && key.StartsWith(ReplyPrefix, StringComparison.Ordinal);
+
+    /// <summary>The name of a watch's queue, which is its key too.</summary>
+    public string WatchQueue(string watch) => $"{options.Prefix}.watch.{watch}";
 
     public string Queue(int node) => $"{options.Prefix}.node.{NodeKey(node)}";
 
@@ -30,7 +56,11 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
             : Task.CompletedTask;
 
     /// <summary>Declares what a receiver needs: the exchange, its node's queue and the queue's bindings.</summary>
-    public async Task DeclareQueueAsync(IChannel channel, int node, CancellationToken cancellationToken)
+    /// <param name="channel">The channel.</param>
+    /// <param name="node">The node.</param>
+    /// <param name="takesAll">Whether the queue is bound to the output of all groups.</param>
+    /// <param name="cancellationToken">Ends the wait.</param>
+    public async Task DeclareQueueAsync(IChannel channel, int node, bool takesAll, CancellationToken cancellationToken)
     {
         await DeclareExchangeAsync(channel, cancellationToken).ConfigureAwait(false);
         if (!options.DeclareTopology)
@@ -41,20 +71,77 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
 
         // The node's own key first: if a direct frame were returned and a later frame to all nodes arrived, the receiver would drop the resent direct frame as a repeat.
         await channel.QueueBindAsync(queue, Exchange, NodeKey(node), cancellationToken: cancellationToken).ConfigureAwait(false);
-        await channel.QueueBindAsync(queue, Exchange, AllNodesKey, cancellationToken: cancellationToken).ConfigureAwait(false);
+        await channel.QueueBindAsync(queue, Exchange, EveryNodeKey, cancellationToken: cancellationToken).ConfigureAwait(false);
+        if (takesAll)
+            await TakeAllAsync(channel, node, cancellationToken).ConfigureAwait(false);
+    }
+
+    /// <summary>Binds a node's queue to the output of all groups.</summary>
+    public Task TakeAllAsync(IChannel channel, int node, CancellationToken cancellationToken) =>
+        channel.QueueBindAsync(Queue(node), Exchange, AllNodesKey, cancellationToken: cancellationToken);
+
+    /// <summary>Gives that binding up.</summary>
+    public Task GiveUpAllAsync(IChannel channel, int node, CancellationToken cancellationToken) =>
+        channel.QueueUnbindAsync(Queue(node), Exchange, AllNodesKey, cancellationToken: cancellationToken);
+
+    /// <summary>Binds and unbinds groups of a node.</summary>
+    public async Task BindGroupsAsync(IChannel channel, int node, IReadOnlyList<string> bound, IReadOnlyList<string> unbound, CancellationToken cancellationToken)
+    {
+        // The broker works in order, so its answer to the last is its answer to all.
+        for (var index = 0; index < bound.Count; index++)
+        {
+            await channel.ExchangeBindAsync(GroupExchange(node), Exchange, GroupKey(bound[index]), arguments: null, noWait: index < bound.Count - 1, cancellationToken)
+                .ConfigureAwait(false);
+        }
+
+        for (var index = 0; index < unbound.Count; index++)
+        {
+            await channel.ExchangeUnbindAsync(GroupExchange(node), Exchange, GroupKey(unbound[index]), arguments: null, noWait: index < unbound.Count - 1, cancellationToken)
+                .ConfigureAwait(false);
+        }
+    }
+
+    /// <summary>Declares the exchange between the groups' keys and a node's queue, without any key, whatever was bound before.</summary>
+    /// <remarks>The keys of a process that was killed would stay on the queue itself. The broker deletes this exchange, with its keys, together with the queue.</remarks>
+    public async Task RenewGroupExchangeAsync(IChannel channel, int node, CancellationToken cancellationToken)
+    {
+        var exchange = GroupExchange(node);
+        await channel.ExchangeDeleteAsync(exchange, cancellationToken: cancellationToken).ConfigureAwait(false);
+        await channel.ExchangeDeclareAsync(exchange, ExchangeType.Fanout, options.Durable, autoDelete: true, cancellationToken: cancellationToken).ConfigureAwait(false);
+        await channel.QueueBindAsync(Queue(node), exchange, string.Empty, cancellationToken: cancellationToken).ConfigureAwait(false);
+    }
+
+    /// <summary>Binds a queue of the connection that keeps no message. Whether one reaches it shows whether the exchange still has its bindings.</summary>
+    public async Task BindWatchAsync(IChannel channel, string watch, CancellationToken cancellationToken)
+    {
+        var arguments = new Dictionary<string, object?>(StringComparer.Ordinal) { ["x-max-length"] = 0 };
+        await channel.QueueDeclareAsync(WatchQueue(watch), durable: false, exclusive: true, autoDelete: false, arguments, cancellationToken: cancellationToken).ConfigureAwait(false);
+        await channel.QueueBindAsync(WatchQueue(watch), Exchange, WatchQueue(watch), cancellationToken: cancellationToken).ConfigureAwait(false);
+    }
+
+    public Task DeleteWatchAsync(IChannel channel, string watch) => channel.QueueDeleteAsync(WatchQueue(watch), ifUnused: false, ifEmpty: false);
+
+    /// <summary>Declares and consumes the queue of a sender's confirmations.</summary>
+    public async Task ListenAsync(IChannel channel, string key, IAsyncBasicConsumer consumer, CancellationToken cancellationToken)
+    {
+        var queue = $"{options.Prefix}.{key}";
+        await DeclareExchangeAsync(channel, cancellationToken).ConfigureAwait(false);
+        await channel.QueueDeclareAsync(queue, durable: false, exclusive: true, autoDelete: true, cancellationToken: cancellationToken).ConfigureAwait(false);
+        await channel.QueueBindAsync(queue, Exchange, key, cancellationToken: cancellationToken).ConfigureAwait(false);
+        await channel.BasicConsumeAsync(queue, autoAck: true, consumer, cancellationToken).ConfigureAwait(false);
     }
 
     /// <summary>Declares again what a receiver needs, or only checks that it exists when <see cref="RabbitMqOptions.DeclareTopology"/> is false. Existing objects do not change.</summary>
     /// <remarks>It uses a separate channel, because the broker closes a channel on which a declaration fails.</remarks>
     /// <exception cref="OperationInterruptedException">Something is missing that this process may not declare, or exists with other arguments; the reason names them.</exception>
-    public async Task CheckAsync(IConnection connection, int node, CancellationToken cancellationToken)
+    public async Task CheckAsync(IConnection connection, int node, bool takesAll, CancellationToken cancellationToken)
     {
         var channel = await connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
         await using (channel.ConfigureAwait(false))
         {
             if (options.DeclareTopology)
             {
-                await DeclareQueueAsync(channel, node, cancellationToken).ConfigureAwait(false);
+                await DeclareQueueAsync(channel, node, takesAll, cancellationToken).ConfigureAwait(false);
                 return;
             }
 
@@ -103,6 +190,8 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
             return false;
         }
     }
+
+    private string GroupExchange(int node) => $"{options.Prefix}.groups.{NodeKey(node)}";
 
     private Dictionary<string, object?> CreateArguments()
     {

@@ -32,6 +32,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     private readonly RabbitMqConnection _connection;
     private readonly GuardedLogger _logger;
     private readonly UnroutedGroups _unroutedGroups;
+    private readonly RabbitMqGroupRouting _groups;
 
     // Written while connecting, read by sends.
     private bool _hasDeclared;
@@ -60,6 +61,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         _topology = new RabbitMqTopology(options);
         _unroutedGroups = new UnroutedGroups(options.UnroutableGrace, _timeProvider);
         _logger = GuardedLogger.Of(logger);
+        _groups = new RabbitMqGroupRouting(options, _topology, _timeProvider, _logger);
         _connection = new RabbitMqConnection(options, "sender", ChannelOptions, PrepareAsync, _timeProvider, _logger, metrics);
     }
 
@@ -77,7 +79,11 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     {
         cancellationToken.ThrowIfCancellationRequested();
         var open = _options.FailFast ? _connection.GetOpen() : await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
-        var frames = FramePlan.Create(batches, _options.MaxFrameBytes, _options.DestinationNode, _signer);
+        if (GroupHold is { } hold)
+            await hold.WaitAsync(cancellationToken).ConfigureAwait(false);
+        if (_options.DestinationNode is null)
+            await _groups.PrepareAsync(open, batches, cancellationToken).ConfigureAwait(false);
+        var frames = FramePlan.Create(batches, _options.MaxFrameBytes, _options.DestinationNode, _signer, _groups.IsCertain(open));
         if (_wasExchangeMissing)
             ThrowIfUnbound(frames);
         var results = await PublishAllAsync(frames, open, cancellationToken).ConfigureAwait(false);
@@ -95,7 +101,14 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     }
 
     /// <summary>Closes the connection. Dispose the buffer first: sends that are under way fail.</summary>
-    public ValueTask DisposeAsync() => _connection.DisposeAsync();
+    public async ValueTask DisposeAsync()
+    {
+        await _groups.DisposeAsync().ConfigureAwait(false);
+        await _connection.DisposeAsync().ConfigureAwait(false);
+    }
+
+    /// <summary>What its sends wait for where the process has a receiver too; null where it has none.</summary>
+    internal RabbitMqGroupHold? GroupHold { get; init; }
 
     /// <summary>What the logger has thrown, in a sentence; null when it has thrown nothing.</summary>
     internal string? LoggerFault => _logger.Faults.Description;
@@ -244,16 +257,17 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     private async Task<FrameResult> PublishAsync(OpenChannel open, PlannedFrame frame)
     {
         PooledFrame? encoded = null;
+        FrameAddress address = default;
         try
         {
             encoded = frame.Encode(_signer);
             if (encoded.Bytes.Length > _options.MaxFrameBytes)
                 return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} does not fit {nameof(RabbitMqOptions.MaxFrameBytes)} ({_options.MaxFrameBytes}). Raise it, or write smaller messages.");
-            var properties = new BasicProperties { Persistent = _options.Durable };
+            address = _groups.Address(frame);
             // Never cancelled by a token: that can corrupt the client's tracking of confirms (rabbitmq-dotnet-client, issue 1900).
-            await open.Channel.BasicPublishAsync(_topology.Exchange, RabbitMqTopology.RoutingKey(frame.Destination), mandatory: true,
-                properties, encoded.Bytes, CancellationToken.None).ConfigureAwait(false);
-            if (frame.Destination.IsAll)
+            await open.Channel.BasicPublishAsync(_topology.Exchange, address.Key, address.IsMandatory, address.Properties, encoded.Bytes, CancellationToken.None)
+                .ConfigureAwait(false);
+            if (frame.Destination.IsAll && address.IsMandatory)
                 _unroutedGroups.Reach();
             return new FrameResult(FrameOutcome.Acknowledged);
         }
@@ -266,6 +280,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             if (exception.IsReturn)
                 return EvaluateReturn(open, frame.Destination);
 
+            _groups.Reject();
             // The broker did not accept it, for example because the queue has reached a limit that its operator set. When the leader of a quorum queue fails, RabbitMQ before 3.12 may also reject every publish on a
             // channel for as long as the channel is open; it accepts the same publish on a new channel.
             return new FrameResult(FrameOutcome.NotTaken, $"The broker did not accept a frame for {frame.Destination}.", exception);
@@ -277,6 +292,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         }
         finally
         {
+            _groups.Settle(address);
             encoded?.Dispose();
         }
     }
@@ -292,6 +308,8 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
 
         // Shortly after connecting, the node's receiver may still be about to declare its queue.
         var mayComeBack = _timeProvider.GetElapsedTime(open.OpenedTimestamp) < _options.UnroutableGrace;
+        if (!mayComeBack)
+            _groups.Forget(destination.Node);
         return new FrameResult(mayComeBack ? FrameOutcome.NotTaken : FrameOutcome.Refused, $"{destination} has no queue: no receiver runs there. Start the process that has that Node and receives from RabbitMQ with the same Prefix and VirtualHost.");
     }
 

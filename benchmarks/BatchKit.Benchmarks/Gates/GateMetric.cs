@@ -47,4 +47,10 @@ internal enum GateMetric
 
     /// <summary>Bytes of resident memory a client, behind a collection.</summary>
     Resident = 14,
+
+    /// <summary>Bytes that a receiver gets from its broker.</summary>
+    Received = 15,
+
+    /// <summary>Frames that a receiver gets from its broker.</summary>
+    Frames = 16,
 }

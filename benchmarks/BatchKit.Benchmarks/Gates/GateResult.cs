@@ -24,10 +24,10 @@ internal sealed record GateResult(Gate Gate, IReadOnlyList<double> Rounds)
     private string Unit => Gate.IsRatio ? "x" : Gate.Metric switch
     {
         GateMetric.Time => " ns",
-        GateMetric.Allocated or GateMetric.Resident => " B",
+        GateMetric.Allocated or GateMetric.Resident or GateMetric.Received => " B",
         GateMetric.LastByte or GateMetric.Call or GateMetric.Processor or GateMetric.Median or GateMetric.NinetyNine or GateMetric.Greeted => " ms",
         GateMetric.Growth => "x",
-        GateMetric.Lost or GateMetric.Overflows => "",
+        GateMetric.Lost or GateMetric.Overflows or GateMetric.Frames => "",
         _ => "/s",
     };
 

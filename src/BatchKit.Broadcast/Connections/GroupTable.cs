@@ -1,4 +1,5 @@
 using System.Collections.Concurrent;
+using System.Collections.Immutable;
 
 namespace BatchKit.Broadcast.Connections;
 
@@ -7,7 +8,14 @@ internal sealed class GroupTable
 {
     private readonly ConcurrentDictionary<string, Group> _groups = new(StringComparer.Ordinal);
 
+    // Replaced as a whole, under no lock.
+    private ImmutableArray<Action<string>> _watchers = [];
+
     public int Count => _groups.Count;
+
+    public IReadOnlyCollection<string> Names => [.. _groups.Select(static entry => entry.Key)];
+
+    public bool Contains(string name) => _groups.ContainsKey(name);
 
     public ClientConnection[] GetMembers(string name) => _groups.TryGetValue(name, out var group) ? group.Snapshot : [];
 
@@ -17,7 +25,11 @@ internal sealed class GroupTable
         {
             var group = _groups.GetOrAdd(name, static name => new Group(name));
             if (connection.Memberships.TryJoin(group))
+            {
+                if (!_watchers.IsEmpty)
+                    group.Announce(this);
                 return;
+            }
 
             // The group was retired between the two steps, or this connection can join no more groups and left it empty. Remove it.
             Remove(group);
@@ -38,7 +50,30 @@ internal sealed class GroupTable
             Remove(group);
     }
 
-    private void Remove(Group group) => _groups.TryRemove(KeyValuePair.Create(group.Name, group));
+    /// <summary>Tells of each group that is added or removed from here on.</summary>
+    public IDisposable Watch(Action<string> changed)
+    {
+        ImmutableInterlocked.Update(ref _watchers, static (watchers, added) => watchers.Add(added), changed);
+        return new Watching(this, changed);
+    }
+
+    /// <summary>Tells the watchers that a group was added or removed.</summary>
+    public void Notify(string name)
+    {
+        foreach (var watcher in _watchers)
+            watcher(name);
+    }
+
+    private void Remove(Group group)
+    {
+        if (_groups.TryRemove(KeyValuePair.Create(group.Name, group)))
+            Notify(group.Name);
+    }
+
+    private sealed class Watching(GroupTable groups, Action<string> changed) : IDisposable
+    {
+        public void Dispose() => ImmutableInterlocked.Update(ref groups._watchers, static (watchers, removed) => watchers.Remove(removed), changed);
+    }
 }
 
 /// <summary>The members of one group. A snapshot is created on demand after a change, so that joining costs no copy, and sends share one array.</summary>
@@ -50,6 +85,10 @@ internal sealed class Group(string name)
     private readonly List<ClientConnection> _members = [];
     private ClientConnection[]? _snapshot;
     private bool _isRetired;
+
+    // Held while the watchers are told of the group, so that no join ends before they know; see docs/decisions/0097.
+    private readonly Lock _announcing = new();
+    private volatile bool _isAnnounced;
 
     public string Name { get; } = name;
 
@@ -75,6 +114,19 @@ internal sealed class Group(string name)
             _members.Add(connection);
             _snapshot = null;
             return true;
+        }
+    }
+
+    /// <summary>Tells the watchers of the group, unless they know. Each member's join does, because the first one may not have got that far.</summary>
+    public void Announce(GroupTable groups)
+    {
+        if (_isAnnounced)
+            return;
+        lock (_announcing)
+        {
+            if (!_isAnnounced)
+                groups.Notify(Name);
+            _isAnnounced = true;
         }
     }
 

@@ -60,6 +60,7 @@ public sealed class BatchReceiver
         OptionsRules.ThrowIfInvalid(BatchReceiverOptionsValidator.Shared, options);
         timeProvider ??= TimeProvider.System;
         TimeProvider = timeProvider;
+        Groups = next as IGroupMembership;
         _limits = options.Limits;
         _filtersDuplicates = options.FilterDuplicates;
         _isDeliveredLocally = options.IsDeliveredLocally;
@@ -71,6 +72,9 @@ public sealed class BatchReceiver
         _rejections = new FrameRejections(timeProvider, guarded);
         _observer = new ReceiverObserver(this, options, meterFactory, _observerFaults);
     }
+
+    /// <summary>What the next hop knows about groups; null where it gets the output of every group.</summary>
+    public IGroupMembership? Groups { get; }
 
     internal TimeProvider TimeProvider { get; }
 

@@ -13,50 +13,59 @@ namespace BatchKit.Transports;
 /// </remarks>
 public static class FramePlan
 {
+    // Each frame costs the broker a publish. A send to more groups than this is so large that the frames cost more than the nodes that read them in vain.
+    private const int MaxGroupFrames = 256;
+
     /// <summary>Plans the frames of one send, in the order in which they must be published.</summary>
     /// <param name="batches">The batches of the send.</param>
     /// <param name="maxFrameBytes">The most bytes in a frame. A single batch that takes more, or that can't be encoded, has a frame of its own, for the transport to refuse.</param>
     /// <param name="destinationNode">When given, the node that all output goes to; see <see cref="FrameDestination.Of"/>.</param>
     /// <param name="signer">What signs the frames, which takes <see cref="FrameSigner.OverheadBytes"/> of each; null for none.</param>
-    public static IReadOnlyList<PlannedFrame> Create(ReadOnlyMemory<MessageBatch> batches, int maxFrameBytes, int? destinationNode, FrameSigner? signer = null)
+    /// <param name="byGroup">True where the transport can reach the nodes with members of one group: then each named handle has frames of its own (<see cref="FrameDestination.Group"/>). Behind 256 of them,
+    /// a send's output for named handles goes to all nodes.</param>
+    public static IReadOnlyList<PlannedFrame> Create(
+        ReadOnlyMemory<MessageBatch> batches, int maxFrameBytes, int? destinationNode, FrameSigner? signer = null, bool byGroup = false)
     {
         var trace = BatchKitTracing.RecordedContext;
         maxFrameBytes -= (signer is null ? 0 : FrameSigner.OverheadBytes) + FrameWriter.TraceBytes(trace);
         if (batches.IsEmpty)
             return [];
-        var destination = FrameDestination.Of(batches.Span[0].Handle, destinationNode);
+        var destination = FrameDestination.Of(batches.Span[0].Handle, destinationNode, byGroup);
         return FitsOneFrame(batches.Span, destination, maxFrameBytes, destinationNode)
             ? [new PlannedFrame(destination, batches, trace)]
-            : Split(batches.Span, maxFrameBytes, destinationNode, trace);
+            : Split(batches.Span, maxFrameBytes, destinationNode, byGroup, trace);
     }
 
     private static bool FitsOneFrame(ReadOnlySpan<MessageBatch> batches, FrameDestination destination, int maxFrameBytes, int? destinationNode)
     {
+        var byGroup = destination.Group is not null;
         var producer = batches[0].Producer;
         var bytes = 0L;
         foreach (var batch in batches)
         {
             bytes += Measure(batch);
-            if (batch.Producer != producer || bytes > maxFrameBytes || FrameDestination.Of(batch.Handle, destinationNode) != destination)
+            if (batch.Producer != producer || bytes > maxFrameBytes || FrameDestination.Of(batch.Handle, destinationNode, byGroup) != destination)
                 return false;
         }
 
         return true;
     }
 
-    private static List<PlannedFrame> Split(ReadOnlySpan<MessageBatch> batches, int maxFrameBytes, int? destinationNode, ActivityContext trace)
+    private static List<PlannedFrame> Split(ReadOnlySpan<MessageBatch> batches, int maxFrameBytes, int? destinationNode, bool byGroup, ActivityContext trace)
     {
         var frames = new List<PlannedFrame>();
+        var groupFrames = 0;
         for (var place = 0; place < batches.Length; place++)
         {
             var batch = batches[place];
             var bytes = Measure(batch);
-            var destination = FrameDestination.Of(batch.Handle, destinationNode);
+            var destination = FrameDestination.Of(batch.Handle, destinationNode, byGroup && groupFrames < MaxGroupFrames);
             var frame = FindOpen(frames, destination);
             if (frame is null || frame.Producer != batch.Producer || frame.Bytes + bytes > maxFrameBytes)
             {
                 frame = new PlannedFrame(destination, trace);
                 frames.Add(frame);
+                groupFrames += destination.Group is null ? 0 : 1;
             }
 
             frame.Add(batch, place, bytes);
@@ -154,20 +163,27 @@ public sealed class PlannedFrame
     }
 }
 
-/// <summary>Where a frame goes: the receiver of one node, or the receivers of all.</summary>
+/// <summary>Where a frame goes: the receiver of one node, or the receivers of all, or of all that have members of one group.</summary>
 public readonly record struct FrameDestination
 {
     private const int AllNodes = -1;
 
     private readonly int _node;
 
-    private FrameDestination(int node) => _node = node;
+    private FrameDestination(int node, string? group = null)
+    {
+        _node = node;
+        Group = group;
+    }
 
     /// <summary>The receivers of all nodes.</summary>
     public static FrameDestination All { get; } = new(AllNodes);
 
-    /// <summary>True for <see cref="All"/>.</summary>
+    /// <summary>True for <see cref="All"/>, and for a group: each node may have members of it.</summary>
     public bool IsAll => _node == AllNodes;
+
+    /// <summary>The named handle whose output the frame has; null for <see cref="All"/> and for a node. Only nodes with members need the frame, and the others may get it too.</summary>
+    public string? Group { get; }
 
     /// <summary>The node; zero for <see cref="All"/>.</summary>
     public int Node => IsAll ? 0 : _node;
@@ -175,9 +191,11 @@ public readonly record struct FrameDestination
     /// <summary>Where output for a handle goes: a connection's to its node, a named handle's to all.</summary>
     /// <param name="handle">The handle.</param>
     /// <param name="destinationNode">When given, the node that all output goes to, whatever its handle.</param>
-    public static FrameDestination Of(OutputHandle handle, int? destinationNode) =>
+    /// <param name="byGroup">True where a named handle's output goes to the nodes with members of that group.</param>
+    public static FrameDestination Of(OutputHandle handle, int? destinationNode, bool byGroup = false) =>
         destinationNode is { } node ? new FrameDestination(node)
         : handle.IsConnection ? new FrameDestination(handle.Node)
+        : byGroup ? new FrameDestination(AllNodes, handle.Name)
         : All;
 
     /// <summary>True when some receiver gets what goes to either.</summary>

@@ -30,6 +30,27 @@ public interface IBatchTransport
     int MaxMessageBytes => int.MaxValue;
 }
 
+/// <summary>What a last hop implements when it knows which groups have members on this node: a receiver then asks its broker for the output of these groups only.</summary>
+/// <remarks>Implement it only where output for any other named handle has no effect. All members are thread-safe.</remarks>
+public interface IGroupMembership
+{
+    /// <summary>True when the group has members on this node.</summary>
+    /// <param name="group">The group's name.</param>
+    bool HasMembers(string group);
+
+    /// <summary>The groups that have members on this node.</summary>
+    /// <returns>A snapshot of their names.</returns>
+    IReadOnlyCollection<string> GetGroups();
+
+    /// <summary>Tells when a group gets its first member, and when it has lost its last one.</summary>
+    /// <param name="changed">
+    /// Is called with the group's name, after the change and before the send that caused it completes, on any thread and several at once: look at <see cref="HasMembers"/>. It must return at once, and must
+    /// not throw.
+    /// </param>
+    /// <returns>Dispose it to be told no more.</returns>
+    IDisposable Watch(Action<string> changed);
+}
+
 /// <summary>The outcome of one batch of a send that failed in part.</summary>
 public enum BatchOutcome
 {

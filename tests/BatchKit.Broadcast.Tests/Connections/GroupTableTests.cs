@@ -42,6 +42,27 @@ public sealed class GroupTableTests : IAsyncDisposable
     }
 
     [Fact]
+    public void A_watcher_is_told_of_first_and_last_members_after_the_change()
+    {
+        var told = new List<(string Group, bool HasMembers)>();
+        var (first, second) = (new FakeClient(_transport).Connection, new FakeClient(_transport).Connection);
+        _groups.Join(first, "cellar");
+
+        using (_transport.Watch(group => told.Add((group, _transport.HasMembers(group)))))
+        {
+            _groups.Join(first, "hall");
+            _groups.Join(second, "hall");
+            _groups.Leave(first, "hall");
+            _groups.LeaveAll(second);
+            _groups.Leave(first, "cellar");
+        }
+
+        _groups.Join(first, "attic");
+        Assert.Equal([("hall", true), ("hall", false), ("cellar", false)], told);
+        Assert.Equal(["attic"], _transport.GetGroups());
+    }
+
+    [Fact]
     public void A_snapshot_never_changes()
     {
         var clients = Enumerable.Range(0, 5).Select(_ => new FakeClient(_transport).Join("hall").Connection).ToArray();

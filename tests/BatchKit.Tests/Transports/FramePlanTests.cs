@@ -111,6 +111,50 @@ public sealed class FramePlanTests
     }
 
     [Fact]
+    public void Each_group_has_frames_of_its_own_where_nodes_are_reached_by_group()
+    {
+        var (hall, cave) = (Some.Group(), Some.Group());
+        MessageBatch[] batches = [To(hall, 1), To(hall, 2), To(1, 3), To(hall, 4), To(cave, 5), To(cave, 6), To(hall, 7)];
+
+        var frames = FramePlan.Create(batches, NoLimit, destinationNode: null, byGroup: true);
+
+        Assert.Equal([hall.Name, null, hall.Name, cave.Name, hall.Name], frames.Select(frame => frame.Destination.Group));
+        Assert.Equal([[1, 2], [3], [4], [5, 6], [7]], frames.Select(Numbers));
+        Assert.Equal([true, false, true, true, true], frames.Select(frame => frame.Destination.IsAll));
+    }
+
+    [Fact]
+    public void Output_for_one_group_is_one_frame_for_that_group()
+    {
+        var group = Some.Group();
+
+        var frame = Assert.Single(FramePlan.Create(new[] { To(group, 1), To(group, 2) }, NoLimit, destinationNode: null, byGroup: true));
+
+        Assert.Equal(group.Name, frame.Destination.Group);
+        Assert.Equal([1, 2], Numbers(frame));
+    }
+
+    [Fact]
+    public void A_send_to_very_many_groups_goes_to_all_nodes_behind_the_first_ones()
+    {
+        var batches = Enumerable.Range(1, 1000).Select(number => ToAll(number)).ToArray();
+
+        var frames = FramePlan.Create(batches, NoLimit, destinationNode: null, byGroup: true);
+
+        Assert.Equal(257, frames.Count);
+        Assert.Equal(FrameDestination.All, frames[256].Destination);
+        Assert.Equal(Enumerable.Range(1, 1000).Select(static number => (long)number), frames.SelectMany(Numbers));
+    }
+
+    [Fact]
+    public void With_a_destination_node_groups_go_there_too()
+    {
+        var frame = Assert.Single(FramePlan.Create(new[] { ToAll(1), ToAll(2) }, NoLimit, destinationNode: 7, byGroup: true));
+
+        Assert.Equal((7, null), (frame.Destination.Node, frame.Destination.Group));
+    }
+
+    [Fact]
     public void No_frames_are_planned_for_no_batches() => Assert.Empty(FramePlan.Create(default, NoLimit, destinationNode: null));
 
     [Fact]
@@ -171,6 +215,8 @@ public sealed class FramePlanTests
         FrameReport.ToException("The broker", FramePlan.Create(batches, NoLimit, destinationNode: null), results, batches.Length);
 
     private static long[] Numbers(PlannedFrame frame) => [.. frame.Batches.ToArray().Select(batch => batch.Number)];
+
+    private MessageBatch To(OutputHandle handle, long number) => Some.Batch(handle, _producer, number, "x");
 
     private MessageBatch To(int node, long number) => Some.Batch(Some.Connection(node), _producer, number, "x");
 

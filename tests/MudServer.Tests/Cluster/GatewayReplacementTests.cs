@@ -5,7 +5,7 @@ using MudServer.Tests.Support;
 namespace MudServer.Tests.Cluster;
 
 /// <summary>Gateways are replaced, one after another, while players play, as processes with the real RabbitMQ between them.</summary>
-public sealed class GatewayReplacementTests(BrokerFixture fixture)
+public sealed class GatewayReplacementTests(BrokerFixture fixture, ITestOutputHelper report)
 {
     private const int Gateways = 3;
     private const int LinesOfRound = 20;
@@ -24,6 +24,7 @@ public sealed class GatewayReplacementTests(BrokerFixture fixture)
         var gateways = await Task.WhenAll(Enumerable.Range(0, Gateways).Select(_ => cluster.StartGatewayAsync(arguments)));
         using var island = new Island(clients, () => gateways[Random.Shared.Next(Gateways)].Telnet);
         await island.LoginAsync();
+        report.WriteLine($"{clients} clients play.");
 
         var playing = island.PlayAsync();
         for (var index = 0; index < Gateways; index++)
@@ -33,10 +34,11 @@ public sealed class GatewayReplacementTests(BrokerFixture fixture)
             before.Terminate();
             Assert.Equal(0, await before.WaitForExitAsync());
             Assert.Matches(@"The gateway sent (\d+) of \1 clients to another one", before.Output);
+            report.WriteLine($"Gateway {index + 1} is replaced.");
         }
 
         await island.EndAsync(playing);
-        island.AssertEachLineOnce();
+        report.WriteLine($"Each of {island.AssertEachLineOnce()} lines came once.");
         var away = (await cluster.GetStatisticsAsync(game)).GetProperty("away");
         Assert.Equal((0, 0, 0), (away.GetProperty("players").GetInt32(), away.GetProperty("lostPlayers").GetInt32(), away.GetProperty("lostLines").GetInt32()));
         Assert.True(away.GetProperty("returnedPlayers").GetInt32() >= clients);
@@ -153,7 +155,8 @@ public sealed class GatewayReplacementTests(BrokerFixture fixture)
             await Task.WhenAll(_players.Take(FewClients).Select(player => player.WaitForAsync($"cry {_cries - 1}")));
         }
 
-        public void AssertEachLineOnce()
+        /// <returns>How many lines came.</returns>
+        public long AssertEachLineOnce()
         {
             for (var index = 0; index < players; index++)
             {
@@ -164,6 +167,8 @@ public sealed class GatewayReplacementTests(BrokerFixture fixture)
                     Enumerable.Range(0, index < FewClients ? _cries : 0).Select(cry => $"cry {cry}"), player.Lines.Where(line => line.StartsWith("cry ", StringComparison.Ordinal)));
                 Assert.True(player.Returns > 0);
             }
+
+            return ((long)_rounds.Sum() * LinesOfRound) + ((long)_cries * Math.Min(players, FewClients));
         }
 
         public void Dispose()

@@ -120,11 +120,7 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
     public IReadOnlyCollection<string> GetGroups() => Groups.Names;
 
     /// <inheritdoc/>
-    public IDisposable Watch(Action<string> changed)
-    {
-        ArgumentNullException.ThrowIfNull(changed);
-        return Groups.Watch(changed);
-    }
+    public IDisposable Watch(Action<string> changed) => Groups.Watch(changed);
 
     /// <summary>The groups that a connection is in.</summary>
     /// <returns>Their names; empty when it is in none, or gone.</returns>

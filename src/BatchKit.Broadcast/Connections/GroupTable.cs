@@ -53,6 +53,7 @@ internal sealed class GroupTable
     /// <summary>Tells of each group that is added or removed from here on.</summary>
     public IDisposable Watch(Action<string> changed)
     {
+        ArgumentNullException.ThrowIfNull(changed);
         ImmutableInterlocked.Update(ref _watchers, static (watchers, added) => watchers.Add(added), changed);
         return new Watching(this, changed);
     }

@@ -266,7 +266,12 @@ internal sealed class RabbitMqGroupBindings(IGroupMembership? members, TimeSpan 
     public bool TryRefuse()
     {
         lock (_lock)
-            return _takesAll && !_isRefused && (_isRefused = true);
+        {
+            if (!_takesAll || _isRefused)
+                return false;
+            _isRefused = true;
+            return true;
+        }
     }
 
     private void TakeAllLocked()

@@ -37,7 +37,7 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
 
     /// <summary>Listens for confirmations, when the send is the connection's first one with a join or output for groups.</summary>
     public ValueTask PrepareAsync(OpenChannel open, ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken) =>
-        _listener is { } listener && listener.Owner == open && !listener.HasEnded || !ConcernsGroups(batches.Span) ? default : ListenAsync(open, cancellationToken);
+        IsListening(open) || !ConcernsGroups(batches.Span) ? default : ListenAsync(open, cancellationToken);
 
     /// <summary>True when group output reaches each node that needs it by the groups' keys.</summary>
     /// <remarks>
@@ -112,6 +112,8 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
         await EndAsync(_listener).ConfigureAwait(false);
         _listening.Dispose();
     }
+
+    private bool IsListening(OpenChannel open) => _listener is { HasEnded: false } listener && listener.Owner == open;
 
     private bool IsRejectionRecent() => _wasRejected && timeProvider.GetElapsedTime(Volatile.Read(ref _rejectedTimestamp)) < options.UnroutableGrace;
 
@@ -222,9 +224,9 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
         await _listening.WaitAsync(cancellationToken).ConfigureAwait(false);
         try
         {
-            var earlier = _listener;
-            if (earlier?.Owner == open && !earlier.HasEnded)
+            if (IsListening(open))
                 return;
+            var earlier = _listener;
             _listener = await CreateListenerAsync(open, cancellationToken).ConfigureAwait(false);
             await EndAsync(earlier).ConfigureAwait(false);
         }

@@ -2,7 +2,6 @@ using System.Buffers;
 using System.Globalization;
 using System.Security.Cryptography;
 using System.Text;
-using BatchKit.Transports;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Exceptions;
 

@@ -1,6 +1,5 @@
 using BatchKit.RabbitMQ;
 using BatchKit.Testing;
-using BatchKit.Transports;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 

@@ -83,6 +83,7 @@ internal sealed class RabbitMqTopology : BusTopology
             queue.SetQueueArgument("x-delivery-limit", int.MaxValue);
         }
 
+        queue.ConfigureChannel(channel => channel.UseFilter(new LostAnswerFilter(watch)));
         if (!Options.DeclareTopology)
         {
             var settings = ((IRabbitMqReceiveEndpointConfiguration)endpoint).Settings;
@@ -115,6 +116,28 @@ internal sealed class RabbitMqTopology : BusTopology
         await channel.ExchangeBindAsync(queue, DirectName, node.ToString(CultureInfo.InvariantCulture)).ConfigureAwait(false);
         await channel.ExchangeBindAsync(queue, FanOutName, string.Empty).ConfigureAwait(false);
     }
+}
+
+/// <summary>Makes a declaration or a consume that the broker did not answer in time a failure that MassTransit retries. The client cancels such a call, and MassTransit takes a cancellation for the endpoint's stop: it would never receive again.</summary>
+internal sealed class LostAnswerFilter(EndpointWatch watch) : IFilter<ChannelContext>
+{
+    // How long the broker may take to close the channel, on which the answer may still come.
+    private static readonly TimeSpan CloseLimit = TimeSpan.FromSeconds(1);
+
+    public async Task Send(ChannelContext context, IPipe<ChannelContext> next)
+    {
+        try
+        {
+            await next.Send(context).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException exception) when (!watch.IsStopping)
+        {
+            await context.Channel.AbortAsync().WaitAsync(CloseLimit, watch.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            throw new TimeoutException("The broker did not answer the receiver in time.", exception);
+        }
+    }
+
+    public void Probe(ProbeContext context) => context.CreateFilterScope("lostAnswer");
 }
 
 /// <summary>While an endpoint receives, declares its exchanges and bindings again at an interval, because the broker does not report that one was deleted.</summary>

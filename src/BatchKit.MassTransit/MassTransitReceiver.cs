@@ -256,8 +256,12 @@ internal sealed class EndpointWatch(Func<string> queue, ConnectionAge age, Conne
     private volatile string? _fault = "The receiver has not started.";
     private volatile string? _topologyFault;
     private volatile bool _isInterrupted;
+    private volatile bool _isStopping;
 
     public TimeProvider TimeProvider => timeProvider;
+
+    /// <summary>True once the endpoint is told to stop.</summary>
+    public bool IsStopping => _isStopping;
 
     /// <summary>Why it receives nothing now; null while it receives.</summary>
     public string? Fault => _fault ?? _topologyFault;
@@ -276,7 +280,7 @@ internal sealed class EndpointWatch(Func<string> queue, ConnectionAge age, Conne
     public Task Ready(ReceiveEndpointReady ready)
     {
         _fault = null;
-        _isInterrupted = false;
+        _isInterrupted = _isStopping = false;
         Log.Receiving(logger, queue());
         reporter.Open();
         return Task.CompletedTask;
@@ -284,6 +288,7 @@ internal sealed class EndpointWatch(Func<string> queue, ConnectionAge age, Conne
 
     public Task Stopping(ReceiveEndpointStopping stopping)
     {
+        _isStopping = true;
         _fault = "The receiver has stopped.";
         reporter.Close();
         return Task.CompletedTask;

@@ -132,8 +132,11 @@ public static class RabbitMqBuilderExtensions
         }
 
         var signer = services.GetRequiredKeyedService<BatchKitBuilder>(name).CreateSigner(services);
-        return new RabbitMqTransport(options, services.GetService<TimeProvider>(), services.GetService<ILogger<RabbitMqTransport>>(), signer,
-            services.GetKeyedService<ConnectionMetrics>(name)) { GroupHold = services.GetRequiredService<RabbitMqGroupHold>() };
+        return new RabbitMqTransport(
+            options, services.GetService<TimeProvider>(), services.GetService<ILogger<RabbitMqTransport>>(), signer, services.GetKeyedService<ConnectionMetrics>(name))
+        {
+            GroupHold = services.GetRequiredService<RabbitMqGroupHold>(),
+        };
     }
 
     private static RabbitMqReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)

@@ -252,7 +252,8 @@ internal sealed class RabbitMqGroupBindings(IGroupMembership? members, TimeSpan 
             _takenBound = null;
             _isBinding = _missingBound is not null;
             next = _work.Task;
-            if (_missing.Count > 0)
+            // What can't be bound now does not make more to do.
+            if (_missing.Count > 0 && !_isRefused && !_mustRenew)
                 _work.TrySetResult();
             if (!_takesAll || members is null || _isRefused || _mustRenew || _missing.Count > 0)
                 return false;

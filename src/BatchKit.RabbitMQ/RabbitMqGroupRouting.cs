@@ -164,7 +164,7 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
     {
         var number = frame.Destination.Node;
         var key = RabbitMqTopology.NodeKey(number);
-        var joins = options.DestinationNode is null ? FindJoins(frame) : null;
+        var joins = options.RouteGroupsByMembers && options.DestinationNode is null ? FindJoins(frame) : null;
         if (joins is null && !_hasJoins)
             return new FrameAddress(key, properties, IsMandatory: true);
         lock (_lock)

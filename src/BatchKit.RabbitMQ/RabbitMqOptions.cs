@@ -135,14 +135,14 @@ public sealed class RabbitMqOptions : IValidatableObject
     public bool DeclareTopology { get; set; } = true;
 
     /// <summary>
-    /// True, the default: a group's output goes only to the nodes that have members of it, where the next hop knows its members (as <c>BatchKit.Broadcast</c> does, see <see cref="IGroupMembership"/>). A send
-    /// has a frame for each group. False: it goes to all nodes, in one frame for all groups of a send.
+    /// True: a group's output goes only to the nodes that have members of it, where the next hop knows its members (as <c>BatchKit.Broadcast</c> does, see <see cref="IGroupMembership"/>). A send
+    /// has a frame for each group. False, the default: it goes to all nodes, in one frame for all groups of a send.
     /// </summary>
     /// <remarks>
-    /// Set it to false where most groups have members on most nodes. Senders and receivers may differ: nothing is lost. For <see cref="UnroutableGrace"/> after connecting, and where <see cref="DeclareTopology"/>
+    /// Set it to true for several nodes where most groups have members on few of them. Senders and receivers may differ: nothing is lost. For <see cref="UnroutableGrace"/> after connecting, and where <see cref="DeclareTopology"/>
     /// is false or the broker refuses the bindings, output goes to all nodes as well.
     /// </remarks>
-    public bool RouteGroupsByMembers { get; set; } = true;
+    public bool RouteGroupsByMembers { get; set; }
 
     /// <summary>
     /// How many unacknowledged frames the broker may send ahead; 16 by default, which hides the round trip to a broker nearby. A larger value costs memory in the receiver,

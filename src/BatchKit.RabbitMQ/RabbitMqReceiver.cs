@@ -77,9 +77,9 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         _logger = GuardedLogger.Of(logger);
         _topology = new RabbitMqTopology(options);
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
-        if (options.DeclareTopology)
+        if (options is { DeclareTopology: true, RouteGroupsByMembers: true })
         {
-            _groups = new RabbitMqGroupBindings(options.RouteGroupsByMembers ? receiver.Groups : null, options.PublishTimeout, _timeProvider);
+            _groups = new RabbitMqGroupBindings(receiver.Groups, options.PublishTimeout, _timeProvider);
             var answers = new RabbitMqGroupAnswers(new RabbitMqConnector(options, "receiver's answers"), _topology, options.PublishTimeout, _timeProvider);
             _binder = new RabbitMqGroupBinder(_topology, _groups, answers, options.TopologyCheckInterval, _timeProvider, _logger);
         }
@@ -95,7 +95,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     /// <summary>Why it receives nothing now, in a human-readable sentence without secrets; null while it receives.</summary>
     public string? Fault => _fault;
 
-    /// <summary>The groups that have members on this node; null where nothing is declared.</summary>
+    /// <summary>The groups that have members on this node; null where nothing is declared, or groups are not routed by their members.</summary>
     internal RabbitMqGroupBindings? Groups => _groups;
 
     /// <summary>What the logger has thrown, in a sentence; null when it has thrown nothing.</summary>

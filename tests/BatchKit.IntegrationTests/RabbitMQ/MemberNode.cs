@@ -24,7 +24,7 @@ internal sealed class MemberNode : IAsyncDisposable
     public long Frames => Receiver.GetStatistics().ReceivedFrames;
 
     /// <summary>Settings with which a sender knows from its first send on what is bound, because no broker of a test has just been restarted.</summary>
-    public static void KnowsAtOnce(RabbitMqOptions options) => options.UnroutableGrace = TimeSpan.Zero;
+    public static void KnowsAtOnce(RabbitMqOptions options) => (options.UnroutableGrace, options.RouteGroupsByMembers) = (TimeSpan.Zero, true);
 
     public static async Task<MemberNode> StartAsync(RabbitMqOptions options, int node)
     {
@@ -131,7 +131,7 @@ internal sealed class GatewayHost(IHost host) : IAsyncDisposable
         var builder = Host.CreateEmptyApplicationBuilder(new HostApplicationBuilderSettings());
         builder.Services.AddLogging().AddBatchKit(output => output.Node = node)
             .UseBroadcast()
-            .UseRabbitMq(own => (own.Hosts, own.Prefix, own.UnroutableGrace, own.DestinationNode) = (options.Hosts, options.Prefix, options.UnroutableGrace, game))
+            .UseRabbitMq(own => (own.Hosts, own.Prefix, own.UnroutableGrace, own.RouteGroupsByMembers, own.DestinationNode) = (options.Hosts, options.Prefix, options.UnroutableGrace, true, game))
             .ReceiveFromRabbitMq(static services => services.GetRequiredService<BroadcastTransport>());
         var host = builder.Build();
         await host.StartAsync().WithinDeadline();

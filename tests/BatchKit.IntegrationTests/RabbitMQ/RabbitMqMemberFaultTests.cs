@@ -19,7 +19,7 @@ public sealed class RabbitMqMemberFaultTests(OwnRabbitMqFixture fixture) : IClas
     public async Task Members_miss_nothing_though_the_broker_is_killed()
     {
         var server = await fixture.GetAsync();
-        var options = RabbitMqSome.Options(server, static options => (options.UnroutableGrace, options.ReconnectDelay) = (TimeSpan.FromSeconds(2), TimeSpan.FromMilliseconds(20)));
+        var options = RabbitMqSome.Options(server, static options => (options.RouteGroupsByMembers, options.UnroutableGrace, options.ReconnectDelay) = (true, TimeSpan.FromSeconds(2), TimeSpan.FromMilliseconds(20)));
         await using var scene = await MemberScene.StartAsync(options, nodes: 3);
         var members = Enumerable.Range(0, 20).Select(member => (Member: scene.Nodes[member % 2].Connect(), Group: OutputHandle.Named($"room-{member}"))).ToArray();
         var end = scene.Nodes[2].Connect();
@@ -73,7 +73,7 @@ public sealed class RabbitMqMemberFaultTests(OwnRabbitMqFixture fixture) : IClas
     public async Task A_gateway_goes_on_receiving_while_the_broker_takes_no_messages()
     {
         var server = await fixture.GetAsync();
-        var options = RabbitMqSome.Options(server, static options => options.Prefetch = 4);
+        var options = RabbitMqSome.Options(server, static options => (options.RouteGroupsByMembers, options.Prefetch) = (true, 4));
         await using var scene = await MemberScene.StartAsync(options, nodes: 1);
         var (node, member) = (scene.Nodes[0], scene.Nodes[0].Connect());
         await node.Receiver.StopAsync(CancellationToken.None);

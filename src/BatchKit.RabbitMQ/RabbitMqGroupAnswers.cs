@@ -10,8 +10,6 @@ namespace BatchKit.RabbitMQ;
 /// </remarks>
 internal sealed class RabbitMqGroupAnswers(RabbitMqConnector connector, RabbitMqTopology topology, TimeSpan limit, TimeProvider timeProvider)
 {
-    private const ushort AccessRefused = 403;
-
     private static readonly CreateChannelOptions Confirming = new(publisherConfirmationsEnabled: true, publisherConfirmationTrackingEnabled: true);
 
     private readonly RabbitMqClosings _closings = new(timeProvider);
@@ -54,7 +52,7 @@ internal sealed class RabbitMqGroupAnswers(RabbitMqConnector connector, RabbitMq
                 await OpenAsync(cancellationToken).ConfigureAwait(false);
             return await PublishAsync(_connection!, topology.WatchQueue(watch), cancellationToken).WaitAsync(limit, timeProvider, cancellationToken).ConfigureAwait(false);
         }
-        catch (OperationInterruptedException refusal) when (refusal.ShutdownReason?.ReplyCode == AccessRefused)
+        catch (OperationInterruptedException refusal) when (refusal.ShutdownReason?.ReplyCode == RabbitMqTopology.AccessRefused)
         {
             throw;
         }

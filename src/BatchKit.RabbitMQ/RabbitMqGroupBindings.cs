@@ -2,10 +2,10 @@ using BatchKit.Transports;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>Which groups have members on this node, which of them are bound, and who waits for that. See docs/decisions/0097.</summary>
+/// <summary>The groups that have members on this node, those of them that are bound, and the sends and senders that wait for a binding. See docs/decisions/0097.</summary>
 /// <remarks>
-/// While something is not bound, the queue is bound to the output of all groups. It is for ever where the next hop does not know its members (<paramref name="members"/> is null), where members are not to
-/// decide, and where the broker refuses to bind.
+/// While something is not bound, the queue is bound to the output of all groups. It stays so where the next hop does not know its members (<paramref name="members"/> is null), and where the broker refuses
+/// to bind.
 /// </remarks>
 internal sealed class RabbitMqGroupBindings(IGroupMembership? members, TimeSpan holdLimit, TimeProvider timeProvider) : IDisposable
 {

@@ -21,6 +21,9 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
     // A node that has not answered is asked again with the next frame after this time: its answer may have been lost with a connection.
     private static readonly TimeSpan AskInterval = TimeSpan.FromSeconds(1);
 
+    // Without it, all output for groups goes to all nodes, and joins need no confirmation.
+    private readonly bool _isEnabled = options is { RouteGroupsByMembers: true, DeclareTopology: true, DestinationNode: null };
+
     // Held while it begins to listen.
     private readonly SemaphoreSlim _listening = new(1, 1);
     private volatile Listener? _listener;
@@ -37,14 +40,14 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
 
     /// <summary>Listens for confirmations, when the send is the connection's first one with a join or output for groups.</summary>
     public ValueTask PrepareAsync(OpenChannel open, ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken) =>
-        IsListening(open) || !ConcernsGroups(batches.Span) ? default : ListenAsync(open, cancellationToken);
+        !_isEnabled || IsListening(open) || !ConcernsGroups(batches.Span) ? default : ListenAsync(open, cancellationToken);
 
     /// <summary>True when group output reaches each node that needs it by the groups' keys.</summary>
     /// <remarks>
     /// False shortly after connecting: after a restart the broker may have forgotten the latest bindings, and receivers may still have to connect. False also shortly after the broker has rejected a frame.
     /// </remarks>
     public bool IsCertain(OpenChannel open) =>
-        options.RouteGroupsByMembers && _listener is { Key: not null, HasEnded: false } listener && listener.Owner == open
+        _listener is { Key: not null, HasEnded: false } listener && listener.Owner == open
         && timeProvider.GetElapsedTime(open.OpenedTimestamp) >= options.UnroutableGrace && !IsRejectionRecent();
 
     /// <summary>The broker has rejected a frame. With a frame for each group, one that is rejected while a later one is taken could not be sent again.</summary>
@@ -164,7 +167,7 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
     {
         var number = frame.Destination.Node;
         var key = RabbitMqTopology.NodeKey(number);
-        var joins = options.RouteGroupsByMembers && options.DestinationNode is null ? FindJoins(frame) : null;
+        var joins = _isEnabled ? FindJoins(frame) : null;
         if (joins is null && !_hasJoins)
             return new FrameAddress(key, properties, IsMandatory: true);
         lock (_lock)
@@ -236,11 +239,9 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
         }
     }
 
-    /// <returns>A listener without a key where none may be declared: group output then goes to all nodes.</returns>
+    /// <returns>A listener without a key where the broker refuses to declare one: group output then goes to all nodes.</returns>
     private async Task<Listener> CreateListenerAsync(OpenChannel open, CancellationToken cancellationToken)
     {
-        if (!options.DeclareTopology || !options.RouteGroupsByMembers)
-            return new Listener(open, channel: null, key: null, this);
         // A channel of its own, because the broker closes a channel on which a declaration is refused.
         var channel = await open.Connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
         var listener = new Listener(open, channel, RabbitMqTopology.CreateReplyKey(), this);

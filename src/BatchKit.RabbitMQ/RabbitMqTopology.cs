@@ -16,6 +16,9 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
     /// <summary>The key of output for groups whose sender does not know what is bound. Each node's queue stays bound to it.</summary>
     public const string EveryNodeKey = "every";
 
+    /// <summary>The reply code of AMQP 0-9-1 for what the user has no right to do, or another consumer has for itself.</summary>
+    public const ushort AccessRefused = 403;
+
     private const string ReplyPrefix = "reply.";
     private const int MaxReplyKeyLength = 64;
 
@@ -24,7 +27,6 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
 
     private static readonly SearchValues<char> SafeInKey = SearchValues.Create("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/");
 
-    private const ushort AccessRefused = 403;
     private const ushort NotFound = 404;
 
     // One exchange for both keys: the broker guarantees order only among messages that pass through the same channel, exchange and queue (AMQP 0-9-1, section 4.7).

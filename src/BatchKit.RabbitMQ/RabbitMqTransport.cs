@@ -81,8 +81,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         var open = _options.FailFast ? _connection.GetOpen() : await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
         if (GroupHold is { } hold)
             await hold.WaitAsync(cancellationToken).ConfigureAwait(false);
-        if (_options.DestinationNode is null)
-            await _groups.PrepareAsync(open, batches, cancellationToken).ConfigureAwait(false);
+        await _groups.PrepareAsync(open, batches, cancellationToken).ConfigureAwait(false);
         var frames = FramePlan.Create(batches, _options.MaxFrameBytes, _options.DestinationNode, _signer, _groups.IsCertain(open));
         if (_wasExchangeMissing)
             ThrowIfUnbound(frames);

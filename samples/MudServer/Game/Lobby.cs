@@ -35,13 +35,16 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Sha
 
     public async ValueTask RunLineAsync(Session session, string line)
     {
+        if (TryReadName(line, out var name))
+        {
+            await ConnectAsync(session, name);
+            return;
+        }
+
         var words = line.Split(' ', StringSplitOptions.RemoveEmptyEntries);
         switch (words.FirstOrDefault()?.ToLowerInvariant())
         {
             case null:
-                break;
-            case "connect" or "co" or "create" when words.Length >= 2:
-                await ConnectAsync(session, words[1]);
                 break;
             case "resume" when words.Length == 2:
                 await ResumeAsync(session, words[1]);

@@ -28,7 +28,7 @@ internal static class MudBuffers
         AddInput(services.AddBatchKit(Input, input => Set(input, options)), options);
         for (var shard = 2; shard <= options.ShardCount; shard++)
         {
-            var node = options.GameNode + shard - 1;
+            var node = options.NodeOf(shard);
             services.AddBatchKit(InputOf(shard), input => Set(input, options)).UseRabbitMq(rabbit => MudBroker.Set(rabbit, options, node));
         }
     }

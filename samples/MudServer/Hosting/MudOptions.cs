@@ -67,7 +67,10 @@ internal sealed class MudOptions
 
     public int Node => RequestedNode ?? (Role == MudRole.Gateway ? GameNode + ShardCount : OwnGameNode);
 
-    private int OwnGameNode => GameNode + (Shard?.Home ?? 1) - 1;
+    private int OwnGameNode => NodeOf(Shard?.Home ?? 1);
+
+    /// <summary>The node whose queue has the input of a shard.</summary>
+    public int NodeOf(int shard) => GameNode + shard - 1;
 
     public bool UsesRabbitMq => Transport == MudTransport.RabbitMq
         || (Transport == MudTransport.MassTransit && (Broker.IsSet || Role != MudRole.All));
@@ -92,7 +95,7 @@ internal sealed class MudOptions
             return "--shards is for --role gateway: it is the number of games behind the gateway. A game says which of them it is, --shard 1/2.";
         if (ShardCount > 1 && Transport != MudTransport.RabbitMq)
             return $"Several games need --transport rabbitmq, and it is {MudSettings.Word(Transport)}.";
-        return GameNode + ShardCount - 1 > OutputHandle.MaxNode
+        return NodeOf(ShardCount) > OutputHandle.MaxNode
             ? $"--game-node is {GameNode}, and {ShardCount} games need as many numbers from there up: the largest is {OutputHandle.MaxNode}."
             : null;
     }
@@ -101,8 +104,8 @@ internal sealed class MudOptions
     {
         if (Role == MudRole.Gateway && Node == GameNode)
             return $"--node and --game-node are both {Node}: the gateway and the game need different numbers.";
-        if (Role == MudRole.Gateway && Node > GameNode && Node < GameNode + ShardCount)
-            return $"--node is {Node}, which is the number of a game: {ShardCount} games have those from {GameNode} to {GameNode + ShardCount - 1}.";
+        if (Role == MudRole.Gateway && Node > GameNode && Node <= NodeOf(ShardCount))
+            return $"--node is {Node}, which is the number of a game: {ShardCount} games have those from {GameNode} to {NodeOf(ShardCount)}.";
         if (Role == MudRole.Game && Shard is not null && Node != OwnGameNode)
             return $"--node is {Node}, and shard {Shard.Home} has the number {OwnGameNode}: leave --node out.";
         if (Role == MudRole.Game && Node != OwnGameNode)

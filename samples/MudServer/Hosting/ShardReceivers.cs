@@ -115,7 +115,7 @@ internal sealed class ShardReceiver : IBatchTransport, IAsyncDisposable
         (_shards, _shard, _input) = (shards, shard, input);
         var rabbit = new RabbitMqOptions { WaitsForNode = true, MaxReconnectDelay = TimeSpan.FromMilliseconds(500), StopTimeout = TimeSpan.FromSeconds(1) };
         MudBroker.Set(rabbit, options, destinationNode: null);
-        _receiver = new RabbitMqReceiver(rabbit, options.GameNode + shard - 1, registration.CreateReceiver(services, _ => this), timeProvider);
+        _receiver = new RabbitMqReceiver(rabbit, options.NodeOf(shard), registration.CreateReceiver(services, _ => this), timeProvider);
     }
 
     public bool IsReceiving => Fault is null;

@@ -4,22 +4,15 @@ using BatchKit.TestServers.Postgres;
 
 namespace BatchKit.Postgres.Tests;
 
-/// <summary>The server that the tests of one project share unless they break it; started by the first test that asks.</summary>
-public sealed class PostgresFixture : IAsyncDisposable
+/// <summary>The server that the tests of one project share unless they break it.</summary>
+public sealed class PostgresFixture()
+    : SharedServer<PostgresServer>(static () => PostgresServer.WhyMissing, static () => PostgresServer.ConnectOrStartAsync(new PostgresServerOptions { MaxConnections = MaxConnections }))
 {
     // Classes run side by side, each with a pool of its own.
     private const int MaxConnections = 400;
 
     private readonly Lock _gate = new();
-    private Task<PostgresServer>? _server;
     private Task<PgBouncerServer>? _pooler;
-
-    public Task<PostgresServer> GetAsync()
-    {
-        RequiredServer.SkipWhen(PostgresServer.WhyMissing);
-        lock (_gate)
-            return _server ??= PostgresServer.ConnectOrStartAsync(new PostgresServerOptions { MaxConnections = MaxConnections });
-    }
 
     /// <summary>PgBouncer in transaction mode in front of the server.</summary>
     public async Task<PgBouncerServer> GetPoolerAsync()
@@ -36,11 +29,10 @@ public sealed class PostgresFixture : IAsyncDisposable
     /// <summary>A schema that no other test uses, not created yet.</summary>
     public async Task<TestSchema> NewSchemaAsync(string? name = null) => TestSchema.On(await GetAsync(), name);
 
-    public async ValueTask DisposeAsync()
+    public override async ValueTask DisposeAsync()
     {
         if (_pooler is { } pooler)
             await (await pooler).DisposeAsync();
-        if (_server is { } server)
-            await (await server).DisposeAsync();
+        await base.DisposeAsync();
     }
 }

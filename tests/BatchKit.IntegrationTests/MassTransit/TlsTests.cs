@@ -1,4 +1,5 @@
 using System.Security.Cryptography.X509Certificates;
+using BatchKit.IntegrationTests.RabbitMQ;
 using BatchKit.Testing;
 using BatchKit.TestServers.Certificates;
 using BatchKit.TestServers.RabbitMQ;
@@ -39,10 +40,8 @@ public sealed class TlsTests
     [InlineData("TLS 1.1")]
     public async Task A_broker_whose_certificate_or_protocol_is_not_good_is_refused(string fault)
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
         using var authority = new TestAuthority();
-        using var certificate = authority.Issue(fault == "for another host" ? "broker.example" : "127.0.0.1", expired: fault == "expired");
-        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate, TlsVersion = fault == "TLS 1.1" ? "tlsv1.1" : null });
+        await using var server = await FaultyTls.StartAsync(authority, fault);
         await using var node = await MassTransitNode.StartAsync(1, MassTransitSome.Settings(server, Some.Name("mt"), server.TlsPort, options =>
             (options.RabbitMq!.UseTls, options.RabbitMq.ValidateServerCertificate) = (true, authority.Trusts)));
 

@@ -4,27 +4,8 @@ using BatchKit.TestServers.RabbitMQ;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
-/// <summary>The broker that tests share unless they break it; started by the first test that asks.</summary>
-public sealed class RabbitMqFixture : IAsyncLifetime
-{
-    private readonly Lock _gate = new();
-    private Task<RabbitMqServer>? _server;
-
-    public ValueTask InitializeAsync() => ValueTask.CompletedTask;
-
-    public Task<RabbitMqServer> GetAsync()
-    {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyMissing);
-        lock (_gate)
-            return _server ??= RabbitMqServer.ConnectOrStartAsync();
-    }
-
-    public async ValueTask DisposeAsync()
-    {
-        if (_server is { } server)
-            await (await server).DisposeAsync();
-    }
-}
+/// <summary>The broker that tests share unless they break it.</summary>
+public sealed class RabbitMqFixture() : SharedServer<RabbitMqServer>(static () => RabbitMqServer.WhyMissing, static () => RabbitMqServer.ConnectOrStartAsync());
 
 /// <summary>A broker of one test class, to be killed and frozen; started by the first test that asks.</summary>
 public sealed class OwnRabbitMqFixture : IAsyncLifetime

@@ -36,10 +36,8 @@ public sealed class RabbitMqTlsTests
     [InlineData("TLS 1.1")]
     public async Task A_broker_whose_certificate_or_protocol_is_not_good_is_refused(string fault)
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
         using var authority = new TestAuthority();
-        using var certificate = authority.Issue(fault == "for another host" ? "broker.example" : "127.0.0.1", expired: fault == "expired");
-        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate, TlsVersion = fault == "TLS 1.1" ? "tlsv1.1" : null });
+        await using var server = await FaultyTls.StartAsync(authority, fault);
         await using var transport = new RabbitMqTransport(RabbitMqSome.Options(server, server.TlsPort, options => (options.UseTls, options.ValidateServerCertificate) = (true, authority.Trusts)));
         await using var knowing = new RabbitMqTransport(RabbitMqSome.Options(server, server.TlsPort, options =>
             (options.UseTls, options.ValidateServerCertificate, options.TlsServerName) = (true, authority.Trusts, "broker.example")));
@@ -54,4 +52,16 @@ public sealed class RabbitMqTlsTests
 
     private static async Task SendAsync(RabbitMqTransport transport) =>
         await transport.SendAsync(new[] { Some.Batch(Some.Group(), Some.Producer(), 1, "a") }, CancellationToken.None);
+}
+
+/// <summary>Brokers that a client with TLS must refuse.</summary>
+internal static class FaultyTls
+{
+    /// <summary>Starts a broker whose certificate is "for another host" or "expired", or that speaks only "TLS 1.1".</summary>
+    public static async Task<RabbitMqServer> StartAsync(TestAuthority authority, string fault)
+    {
+        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
+        using var certificate = authority.Issue(fault == "for another host" ? "broker.example" : "127.0.0.1", expired: fault == "expired");
+        return await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate, TlsVersion = fault == "TLS 1.1" ? "tlsv1.1" : null });
+    }
 }

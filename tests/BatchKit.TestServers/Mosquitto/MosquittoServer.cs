@@ -80,18 +80,7 @@ public sealed class MosquittoServer : IAsyncDisposable
         options ??= new MosquittoServerOptions();
         var folder = MosquittoFolder.Create(options);
         var address = new Uri(string.Create(CultureInfo.InvariantCulture, $"mqtt://127.0.0.1:{folder.Port}"));
-        var server = new MosquittoServer(address, options, folder);
-        try
-        {
-            await server.StartAsync();
-        }
-        catch
-        {
-            await server.DisposeAsync();
-            throw;
-        }
-
-        return server;
+        return await ServerStart.OrDisposeAsync(new MosquittoServer(address, options, folder), static server => server.StartAsync());
     }
 
     /// <summary>Starts it again, on the same ports and data, after <see cref="StopAsync"/> or <see cref="KillAsync"/>.</summary>

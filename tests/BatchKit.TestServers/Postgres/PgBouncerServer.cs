@@ -45,18 +45,8 @@ public sealed class PgBouncerServer : IAsyncDisposable
         await PostgresProgram.OwnAsync(settings);
         var process = program.Start(path, [settings], new Dictionary<string, string>());
         var address = new NpgsqlConnectionStringBuilder(server.ConnectionString) { Host = "127.0.0.1", Port = port, NoResetOnClose = true };
-        var pooler = new PgBouncerServer(folder, process, address.ConnectionString);
-        try
-        {
-            await process.WaitUntilAsync(() => ListensAsync(port), "PgBouncer", StartLimit);
-        }
-        catch
-        {
-            await pooler.DisposeAsync();
-            throw;
-        }
-
-        return pooler;
+        return await ServerStart.OrDisposeAsync(
+            new PgBouncerServer(folder, process, address.ConnectionString), _ => process.WaitUntilAsync(() => ListensAsync(port), "PgBouncer", StartLimit));
     }
 
     /// <inheritdoc/>

@@ -37,18 +37,8 @@ public sealed class PostgresPair : IAsyncDisposable
     {
         options ??= new PostgresServerOptions();
         var ports = FreePort.Take(2);
-        var pair = new PostgresPair(options, isSynchronous, ports, await PostgresServer.StartOwnAsync(OptionsOf(options, ports[0])));
-        try
-        {
-            await pair.AttachAsync(ports[1]);
-        }
-        catch
-        {
-            await pair.DisposeAsync();
-            throw;
-        }
-
-        return pair;
+        var primary = await PostgresServer.StartOwnAsync(OptionsOf(options, ports[0]));
+        return await ServerStart.OrDisposeAsync(new PostgresPair(options, isSynchronous, ports, primary), pair => pair.AttachAsync(ports[1]));
     }
 
     /// <summary>Kills the primary (SIGKILL) and promotes the standby; completes when that takes writes.</summary>

@@ -123,21 +123,10 @@ public sealed class PostgresServer : IAsyncDisposable
         _folder.Delete();
     }
 
-    private static async Task<PostgresServer> StartAsync(PostgresServerOptions options, PostgresFolder folder)
+    private static Task<PostgresServer> StartAsync(PostgresServerOptions options, PostgresFolder folder)
     {
         var address = string.Create(CultureInfo.InvariantCulture, $"Host=127.0.0.1;Port={folder.Port};Username=postgres;Database=postgres");
-        var server = new PostgresServer(address, options, folder);
-        try
-        {
-            await server.StartAsync();
-        }
-        catch
-        {
-            await server.DisposeAsync();
-            throw;
-        }
-
-        return server;
+        return ServerStart.OrDisposeAsync(new PostgresServer(address, options, folder), static server => server.StartAsync());
     }
 
     private async Task EndAsync(int signal)

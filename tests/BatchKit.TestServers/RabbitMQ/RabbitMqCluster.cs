@@ -35,20 +35,12 @@ public sealed class RabbitMqCluster : IAsyncDisposable
         var nodes = Enumerable.Range(0, count)
             .Select(place => RabbitMqServer.CreateNode(new RabbitMqServerOptions(), new RabbitMqNodeNames(ports[..count], place, ports[count], cookie)))
             .ToArray();
-        var cluster = new RabbitMqCluster(nodes[0].StartPortMapper(), nodes);
-        try
+        return await ServerStart.OrDisposeAsync(new RabbitMqCluster(nodes[0].StartPortMapper(), nodes), async cluster =>
         {
             // The first one founds the cluster, so that it is there for the others to join.
             await nodes[0].StartAsync();
             await cluster.MendAsync();
-        }
-        catch
-        {
-            await cluster.DisposeAsync();
-            throw;
-        }
-
-        return cluster;
+        });
     }
 
     /// <summary>Starts all nodes that do not run, at once, because a node that left a majority behind waits for the others. Then waits until each node sees all others, as after a partition.</summary>

@@ -70,18 +70,7 @@ public sealed class RabbitMqServer : IAsyncDisposable
     public static async Task<RabbitMqServer> StartOwnAsync(RabbitMqServerOptions? options = null)
     {
         options ??= new RabbitMqServerOptions();
-        var server = Create(options, RabbitMqFolder.Create(options));
-        try
-        {
-            await server.StartAsync();
-        }
-        catch
-        {
-            await server.DisposeAsync();
-            throw;
-        }
-
-        return server;
+        return await ServerStart.OrDisposeAsync(Create(options, RabbitMqFolder.Create(options)), static server => server.StartAsync());
     }
 
     /// <summary>A node of a cluster, which is not started yet. Its port mapper is the cluster's.</summary>

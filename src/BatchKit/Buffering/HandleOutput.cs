@@ -148,8 +148,11 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
             return;
         if (HasOpen)
             HoldSealed(reason);
+        var last = 0L;
         for (var batch = _firstHeld; batch is not null; batch = batch.NextHeld)
         {
+            // A batch that was begun after the ambient scope had ended on this handle has no place, and goes behind those before it.
+            last = batch.Order = Math.Max(batch.Order, last);
             Enter(batch);
             run.Add(batch, partitions);
         }

@@ -155,6 +155,14 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
             _settings.Scheduler.Schedule(this);
     }
 
+    /// <summary>Starts it behind other partitions of the same caller. Their transports may have blocked, so the time limit of its send begins now.</summary>
+    public void StartBehindOthers()
+    {
+        lock (_gate)
+            _sender.RestartLimit();
+        Start();
+    }
+
     void IThreadPoolWorkItem.Execute() => _settings.SendContext.Run(RunLoopCallback, this);
 
     /// <summary>Drops the batch that waits longest.</summary>
@@ -255,11 +263,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
         return Begin();
     }
 
-    private bool Begin()
-    {
-        _isSending = true;
-        return true;
-    }
+    private bool Begin() => _isSending = true;
 
     private void RunLoop()
     {

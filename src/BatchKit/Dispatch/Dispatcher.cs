@@ -194,6 +194,6 @@ internal struct SenderStarts
         if (_more is null)
             return;
         foreach (var partition in _more)
-            partition.Start();
+            partition.StartBehindOthers();
     }
 }

@@ -56,6 +56,13 @@ internal sealed class PartitionSender : IAsyncDisposable
         _send.Add(batch);
     }
 
+    /// <summary>The send of what was taken begins only now; call it under the partition's lock.</summary>
+    public void RestartLimit()
+    {
+        if (HasBatches)
+            _deadline.Begin();
+    }
+
     /// <summary>Nothing is left to send; call it under the partition's lock.</summary>
     public void OnIdle() => _deadline.End();
 

@@ -236,6 +236,21 @@ public sealed class ScopeLimitTests : IAsyncDisposable
         own.Dispose();
     }
 
+    [Fact]
+    public void What_is_written_after_an_ambient_scope_was_ended_on_a_handle_stays_behind_what_was_written_before()
+    {
+        using var own = _buffer.BeginBufferingScope(_handle, Limit * 100);
+        using var ambient = _buffer.BeginBufferingScope(Limit);
+        _buffer.Write(_handle, "line 0");
+        _buffer.EndBufferingScope(_handle);
+        _buffer.Write(Some.Group(), "to another");
+        _buffer.Write(_handle, "line 1");
+
+        _clock.Advance(Limit);
+
+        Assert.Equal(Some.Lines(2), _arrived.Texts.Where(static text => text != "to another"));
+    }
+
     [Theory]
     [InlineData(0)]
     [InlineData(-1)]

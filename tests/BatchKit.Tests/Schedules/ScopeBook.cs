@@ -50,7 +50,7 @@ internal sealed class ScopeBook(Schedule schedule, Ledger ledger, TimeProvider c
         var opened = open();
         if (gathering is null)
         {
-            _current.Value = gathering = new Gathering(maxHold);
+            _current.Value = gathering = new Gathering(maxHold, clock.GetTimestamp());
             _gatherings.Add(gathering);
         }
 
@@ -65,12 +65,14 @@ internal sealed class ScopeBook(Schedule schedule, Ledger ledger, TimeProvider c
             return ScopeEnd.Closed;
         scope.IsClosed = true;
         _open.Remove(scope);
-        var isOld = clock.GetElapsedTime(scope.OpenedTimestamp) >= schedule.Options.MaxScopeAge * 3 / 4;
         var isLast = !_open.Exists(other => scope.Handle is not { } handle || other.Covers(handle));
         var end = isLast ? ScopeEnd.Last : ScopeEnd.Nested;
         if (scope.Gathering is not { } gathering || _open.Exists(other => other.Gathering == gathering))
             return end;
         gathering.IsOpen = false;
+
+        // Its scope on a handle opened at the first write to that, and may have ended there since by its age.
+        var isOld = clock.GetElapsedTime(gathering.OpenedTimestamp) >= schedule.Options.MaxScopeAge * 3 / 4;
         if (isOld || _open.Exists(other => other.Handle is null))
             gathering.DisturbAll();
         foreach (var other in _open.Where(other => other.Handle is not null))
@@ -192,12 +194,15 @@ internal sealed class OpenedScope(BufferingScope scope, int? handle, TimeSpan? m
 }
 
 /// <summary>What one flow's ambient scopes gather, from the opening of the outermost one until the last is closed.</summary>
-internal sealed class Gathering(TimeSpan? maxHold)
+internal sealed class Gathering(TimeSpan? maxHold, long openedTimestamp)
 {
     private readonly HashSet<int> _disturbed = [];
     private bool _isDisturbed;
 
     public bool IsOpen { get; set; } = true;
+
+    /// <summary>When its outermost scope was opened, by the clock.</summary>
+    public long OpenedTimestamp => openedTimestamp;
 
     public TimeSpan? MaxHold => maxHold;
 

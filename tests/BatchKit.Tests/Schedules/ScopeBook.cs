@@ -65,6 +65,10 @@ internal sealed class ScopeBook(Schedule schedule, Ledger ledger, TimeProvider c
             return ScopeEnd.Closed;
         scope.IsClosed = true;
         _open.Remove(scope);
+
+        // Until now it held the handle's output back when the limit of an ambient scope sent the rest.
+        if (scope.Handle is { } freed)
+            ForEachOpenGathering(gathering => gathering.HasLimit, gathering => gathering.Disturb(freed));
         var isLast = !_open.Exists(other => scope.Handle is not { } handle || other.Covers(handle));
         var end = isLast ? ScopeEnd.Last : ScopeEnd.Nested;
         if (scope.Gathering is not { } gathering || _open.Exists(other => other.Gathering == gathering))

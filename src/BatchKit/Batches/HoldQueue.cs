@@ -33,7 +33,7 @@ internal sealed class HoldQueue : IAsyncDisposable
         _timer = clock.CreateTimer(static state => ((HoldQueue)state!).OnTimer(), this);
     }
 
-    // Holds that end at the same time end in the order in which they were added: an ambient scope's before those of its handles.
+    // Holds that end at the same time end in the order in which that time was set: an ambient scope's before those of its handles.
     private readonly record struct Entry(ITimedHold Hold, long Due, long Number)
     {
         public bool IsBefore(in Entry other) => Due != other.Due ? Due < other.Due : Number < other.Number;
@@ -52,10 +52,10 @@ internal sealed class HoldQueue : IAsyncDisposable
                 return;
             var place = hold.HoldPlace;
             if (place == 0)
-                place = AddLast(hold, due);
+                place = AddLast();
             else if (_heap[place].Due <= due)
                 return;
-            MoveUp(place, new Entry(hold, due, _heap[place].Number));
+            MoveUp(place, new Entry(hold, due, ++_lastNumber));
             if (due < _armedFor)
                 Arm(due);
         }
@@ -116,11 +116,10 @@ internal sealed class HoldQueue : IAsyncDisposable
         _timer.Change(time > TimeSpan.Zero ? time : TimeSpan.Zero, Timeout.InfiniteTimeSpan);
     }
 
-    private int AddLast(ITimedHold hold, long due)
+    private int AddLast()
     {
         if (++_count == _heap.Length)
             Array.Resize(ref _heap, _count * 2);
-        _heap[_count] = new Entry(hold, due, ++_lastNumber);
         return _count;
     }
 

@@ -237,6 +237,22 @@ public sealed class ScopeLimitTests : IAsyncDisposable
     }
 
     [Fact]
+    public void An_ambient_scope_with_a_limit_keeps_the_order_though_a_handle_was_held_for_longer_before()
+    {
+        var room = Some.Group();
+        using (_buffer.BeginBufferingScope(room, Limit * 100))
+            _buffer.Write(room, "before");
+        using var ambient = _buffer.BeginBufferingScope(Limit);
+        _buffer.Write(room, "a");
+        _buffer.Write(_handle, "x");
+        _buffer.Write(room, "b");
+
+        _clock.Advance(Limit);
+
+        Assert.Equal(["before", "a", "x", "b"], _arrived.Texts);
+    }
+
+    [Fact]
     public void What_is_written_after_an_ambient_scope_was_ended_on_a_handle_stays_behind_what_was_written_before()
     {
         using var own = _buffer.BeginBufferingScope(_handle, Limit * 100);

@@ -37,8 +37,8 @@ internal sealed class LossRules(World world)
         // A nested scope reports what is known to be lost. From outside that is certain only while nothing is pending.
         var reportsAll = isExact || (end != ScopeEnd.Closed && world.Buffer.GetStatistics().PendingMessages == 0);
 
-        // What an ended ambient scope waits for may linger, and takes more messages until it is sent.
-        var mayTakeMore = scope.Gathering is not null && scope.MayBeEndedAt != long.MaxValue && world.Schedule.Options.Linger > TimeSpan.Zero;
+        // Behind an ended ambient scope writes are unscoped: the batch that it waits for takes more messages until it is sent.
+        var mayTakeMore = scope.Gathering is not null && scope.MayBeEndedAt != long.MaxValue;
         return Begin(
             new LossWait($"end of a scope on {scope}", world.IsInsideSend, isFlush: false) { MayTakeMore = mayTakeMore },
             message => scope.Covers(message.Handle) && (!isExact || message.DecidedAt > scope.OpenedAt),

@@ -120,6 +120,7 @@ public sealed class GatewayReplacementTests(BrokerFixture fixture, ITestOutputHe
     private sealed class Island(int players, Func<System.Net.IPEndPoint> gateways) : IDisposable
     {
         private const int LoginsAtOnce = 50;
+        private const int LoopsAtOnce = 200;
 
         // From the jetty to the ends of the island, so that not all of many players hear each other come.
         private static readonly string[] Walks = ["north;east", "north;west", "north;east;north", "north;north;down", "north;north;north"];
@@ -127,6 +128,7 @@ public sealed class GatewayReplacementTests(BrokerFixture fixture, ITestOutputHe
         private readonly ReturningPlayer[] _players = [.. Enumerable.Range(0, players).Select(number => new ReturningPlayer($"Player{number}", gateways))];
         private readonly ReturningPlayer _crier = new("Crier", gateways);
         private readonly int[] _rounds = new int[players];
+        private readonly SemaphoreSlim _turns = new(LoopsAtOnce);
         private volatile bool _isEnding;
         private int _cries;
 
@@ -175,14 +177,18 @@ public sealed class GatewayReplacementTests(BrokerFixture fixture, ITestOutputHe
         {
             foreach (var player in _players.Append(_crier))
                 player.Dispose();
+            _turns.Dispose();
         }
 
+        // Players wait their turn, and notice only then that their gateway has ended. With all at once, the answer to one would take longer than its deadline.
         private async Task LoopAsync(ReturningPlayer player, int index)
         {
             while (!_isEnding)
             {
+                await _turns.WaitAsync();
                 var round = _rounds[index]++;
                 await player.AskAsync($"@dolist lnum({LinesOfRound})=@pemit %#={player.Name} {round} ##", line => line == $"{player.Name} {round} {LinesOfRound - 1}");
+                _turns.Release();
             }
         }
 

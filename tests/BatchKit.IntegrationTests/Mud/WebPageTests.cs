@@ -161,6 +161,30 @@ public sealed class WebPageTests(Chromium chromium, RabbitMqFixture broker)
     }
 
     [Fact]
+    public async Task A_page_whose_gateway_is_replaced_comes_back_by_another_with_what_was_written_meanwhile()
+    {
+        var browser = await chromium.GetAsync();
+        await using var mud = await TwoGateways.StartAsync(await broker.GetAsync());
+        await using var balancer = TcpProxy.Start("127.0.0.1", mud.First.Page.Port);
+        await using var page = await GamePage.OpenAsync(browser, new UriBuilder(mud.First.Page) { Port = balancer.Port }.Uri);
+        await page.LoginAsync("Ana");
+        using var bob = await mud.Second.ConnectAsync();
+        await bob.LoginAsync("Bob");
+
+        balancer.ForwardTo(mud.Second.Page.Port);
+        mud.First.Terminate();
+        Assert.Equal(0, await mud.First.WaitForExitAsync());
+        await bob.AskAsync("say Still here?");
+
+        await page.WaitForLineAsync("Welcome back, Ana.");
+        await page.WaitForLineAsync("Bob says, \"Still here?\"");
+        await Expect(page.Connection).ToHaveTextAsync("Connected");
+        await page.TypeAsync("say Yes.");
+        await bob.ReadPastAsync("Ana says, \"Yes.\"\r\n");
+        Assert.Single(await page.ReadLinesAsync(), static line => line.StartsWith("Bob says, ", StringComparison.Ordinal));
+    }
+
+    [Fact]
     public async Task A_gateways_page_says_what_it_counts()
     {
         var browser = await chromium.GetAsync();

@@ -7,7 +7,7 @@ namespace BatchKit.TestServers.Network;
 public sealed class TcpProxy : IAsyncDisposable
 {
     private readonly string _host;
-    private readonly int _port;
+    private volatile int _port;
     private readonly TcpListener _listener = new(IPAddress.Loopback, port: 0);
     private readonly CancellationTokenSource _stopping = new();
     private readonly Task _accepting;
@@ -34,6 +34,9 @@ public sealed class TcpProxy : IAsyncDisposable
 
     /// <summary>Starts to listen on a free port and to forward to a server.</summary>
     public static TcpProxy Start(string host, int port) => new(host, port);
+
+    /// <summary>Forwards new connections to another port, as a load balancer does whose server ends.</summary>
+    public void ForwardTo(int port) => _port = port;
 
     /// <summary>Resets all connections (RST), as a crashed host or a strict firewall does.</summary>
     public void ResetAll()

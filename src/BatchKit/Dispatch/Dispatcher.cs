@@ -155,11 +155,18 @@ internal sealed class Dispatcher : IAsyncDisposable
 /// <summary>A route's partitions; a handle always maps to the same one.</summary>
 internal sealed class DispatchRoute(DispatchPartition[] partitions)
 {
+    // 2^32 divided by the golden ratio.
+    private const uint Mixer = 2654435769;
+
     // An array for each, so that a handle with one route allocates none.
     private readonly DispatchPartition[][] _single = [.. partitions.Select(static partition => new[] { partition })];
 
-    public DispatchPartition[] PartitionsOf(OutputHandle handle) =>
-        _single[_single.Length == 1 ? 0 : (int)((uint)handle.GetHashCode() % (uint)_single.Length)];
+    public DispatchPartition[] PartitionsOf(OutputHandle handle)
+    {
+        // The high bits of a product: where a node deals its connections to several games in turn, the low bits of their numbers are the same in each game.
+        var mixed = unchecked((uint)handle.GetHashCode() * Mixer);
+        return _single[(int)(((ulong)mixed * (uint)_single.Length) >> 32)];
+    }
 }
 
 /// <summary>The partitions whose senders a caller starts once it has released its locks.</summary>

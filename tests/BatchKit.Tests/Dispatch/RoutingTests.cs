@@ -105,6 +105,26 @@ public sealed class RoutingTests
         Assert.All(handles, handle => Assert.Single(_remote.Batches.Where(batch => batch.Handle == handle).Select(batch => batch.Producer).Distinct()));
     }
 
+    [Theory]
+    [InlineData(1, 2)]
+    [InlineData(1, 8)]
+    [InlineData(8, 8)]
+    [InlineData(20, 4)]
+    [InlineData(64, 64)]
+    public async Task Connections_spread_over_the_partitions_whatever_lies_between_their_numbers(int stride, int partitions)
+    {
+        const int perPartition = 250;
+        await using var buffer = new OutputBuffer([new OutputRoute("only", _remote, partitions)]);
+
+        for (var connection = 1; connection <= partitions * perPartition; connection++)
+            buffer.Write(OutputHandle.Connection(Node, connection * stride), "line 0");
+        await buffer.FlushAsync().WithinDeadline();
+
+        var counts = _remote.Batches.GroupBy(static batch => batch.Producer.Partition).Select(static batches => batches.Count()).ToArray();
+        Assert.Equal(partitions, counts.Length);
+        Assert.All(counts, count => Assert.InRange(count, perPartition * 9 / 10, perPartition * 11 / 10));
+    }
+
     [Fact]
     public async Task While_a_send_is_under_way_whatever_is_written_goes_out_together_in_the_next()
     {

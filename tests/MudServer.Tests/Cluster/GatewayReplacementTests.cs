@@ -164,7 +164,10 @@ public sealed class GatewayReplacementTests(BrokerFixture fixture, ITestOutputHe
             {
                 var player = _players[index];
                 var own = from round in Enumerable.Range(0, _rounds[index]) from line in Enumerable.Range(0, LinesOfRound) select $"{player.Name} {round} {line}";
-                Assert.Equal(own, player.Lines.Where(line => line.StartsWith(player.Name + " ", StringComparison.Ordinal) && char.IsAsciiDigit(line[^1])));
+                var came = Enumerable.Range(0, player.Lines.Count).Where(line => player.Lines[line].StartsWith(player.Name + " ", StringComparison.Ordinal) && char.IsAsciiDigit(player.Lines[line][^1]));
+                var wrong = own.Zip(came, (expected, line) => (Expected: expected, Line: line)).FirstOrDefault(pair => player.Lines[pair.Line] != pair.Expected);
+                Assert.True(wrong.Expected is null, $"{player.Name} got, instead of \"{wrong.Expected}\": {string.Join(" | ", player.Lines.Skip(wrong.Line - 10).Take(15))}");
+                Assert.Equal(own.Count(), came.Count());
                 Assert.Equal(
                     Enumerable.Range(0, index < FewClients ? _cries : 0).Select(cry => $"cry {cry}"), player.Lines.Where(line => line.StartsWith("cry ", StringComparison.Ordinal)));
                 Assert.True(player.Returns > 0);

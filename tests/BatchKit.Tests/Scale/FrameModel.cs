@@ -10,11 +10,21 @@ internal sealed class FrameModel(SimulatedCluster cluster, int maxGroupFrames)
 
     public (long Published, long Delivered) Joins => (Pairs, Pairs);
 
+    public (long Published, long Delivered) OutputOf(RoomLineOrder order) => order switch
+    {
+        RoomLineOrder.BehindAllPlayers => BehindAllPlayers,
+        RoomLineOrder.BehindItsPlayers => BehindItsPlayers,
+        _ => (Pairs, Pairs),
+    };
+
+    /// <summary>A line to a client on its game's own node needs no broker.</summary>
+    public long LinesOf(RoomLineOrder order) => LinesOfInput + (order == RoomLineOrder.ToMembers ? LinesOfInput : cluster.Rooms);
+
     /// <summary>One frame for each node with players of a game, then the rooms' frames.</summary>
-    public (long Published, long Delivered) PlayersFirst => Sum(game => (NodesOf(game), NodesOf(game)), game => ByGroup(game) + (game.Rooms.Count > ByGroup(game) ? 1 : 0));
+    private (long Published, long Delivered) BehindAllPlayers => Sum(game => (NodesOf(game), NodesOf(game)), game => ByGroup(game) + (game.Rooms.Count > ByGroup(game) ? 1 : 0));
 
     /// <summary>Behind a room's frame, output for each node begins a new one.</summary>
-    public (long Published, long Delivered) RoomByRoom => Sum(
+    private (long Published, long Delivered) BehindItsPlayers => Sum(
         game =>
         {
             var frames = game.Rooms.Sum(room => NodesOf(room).Count(node => node != game.Node.Number));
@@ -23,8 +33,6 @@ internal sealed class FrameModel(SimulatedCluster cluster, int maxGroupFrames)
         game => game.Rooms.Count);
 
     public long LinesOfInput => cluster.AllGames.Sum(game => game.Players.Count(player => cluster.Handles[player].Node != game.Node.Number));
-
-    public long LinesOfOutput => LinesOfInput + cluster.Rooms;
 
     private long Pairs => _nodesOfGames.Sum(static nodes => nodes.Count);
 

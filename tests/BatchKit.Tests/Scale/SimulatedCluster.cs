@@ -81,7 +81,7 @@ internal sealed class SimulatedCluster : IAsyncDisposable
 
     public void TakeRoomLine(int member, ReadOnlySpan<byte> payload)
     {
-        Assert.Equal(RoomOf(member), BitConverter.ToInt32(payload));
+        Assert.Equal(LineBook.NumberOfRoom(RoomOf(member)), BitConverter.ToInt32(payload));
         var line = BitConverter.ToInt32(payload[sizeof(int)..]);
         RoomLines.Take(member, line);
         // With one partition, what was written before to another handle arrives before.
@@ -116,7 +116,7 @@ internal sealed class SimulatedCluster : IAsyncDisposable
     public BrokerCounts JoinRooms() => ForEachGame(static game => game.Join(game.Players));
 
     /// <inheritdoc cref="SimulatedGame.Tick"/>
-    public BrokerCounts Tick(int line, bool playersFirst = true) => ForEachGame(game => game.Tick(line, playersFirst));
+    public BrokerCounts Tick(int line, RoomLineOrder order = RoomLineOrder.BehindAllPlayers) => ForEachGame(game => game.Tick(line, order));
 
     /// <summary>Lets the senders that want the pool run, and hands what waits at the broker to the receivers, until nothing is left.</summary>
     public void Deliver()

@@ -3,6 +3,19 @@ using BatchKit.Transports;
 
 namespace BatchKit.Tests.Scale;
 
+/// <summary>Where a game writes the lines of rooms.</summary>
+public enum RoomLineOrder
+{
+    /// <summary>To the rooms' groups, behind the lines of all players.</summary>
+    BehindAllPlayers = 0,
+
+    /// <summary>To each room's group, right behind the lines of its players.</summary>
+    BehindItsPlayers = 1,
+
+    /// <summary>To each member, behind the player's own line.</summary>
+    ToMembers = 2,
+}
+
 /// <summary>A game: gets its players' input, and in each tick writes a line to each player and one to each room.</summary>
 internal sealed class SimulatedGame(SimulatedCluster cluster, SimulatedNode node)
 {
@@ -36,19 +49,24 @@ internal sealed class SimulatedGame(SimulatedCluster cluster, SimulatedNode node
             _output.Write(cluster.Handles[client], ControlMessage.JoinGroup(SimulatedCluster.GroupOf(SimulatedCluster.RoomOf(client)).Name!));
     });
 
-    /// <summary>Writes to each player and each room: all players first, or each room's line right behind its players'.</summary>
-    public void Tick(int line, bool playersFirst) => InOneScope(() =>
+    /// <summary>Writes a line to each player and one to each room.</summary>
+    public void Tick(int line, RoomLineOrder order) => InOneScope(() =>
     {
         foreach (var room in _rooms)
         {
             foreach (var client in SimulatedCluster.MembersOf(room))
+            {
                 Write(cluster.Handles[client], client, line);
-            if (!playersFirst)
-                Write(SimulatedCluster.GroupOf(room), room, line);
+                if (order == RoomLineOrder.ToMembers)
+                    Write(cluster.Handles[client], LineBook.NumberOfRoom(room), line);
+            }
+
+            if (order == RoomLineOrder.BehindItsPlayers)
+                Write(SimulatedCluster.GroupOf(room), LineBook.NumberOfRoom(room), line);
         }
 
-        foreach (var room in playersFirst ? _rooms : [])
-            Write(SimulatedCluster.GroupOf(room), room, line);
+        foreach (var room in order == RoomLineOrder.BehindAllPlayers ? _rooms : [])
+            Write(SimulatedCluster.GroupOf(room), LineBook.NumberOfRoom(room), line);
     });
 
     /// <summary>The process is replaced: a new buffer, which numbers its batches from 1, under the same node's number.</summary>

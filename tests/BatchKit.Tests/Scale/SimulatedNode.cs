@@ -124,6 +124,8 @@ internal sealed class SimulatedNode : IBatchTransport, IGroupMembership
         {
             if (message.Header is not null)
                 Join(client, message.Payload.Span);
+            else if (LineBook.IsOfRoom(message.Payload.Span))
+                _cluster.TakeRoomLine(client, message.Payload.Span);
             else
                 _cluster.Replies.Take(client, message.Payload.Span);
         }
@@ -180,6 +182,11 @@ internal sealed class LineBook(int clients)
 
     /// <summary>Expects the line behind this one next, from a client that has lost some.</summary>
     public void Skip(int client, int line) => _last[client] = line;
+
+    /// <summary>The number of a room's line, which no client's line has.</summary>
+    public static int NumberOfRoom(int room) => ~room;
+
+    public static bool IsOfRoom(ReadOnlySpan<byte> payload) => BinaryPrimitives.ReadInt32LittleEndian(payload) < 0;
 
     public static void Write(Span<byte> payload, int number, int line)
     {

@@ -1,4 +1,5 @@
 using System.Buffers.Binary;
+using System.Collections.Immutable;
 using BatchKit.Transports;
 
 namespace BatchKit.Tests.Scale;
@@ -89,10 +90,7 @@ internal sealed class SimulatedNode : IBatchTransport, IGroupMembership
                 (refused ??= []).Add(index);
         }
 
-        return refused is null
-            ? default
-            : ValueTask.FromException(new BatchSendException(
-                [.. Enumerable.Range(0, batches.Length).Select(index => refused.Contains(index) ? BatchOutcome.Refused : BatchOutcome.Acknowledged)], "A connection is gone.") { DestinationsAreGone = true });
+        return refused is null ? default : ValueTask.FromException(Refusal(batches.Length, refused));
     }
 
     public bool HasMembers(string group) => _rooms.ContainsKey(group);
@@ -113,6 +111,12 @@ internal sealed class SimulatedNode : IBatchTransport, IGroupMembership
             IsDeliveredLocally = (producer, handle) => Game is not null && Game.IsDeliveredLocally(producer, handle),
         },
         _cluster.Clock);
+
+    private static BatchSendException Refusal(int batches, HashSet<int> refused)
+    {
+        ImmutableArray<BatchOutcome> outcomes = [.. Enumerable.Range(0, batches).Select(index => refused.Contains(index) ? BatchOutcome.Refused : BatchOutcome.Acknowledged)];
+        return new BatchSendException(outcomes, "A connection is gone.") { DestinationsAreGone = true };
+    }
 
     private bool TryTakeOutput(MessageBatch batch)
     {

@@ -7,9 +7,11 @@ namespace BatchKit.Testing;
 /// </remarks>
 public sealed class ManualTimeProvider : TimeProvider
 {
-    // Guards the time, the wall clock, the faults, the list, and the times of the timers in it.
+    // Guards the time, the wall clock, the faults, the armed timers, and the times of these.
     private readonly Lock _lock = new();
-    private readonly List<ManualTimer> _timers = [];
+
+    // Sorted, so that a test with thousands of timers does not look at all of them whenever one fires. A timer's times change only while it is not in it.
+    private readonly SortedSet<ManualTimer> _timers = new(Comparer<ManualTimer>.Create(static (left, right) => (left.FiresAtTicks, left.Arming).CompareTo((right.FiresAtTicks, right.Arming))));
     private readonly DateTimeOffset _start = new(2030, 1, 1, 0, 0, 0, TimeSpan.Zero);
     private TaskCompletionSource _timersChanged = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private TimerFaults _faults = TimerFaults.None;
@@ -72,7 +74,7 @@ public sealed class ManualTimeProvider : TimeProvider
         get
         {
             lock (_lock)
-                return _timers.Count == 1 ? TimeSpan.FromTicks(Math.Max(0, _timers[0].FiresAtTicks - _elapsedTicks)) : null;
+                return _timers.Count == 1 ? TimeSpan.FromTicks(Math.Max(0, _timers.Min!.FiresAtTicks - _elapsedTicks)) : null;
         }
     }
 
@@ -198,25 +200,24 @@ public sealed class ManualTimeProvider : TimeProvider
 
             // Callbacks that come out of order were all late: each sees the time that the clock moves to.
             Interlocked.Exchange(ref _elapsedTicks, Math.Max(_elapsedTicks, _faults.OutOfOrder ? target : timer.FiresAtTicks));
-            if (timer.PeriodTicks == 0)
-            {
-                _timers.Remove(timer);
-            }
-            else
+            _timers.Remove(timer);
+            if (timer.PeriodTicks != 0)
             {
                 timer.DueTicks += timer.PeriodTicks;
                 timer.FiresAtTicks = timer.DueTicks + _faults.DrawOffsetTicks(timer.PeriodTicks, _faultRandom);
+                _timers.Add(timer);
             }
 
             return (timer, _faults.DrawCalls(_faultRandom));
         }
     }
 
-    private ManualTimer? Earliest() => _timers.MinBy(static timer => (timer.FiresAtTicks, timer.Arming));
+    private ManualTimer? Earliest() => _timers.Min;
 
     private ManualTimer? AnyDue(long target)
     {
-        ManualTimer[] due = [.. _timers.Where(timer => timer.FiresAtTicks <= target)];
+        // In the order of their arming, so that a seed draws the same one whatever their times.
+        ManualTimer[] due = [.. _timers.TakeWhile(timer => timer.FiresAtTicks <= target).OrderBy(static timer => timer.Arming)];
         return _faultRandom is null ? due.MaxBy(static timer => (timer.FiresAtTicks, timer.Arming)) : due.Length == 0 ? null : due[_faultRandom.Next(due.Length)];
     }
 }

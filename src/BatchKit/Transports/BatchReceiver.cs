@@ -78,6 +78,9 @@ public sealed class BatchReceiver
 
     internal TimeProvider TimeProvider { get; }
 
+    /// <summary>The senders whose numbers it remembers, to drop what they repeat.</summary>
+    internal int RememberedProducers => _filter.Count;
+
     /// <summary>Reads a frame and completes when the next hop has every batch of it that is new, or has refused it for good.</summary>
     /// <remarks>It also completes for a frame that is not signed although <see cref="BatchReceiverOptions.Signer"/> is set, or whose numbers jump by more than <see cref="BatchReceiverOptions.MaxNumberJump"/>:
     /// nothing of that frame is passed on, and it is counted and logged. When the call is cancelled, the receiver remembers what the next hop has, so you may receive the whole frame again.</remarks>

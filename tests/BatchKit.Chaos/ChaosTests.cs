@@ -17,7 +17,16 @@ public sealed class ChaosTests(ITestOutputHelper log)
     private static TimeSpan Length => TimeSpan.FromSeconds(Read(SecondsVariable, 25));
 
     [Fact]
-    public Task Over_RabbitMQ_random_faults_break_no_guarantee() => RunAsync(() => RabbitMqBroker.StartAsync(NodeHost.RabbitMq));
+    public Task Over_RabbitMQ_random_faults_break_no_guarantee() => RunAsync(() => RabbitMqBroker.CreateAsync(NodeHost.RabbitMq));
+
+    [Fact]
+    public Task Over_MassTransit_random_faults_break_no_guarantee() => RunAsync(() => RabbitMqBroker.CreateAsync(NodeHost.MassTransit));
+
+    [Fact]
+    public Task Over_MQTT_random_faults_break_no_guarantee() => RunAsync(MosquittoBroker.CreateAsync);
+
+    [Fact]
+    public Task Over_PostgreSQL_random_faults_break_no_guarantee() => RunAsync(PostgresBroker.CreateAsync);
 
     private async Task RunAsync(Func<Task<ChaosBroker>> start)
     {

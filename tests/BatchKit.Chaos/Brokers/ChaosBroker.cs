@@ -45,7 +45,11 @@ internal abstract class ChaosBroker : IAsyncDisposable
     public abstract string AddressAt(int port);
 
     /// <summary>Called once when all nodes have started, before the first fault.</summary>
-    public virtual Task PrepareAsync() => Task.CompletedTask;
+    /// <param name="prefix">The prefix or schema of everything that the run has there.</param>
+    public virtual Task PrepareAsync(string prefix) => Task.CompletedTask;
+
+    /// <summary>What is left there after everything has come to rest, and should not be; null when nothing is.</summary>
+    public virtual Task<string?> FindRestAsync() => Task.FromResult<string?>(null);
 
     public abstract Task KillAsync();
 

@@ -24,7 +24,7 @@ internal sealed class RabbitMqBroker(RabbitMqServer server, string transport) : 
 
     public override int Port => server.Port;
 
-    public static async Task<ChaosBroker> StartAsync(string transport)
+    public static async Task<ChaosBroker> CreateAsync(string transport)
     {
         RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
         return new RabbitMqBroker(await RabbitMqServer.StartOwnAsync(), transport);
@@ -33,7 +33,7 @@ internal sealed class RabbitMqBroker(RabbitMqServer server, string transport) : 
     public override string AddressAt(int port) => string.Create(CultureInfo.InvariantCulture, $"127.0.0.1:{port}");
 
     // A queue that was declared just before a kill is gone afterwards, which is a known limit of the broker.
-    public override Task PrepareAsync() => server.SyncDeclarationsAsync();
+    public override Task PrepareAsync(string prefix) => server.SyncDeclarationsAsync();
 
     public override Task KillAsync() => server.KillAsync();
 

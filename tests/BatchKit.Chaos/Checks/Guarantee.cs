@@ -22,9 +22,6 @@ internal sealed record Guarantee(string Transport)
     /// <summary>True when order holds for what a process writes to a connection and to its groups together, as with one partition; false when it holds for each target.</summary>
     public bool OrderedWithGroups { get; init; } = true;
 
-    /// <summary>Faults that may lose messages which were acknowledged before the end of the fault and have not arrived.</summary>
-    public IReadOnlySet<FaultKind> Losing { get; init; } = new HashSet<FaultKind>();
-
     /// <summary>Faults during which a process may report messages as failed.</summary>
     public IReadOnlySet<FaultKind> Failing { get; init; } = new HashSet<FaultKind>();
 }

@@ -31,12 +31,15 @@ internal sealed class HandMadeRun
 
     public HandMadeRun Arrive(string node, long number, int version = 1, long row = 0, int writer = 1) => Add(node, version, now => new Arrived(now, Message(number, writer), row));
 
-    /// <summary>The process is told to end, and writes its counters, if there are any.</summary>
-    public HandMadeRun Stop(string node, int version = 1, long[]? output = null, long[]? input = null)
+    /// <summary>The process is told to end.</summary>
+    public HandMadeRun Stop(string node, int version = 1)
     {
-        Find(node, version).EndBegan = _now++;
-        return output is null ? this : Add(node, version, now => new Ended(now, output, input ?? []));
+        Find(node, version).EndBegan ??= _now++;
+        return this;
     }
+
+    /// <summary>The process has ended normally, and writes its counters.</summary>
+    public HandMadeRun End(string node, long[] output, long[]? input = null) => Stop(node).Add(node, 1, now => new Ended(now, output, input ?? []));
 
     public HandMadeRun Kill(string node, int version = 1)
     {

@@ -1,3 +1,4 @@
+using System.Diagnostics;
 using BatchKit.Chaos.Faults;
 using BatchKit.Chaos.Histories;
 
@@ -13,6 +14,8 @@ internal sealed record Violation(string Rule, string What, MessageStory? Story, 
 /// <summary>Checks the history of a run, after everything has been healed and has come to rest, against a guarantee.</summary>
 internal sealed class HistoryChecker
 {
+    private static readonly long FailureTicks = 10 * Stopwatch.Frequency;
+
     private readonly Guarantee _guarantee;
     private readonly RunHistory _run;
     private readonly MessageStories _stories;
@@ -25,13 +28,10 @@ internal sealed class HistoryChecker
         Missing = [.. _stories.All.Where(story => story.IsAcknowledged).SelectMany(FindMissing)];
     }
 
-    /// <summary>Acknowledged messages that have not arrived and that no fault excuses.</summary>
+    /// <summary>Acknowledged messages that have not arrived.</summary>
     public IReadOnlyList<Violation> Missing { get; }
 
     public MessageStories Stories => _stories;
-
-    /// <summary>How many acknowledged messages a fault that may lose them has lost.</summary>
-    public int ExcusedMessages { get; private set; }
 
     /// <summary>Everything that the guarantee forbids, in the order of time.</summary>
     public IReadOnlyList<Violation> Check()
@@ -49,17 +49,11 @@ internal sealed class HistoryChecker
                     where !story.Target.Nodes.Contains(arrival.At.Node)
                     select new Violation("misdirected", $"it arrived at {arrival.At}, and is for {story.Target.Name}", story, arrival.Event.Time));
 
-    private IEnumerable<Violation> FindMissing(MessageStory story)
+    private static IEnumerable<Violation> FindMissing(MessageStory story)
     {
         string[] missing = story.Target.IsForAnyNode
             ? story.Arrivals.Count == 0 ? ["any node"] : []
             : [.. story.Target.Nodes.Where(node => !story.Arrivals.Exists(arrival => arrival.At.Node == node)).Select(node => $"node {node}")];
-        if (missing.Length > 0 && _run.Faults.Any(fault => _guarantee.Losing.Contains(fault.Fault.Kind) && story.About.Time <= fault.Ended))
-        {
-            ExcusedMessages++;
-            return [];
-        }
-
         return missing.Select(node => new Violation("lost", $"it was acknowledged, and did not arrive at {node}", story, story.Settled!.Time));
     }
 
@@ -126,13 +120,14 @@ internal sealed class HistoryChecker
     {
         foreach (var story in _stories.All.Where(story => story.Accepted is not null))
         {
-            if (story.Settled is { Lost: > 0 } lost && !MayFail(story.Writer, lost))
+            if (story.Settled is { Lost: > 0 } lost && !MayFail(story, lost))
                 yield return new Violation("given up", "it was reported as lost while its process ran", story, lost.Time);
             else if (story.Settled is null && !story.Writer.WasKilled)
                 yield return new Violation("unsettled", "it was accepted, and its process ended normally without telling what became of it", story, story.Accepted!.Time);
         }
     }
 
-    private bool MayFail(NodeHistory writer, Settled lost) =>
-        writer.EndBegan <= lost.Time || _run.Faults.Any(fault => _guarantee.Failing.Contains(fault.Fault.Kind) && fault.Began <= lost.Time);
+    // What the fault met was written before its end, and told of soon after.
+    private bool MayFail(MessageStory story, Settled lost) => story.Writer.EndBegan <= lost.Time || _run.Faults.Any(fault =>
+        _guarantee.Failing.Contains(fault.Fault.Kind) && fault.Began <= lost.Time && story.About.Time <= fault.Ended && lost.Time <= fault.Ended + FailureTicks);
 }

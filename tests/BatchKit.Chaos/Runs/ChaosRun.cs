@@ -14,14 +14,14 @@ internal sealed class ChaosRun : IAsyncDisposable
     private readonly ChaosBroker _broker;
     private readonly RunNode[] _nodes;
     private readonly FaultMaker _faults;
+    private readonly string _prefix = $"chaos{Guid.NewGuid():N}";
     private readonly long _began = Stopwatch.GetTimestamp();
 
     private ChaosRun(ChaosBroker broker, string folder, int seed)
     {
         _broker = broker;
         Folder = folder;
-        var prefix = $"chaos{Guid.NewGuid():N}";
-        _nodes = [.. broker.Plans.Select((plan, place) => new RunNode(plan, broker, folder, prefix, seed + place))];
+        _nodes = [.. broker.Plans.Select((plan, place) => new RunNode(plan, broker, folder, _prefix, seed + place))];
         _faults = new FaultMaker(broker, _nodes);
     }
 
@@ -71,7 +71,7 @@ internal sealed class ChaosRun : IAsyncDisposable
         }
 
         await WaitForAllAsync<Started>(_began, "has not started");
-        await _broker.PrepareAsync();
+        await _broker.PrepareAsync(_prefix);
         foreach (var node in _nodes)
             node.IsPaused = false;
     }
@@ -92,6 +92,9 @@ internal sealed class ChaosRun : IAsyncDisposable
                 throw new TimeoutException($"{missing} acknowledged messages have not arrived, and for {Deadline.Time} no further one did.");
             await Task.Delay(Pause);
         }
+
+        string? rest = null;
+        await Until.TrueAsync(async () => (rest = await _broker.FindRestAsync()) is null, () => Task.FromResult(0L), $"the broker holds {rest}");
     }
 
     private async Task WaitForAllAsync<TEvent>(long since, string complaint)

@@ -31,8 +31,8 @@ internal sealed class RunReport
         var faults = history.Faults.GroupBy(fault => fault.Fault.Kind).OrderBy(kind => kind.Key).Select(kind => $"{kind.Key} {kind.Count()}");
         _summary = string.Create(CultureInfo.InvariantCulture, $"""
             {guarantee.Transport}, seed {seed}, {length.TotalSeconds:0} s: {history.Faults.Count} faults ({string.Join(", ", faults)}), {history.Processes.Count} processes,
-            {stories.Count} messages: {stories.Count(story => story.IsAcknowledged)} acknowledged, {stories.Count(story => story.Settled is null)} unsettled by killed processes, {stories.Count(story => story.Settled is { Lost: > 0 })} reported as lost,
-            {stories.Sum(story => story.Arrivals.Count)} arrivals, {stories.Count(story => story.Arrivals.GroupBy(arrival => story.Target.IsForAnyNode ? 0 : arrival.At.Node).Any(node => node.Count() > 1))} messages doubled as allowed or not, {checker.ExcusedMessages} lost as allowed, {_violations.Count} violations
+            {stories.Count} messages: {stories.Count(story => story.IsAcknowledged)} acknowledged, {stories.Count(story => story.Settled is null)} unsettled by killed processes, {stories.Count(story => story.Settled is { Lost: > 0 } lost && story.Writer.EndBegan <= lost.Time)} reported as lost at a stop and {stories.Count(story => story.Settled is { Lost: > 0 } lost && !(story.Writer.EndBegan <= lost.Time))} before,
+            {stories.Sum(story => story.Arrivals.Count)} arrivals, {stories.Count(story => story.Arrivals.GroupBy(arrival => story.Target.IsForAnyNode ? 0 : arrival.At.Node).Any(node => node.Count() > 1))} messages doubled, {_violations.Count} violations
             """);
     }
 

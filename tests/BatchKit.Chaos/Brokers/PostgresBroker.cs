@@ -108,6 +108,8 @@ internal sealed class PostgresBroker : ChaosBroker
     public override async Task FreeDiskAsync()
     {
         await ExecuteAsync($"drop table {_schema}.filler");
+        // Or a server that is killed next fills the disk again as it reads its log, and does not start.
+        await ExecuteAsync("checkpoint");
         await ExecuteAsync(CreateFiller);
     }
 

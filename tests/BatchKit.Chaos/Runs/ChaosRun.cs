@@ -41,7 +41,7 @@ internal sealed class ChaosRun : IAsyncDisposable
         try
         {
             await run.StartAsync();
-            await run._faults.MakeAsync(schedule);
+            await run._faults.MakeAsync(schedule, length);
             await run.RestAsync();
         }
         catch (TimeoutException exception)

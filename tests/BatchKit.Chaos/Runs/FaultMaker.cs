@@ -20,8 +20,10 @@ internal sealed class FaultMaker(ChaosBroker broker, IReadOnlyList<RunNode> node
         }
     }
 
-    /// <summary>Completes when all faults are healed.</summary>
-    public async Task MakeAsync(IReadOnlyList<Fault> schedule)
+    /// <summary>Completes when all faults are healed. Those that could not begin in time, because healing those before took longer than planned, are left out.</summary>
+    /// <param name="schedule">The faults.</param>
+    /// <param name="length">How long faults begin.</param>
+    public async Task MakeAsync(IReadOnlyList<Fault> schedule, TimeSpan length)
     {
         var began = Stopwatch.GetTimestamp();
         await Task.WhenAll(schedule.GroupBy(fault => fault.Target).Select(async faults =>
@@ -30,6 +32,8 @@ internal sealed class FaultMaker(ChaosBroker broker, IReadOnlyList<RunNode> node
             {
                 if (fault.At - Stopwatch.GetElapsedTime(began) is var pause && pause > TimeSpan.Zero)
                     await Task.Delay(pause);
+                if (Stopwatch.GetElapsedTime(began) > length)
+                    return;
                 var from = Stopwatch.GetTimestamp();
                 await MakeAsync(fault);
                 lock (_lock)

@@ -108,7 +108,17 @@ internal sealed class RunNode : IAsyncDisposable
 
     private async Task EndAsync(bool wasKilled)
     {
-        await Running.WaitForExitAsync();
+        try
+        {
+            await Running.WaitForExitAsync();
+        }
+        catch (TimeoutException)
+        {
+            // It was told to end and hangs: its history has no counters, which the checker complains of.
+            Running.Kill();
+            await Running.WaitForExitAsync();
+        }
+
         var history = HistoryOf(_version, ReadCurrent()) with { WasKilled = wasKilled, EndBegan = _endBegan };
         _ended.Add(new EndedProcess(_version, history, Running.Output));
         Running.Dispose();

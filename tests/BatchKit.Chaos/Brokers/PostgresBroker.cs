@@ -72,8 +72,7 @@ internal sealed class PostgresBroker : ChaosBroker
     public override async Task<string?> FindRestAsync()
     {
         var queues = await new PostgresQueueAdmin(_dataSource, _schema).ListAsync();
-        var counts = queues.FirstOrDefault();
-        return counts is null || counts.Ready + counts.Delayed + counts.Claimed + counts.Dead == 0
+        return queues is not [var counts, ..] || counts.Ready + counts.Delayed + counts.Claimed + counts.Dead == 0
             ? null
             : string.Create(CultureInfo.InvariantCulture, $"{counts.Ready} messages ready, {counts.Delayed} delayed, {counts.Claimed} claimed and {counts.Dead} dead");
     }

@@ -13,6 +13,9 @@ internal sealed class ArrivalRecorder(HistoryWriter history) : IBatchTransport, 
     // Behind the message's name comes filling, so that messages differ in size.
     private const byte EndOfName = (byte)'|';
 
+    // So that faults meet tasks that are being handled.
+    private static readonly TimeSpan HandlingTime = TimeSpan.FromMilliseconds(20);
+
     public bool SendsWithoutBlocking => true;
 
     /// <summary>A message's bytes.</summary>
@@ -39,11 +42,11 @@ internal sealed class ArrivalRecorder(HistoryWriter history) : IBatchTransport, 
         return ValueTask.CompletedTask;
     }
 
-    public ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
+    public async ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken)
     {
         var now = Stopwatch.GetTimestamp();
         history.Write([.. batch.Select(message => new Arrived(now, Decode(message.Payload.Span), message.Id))]);
-        return ValueTask.CompletedTask;
+        await Task.Delay(HandlingTime, CancellationToken.None);
     }
 
     private static MessageId Decode(ReadOnlySpan<byte> payload)

@@ -8,7 +8,7 @@ internal enum Doubling
     /// <summary>When the receiver ended and started again: what it had not acknowledged, which is the last of what it received from each writer.</summary>
     WhenReceiverEnded = 0,
 
-    /// <summary>When a fault met the worker that handled it, or the server, before it was completed. The message is stored once.</summary>
+    /// <summary>When a fault met a worker that handled it, or the server, before it was completed. The message is stored once.</summary>
     WhenClaimLost = 1,
 }
 

@@ -84,13 +84,17 @@ internal sealed class HistoryChecker
         let inTime = story.Arrivals.OrderBy(arrival => arrival.Event.Time).ToArray()
         from pair in inTime.Zip(inTime.Skip(1))
         let reason = pair.First.Event.Row != pair.Second.Event.Row ? $"it was stored twice, as {pair.First.Event.Row} and {pair.Second.Event.Row}"
-            : !HasFault(pair.First, pair.Second) ? $"it was handled by {pair.First.At} and {pair.Second.At}, and no fault met the first or the server between" : null
+            : !HasFault(pair.First, pair.Second) ? $"it was handled by {pair.First.At} and {pair.Second.At}, and no fault met these or the server" : null
         where reason is not null
         select new Violation("doubled", reason, story, pair.Second.Event.Time);
 
-    // A fault that began before the handling may end its claim too.
-    private bool HasFault(Arrival first, Arrival second) => _run.Faults.Any(fault =>
-        (fault.Fault.Target == Fault.Broker || fault.Fault.Target == first.At.Name) && fault.Began <= second.Event.Time && fault.Ended >= first.Event.Time);
+    // The worker whose claim was lost may be the one that handles it last: the answer to its claim was delayed.
+    private bool HasFault(Arrival first, Arrival second) => _run.Faults.Any(made =>
+        (made.Fault.Target == Fault.Broker || made.Fault.Target == first.At.Name || made.Fault.Target == second.At.Name)
+        && made.Began <= second.Event.Time && made.Ended + EffectOf(made.Fault.Kind) >= first.Event.Time);
+
+    // A cut waits for its byte, and silence for a time limit; a claim that is lost meanwhile ends by itself.
+    private static long EffectOf(FaultKind kind) => Stopwatch.Frequency * (kind is FaultKind.CutConnection or FaultKind.SilenceConnections ? 10 : 2);
 
     private IEnumerable<Violation> FindReordered() =>
         from node in _stories.Received.GroupBy(received => received.Key.Node)

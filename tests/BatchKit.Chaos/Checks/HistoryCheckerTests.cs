@@ -101,6 +101,10 @@ public sealed class HistoryCheckerTests
         Assert.Empty(new HandMadeRun().WriteAndSettle(0, HandMadeRun.Key).Arrive("gateway", 0, row: 7).Break(FaultKind.FreezeNode, "gateway").Arrive("other gateway", 0, row: 7).Check(Queue));
 
     [Fact]
+    public void A_task_may_be_handled_again_by_the_worker_whose_claim_was_delayed() =>
+        Assert.Empty(new HandMadeRun().WriteAndSettle(0, HandMadeRun.Key).Arrive("other gateway", 0, row: 7).Break(FaultKind.DelayConnections, "gateway").Arrive("gateway", 0, row: 7).Check(Queue));
+
+    [Fact]
     public void A_task_may_not_be_handled_again_when_a_fault_meets_another_worker() =>
         Assert.Equal(["doubled"], new HandMadeRun().WriteAndSettle(0, HandMadeRun.Key).Arrive("gateway", 0, row: 7).Break(FaultKind.FreezeNode, "game").Arrive("other gateway", 0, row: 7).Check(Queue));
 

@@ -73,6 +73,28 @@ public sealed class RabbitMqBusTopologyTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task A_queue_that_disappears_without_notice_is_declared_and_consumed_again()
+    {
+        var server = await fixture.GetAsync();
+        Assert.SkipUnless(server.IsOwned, "Only a broker that the tests have started can be made to forget a queue.");
+        await using var node = await MassTransitNode.StartReadyAsync(1, options =>
+        {
+            CheckedOften(server)(options);
+            options.UnroutableGrace = Deadline.Time;
+        });
+        node.Output.Write(Some.Connection(1), "before"u8);
+        await node.Received.WaitForMessagesAsync(1);
+
+        await server.ForgetQueueAsync(node.Receiver.Queue);
+        node.Output.Write(Some.Connection(1), "after"u8);
+        await node.Output.FlushAsync().WithinDeadline();
+
+        await node.Received.WaitForMessagesAsync(2);
+        await Until.TrueAsync(() => node.Receiver.Fault is null);
+        Assert.Equal(["before", "after"], node.Received.Texts);
+    }
+
+    [Fact]
     public async Task An_exchange_that_someone_makes_again_with_another_type_is_a_fault_that_names_the_argument()
     {
         var server = await fixture.GetAsync();

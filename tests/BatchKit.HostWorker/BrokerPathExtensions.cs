@@ -1,3 +1,5 @@
+using System.Security.Cryptography;
+using System.Text;
 using BatchKit.MassTransit;
 using BatchKit.Mqtt;
 using BatchKit.Postgres;
@@ -50,7 +52,7 @@ public static class BrokerPathExtensions
             BrokerPath.Mqtt => builder.ReceiveFromMqtt(next, options =>
             {
                 Configure(options, path);
-                options.ClientId = $"{path.Name}-{node}";
+                options.ClientId = $"{Convert.ToHexString(SHA256.HashData(Encoding.UTF8.GetBytes(path.Name)))}-{node}";
             }),
             _ => builder.ReceiveFromPostgres(QueueOf(node), next, options => (options.Schema, options.StopTimeout, options.PollInterval) = (path.Name, StopTimeout, TimeSpan.FromMilliseconds(100))),
         };

@@ -125,6 +125,27 @@ public sealed class RabbitMqBusTopologyTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task A_frame_that_the_broker_rejects_holds_up_those_behind_it_so_that_it_can_be_sent_again()
+    {
+        var server = await fixture.GetAsync();
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix));
+        await using var tap = await WireTap.ConnectAsync(server, _prefix);
+        var full = await tap.DeclareFullAsync(node: 5);
+        var (producer, group) = (Some.Producer(), Some.Group());
+        var batches = new[] { Some.Batch(Some.Connection(5), producer, 1, "a"), Some.Batch(group, producer, 2, "b") };
+
+        await Assert.ThrowsAnyAsync<Exception>(() => node.Transport.SendAsync(batches, CancellationToken.None).WithinDeadline());
+        var meanwhile = node.Received.MessageCount;
+        await tap.TakeAsync(full);
+        await node.Transport.SendAsync(batches, CancellationToken.None).WithinDeadline();
+        await node.Received.WaitForMessagesAsync(1);
+
+        Assert.Equal(0, meanwhile);
+        Assert.Equal(["b"], node.Received.TextsFor(group));
+        Assert.Single(await tap.TakeAsync(full));
+    }
+
+    [Fact]
     public async Task A_header_that_can_t_be_encoded_is_refused_alone_and_the_99_arrive_in_order()
     {
         var header = new MessageHeader { Type = new string('x', MessageHeader.MaxTextBytes + 1) };

@@ -132,12 +132,16 @@ internal sealed class LostAnswerFilter(EndpointWatch watch) : IFilter<ChannelCon
         }
         catch (OperationCanceledException exception) when (!watch.IsStopping)
         {
-            await context.Channel.AbortAsync().WaitAsync(CloseLimit, watch.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            await AbortAsync(context, watch).ConfigureAwait(false);
             throw new TimeoutException("The broker did not answer the receiver in time.", exception);
         }
     }
 
     public void Probe(ProbeContext context) => context.CreateFilterScope("lostAnswer");
+
+    /// <summary>Ends the channel of an endpoint. MassTransit then declares and consumes on a new one.</summary>
+    public static async Task AbortAsync(ChannelContext context, EndpointWatch watch) =>
+        await context.Channel.AbortAsync().WaitAsync(CloseLimit, watch.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
 }
 
 /// <summary>While an endpoint receives, declares its exchanges and bindings again at an interval, because the broker does not report that one was deleted.</summary>
@@ -204,7 +208,7 @@ internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval
                 watch.SetTopologyFault(exception.ShutdownReason?.ReplyText ?? exception.Message);
                 // Only the queue can be missing, because the exchanges have been declared.
                 if (exception.ShutdownReason?.ReplyCode == NotFound)
-                    await context.Channel.AbortAsync().ConfigureAwait(false);
+                    await LostAnswerFilter.AbortAsync(context, watch).ConfigureAwait(false);
             }
             catch (NodeTakenException exception)
             {

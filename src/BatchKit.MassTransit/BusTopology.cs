@@ -132,22 +132,32 @@ internal sealed class LostAnswerFilter(EndpointWatch watch) : IFilter<ChannelCon
         }
         catch (OperationCanceledException exception) when (!watch.IsStopping)
         {
-            await context.Channel.AbortAsync().WaitAsync(CloseLimit, watch.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            await AbortAsync(context, watch).ConfigureAwait(false);
             throw new TimeoutException("The broker did not answer the receiver in time.", exception);
         }
     }
 
     public void Probe(ProbeContext context) => context.CreateFilterScope("lostAnswer");
+
+    /// <summary>Ends the channel of an endpoint. MassTransit then declares and consumes on a new one.</summary>
+    public static async Task AbortAsync(ChannelContext context, EndpointWatch watch) =>
+        await context.Channel.AbortAsync().WaitAsync(CloseLimit, watch.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
 }
 
 /// <summary>While an endpoint receives, declares its exchanges and bindings again at an interval, because the broker does not report that one was deleted.</summary>
+/// <remarks>
+/// It never declares a missing queue: the endpoint's consumer would not belong to the new queue. A cluster may end a deletion after it has ended the consumer. It then deletes the queue
+/// that the endpoint has declared meanwhile, and does not notify the new consumer. MassTransit declares and consumes again when the channel ends.
+/// </remarks>
 internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval, Func<IChannel, Task> declare, Func<IConnection, Task> lease) : IFilter<ChannelContext>
 {
+    private const ushort NotFound = 404;
+
     public async Task Send(ChannelContext context, IPipe<ChannelContext> next)
     {
         using var ended = new CancellationTokenSource();
         await LeaseAsync(context.ConnectionContext.Connection).ConfigureAwait(false);
-        var checking = CheckAsync(context.ConnectionContext.Connection, ended.Token);
+        var checking = CheckAsync(context, ended.Token);
         try
         {
             await next.Send(context).ConfigureAwait(false);
@@ -178,8 +188,9 @@ internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval
         }
     }
 
-    private async Task CheckAsync(IConnection connection, CancellationToken ended)
+    private async Task CheckAsync(ChannelContext context, CancellationToken ended)
     {
+        var connection = context.ConnectionContext.Connection;
         await Task.Delay(interval, watch.TimeProvider, ended).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         while (!ended.IsCancellationRequested)
         {
@@ -195,6 +206,9 @@ internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval
             catch (OperationInterruptedException exception) when (connection.IsOpen)
             {
                 watch.SetTopologyFault(exception.ShutdownReason?.ReplyText ?? exception.Message);
+                // Only the queue can be missing, because the exchanges have been declared.
+                if (exception.ShutdownReason?.ReplyCode == NotFound)
+                    await LostAnswerFilter.AbortAsync(context, watch).ConfigureAwait(false);
             }
             catch (NodeTakenException exception)
             {

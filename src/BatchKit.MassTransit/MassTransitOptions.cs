@@ -10,7 +10,7 @@ namespace BatchKit.MassTransit;
 /// <remarks>Sender and receiver must have the same <see cref="Prefix"/> and, on RabbitMQ, the same <see cref="Durable"/>.</remarks>
 public sealed class MassTransitOptions : IValidatableObject
 {
-    /// <summary>The first part of the names of queues and exchanges; <c>batchkit</c> by default, 1 to 100 letters, digits, dots, hyphens and underscores.</summary>
+    /// <summary>The first part of the names of queues and exchanges; <c>batchkit</c> by default, 1 to 100 letters, digits, dots, hyphens and underscores. It does not begin with <c>amq.</c>, which RabbitMQ keeps for itself.</summary>
     /// <remarks>Buffers that share a broker but must not receive each other's output, such as a game's output and its input, need different prefixes.</remarks>
     [Required]
     [RegularExpression("[A-Za-z0-9_.-]{1,100}")]
@@ -139,6 +139,8 @@ public sealed class MassTransitOptions : IValidatableObject
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)
     {
+        if (Prefix?.StartsWith("amq.", StringComparison.Ordinal) == true)
+            yield return new ValidationResult($"{nameof(Prefix)} must not begin with 'amq.', which RabbitMQ keeps for itself.", [nameof(Prefix)]);
         if (UseQuorumQueues && !Durable)
             yield return new ValidationResult($"{nameof(UseQuorumQueues)} is true and {nameof(Durable)} is false. A quorum queue is durable: set {nameof(Durable)} to true, or {nameof(UseQuorumQueues)} to false.", [nameof(UseQuorumQueues)]);
         if (Bus is not null && RabbitMq is not null)

@@ -1,4 +1,5 @@
 using System.ComponentModel.DataAnnotations;
+using BatchKit.Mqtt.Packets;
 using Microsoft.Extensions.Options;
 
 namespace BatchKit.Mqtt;
@@ -41,8 +42,17 @@ internal static class MqttOptionsRules
 
         if (options.Will is { } will && FindFaultInWill(will, options) is { } willFault)
             yield return Broken($"{nameof(options.Will)}: {willFault}", nameof(options.Will));
-        foreach (var result in FindBrokenTopics(options))
+        foreach (var result in FindBrokenNames(options).Concat(FindBrokenTopics(options)))
             yield return result;
+    }
+
+    // They are part of CONNECT, which could not be written. The message does not repeat them.
+    private static IEnumerable<ValidationResult> FindBrokenNames(MqttOptions options)
+    {
+        if (options.ClientId is { } clientId && PacketText.FindFault(clientId) is { } clientFault)
+            yield return Broken($"{nameof(options.ClientId)} {clientFault}: use a name without it.", nameof(options.ClientId));
+        if (options.UserName is { } userName && PacketText.FindFault(userName) is { } userFault)
+            yield return Broken($"{nameof(options.UserName)} {userFault}: use a name without it.", nameof(options.UserName));
     }
 
     // The will is part of CONNECT, so a broker would refuse every connection because of it.

@@ -1,6 +1,7 @@
 using System.ComponentModel.DataAnnotations;
 using System.Net.Security;
 using System.Security.Cryptography.X509Certificates;
+using System.Text;
 using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Options;
@@ -11,6 +12,8 @@ namespace BatchKit.RabbitMQ;
 /// <summary>Settings of a RabbitMQ transport and receiver. They are read once, when the transport or receiver is created. A value outside its range makes the start fail; the error names the setting.</summary>
 public sealed class RabbitMqOptions : IValidatableObject
 {
+    private const int MaxPrefixBytes = 200;
+
     /// <summary>
     /// The brokers and the login as a URI, such as <c>amqp://user:password@broker-1,broker-2:5673/virtual-host</c>, or <c>amqps://</c> for TLS; null by default. Several hosts are
     /// tried in random order. Several URIs that differ only in their hosts may be given too, separated by commas.
@@ -73,7 +76,8 @@ public sealed class RabbitMqOptions : IValidatableObject
 
     /// <summary>
     /// The first part of the names of the exchange and the queues; <c>batchkit</c> by default: exchange <c>batchkit.direct</c>, queue <c>batchkit.node.1</c>.
-    /// Buffers that share a broker but must not receive each other's output need different prefixes.
+    /// Buffers that share a broker but must not receive each other's output need different prefixes. It has 1 to 100 characters and at most 200 bytes in UTF-8, no line breaks,
+    /// and does not begin with <c>amq.</c>, which RabbitMQ keeps for itself.
     /// </summary>
     [Required]
     [StringLength(100, MinimumLength = 1)]
@@ -232,6 +236,9 @@ public sealed class RabbitMqOptions : IValidatableObject
         if (new object?[] { ConnectionString, Connection, ConnectionFactory }.Count(static given => given is not null) > 1)
             yield return new ValidationResult($"{nameof(ConnectionString)}, {nameof(Connection)} and {nameof(ConnectionFactory)} exclude each other: set one of them.", [nameof(ConnectionString)]);
 
+        if (Prefix is not null && FindFaultInPrefix(Prefix) is { } prefixFault)
+            yield return new ValidationResult($"{nameof(Prefix)} {prefixFault}", [nameof(Prefix)]);
+
         if (QueueType == RabbitMqQueueType.Quorum && !Durable)
             yield return new ValidationResult($"{nameof(QueueType)} is {nameof(RabbitMqQueueType.Quorum)} and {nameof(Durable)} is false. A quorum queue is durable: set {nameof(Durable)} to true, or {nameof(QueueType)} to {nameof(RabbitMqQueueType.Classic)}.", [nameof(QueueType)]);
 
@@ -251,6 +258,24 @@ public sealed class RabbitMqOptions : IValidatableObject
         {
             yield return new ValidationResult(
                 $"{nameof(MaxReconnectDelay)} ({MaxReconnectDelay}) must not be below {nameof(ReconnectDelay)} ({ReconnectDelay}).", [nameof(MaxReconnectDelay)]);
+        }
+    }
+
+    // A name of AMQP 0-9-1 has at most 255 bytes, and the names of the objects have up to 50 more than the prefix.
+    private static string? FindFaultInPrefix(string prefix)
+    {
+        if (prefix.StartsWith("amq.", StringComparison.Ordinal))
+            return "must not begin with 'amq.', which RabbitMQ keeps for itself.";
+        if (prefix.AsSpan().ContainsAny('\r', '\n'))
+            return "must not contain line breaks, which RabbitMQ removes.";
+        try
+        {
+            var bytes = new UTF8Encoding(encoderShouldEmitUTF8Identifier: false, throwOnInvalidBytes: true).GetByteCount(prefix);
+            return bytes > MaxPrefixBytes ? $"has {bytes} UTF-8 bytes, more than {MaxPrefixBytes}. Use a shorter one." : null;
+        }
+        catch (EncoderFallbackException)
+        {
+            return "is not valid Unicode: it has half of a surrogate pair. Remove it.";
         }
     }
 }

@@ -267,6 +267,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
     }
 
     /// <summary>Waits until the consumer ends. Meanwhile it declares deleted objects again, because the broker notifies a consumer of a deleted queue but not of a deleted exchange or binding.</summary>
+    /// <remarks>A cluster may end a deletion after it has ended the consumer. It then deletes the queue that the receiver has declared meanwhile, and does not notify the new consumer.</remarks>
     private async Task<string> WatchAsync(OpenChannel open, RabbitMqConsumer consumer)
     {
         while (true)
@@ -282,7 +283,8 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
             try
             {
-                await _topology.CheckAsync(open.Connection, _node.Value, _groups?.StaysOnAll ?? true, _stopping.Token).ConfigureAwait(false);
+                if (!await _topology.CheckAsync(open.Connection, _node.Value, _groups?.StaysOnAll ?? true, _stopping.Token).ConfigureAwait(false))
+                    return "The queue does not exist any more, although the broker has not ended the consumer.";
                 if (_lease is not null)
                     await _lease.TakeAsync(open.Connection, _stopping.Token).ConfigureAwait(false);
                 _fault = null;

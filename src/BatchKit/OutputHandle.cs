@@ -68,10 +68,13 @@ public readonly struct OutputHandle : IEquatable<OutputHandle>
     }
 
     /// <summary>Creates the handle of a named destination: a group, a topic or a queue. Names are case-sensitive.</summary>
-    /// <exception cref="ArgumentException">The name is empty, or longer than <see cref="MaxNameBytes"/> in UTF-8.</exception>
+    /// <exception cref="ArgumentException">The name is empty, longer than <see cref="MaxNameBytes"/> in UTF-8, or not valid Unicode.</exception>
     public static OutputHandle Named(string name)
     {
         ArgumentException.ThrowIfNullOrEmpty(name);
+        // UTF-8 would replace each half by the same character, so that names that differ would be one name at the broker.
+        if (HasHalfPair(name))
+            throw new ArgumentException("The name is not valid Unicode: it has half of a surrogate pair. Remove it.", nameof(name));
         if (name.Length > MaxNameBytes / 3 && Encoding.UTF8.GetByteCount(name) is > MaxNameBytes and var bytes)
             throw new ArgumentException($"The name has {bytes} UTF-8 bytes, more than {nameof(MaxNameBytes)} ({MaxNameBytes}). Use a shorter name.", nameof(name));
         return new OutputHandle(name.GetHashCode(StringComparison.Ordinal), name);
@@ -96,6 +99,18 @@ public readonly struct OutputHandle : IEquatable<OutputHandle>
 
     /// <summary>True when they are different destinations.</summary>
     public static bool operator !=(OutputHandle left, OutputHandle right) => !left.Equals(right);
+
+    private static bool HasHalfPair(ReadOnlySpan<char> name)
+    {
+        while (name.IndexOfAnyInRange('\ud800', '\udfff') is >= 0 and var index)
+        {
+            if (index + 1 == name.Length || !char.IsSurrogatePair(name[index], name[index + 1]))
+                return true;
+            name = name[(index + 2)..];
+        }
+
+        return false;
+    }
 }
 
 /// <summary>The number of this process as a node. It is part of every handle of its connections, so it never changes after it was read.</summary>

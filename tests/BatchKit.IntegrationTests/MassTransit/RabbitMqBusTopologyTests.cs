@@ -73,6 +73,28 @@ public sealed class RabbitMqBusTopologyTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task A_queue_that_disappears_without_notice_is_declared_and_consumed_again()
+    {
+        var server = await fixture.GetAsync();
+        Assert.SkipUnless(server.IsOwned, "Only a broker that the tests have started can be made to forget a queue.");
+        await using var node = await MassTransitNode.StartReadyAsync(1, options =>
+        {
+            CheckedOften(server)(options);
+            options.UnroutableGrace = Deadline.Time;
+        });
+        node.Output.Write(Some.Connection(1), "before"u8);
+        await node.Received.WaitForMessagesAsync(1);
+
+        await server.ForgetQueueAsync(node.Receiver.Queue);
+        node.Output.Write(Some.Connection(1), "after"u8);
+        await node.Output.FlushAsync().WithinDeadline();
+
+        await node.Received.WaitForMessagesAsync(2);
+        await Until.TrueAsync(() => node.Receiver.Fault is null);
+        Assert.Equal(["before", "after"], node.Received.Texts);
+    }
+
+    [Fact]
     public async Task An_exchange_that_someone_makes_again_with_another_type_is_a_fault_that_names_the_argument()
     {
         var server = await fixture.GetAsync();
@@ -100,6 +122,27 @@ public sealed class RabbitMqBusTopologyTests(RabbitMqFixture fixture)
         await node.Received.WaitForMessagesAsync(1);
         Assert.Equal((1, 1), (node.Receiver.GetStatistics().MalformedFrames, node.Receiver.GetStatistics().ReceivedFrames));
         Assert.Null(node.Receiver.Fault);
+    }
+
+    [Fact]
+    public async Task A_frame_that_the_broker_rejects_holds_up_those_behind_it_so_that_it_can_be_sent_again()
+    {
+        var server = await fixture.GetAsync();
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix));
+        await using var tap = await WireTap.ConnectAsync(server, _prefix);
+        var full = await tap.DeclareFullAsync(node: 5);
+        var (producer, group) = (Some.Producer(), Some.Group());
+        var batches = new[] { Some.Batch(Some.Connection(5), producer, 1, "a"), Some.Batch(group, producer, 2, "b") };
+
+        await Assert.ThrowsAnyAsync<Exception>(() => node.Transport.SendAsync(batches, CancellationToken.None).WithinDeadline());
+        var meanwhile = node.Received.MessageCount;
+        await tap.TakeAsync(full);
+        await node.Transport.SendAsync(batches, CancellationToken.None).WithinDeadline();
+        await node.Received.WaitForMessagesAsync(1);
+
+        Assert.Equal(0, meanwhile);
+        Assert.Equal(["b"], node.Received.TextsFor(group));
+        Assert.Single(await tap.TakeAsync(full));
     }
 
     [Fact]

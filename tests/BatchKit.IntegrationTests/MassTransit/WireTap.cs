@@ -42,6 +42,17 @@ internal sealed class WireTap : IAsyncDisposable
         await BindAsync(queue, node);
     }
 
+    /// <summary>Gives a node a queue that rejects all frames (<c>reject-publish</c>), because it is full.</summary>
+    public async Task<string> DeclareFullAsync(int node)
+    {
+        await DeclareExchangesAsync(durable: true);
+        var limits = new Dictionary<string, object?>(StringComparer.Ordinal) { ["x-max-length"] = 1, ["x-overflow"] = "reject-publish" };
+        var queue = (await _channel.QueueDeclareAsync(Some.Name("full"), durable: false, exclusive: true, autoDelete: true, limits)).QueueName;
+        await PublishAsync(queue, Some.Frame(Some.Batch(Some.Connection(node), Some.Producer(), 1, "fills the queue")));
+        await _channel.QueueBindAsync(queue, $"{_prefix}.direct", node.ToString(CultureInfo.InvariantCulture));
+        return queue;
+    }
+
     public async Task<IReadOnlyList<BasicGetResult>> TakeAsync(string queue)
     {
         var messages = new List<BasicGetResult>();

@@ -1,3 +1,4 @@
+using BatchKit.IntegrationTests.Hostile;
 using BatchKit.Postgres;
 using BatchKit.Testing;
 using BatchKit.TestServers.Postgres;
@@ -63,6 +64,32 @@ public sealed class NameTests(PostgresFixture fixture)
 
         Assert.Equal(names.Order(StringComparer.Ordinal), (await schema.ColumnAsync<string>("select name from {s}.queues")).Order(StringComparer.Ordinal));
         Assert.Equal(names.Length, await schema.ScalarAsync<long>("select count(distinct queue) from {s}.messages"));
+    }
+
+    [Fact]
+    public async Task A_hostile_name_is_refused_alone_or_is_a_queue_as_it_is()
+    {
+        await using var schema = await fixture.NewSchemaAsync();
+        await using var transport = new PostgresQueueTransport(schema.DataSource, new PostgresOptions { Schema = schema.Name });
+        var (producer, number, stored) = (Some.Producer(), 0, new List<string>());
+
+        foreach (var name in HostileNames.Create())
+        {
+            try
+            {
+                var batch = Some.Batch(OutputHandle.Named(name), producer, ++number, "one");
+                await transport.SendAsync(new[] { batch }, CancellationToken.None).WithinDeadline();
+                stored.Add(name);
+            }
+            catch (Exception refused) when (refused is ArgumentException or BatchSendException { Outcomes: [BatchOutcome.Refused] })
+            {
+                Assert.Matches("name|queue", refused.Message);
+            }
+        }
+
+        Assert.InRange(stored.Count, 1, HostileNames.Count - 1);
+        Assert.Equal(stored.Order(StringComparer.Ordinal), (await schema.ColumnAsync<string>("select name from {s}.queues")).Order(StringComparer.Ordinal));
+        Assert.Equal(stored.Count, await schema.ScalarAsync<long>("select count(distinct queue) from {s}.messages"));
     }
 
     [Theory]

@@ -16,9 +16,13 @@ public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
     /// <summary>How many tasks there are: 200,000 unless this environment variable says otherwise.</summary>
     private const string TasksVariable = "BATCHKIT_TEST_TASKS";
 
+    /// <summary>How often a worker is frozen: 5 times unless this environment variable says otherwise.</summary>
+    private const string FreezesVariable = "BATCHKIT_TEST_FREEZES";
+
     private const int Workers = 8;
-    private const int FrozenTasks = 10_000;
-    private const int Freezes = 5;
+
+    // More than the workers handle while one of them is frozen, so that each freeze meets work.
+    private const int TasksPerFreeze = 1500;
 
     private static readonly TimeSpan ClaimTimeLimit = TimeSpan.FromSeconds(2);
 
@@ -31,6 +35,8 @@ public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
     private static int Kills => Read(KillsVariable, 20);
 
     private static int Tasks => Read(TasksVariable, 200_000);
+
+    private static int Freezes => Read(FreezesVariable, 5);
 
     [Fact]
     public async Task Workers_that_are_killed_lose_no_task_and_complete_none_twice()
@@ -62,8 +68,9 @@ public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
     {
         await using var server = await StartServerAsync();
         await using var schema = TestSchema.On(server);
-        var (handlings, ledger) = await EnqueueAsync(schema, FrozenTasks);
-        var settings = Settings(server, schema, handlings) with { Concurrency = 2, BatchSize = 20, ClaimTimeLimit = TimeSpan.FromSeconds(1), HandlerTime = TimeSpan.FromMilliseconds(20) };
+        var tasks = TasksPerFreeze * Freezes;
+        var (handlings, ledger) = await EnqueueAsync(schema, tasks);
+        var settings = Settings(server, schema, handlings) with { Concurrency = 2, BatchSize = 20, ClaimTimeLimit = TimeSpan.FromSeconds(1), HandlerTime = TimeSpan.FromMilliseconds(100) };
         _fleet = WorkerFleet.Start(settings, workers: 2);
 
         for (var freeze = 0; freeze < Freezes; freeze++)
@@ -79,9 +86,9 @@ public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
         var lost = await _fleet.StopAsync("lost");
         await ledger.CloseAsync();
         await ReportAsync(handlings, ledger, $"{Freezes} freezes, {lost} refused");
-        await AssertEachCompletedOnceAsync(handlings, ledger, FrozenTasks);
+        await AssertEachCompletedOnceAsync(handlings, ledger, tasks);
         Assert.NotEqual(0, lost);
-        Assert.True(await handlings.CountAsync() > FrozenTasks, "What the frozen worker had in hand was handled by another.");
+        Assert.True(await handlings.CountAsync() > tasks, "What the frozen worker had in hand was handled by another.");
     }
 
     public void Dispose() => _fleet?.Dispose();

@@ -99,6 +99,7 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
             options.PublishTimeout = Limit;
             options.ConnectTimeout = Limit;
             options.StopTimeout = Limit;
+            ReconnectAtOnce(options);
         });
         await using var path = await RabbitMqPath.StartAsync(options, options);
         var handle = Some.Connection(RabbitMqPath.Node);
@@ -126,8 +127,12 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
         var server = await fixture.GetAsync();
         await using var sendingProxy = TcpProxy.Start(server.Host, server.Port);
         await using var receivingProxy = TcpProxy.Start(server.Host, server.Port);
-        var sending = RabbitMqSome.Options(server, sendingProxy.Port);
-        var receiving = RabbitMqSome.Options(server, receivingProxy.Port, options => options.Prefix = sending.Prefix);
+        var sending = RabbitMqSome.Options(server, sendingProxy.Port, ReconnectAtOnce);
+        var receiving = RabbitMqSome.Options(server, receivingProxy.Port, options =>
+        {
+            options.Prefix = sending.Prefix;
+            ReconnectAtOnce(options);
+        });
         await using var path = await RabbitMqPath.StartAsync(sending, receiving);
         var handle = Some.Connection(RabbitMqPath.Node);
         using var stop = new CancellationTokenSource();
@@ -212,6 +217,9 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
     }
 
     private static int Read(string variable, int usual) => int.TryParse(Environment.GetEnvironmentVariable(variable), CultureInfo.InvariantCulture, out var given) ? given : usual;
+
+    // The more faults fit into a night.
+    private static void ReconnectAtOnce(RabbitMqOptions options) => (options.ReconnectDelay, options.MaxReconnectDelay) = (TimeSpan.FromMilliseconds(20), TimeSpan.FromMilliseconds(200));
 
     // Everything that waits for the broker, on a connection that is open or not yet made, ends by its own limit.
     private static async Task FreezeAsync(RabbitMqServer server, RabbitMqOptions options, RabbitMqPath path, OutputHandle handle, string text)

@@ -1,6 +1,8 @@
+using BatchKit.IntegrationTests.MassTransit;
 using BatchKit.RabbitMQ;
 using BatchKit.Testing;
 using BatchKit.TestServers.RabbitMQ;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
@@ -40,6 +42,36 @@ public sealed class RabbitMqRightsTests(OwnRabbitMqFixture fixture) : IClassFixt
         Assert.Equal(Some.Lines(3), path.Arrived.Texts);
         await path.Output.FlushAsync().WithinDeadline();
         path.AssertAllAcknowledged();
+    }
+
+    [Theory]
+    [InlineData("write")]
+    [InlineData("all of them")]
+    [InlineData("the virtual host")]
+    [InlineData("the password")]
+    public async Task Rights_that_are_taken_away_over_MassTransit_are_a_fault_that_says_so_until_they_are_back(string taken)
+    {
+        var server = await fixture.GetAsync();
+        await server.ControlAsync("add_user", _user, Password);
+        await GrantAsync(server, ".*", ".*", ".*");
+        await using var node = await MassTransitNode.StartReadyAsync(
+            RabbitMqPath.Node, MassTransitSome.Settings(server, Some.Name("mt"), configure: options => (options.RabbitMq!.UserName, options.RabbitMq.Password) = (_user, Password)));
+        var handle = Some.Connection(RabbitMqPath.Node);
+        node.Output.Write(handle, "line 0"u8);
+        await node.Received.WaitForMessagesAsync(1);
+
+        await TakeAsync(server, taken);
+        node.Output.Write(handle, "line 1"u8);
+        await Until.TrueAsync(async () => await node.CheckHealthAsync() is { Status: HealthStatus.Unhealthy } health && health.Description!.Contains("refused", StringComparison.OrdinalIgnoreCase));
+        node.Output.Write(handle, "line 2"u8);
+
+        await server.ControlAsync("change_password", _user, Password);
+        await GrantAsync(server, ".*", ".*", ".*");
+        await node.Received.WaitForMessagesAsync(3);
+        await node.WaitForHealthAsync(HealthStatus.Healthy);
+        Assert.Equal(Some.Lines(3), node.Received.Texts);
+        await node.Output.FlushAsync().WithinDeadline();
+        Assert.Equal(3, node.Output.GetStatistics().AcknowledgedMessages);
     }
 
     // The broker may remember rights as long as a connection lives.

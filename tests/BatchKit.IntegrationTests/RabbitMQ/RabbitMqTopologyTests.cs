@@ -172,6 +172,25 @@ public sealed class RabbitMqTopologyTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task A_queue_that_disappears_without_notice_is_declared_and_consumed_again()
+    {
+        var server = await fixture.GetAsync();
+        Assert.SkipUnless(server.IsOwned, "Only a broker that the tests have started can be made to forget a queue.");
+        var options = CheckedOften(RabbitMqSome.Options(server));
+        await using var path = await RabbitMqPath.StartAsync(options, options);
+        var handle = Some.Connection(RabbitMqPath.Node);
+        path.Output.Write(handle, "before"u8);
+        await path.Arrived.WaitForMessagesAsync(1);
+
+        await server.ForgetQueueAsync(path.Receiver.Queue);
+        path.Output.Write(handle, "after"u8);
+        await path.Output.FlushAsync().WithinDeadline();
+
+        await path.Arrived.WaitForMessagesAsync(2);
+        Assert.Equal(["before", "after"], path.Arrived.Texts);
+    }
+
+    [Fact]
     public async Task A_given_exchange_that_is_deleted_is_a_fault_that_names_it()
     {
         var (options, _) = await GivenQueueAsync(new(StringComparer.Ordinal) { ["x-single-active-consumer"] = true });

@@ -21,10 +21,9 @@ public sealed class RefusalTests(PostgresFixture postgres)
     [Theory]
     [InlineData("nul\0")]
     [InlineData("1025 bytes")]
-    [InlineData("half a pair")]
     public async Task A_name_that_is_no_queues_is_refused(string what)
     {
-        var name = what switch { "1025 bytes" => new string('n', 1025), "half a pair" => "half \ud800", _ => what };
+        var name = what switch { "1025 bytes" => new string('n', 1025), _ => what };
         await using var place = await SendingPlace.MakeAsync(postgres);
 
         var error = await place.FailAsync(place.Batch("before", 1, "one"), place.Batch(name, 2, "lost"), place.Batch("behind", 3, "two"));

@@ -1,9 +1,13 @@
+using System.Globalization;
+using System.Text.RegularExpressions;
+
 namespace BatchKit.TestServers.Processes;
 
 /// <summary>One of the samples, or a program of the tests, as a child process with just the arguments given. Dispose it: that kills what has not ended.</summary>
 public abstract class SampleProcess : IDisposable
 {
     private static readonly TimeSpan Limit = TimeSpan.FromSeconds(60);
+    private static readonly TimeSpan MatchLimit = TimeSpan.FromSeconds(1);
 
     private readonly string _name;
     private readonly ServerProcess _process;
@@ -65,6 +69,16 @@ public abstract class SampleProcess : IDisposable
     public async Task<int> WaitForExitAsync() => await _process.WaitForExitAsync(Limit)
         ? _process.ExitCode
         : throw new TimeoutException($"{_name} did not end within {Limit}.{Environment.NewLine}{Output}");
+
+    /// <summary>Reads a count from what it said at its end, a line with a name and a number, such as <c>completed 7</c>.</summary>
+    /// <exception cref="FormatException">It has not ended in good order.</exception>
+    public long ReadCount(string name)
+    {
+        var line = Regex.Match(Output, $"^{name} (?<count>[0-9]+)$", RegexOptions.Multiline | RegexOptions.ExplicitCapture, MatchLimit);
+        return line.Success
+            ? long.Parse(line.Groups["count"].Value, CultureInfo.InvariantCulture)
+            : throw new FormatException($"{_name} did not say \"{name}\".{Environment.NewLine}{Output}");
+    }
 
     /// <inheritdoc/>
     public void Dispose()

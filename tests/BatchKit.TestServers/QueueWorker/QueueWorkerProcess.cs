@@ -1,5 +1,3 @@
-using System.Globalization;
-using System.Text.RegularExpressions;
 using BatchKit.TestServers.Processes;
 
 namespace BatchKit.TestServers.QueueWorker;
@@ -9,8 +7,6 @@ public sealed class QueueWorkerProcess : SampleProcess
 {
     /// <summary>What it writes when it has begun to receive.</summary>
     public const string Working = "working";
-
-    private static readonly TimeSpan MatchLimit = TimeSpan.FromSeconds(1);
 
     private QueueWorkerProcess(QueueWorkerSettings settings)
         : base("BatchKit.QueueWorker", [settings.ToArgument()])
@@ -22,14 +18,4 @@ public sealed class QueueWorkerProcess : SampleProcess
 
     /// <summary>Waits until it receives.</summary>
     public Task WaitUntilWorkingAsync() => WaitForOutputAsync(Working);
-
-    /// <summary>Reads a count from what it said at its end: <c>completed</c>, <c>retried</c>, <c>buried</c>, <c>released</c> or <c>lost</c>.</summary>
-    /// <exception cref="FormatException">It has not ended in good order.</exception>
-    public long ReadCount(string name)
-    {
-        var line = Regex.Match(Output, $"^{name} (?<count>[0-9]+)$", RegexOptions.Multiline | RegexOptions.ExplicitCapture, MatchLimit);
-        return line.Success
-            ? long.Parse(line.Groups["count"].Value, CultureInfo.InvariantCulture)
-            : throw new FormatException($"The worker did not say \"{name}\".{Environment.NewLine}{Output}");
-    }
 }

@@ -1,7 +1,7 @@
 using System.Buffers.Text;
 using BatchKit.Transports;
 
-namespace BatchKit.IntegrationTests.Mqtt;
+namespace BatchKit.IntegrationTests;
 
 /// <summary>A last hop that checks the messages of each handle, which say their numbers: 0, 1, 2 and so on, each once. What differs it keeps.</summary>
 internal sealed class NumberedArrivals : IBatchTransport

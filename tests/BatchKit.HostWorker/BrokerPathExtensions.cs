@@ -1,0 +1,95 @@
+using System.Security.Cryptography;
+using System.Text;
+using BatchKit.MassTransit;
+using BatchKit.Mqtt;
+using BatchKit.Postgres;
+using BatchKit.RabbitMQ;
+using BatchKit.TestServers.HostWorker;
+using BatchKit.Transports;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.DependencyInjection.Extensions;
+using Npgsql;
+
+namespace BatchKit.HostWorker;
+
+/// <summary>Adds a transport or a receiver of frames over a broker to a buffer: the same for a test and for the process that it starts.</summary>
+public static class BrokerPathExtensions
+{
+    // A stop is not about what a receiver hands on for so long.
+    private static readonly TimeSpan StopTimeout = TimeSpan.FromMilliseconds(200);
+
+    /// <summary>Sends frames for a node.</summary>
+    /// <param name="builder">The buffer.</param>
+    /// <param name="path">The broker.</param>
+    /// <param name="node">The node that receives; only PostgreSQL, which has a queue for each, needs to know it.</param>
+    public static BatchKitBuilder SendTo(this BatchKitBuilder builder, BrokerPath path, int node)
+    {
+        ArgumentNullException.ThrowIfNull(path);
+        AddDataSource(builder, path);
+        return path.Transport switch
+        {
+            BrokerPath.RabbitMq => builder.UseRabbitMq(options => Configure(options, path)),
+            BrokerPath.MassTransit => builder.UseMassTransit(options => Configure(options, path)),
+            BrokerPath.Mqtt => builder.UseMqtt(options => Configure(options, path)),
+            _ => builder.UsePostgres(options => (options.Schema, options.FrameQueue) = (path.Name, QueueOf(node))),
+        };
+    }
+
+    /// <summary>Receives frames for a node.</summary>
+    /// <param name="builder">The buffer, which has the node's number.</param>
+    /// <param name="path">The broker.</param>
+    /// <param name="node">The node.</param>
+    /// <param name="next">Returns what gets the batches.</param>
+    public static BatchKitBuilder ReceiveFrom(this BatchKitBuilder builder, BrokerPath path, int node, Func<IServiceProvider, IBatchTransport> next)
+    {
+        ArgumentNullException.ThrowIfNull(path);
+        AddDataSource(builder, path);
+        return path.Transport switch
+        {
+            BrokerPath.RabbitMq => builder.ReceiveFromRabbitMq(next, options => Configure(options, path)),
+            BrokerPath.MassTransit => builder.ReceiveFromMassTransit(next, options => Configure(options, path)),
+            // A session that outlives its receiver keeps what comes meanwhile.
+            BrokerPath.Mqtt => builder.ReceiveFromMqtt(next, options =>
+            {
+                Configure(options, path);
+                options.ClientId = $"{Convert.ToHexString(SHA256.HashData(Encoding.UTF8.GetBytes(path.Name)))}-{node}";
+            }),
+            _ => builder.ReceiveFromPostgres(QueueOf(node), next, options => (options.Schema, options.StopTimeout, options.PollInterval) = (path.Name, StopTimeout, TimeSpan.FromMilliseconds(100))),
+        };
+    }
+
+    private static string QueueOf(int node) => $"node-{node}";
+
+    private static void AddDataSource(BatchKitBuilder builder, BrokerPath path)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        if (path.Transport == BrokerPath.PostgreSql)
+            builder.Services.TryAddSingleton(_ => NpgsqlDataSource.Create(path.Address));
+    }
+
+    private static void Configure(RabbitMqOptions options, BrokerPath path)
+    {
+        var (broker, user, password) = path.Split();
+        (options.Hosts, options.UserName, options.Password, options.VirtualHost) = ([$"{broker.Host}:{broker.Port}"], user, password, VirtualHostOf(broker));
+        (options.Prefix, options.StopTimeout) = (path.Name, StopTimeout);
+    }
+
+    private static void Configure(MassTransitOptions options, BrokerPath path)
+    {
+        var (broker, user, password) = path.Split();
+        options.RabbitMq = new MassTransitRabbitMqOptions { Hosts = [broker.Host], Port = broker.Port, UserName = user, Password = password, VirtualHost = VirtualHostOf(broker) };
+        (options.Prefix, options.StopTimeout) = (path.Name, StopTimeout);
+    }
+
+    private static void Configure(MqttOptions options, BrokerPath path) =>
+        (options.Server, options.EnvelopePrefix, options.StopTimeout) = (new Uri(path.Address), path.Name, StopTimeout);
+
+    private static string VirtualHostOf(Uri broker) => broker.AbsolutePath.Length > 1 ? Uri.UnescapeDataString(broker.AbsolutePath[1..]) : "/";
+
+    private static (Uri Broker, string User, string Password) Split(this BrokerPath path)
+    {
+        var broker = new Uri(path.Address);
+        var user = broker.UserInfo.Split(':');
+        return (broker, Uri.UnescapeDataString(user[0]), Uri.UnescapeDataString(user[1]));
+    }
+}

@@ -1,0 +1,4 @@
+using BatchKit.HostWorker;
+using BatchKit.TestServers.HostWorker;
+
+return await WorkerProgram.RunAsync(HostWorkerSettings.Parse(args));

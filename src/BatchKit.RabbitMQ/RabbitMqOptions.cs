@@ -1,6 +1,7 @@
 using System.ComponentModel.DataAnnotations;
 using System.Net.Security;
 using System.Security.Cryptography.X509Certificates;
+using System.Text;
 using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Options;
@@ -11,6 +12,10 @@ namespace BatchKit.RabbitMQ;
 /// <summary>Settings of a RabbitMQ transport and receiver. They are read once, when the transport or receiver is created. A value outside its range makes the start fail; the error names the setting.</summary>
 public sealed class RabbitMqOptions : IValidatableObject
 {
+    // AMQP 0-9-1, section 4.2.5.3. The names behind the prefix have up to 40 bytes.
+    private const int MaxNameBytes = 255;
+    private const int MaxPrefixBytes = 200;
+
     /// <summary>
     /// The brokers and the login as a URI, such as <c>amqp://user:password@broker-1,broker-2:5673/virtual-host</c>, or <c>amqps://</c> for TLS; null by default. Several hosts are
     /// tried in random order. Several URIs that differ only in their hosts may be given too, separated by commas.
@@ -72,7 +77,7 @@ public sealed class RabbitMqOptions : IValidatableObject
     public X509CertificateCollection? ClientCertificates { get; set; }
 
     /// <summary>
-    /// The first part of the names of the exchange and the queues; <c>batchkit</c> by default: exchange <c>batchkit.direct</c>, queue <c>batchkit.node.1</c>.
+    /// The first part of the names of the exchange and the queues, up to 100 characters and 200 UTF-8 bytes; <c>batchkit</c> by default: exchange <c>batchkit.direct</c>, queue <c>batchkit.node.1</c>.
     /// Buffers that share a broker but must not receive each other's output need different prefixes.
     /// </summary>
     [Required]
@@ -235,6 +240,10 @@ public sealed class RabbitMqOptions : IValidatableObject
         if (QueueType == RabbitMqQueueType.Quorum && !Durable)
             yield return new ValidationResult($"{nameof(QueueType)} is {nameof(RabbitMqQueueType.Quorum)} and {nameof(Durable)} is false. A quorum queue is durable: set {nameof(Durable)} to true, or {nameof(QueueType)} to {nameof(RabbitMqQueueType.Classic)}.", [nameof(QueueType)]);
 
+        if (Prefix is not null && Encoding.UTF8.GetByteCount(Prefix) is > MaxPrefixBytes and var prefixBytes)
+            yield return new ValidationResult($"{nameof(Prefix)} has {prefixBytes} UTF-8 bytes, more than {MaxPrefixBytes}: the names that begin with it would be longer than the broker's {MaxNameBytes}.", [nameof(Prefix)]);
+        if (DeadLetterExchange is not null && Encoding.UTF8.GetByteCount(DeadLetterExchange) is > MaxNameBytes and var exchangeBytes)
+            yield return new ValidationResult($"{nameof(DeadLetterExchange)} has {exchangeBytes} UTF-8 bytes, more than {MaxNameBytes}, the most in a name at the broker.", [nameof(DeadLetterExchange)]);
         if (Hosts is null)
             yield break;
         if (Hosts.Count == 0)

@@ -1,4 +1,6 @@
 using System.ComponentModel.DataAnnotations;
+using System.Text;
+using BatchKit.Mqtt.Packets;
 using Microsoft.Extensions.Options;
 
 namespace BatchKit.Mqtt;
@@ -27,6 +29,8 @@ internal static class MqttOptionsRules
             yield return Broken($"{nameof(options.Server)} must be an address such as mqtt://host, mqtts://host, ws://host/path or wss://host/path.", nameof(options.Server));
         else if (options.Server.UserInfo.Length > 0 && options.CredentialsProvider is not null)
             yield return Broken($"{nameof(options.Server)} has a user name, and {nameof(options.CredentialsProvider)} is set: remove one of them.", nameof(options.Server));
+        foreach (var result in FindBrokenLogin(options))
+            yield return result;
         if (options.MaxReconnectDelay < options.ReconnectDelay)
         {
             yield return Broken($"{nameof(options.MaxReconnectDelay)} ({options.MaxReconnectDelay}) must be at least {nameof(options.ReconnectDelay)} ({options.ReconnectDelay}).",
@@ -43,6 +47,15 @@ internal static class MqttOptionsRules
             yield return Broken($"{nameof(options.Will)}: {willFault}", nameof(options.Will));
         foreach (var result in FindBrokenTopics(options))
             yield return result;
+    }
+
+    // They are part of CONNECT too.
+    private static IEnumerable<ValidationResult> FindBrokenLogin(MqttOptions options)
+    {
+        if (options.UserName is not null && PacketText.FindFault(options.UserName) is { } userNameFault)
+            yield return Broken($"{nameof(options.UserName)} {userNameFault}.", nameof(options.UserName));
+        if (options.Password is not null && Encoding.UTF8.GetByteCount(options.Password) > PacketText.MaxBytes)
+            yield return Broken($"{nameof(options.Password)} has more than {PacketText.MaxBytes} bytes in UTF-8.", nameof(options.Password));
     }
 
     // The will is part of CONNECT, so a broker would refuse every connection because of it.

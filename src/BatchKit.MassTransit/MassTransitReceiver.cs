@@ -64,7 +64,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         _logger = GuardedLogger.Of(logger);
         _receiver = receiver;
         _lease = connection.Topology is RabbitMqTopology topology && connection.Options.DeclareTopology
-            ? new RabbitMqNodeLease(connection.Options.Prefix, node, topology.DirectName, connection.Options.UseQuorumQueues, _timeProvider)
+            ? new RabbitMqNodeLease(connection.Options.Prefix, node, connection.Options.UseQuorumQueues, _timeProvider)
             : null;
         _watch = new EndpointWatch(() => Queue, connection.Age, connection.CreateReporter("receiver"), _timeProvider, _logger);
         _consumer = new EnvelopeConsumer(receiver, connection, () => Queue, _logger, _stopping.Token);

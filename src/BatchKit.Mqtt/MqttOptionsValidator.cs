@@ -1,4 +1,5 @@
 using System.ComponentModel.DataAnnotations;
+using System.Text;
 using BatchKit.Mqtt.Packets;
 using Microsoft.Extensions.Options;
 
@@ -53,6 +54,8 @@ internal static class MqttOptionsRules
             yield return Broken($"{nameof(options.ClientId)} {clientFault}: use a name without it.", nameof(options.ClientId));
         if (options.UserName is { } userName && PacketText.FindFault(userName) is { } userFault)
             yield return Broken($"{nameof(options.UserName)} {userFault}: use a name without it.", nameof(options.UserName));
+        if (options.Password is { } password && Encoding.UTF8.GetByteCount(password) > PacketText.MaxBytes)
+            yield return Broken($"{nameof(options.Password)} has more than {PacketText.MaxBytes} bytes in UTF-8.", nameof(options.Password));
     }
 
     // The will is part of CONNECT, so a broker would refuse every connection because of it.

@@ -1,3 +1,4 @@
+using System.Security.Authentication;
 using BatchKit.Diagnostics;
 using BatchKit.Postgres.Schema;
 using BatchKit.Postgres.Sending;
@@ -126,7 +127,8 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         }
         catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
         {
-            return $"{_target} can't be used: {Evaluate(exception, limit).Message}";
+            var cause = Evaluate(exception, limit);
+            return $"{_target} can't be used: {(cause.InnerException is AuthenticationException ? ServerFault.Describe(cause) : cause.Message)}";
         }
     }
 

@@ -15,7 +15,7 @@ namespace BatchKit.RabbitMQ;
 /// value, and its refusal quotes both values. The holder always declares the same value, so after a lost connection it has its lease back at once. A quorum queue is not deleted with its last consumer. It expires, so
 /// another process waits that long for the number of a holder that is gone. See docs/decisions/0091.
 /// </remarks>
-internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, string exchange, bool isQuorum, TimeProvider timeProvider)
+internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, bool isQuorum, TimeProvider timeProvider)
 {
     private const ushort PreconditionFailed = 406;
 
@@ -95,7 +95,7 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
         var isTaken = false;
         try
         {
-            await DeclareAsync(channel, number, CreateArguments(_holder), cancellationToken).ConfigureAwait(false);
+            await DeclareAsync(channel, number, CreateArguments(number, _holder), cancellationToken).ConfigureAwait(false);
             var consumer = new LeaseConsumer(channel);
             await channel.BasicConsumeAsync(Queue(number), autoAck: true, consumer, cancellationToken).ConfigureAwait(false);
             (_connection, _consumer, isTaken) = (connection, consumer, true);
@@ -115,15 +115,16 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
     private Task<QueueDeclareOk> DeclareAsync(IChannel channel, int number, Dictionary<string, object?> arguments, CancellationToken cancellationToken) =>
         channel.QueueDeclareAsync(Queue(number), durable: true, exclusive: false, autoDelete: !isQuorum, arguments, cancellationToken: cancellationToken);
 
-    private Dictionary<string, object?> CreateArguments(string? holder)
+    private Dictionary<string, object?> CreateArguments(int number, string? holder)
     {
         var arguments = new Dictionary<string, object?>(StringComparer.Ordinal)
         {
             ["x-queue-type"] = isQuorum ? "quorum" : "classic",
             ["x-expires"] = (long)(isQuorum ? QuorumExpiry : UnusedExpiry).TotalMilliseconds,
-            ["x-dead-letter-exchange"] = exchange,
+            ["x-dead-letter-exchange"] = Queue(number),
         };
-        // Of the arguments that the broker compares, only this one can be any text. No message is ever dead-lettered from this queue.
+        // Of the arguments that the broker compares, only this one can be any text, and it needs an exchange. No message is ever dead-lettered from this queue, so the exchange need not exist. Its name is the
+        // queue's, because the broker asks for the right to write to it, and a process that only receives has none on the exchange of the output.
         if (holder is not null)
             arguments["x-dead-letter-routing-key"] = holder;
         return arguments;
@@ -157,7 +158,7 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
         {
             try
             {
-                await DeclareAsync(channel, number, CreateArguments(holder: null), cancellationToken).ConfigureAwait(false);
+                await DeclareAsync(channel, number, CreateArguments(number, holder: null), cancellationToken).ConfigureAwait(false);
                 // The number has become free in the meantime.
                 await channel.QueueDeleteAsync(Queue(number), ifUnused: !isQuorum, ifEmpty: false, cancellationToken: cancellationToken).ConfigureAwait(false);
             }

@@ -12,6 +12,8 @@ namespace BatchKit.RabbitMQ;
 /// <summary>Settings of a RabbitMQ transport and receiver. They are read once, when the transport or receiver is created. A value outside its range makes the start fail; the error names the setting.</summary>
 public sealed class RabbitMqOptions : IValidatableObject
 {
+    // AMQP 0-9-1, section 4.2.5.3. The names of the objects have up to 50 bytes more than the prefix.
+    private const int MaxNameBytes = 255;
     private const int MaxPrefixBytes = 200;
 
     /// <summary>
@@ -242,6 +244,8 @@ public sealed class RabbitMqOptions : IValidatableObject
         if (QueueType == RabbitMqQueueType.Quorum && !Durable)
             yield return new ValidationResult($"{nameof(QueueType)} is {nameof(RabbitMqQueueType.Quorum)} and {nameof(Durable)} is false. A quorum queue is durable: set {nameof(Durable)} to true, or {nameof(QueueType)} to {nameof(RabbitMqQueueType.Classic)}.", [nameof(QueueType)]);
 
+        if (DeadLetterExchange is not null && Encoding.UTF8.GetByteCount(DeadLetterExchange) is > MaxNameBytes and var exchangeBytes)
+            yield return new ValidationResult($"{nameof(DeadLetterExchange)} has {exchangeBytes} UTF-8 bytes, more than {MaxNameBytes}, the most in a name at the broker.", [nameof(DeadLetterExchange)]);
         if (Hosts is null)
             yield break;
         if (Hosts.Count == 0)
@@ -261,7 +265,6 @@ public sealed class RabbitMqOptions : IValidatableObject
         }
     }
 
-    // A name of AMQP 0-9-1 has at most 255 bytes, and the names of the objects have up to 50 more than the prefix.
     private static string? FindFaultInPrefix(string prefix)
     {
         if (prefix.StartsWith("amq.", StringComparison.Ordinal))

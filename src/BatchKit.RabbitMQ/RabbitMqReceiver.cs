@@ -84,7 +84,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             _binder = new RabbitMqGroupBinder(_topology, _groups, answers, options.TopologyCheckInterval, _timeProvider, _logger);
         }
 
-        _lease = options.DeclareTopology ? new RabbitMqNodeLease(options.Prefix, node, _topology.Exchange, options.QueueType == RabbitMqQueueType.Quorum, _timeProvider) : null;
+        _lease = options.DeclareTopology ? new RabbitMqNodeLease(options.Prefix, node, options.QueueType == RabbitMqQueueType.Quorum, _timeProvider) : null;
         var channelOptions = new CreateChannelOptions(publisherConfirmationsEnabled: false, publisherConfirmationTrackingEnabled: false, consumerDispatchConcurrency: 1);
         _connection = new RabbitMqConnection(options, "receiver", channelOptions, PrepareAsync, _timeProvider, _logger, metrics);
     }

@@ -75,15 +75,17 @@ public sealed class MessageHeader
         const int bytesPerUnit = 3;
         const int bytesPerNumber = 10;
         ThrowIfUnknown(Kind);
-        var units = UnitsOf(Key, nameof(Key)) + UnitsOf(ContentType, nameof(ContentType)) + UnitsOf(Type, nameof(Type)) + UnitsOf(ReplyTo, nameof(ReplyTo));
+        var units = 0L + UnitsOf(Key, nameof(Key)) + UnitsOf(ContentType, nameof(ContentType)) + UnitsOf(Type, nameof(Type)) + UnitsOf(ReplyTo, nameof(ReplyTo));
         var excluded = ExcludedConnections.IsDefault ? [] : ExcludedConnections;
         var properties = Properties.IsDefault ? [] : Properties;
-        var total = bytesPerNumber * (4 + excluded.Length + (2 * properties.Length));
+        var total = bytesPerNumber * (4L + excluded.Length + (2L * properties.Length));
         if (IsExtended)
             total += (bytesPerNumber * 3) + BytesOf(CorrelationData);
         foreach (var property in properties)
             units += UnitsOf(property.Key, "property name") + UnitsOf(property.Value, "property value");
-        return total + (units * bytesPerUnit);
+
+        // A header that is larger than this says is above every limit for a message.
+        return (int)Math.Min(total + (units * bytesPerUnit), int.MaxValue);
     }
 
     private static int BytesOf(ImmutableArray<byte> correlation)

@@ -8,7 +8,7 @@ internal readonly record struct PacketHeader(PacketType Type, byte Flags, int Bo
 {
     /// <summary>Reads a header and checks its flags.</summary>
     /// <param name="input">The bytes that have arrived so far, beginning with the packet's first byte.</param>
-    /// <param name="maxPacketBytes">The largest accepted packet, including its header.</param>
+    /// <param name="maxPacketBytes">The largest packet that the broker was told to send, including its header.</param>
     /// <param name="header">The header.</param>
     /// <param name="headerBytes">The size of the header.</param>
     /// <returns>False when more must arrive first.</returns>
@@ -24,8 +24,9 @@ internal readonly record struct PacketHeader(PacketType Type, byte Flags, int Bo
         CheckFlags(type, flags);
         if (!VariableByteInteger.TryRead(input[1..], out var bodyBytes, out var lengthBytes))
             return false;
-        if (bodyBytes > maxPacketBytes - 1 - lengthBytes)
-            throw new MqttProtocolException(MqttReasonCode.PacketTooLarge, $"A packet has {1 + lengthBytes + bodyBytes} bytes; the limit is {maxPacketBytes}.");
+        // Mosquitto does not count a packet's first byte, so it sends one that is a byte larger. To refuse it would end this connection and each one after it.
+        if (bodyBytes > maxPacketBytes - lengthBytes)
+            throw new MqttProtocolException(MqttReasonCode.PacketTooLarge, $"A packet has {1 + lengthBytes + bodyBytes} bytes, more than {nameof(MqttOptions)}.{nameof(MqttOptions.MaxPacketBytes)} ({maxPacketBytes}).");
         if (bodyBytes > 0 && type is PacketType.Pingreq or PacketType.Pingresp)
             throw MqttProtocolException.Malformed("A ping has a body.");
         header = new PacketHeader(type, flags, bodyBytes);

@@ -1,4 +1,5 @@
 using System.Runtime.InteropServices;
+using System.Security.Authentication;
 using BatchKit.Postgres.Schema;
 using BatchKit.Transports;
 using Npgsql;
@@ -166,6 +167,7 @@ internal sealed class SendReport(int batches)
     {
         PostgresException { SqlState: PostgresErrorCodes.DiskFull } => $"{cause.Message}. Give the server more disk space; the buffer sends again meanwhile.",
         PostgresException => $"{cause.Message}. Check the database and its user in the connection string.",
+        NpgsqlException { InnerException: AuthenticationException } => $"{ServerFault.Describe(cause)} Check the server's certificate, and SSL Mode and Root Certificate in the connection string.",
         NpgsqlException => $"{cause.Message}. Check that the server runs, and its address in the connection string.",
         _ => cause?.Message,
     };

@@ -179,6 +179,32 @@ public abstract class TransportSpecification : ProcessSpecification
         Assert.Equal(["marker"], Collected.Texts);
     }
 
+    /// <summary>
+    /// A send that is cancelled at any moment ends, and the transport goes on. What such a send left unacknowledged is sent again unchanged, as a buffer does; then nothing is lost, the order of each handle holds, and nothing
+    /// arrives twice where the transport promises <see cref="TransportPromises.Once"/>. <see cref="TransportTest.Cancellations"/> says how many sends are cancelled.
+    /// </summary>
+    [Fact]
+    public async Task Sends_that_are_cancelled_at_any_moment_and_sent_again_lose_nothing_and_keep_the_order()
+    {
+        var (handle, producer, random) = (Connection(), Some.Producer(), new Random(Cancellations));
+        for (var number = 1; number < 2 * Cancellations; number += 2)
+        {
+            using var cancellation = new CancellationTokenSource();
+            var sending = SendUntilAcknowledgedAsync([Some.Batch(handle, producer, number, $"{number}"), Some.Batch(handle, producer, number + 1, $"{number + 1}")], cancellation.Token);
+            for (var turns = random.Next(1 << random.Next(12)); turns > 0; turns--)
+                await Task.Yield();
+            await cancellation.CancelAsync();
+            await sending.WithinDeadline();
+        }
+
+        var last = (2 * Cancellations) + 1;
+        await SendAsync(Some.Batch(handle, producer, last, $"{last}"));
+        while (Collected.TextsFor(handle) is var arrived && (arrived.Count == 0 || arrived[^1] != $"{last}"))
+            await Collected.WaitForMessagesAsync(handle, arrived.Count + 1);
+
+        AssertArrived(Numbers(1, last), Collected.TextsFor(handle));
+    }
+
     /// <summary>A send through a disposed transport throws <see cref="ObjectDisposedException"/>, and its batches never arrive.</summary>
     [Fact]
     public async Task A_disposed_transport_throws()
@@ -264,5 +290,30 @@ public abstract class TransportSpecification : ProcessSpecification
         ImmutableArray<BatchOutcome> expected = [BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Acknowledged];
         Assert.Equal(expected, exception.Outcomes);
         Assert.Equal(["one", "three"], Collected.Texts);
+    }
+
+    private async Task SendUntilAcknowledgedAsync(MessageBatch[] batches, CancellationToken cancellationToken)
+    {
+        while (true)
+        {
+            try
+            {
+                await Harness.Transport.SendAsync(batches, cancellationToken);
+                return;
+            }
+            catch (BatchSendException failure)
+            {
+                Assert.DoesNotContain(BatchOutcome.Refused, failure.Outcomes);
+                batches = [.. batches.Where((_, index) => failure.Outcomes[index] != BatchOutcome.Acknowledged)];
+            }
+            catch (Exception failure) when (failure is OperationCanceledException or IOException)
+            {
+                // Nothing is known of it, so all of it is sent again.
+            }
+
+            if (cancellationToken.IsCancellationRequested)
+                cancellationToken = CancellationToken.None;
+            await Task.Delay(TimeSpan.FromMilliseconds(1), CancellationToken.None);
+        }
     }
 }

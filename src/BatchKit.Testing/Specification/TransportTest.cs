@@ -23,6 +23,9 @@ public abstract class TransportTest : IAsyncLifetime
     /// <summary>The size of a large message that the transport must take, in bytes; 1 MiB by default, or the transport's own limit when that is lower.</summary>
     protected virtual int LargeMessageBytes => 1024 * 1024;
 
+    /// <summary>How many sends the rule about cancelled sends cancels; 50 by default.</summary>
+    protected virtual int Cancellations => 50;
+
     /// <summary>What has arrived behind the receiver.</summary>
     protected CollectingTransport Collected { get; } = new();
 

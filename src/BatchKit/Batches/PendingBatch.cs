@@ -7,6 +7,9 @@ namespace BatchKit.Batches;
 /// <summary>A batch from its first message until it is settled: takes messages while it is open, then is read-only. Pooled.</summary>
 internal sealed class PendingBatch(PendingBatchPool pool)
 {
+    /// <summary>A batch that costs more takes no further message: with the largest one, its cost would pass the largest <c>int</c>.</summary>
+    public const int MaxCostToGrow = 1 << 29;
+
     // Doubling keeps the interlocked budget off the path of most writes; a larger chunk would hold capacity that others need.
     private const int FirstChunkBytes = 256;
     private const int LargestChunkBytes = 1 << 16;

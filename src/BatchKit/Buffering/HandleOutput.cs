@@ -198,7 +198,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     }
 
     private readonly bool IsFull(PendingBatch batch, int payloadBytes) =>
-        batch.Bytes + (long)payloadBytes > settings.MaxBatchBytes || batch.Count >= settings.MaxBatchMessages;
+        batch.Bytes + (long)payloadBytes > settings.MaxBatchBytes || batch.Count >= settings.MaxBatchMessages || batch.Cost > PendingBatch.MaxCostToGrow;
 
     // A message that is added to a batch may overtake what is queued behind it.
     private readonly bool MayGrow(PendingBatch batch)

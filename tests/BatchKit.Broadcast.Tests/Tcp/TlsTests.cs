@@ -76,6 +76,22 @@ public sealed class TlsTests
         await server.WhenEmptyAsync();
     }
 
+    [Theory]
+    [InlineData(1)]
+    [InlineData(2)]
+    public async Task Who_speaks_no_later_version_than_TLS_1_1_is_refused(byte minor)
+    {
+        await using var server = await StartAsync();
+        using var client = await LineClient.ConnectAsync(server.EndPoint);
+
+        // A client hello (RFC 4346, section 7.4.1.2) of version 3.1, which is TLS 1.0, or of 3.2 with cipher suites of those versions.
+        await client.SendAsync((byte[])[22, 3, minor, 0, 49, 1, 0, 0, 45, 3, minor, .. new byte[32], 0, 6, 0xC0, 0x0A, 0xC0, 0x09, 0xC0, 0x14, 1, 0]);
+
+        Assert.Equal("", await client.ReadToEndAsync());
+        Assert.Contains("did not establish its connection", await server.Logger.WaitForAsync(2303), StringComparison.Ordinal);
+        await server.WhenEmptyAsync();
+    }
+
     [Fact]
     public async Task Who_says_nothing_is_dropped_at_the_limit()
     {

@@ -10,6 +10,8 @@ public abstract class MqttEnvelopeSpecification(MosquittoFixture fixture, MqttVe
 {
     protected override TransportPromises Promises => TransportPromises.Ordered | TransportPromises.Once;
 
+    protected override int Cancellations => TestSupport.Cancellations.Count();
+
     protected override async ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop)
     {
         var options = MqttSome.Envelope(await fixture.GetAsync(), options => options.Version = version);

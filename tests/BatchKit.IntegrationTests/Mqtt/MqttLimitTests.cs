@@ -68,6 +68,44 @@ public sealed class MqttLimitTests
     }
 
     [Theory]
+    [InlineData(MqttVersion.V5, true)]
+    [InlineData(MqttVersion.V5, false)]
+    [InlineData(MqttVersion.V311, false)]
+    public async Task A_packet_has_up_to_the_bytes_that_the_broker_or_the_sender_allows(MqttVersion version, bool isBrokersLimit)
+    {
+        await using var server = await StartServerAsync(new MosquittoServerOptions { Lines = isBrokersLimit ? [$"max_packet_size {MaxPacketBytes}"] : [] });
+        var options = MqttWay.Options(server.Port, version);
+        if (!isBrokersLimit)
+            options.MaxPacketBytes = MaxPacketBytes;
+        await using var way = await MqttWay.StartAsync(options, MqttWay.Options(server.Port, version));
+
+        var report = await way.Transport.PublishManyAsync(new[] { Sized(0, -1, version), Sized(1, 0, version), Sized(2, 1, version), Sized(2, -1000, version) });
+
+        await way.Arrived.WaitForCountAsync(3);
+        Assert.Equal([MqttReasonCode.Success, MqttReasonCode.Success, MqttReasonCode.PacketTooLarge, MqttReasonCode.Success], Enumerable.Range(0, 4).Select(index => report[index].ReasonCode));
+        Assert.Contains($"needs a packet of {MaxPacketBytes + 1} bytes", report[2].Reason, StringComparison.Ordinal);
+        Assert.Contains($" {MaxPacketBytes} at most", report[2].Reason, StringComparison.Ordinal);
+        Assert.Equal(1, way.Transport.GetStatistics().Connects);
+    }
+
+    [Fact]
+    public async Task A_receiver_goes_on_behind_packets_of_its_own_limit_and_above_it()
+    {
+        await using var server = await StartServerAsync(new MosquittoServerOptions());
+        var receiving = MqttWay.Options(server.Port, MqttVersion.V5);
+        receiving.MaxPacketBytes = MaxPacketBytes;
+        await using var way = await MqttWay.StartAsync(MqttWay.Options(server.Port, MqttVersion.V5), receiving);
+
+        // Mosquitto does not count a packet's first byte: of those above the limit it drops the second.
+        var report = await way.Transport.PublishManyAsync(new[] { Sized(0, -1), Sized(1, 0), Sized(2, 1), Sized(3, 2), Sized(3, -1000) });
+
+        await way.Arrived.WaitForCountAsync(4);
+        Assert.True(report.IsSuccess);
+        Assert.Equal(1, way.ReceiverConnects);
+        Assert.Null(way.Receiver.Fault);
+    }
+
+    [Theory]
     [InlineData(MqttVersion.V5)]
     [InlineData(MqttVersion.V311)]
     public async Task One_bad_topic_among_a_thousand_messages_is_reported_and_the_others_arrive(MqttVersion version)
@@ -126,6 +164,13 @@ public sealed class MqttLimitTests
     {
         RequiredServer.SkipWhen(MosquittoServer.WhyNotInstalled);
         return MosquittoServer.StartOwnAsync(options);
+    }
+
+    // A message with a number, whose packet is so many bytes above the limit.
+    private static MqttMessage Sized(int number, int above, MqttVersion version = MqttVersion.V5)
+    {
+        var overhead = 1 + 2 + 2 + "way/0".Length + 2 + (version == MqttVersion.V5 ? 1 : 0);
+        return new("way/0", Some.Bytes(number.ToString(CultureInfo.InvariantCulture).PadRight(MaxPacketBytes - overhead + above)));
     }
 
     private static MqttMessage Message(string topic, int number) => new(topic, Some.Bytes(number.ToString(CultureInfo.InvariantCulture)));

@@ -1,6 +1,7 @@
 using System.Net.Security;
 using System.Security.Cryptography.X509Certificates;
 using BatchKit.Mqtt;
+using BatchKit.Testing;
 using BatchKit.TestServers.Certificates;
 using BatchKit.TestServers.Mosquitto;
 
@@ -8,6 +9,9 @@ namespace BatchKit.IntegrationTests.Mqtt;
 
 public sealed class MqttTlsTests : IDisposable
 {
+    // The alert for a version that is not supported (RFC 8446, section 6).
+    private const byte ProtocolVersion = 70;
+
     private readonly TestAuthority _authority = new();
 
     public void Dispose() => _authority.Dispose();
@@ -99,6 +103,20 @@ public sealed class MqttTlsTests : IDisposable
         await knowing.PublishAsync();
 
         Assert.Contains("is for another name than 127.0.0.1", failure.Message, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData("mqtts")]
+    [InlineData("wss")]
+    public async Task A_broker_that_speaks_only_TLS_1_1_is_refused(string scheme)
+    {
+        await using var server = OldTlsServer.Start();
+        await using var client = new MqttAccess(scheme, server.Port, configure: static options => options.ValidateServerCertificate = static (_, _, _, _) => true);
+
+        var fault = await client.FailAsync();
+
+        Assert.Equal(ProtocolVersion, await server.Refused.WithinDeadline());
+        Assert.Contains("TLS", fault, StringComparison.Ordinal);
     }
 
     [Theory]

@@ -9,6 +9,8 @@ public sealed class RabbitMqSpecification(RabbitMqFixture fixture) : TransportSp
 {
     protected override TransportPromises Promises => TransportPromises.Ordered | TransportPromises.Once | TransportPromises.RefusesMissingNodes;
 
+    protected override int Cancellations => TestSupport.Cancellations.Count();
+
     protected override async ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop)
     {
         var options = RabbitMqSome.Options(await fixture.GetAsync(), options => options.UnroutableGrace = TimeSpan.Zero);

@@ -30,7 +30,7 @@ public sealed class ReadingTests
             Assert.False(PacketHeader.TryRead(bytes.AsSpan(0, length), bytes.Length, out _, out _));
         Assert.True(PacketHeader.TryRead(bytes.AsSpan(0, headerBytes), bytes.Length, out var early, out _));
         Assert.Equal(header, early);
-        var tooLarge = Assert.Throws<MqttProtocolException>(() => PacketHeader.TryRead(bytes.AsSpan(0, headerBytes), bytes.Length - 1, out _, out _));
+        var tooLarge = Assert.Throws<MqttProtocolException>(() => PacketHeader.TryRead(bytes.AsSpan(0, headerBytes), bytes.Length - 2, out _, out _));
         Assert.Equal(MqttReasonCode.PacketTooLarge, tooLarge.ReasonCode);
     }));
 

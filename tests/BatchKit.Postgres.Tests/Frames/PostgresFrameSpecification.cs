@@ -23,6 +23,8 @@ public class PostgresFrameSpecification(PostgresFixture fixture) : TransportSpec
 
     protected override TransportPromises Promises => TransportPromises.Ordered | TransportPromises.Once;
 
+    protected override int Cancellations => TestSupport.Cancellations.Count();
+
     protected override async ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop)
     {
         var schema = await Fixture.NewSchemaAsync();

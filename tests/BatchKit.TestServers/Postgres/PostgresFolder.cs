@@ -1,4 +1,5 @@
 using System.Globalization;
+using System.Security.Cryptography.X509Certificates;
 using BatchKit.TestServers.Network;
 using BatchKit.TestServers.Processes;
 
@@ -45,6 +46,8 @@ internal sealed class PostgresFolder
         {
             await PostgresProgram.OwnAsync(folder._path);
             await fill(folder);
+            if (options.Certificate is { } certificate)
+                await folder.WriteAsync(certificate);
             await folder.ConfigureAsync(folder.Lines());
         }
         catch
@@ -54,6 +57,19 @@ internal sealed class PostgresFolder
         }
 
         return folder;
+    }
+
+    // The server reads the key only when no one else can.
+    private async Task WriteAsync(X509Certificate2 certificate)
+    {
+        using var key = certificate.GetRSAPrivateKey() ?? throw new ArgumentException("The certificate has no RSA private key.", nameof(certificate));
+        foreach (var (name, text) in new[] { ("server.crt", certificate.ExportCertificatePem()), ("server.key", key.ExportPkcs8PrivateKeyPem()) })
+        {
+            var file = Path.Combine(DataPath, name);
+            await File.WriteAllTextAsync(file, text);
+            File.SetUnixFileMode(file, UnixFileMode.UserRead | UnixFileMode.UserWrite);
+            await PostgresProgram.OwnAsync(file);
+        }
     }
 
     public ServerProcess Start() => _program.Start("postgres", ["-D", DataPath], _options.Environment);
@@ -85,6 +101,7 @@ internal sealed class PostgresFolder
         string.Create(CultureInfo.InvariantCulture, $"port = {Port}"),
         $"unix_socket_directories = '{_path}'",
         string.Create(CultureInfo.InvariantCulture, $"max_connections = {_options.MaxConnections}"),
+        _options.Certificate is null ? "ssl = off" : "ssl = on",
         .. _options.Lines,
     ];
 }

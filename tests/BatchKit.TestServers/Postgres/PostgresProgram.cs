@@ -22,7 +22,7 @@ internal sealed class PostgresProgram
 
     public static PostgresProgram Find() => WhyMissing is { } reason ? throw new ServerStartException(reason) : new PostgresProgram(FindFolder()!);
 
-    /// <summary>Gives a folder to the user who runs the server.</summary>
+    /// <summary>Gives a folder or file to the user who runs the server.</summary>
     public static async Task OwnAsync(string path)
     {
         if (Environment.IsPrivilegedProcess)

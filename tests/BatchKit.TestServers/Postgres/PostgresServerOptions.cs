@@ -1,3 +1,5 @@
+using System.Security.Cryptography.X509Certificates;
+
 namespace BatchKit.TestServers.Postgres;
 
 /// <summary>What a started PostgreSQL should be like. What is not set here is as PostgreSQL has it.</summary>
@@ -8,6 +10,9 @@ public sealed class PostgresServerOptions
 
     /// <summary>Its port on loopback; a free one when null, the default.</summary>
     public int? Port { get; init; }
+
+    /// <summary>With a certificate and its private key it speaks TLS; none by default.</summary>
+    public X509Certificate2? Certificate { get; init; }
 
     /// <summary>More lines for <c>postgresql.conf</c>, behind our own, so that they win; none by default.</summary>
     public IReadOnlyList<string> Lines { get; init; } = [];

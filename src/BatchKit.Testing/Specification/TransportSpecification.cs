@@ -313,7 +313,7 @@ public abstract class TransportSpecification : ProcessSpecification
 
             if (cancellationToken.IsCancellationRequested)
                 cancellationToken = CancellationToken.None;
-            await Task.Delay(TimeSpan.FromMilliseconds(1), CancellationToken.None);
+            await Task.Delay(TimeSpan.FromMilliseconds(1), TimeProvider.System, CancellationToken.None);
         }
     }
 }

@@ -18,6 +18,9 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
 {
     private static readonly TimeSpan ReleaseLimit = TimeSpan.FromMilliseconds(500);
 
+    // How long the endpoint gets to end once its frame is abandoned.
+    private static readonly TimeSpan EndLimit = TimeSpan.FromSeconds(2);
+
     private readonly BusConnection _connection;
     private readonly NodeNumber _node;
 
@@ -211,7 +214,15 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         if (_lease is not null)
             await ReleaseLeaseAsync(_lease).ConfigureAwait(false);
         await _stopping.CancelAsync().ConfigureAwait(false);
-        await (stop ?? endpoint.StopAsync(CancellationToken.None)).ConfigureAwait(false);
+        try
+        {
+            await (stop ?? endpoint.StopAsync(CancellationToken.None)).WaitAsync(EndLimit, _timeProvider, CancellationToken.None).ConfigureAwait(false);
+        }
+        catch (TimeoutException)
+        {
+            // The next transport ignores its token, or the endpoint has never connected. The process must end nevertheless; the bus, which is stopped last, has a limit of its own.
+            Log.EndpointRemains(_logger, Queue, EndLimit);
+        }
     }
 }
 

@@ -49,6 +49,25 @@ public sealed class InMemoryBusTests
     }
 
     [Fact]
+    public async Task A_receiver_whose_next_transport_ignores_its_token_stops_nevertheless()
+    {
+        StalledSend? stalled = null;
+        await using var node = await MassTransitNode.StartReadyAsync(1, static options => options.StopTimeout = TimeSpan.FromMilliseconds(100), next =>
+        {
+            var scripted = new ScriptedTransport(next);
+            stalled = scripted.Stall(ignoresCancellation: true);
+            return scripted;
+        });
+        await node.Transport.SendAsync(new[] { Some.Batch(Some.Connection(1), Some.Producer(), 1, "in hand") }, CancellationToken.None);
+        await stalled!.EnteredAsync();
+
+        await node.Receiver.StopAsync(CancellationToken.None).WithinDeadline();
+
+        Assert.Equal("The receiver has stopped.", node.Receiver.Fault);
+        stalled.Release();
+    }
+
+    [Fact]
     public async Task A_receiver_that_does_not_keep_up_holds_the_sender_back()
     {
         StalledSend? stalled = null;

@@ -167,11 +167,9 @@ public sealed class StopOrderTests(RabbitMqFixture rabbitMq, MosquittoFixture mo
     /// <summary>Answers each message of the input with its number. While the buffer refuses an answer, the message stays unacknowledged.</summary>
     private sealed class Answers(OutputBuffer output, OutputHandle handle) : IBatchTransport
     {
-        private readonly ConcurrentQueue<int> _given = new();
-
         public OutputHandle Handle { get; } = handle;
 
-        public IReadOnlyCollection<int> Given => _given;
+        public ConcurrentQueue<int> Given { get; } = new();
 
         public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
         {
@@ -179,7 +177,7 @@ public sealed class StopOrderTests(RabbitMqFixture rabbitMq, MosquittoFixture mo
             {
                 var question = TextOf(batches.Span[index]);
                 await output.WriteAsync(Handle, Some.Bytes(question), cancellationToken: cancellationToken);
-                _given.Enqueue(Number(question));
+                Given.Enqueue(Number(question));
             }
         }
 

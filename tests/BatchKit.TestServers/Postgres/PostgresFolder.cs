@@ -67,7 +67,8 @@ internal sealed class PostgresFolder
         {
             var file = Path.Combine(DataPath, name);
             await File.WriteAllTextAsync(file, text);
-            File.SetUnixFileMode(file, UnixFileMode.UserRead | UnixFileMode.UserWrite);
+            if (!OperatingSystem.IsWindows())
+                File.SetUnixFileMode(file, UnixFileMode.UserRead | UnixFileMode.UserWrite);
             await PostgresProgram.OwnAsync(file);
         }
     }

@@ -121,8 +121,8 @@ internal sealed class RabbitMqTopology : BusTopology
 /// <summary>Makes a declaration or a consume that the broker did not answer in time a failure that MassTransit retries. The client cancels such a call, and MassTransit takes a cancellation for the endpoint's stop: it would never receive again.</summary>
 internal sealed class LostAnswerFilter(EndpointWatch watch) : IFilter<ChannelContext>
 {
-    // How long the broker may take to close the channel, on which the answer may still come.
-    private static readonly TimeSpan CloseLimit = TimeSpan.FromSeconds(1);
+    /// <summary>How long the broker may take to close a channel, or to answer a check.</summary>
+    public static readonly TimeSpan CloseLimit = TimeSpan.FromSeconds(1);
 
     public async Task Send(ChannelContext context, IPipe<ChannelContext> next)
     {
@@ -164,8 +164,9 @@ internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval
         }
         finally
         {
+            // A check that the broker does not answer must not keep the endpoint from starting again.
             await ended.CancelAsync().ConfigureAwait(false);
-            await checking.ConfigureAwait(false);
+            await checking.WaitAsync(LostAnswerFilter.CloseLimit, watch.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         }
     }
 

@@ -79,6 +79,8 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
         await path.Receiver.StopAsync(CancellationToken.None);
         await WriteAsync(path, handle, "held by the broker");
 
+        // A killed broker forgets what it deleted just before, so the lease of the stopped receiver would be back.
+        await server.SyncDeclarationsAsync();
         await server.KillAsync();
         await server.StartAsync();
         await using var receiver = new RabbitMqReceiver(options, RabbitMqPath.Node, new BatchReceiver(path.Arrived));

@@ -30,6 +30,9 @@ internal static class MessageTexts
             return $"The content type {Show(contentType)} {contentTypeFault}.";
         if (message.ResponseTopic is { } replyTo && FindFaultInReplyTo(replyTo) is { } replyToFault)
             return $"The response topic {Show(replyTo)} {replyToFault}.";
+        // MQTTnet would write these bytes behind a length of 16 bits, and the broker would end the connection.
+        if (message.CorrelationData is { Length: > PacketText.MaxBytes } data)
+            return $"The correlation data has {data.Length} bytes, more than {PacketText.MaxBytes}.";
         if (message.UserProperties is null)
             return null;
         foreach (var property in message.UserProperties)

@@ -124,6 +124,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
             var capacity = 0;
             for (var index = 0; index < messages.Length; index++)
             {
+                cancellationToken.ThrowIfCancellationRequested();
                 if (MessageTexts.FindFault(messages.Span[index], allowsAlias: false, _options.AllowSystemTopics) is { } fault)
                 {
                     results.Refuse(index, fault);

@@ -163,7 +163,13 @@ public static class MassTransitBuilderExtensions
             if (!owner.IsOwn || owner.Connection.Bus is not IBusControl bus || bus.CheckHealth() is not { Status: not BusHealthStatus.Healthy } health)
                 return null;
             exception = health.Exception;
-            return $"Not connected to {owner.Target}: {(exception?.GetBaseException().Message ?? health.Description)?.TrimEnd('.')}. Check that the broker runs, and the settings of {nameof(MassTransitOptions.RabbitMq)}: hosts, port, user name and password.";
+            var reason = exception?.GetBaseException() switch
+            {
+                ObjectDisposedException when receiver?.Fault is { } known => known,
+                { } cause => cause.Message,
+                null => health.Description,
+            };
+            return $"Not connected to {owner.Target}: {reason?.TrimEnd('.')}. Check that the broker runs, and the settings of {nameof(MassTransitOptions.RabbitMq)}: hosts, port, user name and password.";
         }
 
         private string? FindReceiverFault() => receiver?.Fault is { } fault ? $"Does not receive from {owner.Target}: {fault}" : null;

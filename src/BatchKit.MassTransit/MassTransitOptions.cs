@@ -1,4 +1,5 @@
 using System.ComponentModel.DataAnnotations;
+using BatchKit.RabbitMQ;
 using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Options;
@@ -139,8 +140,8 @@ public sealed class MassTransitOptions : IValidatableObject
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)
     {
-        if (Prefix?.StartsWith("amq.", StringComparison.Ordinal) == true)
-            yield return new ValidationResult($"{nameof(Prefix)} must not begin with 'amq.', which RabbitMQ keeps for itself.", [nameof(Prefix)]);
+        if (Prefix is not null && RabbitMqNames.FindFaultInPrefix(Prefix) is { } prefixFault)
+            yield return new ValidationResult($"{nameof(Prefix)} {prefixFault}", [nameof(Prefix)]);
         if (UseQuorumQueues && !Durable)
             yield return new ValidationResult($"{nameof(UseQuorumQueues)} is true and {nameof(Durable)} is false. A quorum queue is durable: set {nameof(Durable)} to true, or {nameof(UseQuorumQueues)} to false.", [nameof(UseQuorumQueues)]);
         if (Bus is not null && RabbitMq is not null)

@@ -99,8 +99,12 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
         // The validator does not put the name of the outer property in front of these names.
         const string Member = $"{nameof(MassTransitOptions.RabbitMq)}.{nameof(Hosts)}";
         const string StringMember = $"{nameof(MassTransitOptions.RabbitMq)}.{nameof(ConnectionString)}";
-        if (ConnectionString is not null && !RabbitMqAddress.TryParse(ConnectionString, out _, out var fault))
+        RabbitMqAddress? address = null;
+        if (ConnectionString is not null && !RabbitMqAddress.TryParse(ConnectionString, out address, out var fault))
             yield return new ValidationResult($"{StringMember} {fault}.", [StringMember]);
+        const string Owner = $"{nameof(MassTransitOptions.RabbitMq)}.";
+        foreach (var loginFault in RabbitMqNames.ValidateLogin(address?.UserName ?? UserName, address?.Password ?? Password, address?.VirtualHost ?? VirtualHost, Owner))
+            yield return loginFault;
         if (Hosts is null)
             yield break;
 

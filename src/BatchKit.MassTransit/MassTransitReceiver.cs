@@ -320,8 +320,11 @@ internal sealed class EndpointWatch(Func<string> queue, ConnectionAge age, Conne
     public Task Faulted(ReceiveEndpointFaulted faulted)
     {
         age.Restart();
-        var reason = faulted.Exception?.GetBaseException().Message ?? "the connection ended";
-        _fault = reason;
+        var cause = faulted.Exception?.GetBaseException();
+        var reason = cause?.Message ?? "the connection ended";
+        // The client may throw this in place of what the broker answered, when MassTransit disposes a channel during a call. It tells no one anything.
+        if (cause is not ObjectDisposedException || !_isInterrupted)
+            _fault = reason;
         // MassTransit calls this for each failed attempt to connect; only the first of an outage is logged.
         if (!_isInterrupted)
             Log.ReceivingInterrupted(logger, queue(), reason);

@@ -28,6 +28,9 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
     // The same for a quorum queue, which nothing else frees when its holder is killed. A holder that only loses its connection is back sooner.
     private static readonly TimeSpan QuorumExpiry = TimeSpan.FromSeconds(10);
 
+    // The caller's cancellation does not end a declaration: between it and its consumer nothing but UnusedExpiry would free the number.
+    private static readonly TimeSpan AnswerLimit = TimeSpan.FromSeconds(5);
+
     private static readonly TimeSpan AttemptInterval = TimeSpan.FromMilliseconds(250);
 
     // The broker's refusal quotes it between apostrophes, so it contains none.
@@ -92,12 +95,13 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
     {
         // A channel of its own, because the broker closes a channel on which a declaration fails.
         var channel = await connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
+        using var limit = new CancellationTokenSource(AnswerLimit, timeProvider);
         var isTaken = false;
         try
         {
-            await DeclareAsync(channel, number, CreateArguments(number, _holder), cancellationToken).ConfigureAwait(false);
+            await DeclareAsync(channel, number, CreateArguments(number, _holder), limit.Token).ConfigureAwait(false);
             var consumer = new LeaseConsumer(channel);
-            await channel.BasicConsumeAsync(Queue(number), autoAck: true, consumer, cancellationToken).ConfigureAwait(false);
+            await channel.BasicConsumeAsync(Queue(number), autoAck: true, consumer, limit.Token).ConfigureAwait(false);
             (_connection, _consumer, isTaken) = (connection, consumer, true);
             return null;
         }

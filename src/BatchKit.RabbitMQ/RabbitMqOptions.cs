@@ -1,7 +1,6 @@
 using System.ComponentModel.DataAnnotations;
 using System.Net.Security;
 using System.Security.Cryptography.X509Certificates;
-using System.Text;
 using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Options;
@@ -12,10 +11,6 @@ namespace BatchKit.RabbitMQ;
 /// <summary>Settings of a RabbitMQ transport and receiver. They are read once, when the transport or receiver is created. A value outside its range makes the start fail; the error names the setting.</summary>
 public sealed class RabbitMqOptions : IValidatableObject
 {
-    // AMQP 0-9-1, section 4.2.5.3. The names of the objects have up to 50 bytes more than the prefix.
-    private const int MaxNameBytes = 255;
-    private const int MaxPrefixBytes = 200;
-
     /// <summary>
     /// The brokers and the login as a URI, such as <c>amqp://user:password@broker-1,broker-2:5673/virtual-host</c>, or <c>amqps://</c> for TLS; null by default. Several hosts are
     /// tried in random order. Several URIs that differ only in their hosts may be given too, separated by commas.
@@ -233,19 +228,22 @@ public sealed class RabbitMqOptions : IValidatableObject
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)
     {
-        if (ConnectionString is not null && !RabbitMqAddress.TryParse(ConnectionString, out _, out var fault))
+        RabbitMqAddress? address = null;
+        if (ConnectionString is not null && !RabbitMqAddress.TryParse(ConnectionString, out address, out var fault))
             yield return new ValidationResult($"{nameof(ConnectionString)} {fault}.", [nameof(ConnectionString)]);
         if (new object?[] { ConnectionString, Connection, ConnectionFactory }.Count(static given => given is not null) > 1)
             yield return new ValidationResult($"{nameof(ConnectionString)}, {nameof(Connection)} and {nameof(ConnectionFactory)} exclude each other: set one of them.", [nameof(ConnectionString)]);
 
-        if (Prefix is not null && FindFaultInPrefix(Prefix) is { } prefixFault)
+        if (Prefix is not null && RabbitMqNames.FindFaultInPrefix(Prefix) is { } prefixFault)
             yield return new ValidationResult($"{nameof(Prefix)} {prefixFault}", [nameof(Prefix)]);
 
         if (QueueType == RabbitMqQueueType.Quorum && !Durable)
             yield return new ValidationResult($"{nameof(QueueType)} is {nameof(RabbitMqQueueType.Quorum)} and {nameof(Durable)} is false. A quorum queue is durable: set {nameof(Durable)} to true, or {nameof(QueueType)} to {nameof(RabbitMqQueueType.Classic)}.", [nameof(QueueType)]);
 
-        if (DeadLetterExchange is not null && Encoding.UTF8.GetByteCount(DeadLetterExchange) is > MaxNameBytes and var exchangeBytes)
-            yield return new ValidationResult($"{nameof(DeadLetterExchange)} has {exchangeBytes} UTF-8 bytes, more than {MaxNameBytes}, the most in a name at the broker.", [nameof(DeadLetterExchange)]);
+        if (DeadLetterExchange is not null && RabbitMqNames.FindFault(DeadLetterExchange, RabbitMqNames.MaxBytes) is { } exchangeFault)
+            yield return new ValidationResult($"{nameof(DeadLetterExchange)} {exchangeFault}", [nameof(DeadLetterExchange)]);
+        foreach (var loginFault in RabbitMqNames.ValidateLogin(address?.UserName ?? UserName, address?.Password ?? Password, address?.VirtualHost ?? VirtualHost))
+            yield return loginFault;
         if (Hosts is null)
             yield break;
         if (Hosts.Count == 0)
@@ -262,23 +260,6 @@ public sealed class RabbitMqOptions : IValidatableObject
         {
             yield return new ValidationResult(
                 $"{nameof(MaxReconnectDelay)} ({MaxReconnectDelay}) must not be below {nameof(ReconnectDelay)} ({ReconnectDelay}).", [nameof(MaxReconnectDelay)]);
-        }
-    }
-
-    private static string? FindFaultInPrefix(string prefix)
-    {
-        if (prefix.StartsWith("amq.", StringComparison.Ordinal))
-            return "must not begin with 'amq.', which RabbitMQ keeps for itself.";
-        if (prefix.AsSpan().ContainsAny('\r', '\n'))
-            return "must not contain line breaks, which RabbitMQ removes.";
-        try
-        {
-            var bytes = new UTF8Encoding(encoderShouldEmitUTF8Identifier: false, throwOnInvalidBytes: true).GetByteCount(prefix);
-            return bytes > MaxPrefixBytes ? $"has {bytes} UTF-8 bytes, more than {MaxPrefixBytes}. Use a shorter one." : null;
-        }
-        catch (EncoderFallbackException)
-        {
-            return "is not valid Unicode: it has half of a surrogate pair. Remove it.";
         }
     }
 }

@@ -123,6 +123,35 @@ public sealed class InjectManyTests : IAsyncLifetime
     }
 
     [Fact]
+    public async Task A_call_that_is_cancelled_at_any_message_injects_a_first_part_once_and_the_next_call_whole()
+    {
+        const int most = 40;
+        using var transport = Make();
+        var subscriber = await Subscriber.StartAsync(_server);
+        CancellationTokenSource? cancellation = null;
+        var (left, whole) = (0, new List<string>());
+        _server.Server.InterceptingPublishAsync += _ => left-- == 0 ? cancellation!.CancelAsync() : Task.CompletedTask;
+        var calls = Cancellations.Count(usual: 200);
+
+        for (var call = 0; call < calls; call++)
+        {
+            using var ours = cancellation = new CancellationTokenSource();
+            var size = 2 + (call % most);
+            left = call % (size - 1);
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => transport.InjectManyAsync(Numbered($"cancelled {call}", size), ours.Token).AsTask().WithinDeadline());
+            left = -1;
+            Assert.True((await transport.InjectManyAsync(Numbered($"whole {call}", 3)).AsTask().WithinDeadline()).Messages.IsSuccess);
+            whole.AddRange(Texts($"whole {call}", 3));
+        }
+
+        await subscriber.WaitForMessagesAsync((int)transport.GetStatistics().InjectedMessages);
+        var arrived = subscriber.Texts.ToArray();
+        Assert.Equal(whole, arrived.Where(static text => text.StartsWith("whole", StringComparison.Ordinal)));
+        Assert.All(arrived.Where(static text => text.StartsWith("cancelled", StringComparison.Ordinal)).GroupBy(static text => text[..text.LastIndexOf(' ')], StringComparer.Ordinal),
+            static part => Assert.Equal(Texts(part.Key, part.Count()), part));
+    }
+
+    [Fact]
     public async Task Messages_after_the_servers_stop_fail()
     {
         using var transport = Make();
@@ -155,6 +184,10 @@ public sealed class InjectManyTests : IAsyncLifetime
 
         Assert.Equal(0, transport.GetStatistics().InjectedMessages);
     }
+
+    private static string[] Texts(string name, int count) => [.. Enumerable.Range(1, count).Select(number => $"{name} {number}")];
+
+    private static MqttApplicationMessage[] Numbered(string name, int count) => Array.ConvertAll(Texts(name, count), static text => Messages.One("topic", text));
 
     private MqttServerTransport Make() => new(_server.Server, new MqttServerTransportOptions { SlowSubscriberTimeout = Deadline.Time });
 }

@@ -89,16 +89,7 @@ public sealed class HostileNameTests(RabbitMqFixture rabbitMq, MosquittoFixture 
         var arrived = new CollectingTransport();
         var host = await StartAsync(path, arrived);
         await using var schema = path.Transport == BrokerPath.PostgreSql ? TestSchema.On(await postgres.GetAsync(), path.Name) : null;
-        var (output, handle) = (host.Services.GetRequiredService<OutputBuffer>(), Some.Connection(Node));
-
-        foreach (var line in Some.Lines(Lines))
-            output.Write(handle, Some.Bytes(line));
-        await output.FlushAsync().WithinDeadline();
-        await arrived.WaitForMessagesAsync(Lines);
-
-        await PathHost.StopAsync(host);
-        Assert.Equal(Some.Lines(Lines), arrived.TextsFor(handle));
-        Assert.Equal(Lines, arrived.MessageCount);
+        await PathHost.AssertCarriesAndStopAsync(host, Node, arrived);
     }
 
     /// <summary>Runs a test on a broker beside a path with an ordinary name, over which messages go meanwhile.</summary>

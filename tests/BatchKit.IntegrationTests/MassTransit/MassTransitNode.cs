@@ -70,8 +70,18 @@ internal sealed class MassTransitNode : IAsyncDisposable
     }
 
     /// <summary>Waits until the health check says this: a bus says that it has started a moment after it receives.</summary>
-    public Task WaitForHealthAsync(HealthStatus status, string text = "") =>
-        Until.TrueAsync(async () => await CheckHealthAsync() is var health && health.Status == status && health.Description!.Contains(text, StringComparison.Ordinal));
+    public async Task WaitForHealthAsync(HealthStatus status, string text = "")
+    {
+        var health = default(HealthReportEntry);
+        try
+        {
+            await Until.TrueAsync(async () => (health = await CheckHealthAsync()).Status == status && health.Description!.Contains(text, StringComparison.OrdinalIgnoreCase));
+        }
+        catch (TimeoutException)
+        {
+            Assert.Fail($"It is not {status} with '{text}', but {health.Status}: {health.Description} The receiver: {Receiver.Fault} {health.Exception}");
+        }
+    }
 
     public Task StopAsync() => _host.StopAsync();
 

@@ -32,6 +32,9 @@ internal static class RabbitMqEnds
             await transport.SendAsync(new[] { Some.Batch(handle, producer, line + 1, $"line {line}") }, CancellationToken.None);
     }
 
+    /// <summary>What a frame takes besides its one message of this size.</summary>
+    public static int FrameOverheadBytes(int messageBytes) => Some.Frame(Some.Batch(Some.Connection(Node), Some.Producer(), 1, new string('x', messageBytes))).Length - messageBytes;
+
     /// <summary>Writes numbered lines, and resets all connections behind each that has arrived, until told to stop; then writes one more. Returns how many.</summary>
     public static async Task<int> WriteAcrossResetsAsync(IOutputBuffer output, OutputHandle handle, CollectingTransport arrived, TcpProxy proxy, Func<bool> isEnough)
     {

@@ -12,8 +12,7 @@ public sealed class RabbitMqLimitTests(RabbitMqFixture fixture)
 {
     private const int MaxFrameBytes = 4096;
 
-    // What a frame of one message takes besides the message.
-    private static readonly int OverheadBytes = Some.Frame(Some.Batch(Some.Connection(Node), Some.Producer(), 1, new string('x', 4000))).Length - 4000;
+    private static readonly int OverheadBytes = RabbitMqEnds.FrameOverheadBytes(4000);
 
     private readonly CollectingTransport _arrived = new();
     private readonly ProducerId _producer = Some.Producer();
@@ -64,7 +63,7 @@ public sealed class RabbitMqLimitTests(RabbitMqFixture fixture)
         var options = RabbitMqSome.Options(await fixture.GetAsync());
         await using var receiver = await StartAsync(options, _arrived);
         await using var transport = new RabbitMqTransport(options);
-        var overhead = Some.Frame(Some.Batch(Some.Connection(Node), _producer, 1, new string('x', 131_000))).Length - 131_000;
+        var overhead = RabbitMqEnds.FrameOverheadBytes(131_000);
         int[] sizes = [.. from frames in (int[])[1, 2] from above in (int[])[-1, 0, 1] select (frames * bodyOfOneFrame) - overhead + above];
 
         for (var index = 0; index < sizes.Length; index++)
@@ -82,7 +81,7 @@ public sealed class RabbitMqLimitTests(RabbitMqFixture fixture)
         var options = RabbitMqSome.Options(server);
         await using var receiver = await StartAsync(options, _arrived);
         await using var transport = new RabbitMqTransport(options);
-        var overhead = Some.Frame(Some.Batch(Some.Connection(Node), _producer, 1, new string('x', maxMessageBytes))).Length - maxMessageBytes;
+        var overhead = RabbitMqEnds.FrameOverheadBytes(maxMessageBytes);
 
         await SendAsync(transport, 1, maxMessageBytes - overhead - 1);
         await SendAsync(transport, 2, maxMessageBytes - overhead);

@@ -62,7 +62,7 @@ public sealed class RabbitMqRightsTests(OwnRabbitMqFixture fixture) : IClassFixt
 
         await TakeAsync(server, taken);
         node.Output.Write(handle, "line 1"u8);
-        await Until.TrueAsync(async () => await node.CheckHealthAsync() is { Status: HealthStatus.Unhealthy } health && health.Description!.Contains("refused", StringComparison.OrdinalIgnoreCase));
+        await node.WaitForHealthAsync(HealthStatus.Unhealthy, "refused");
         node.Output.Write(handle, "line 2"u8);
 
         await server.ControlAsync("change_password", _user, Password);

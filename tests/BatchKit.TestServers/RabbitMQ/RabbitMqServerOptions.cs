@@ -14,6 +14,6 @@ public sealed class RabbitMqServerOptions
     /// <summary>The largest message that it takes, in bytes; none by default, which leaves the broker's own limit.</summary>
     public int? MaxMessageBytes { get; init; }
 
-    /// <summary>How long it may take to start; 90 s by default, because continuous integration shares its cores.</summary>
-    public TimeSpan StartLimit { get; init; } = TimeSpan.FromSeconds(90);
+    /// <summary>How long it may take to start; three minutes by default, because continuous integration shares its cores.</summary>
+    public TimeSpan StartLimit { get; init; } = TimeSpan.FromSeconds(180);
 }

@@ -1,0 +1,95 @@
+using BatchKit.IntegrationTests.RabbitMQ;
+using BatchKit.MassTransit;
+using BatchKit.Testing;
+using BatchKit.TestServers.RabbitMQ;
+using BatchKit.Transports;
+
+namespace BatchKit.IntegrationTests.MassTransit;
+
+/// <summary>One byte below, at and above each limit of the transport, the protocol and the broker, over MassTransit.</summary>
+public sealed class MassTransitLimitTests(RabbitMqFixture fixture)
+{
+    private const int MaxFrameBytes = 4096;
+
+    private readonly string _prefix = Some.Name("limits");
+    private readonly ProducerId _producer = Some.Producer();
+
+    [Theory]
+    [InlineData(-1, true)]
+    [InlineData(0, true)]
+    [InlineData(1, false)]
+    public async Task A_frame_has_up_to_MaxFrameBytes(int above, bool isAccepted)
+    {
+        await using var node = await StartAsync(await fixture.GetAsync(), static options => options.MaxFrameBytes = MaxFrameBytes);
+        var bytes = MaxFrameBytes - RabbitMqEnds.FrameOverheadBytes(4000) + above;
+
+        var failure = await Record.ExceptionAsync(() => SendAsync(node, 1, bytes));
+        await SendAsync(node, 2, 1);
+
+        await AssertArrivedAsync(node, isAccepted ? [bytes, 1] : [1]);
+        if (!isAccepted)
+            Assert.Contains("more than MaxFrameBytes (4096)", Assert.IsType<BatchSendException>(failure).Message, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData(-1, true)]
+    [InlineData(0, true)]
+    [InlineData(1, false)]
+    public async Task A_message_has_up_to_the_bytes_that_a_frame_holds_and_a_larger_one_is_rejected_at_the_write(int above, bool isAccepted)
+    {
+        await using var node = await StartAsync(await fixture.GetAsync(), static options => options.MaxFrameBytes = MaxFrameBytes);
+        var payload = new byte[node.Transport.MaxMessageBytes + above];
+
+        var failure = Record.Exception(() => node.Output.Write(Some.Connection(1), payload));
+        node.Output.Write(Some.Connection(1), "x"u8);
+
+        await AssertArrivedAsync(node, isAccepted ? [payload.Length, 1] : [1]);
+        if (!isAccepted)
+            Assert.Contains($"{node.Transport.MaxMessageBytes}", Assert.IsType<OutputOverflowException>(failure).Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Bodies_around_the_largest_frame_of_AMQP_arrive_whole()
+    {
+        // The broker's frame_max, less the 8 bytes around a body (AMQP 0-9-1, section 4.2.3).
+        const int bodyOfOneFrame = 131_072 - 8;
+        await using var node = await StartAsync(await fixture.GetAsync());
+        int[] sizes = [.. from frames in (int[])[1, 2] from above in (int[])[-1, 0, 1] select (frames * bodyOfOneFrame) - RabbitMqEnds.FrameOverheadBytes(131_000) + above];
+
+        for (var index = 0; index < sizes.Length; index++)
+            await SendAsync(node, index + 1, sizes[index]);
+
+        await AssertArrivedAsync(node, sizes);
+    }
+
+    [Fact]
+    public async Task The_brokers_max_message_size_is_the_largest_frame_that_it_takes()
+    {
+        const int maxMessageBytes = 32 * 1024;
+        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
+        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { MaxMessageBytes = maxMessageBytes });
+        await using var node = await StartAsync(server);
+        var largest = maxMessageBytes - RabbitMqEnds.FrameOverheadBytes(maxMessageBytes);
+
+        await SendAsync(node, 1, largest - 1);
+        await SendAsync(node, 2, largest);
+        var failure = await Assert.ThrowsAsync<BatchSendException>(() => SendAsync(node, 3, largest + 1));
+        // The broker closed the channel; a buffer tries again until MassTransit has another one.
+        await Until.TrueAsync(async () => await Record.ExceptionAsync(() => SendAsync(node, 4, 1)) is null);
+
+        await AssertArrivedAsync(node, [largest - 1, largest, 1]);
+        Assert.Contains($"max size {maxMessageBytes}", failure.Message, StringComparison.Ordinal);
+    }
+
+    private Task<MassTransitNode> StartAsync(RabbitMqServer server, Action<MassTransitOptions>? configure = null) =>
+        MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, configure: configure));
+
+    private Task SendAsync(MassTransitNode node, long number, int bytes) =>
+        node.Transport.SendAsync(new[] { MessageBatch.Create(Some.Connection(1), _producer, number, new BatchMessage(new byte[bytes])) }, CancellationToken.None).WithinDeadline();
+
+    private static async Task AssertArrivedAsync(MassTransitNode node, int[] sizes)
+    {
+        await node.Received.WaitForMessagesAsync(sizes.Length);
+        Assert.Equal(sizes, node.Received.Messages.Select(static message => message.Payload.Length));
+    }
+}

@@ -45,6 +45,9 @@ internal static partial class Log
     [LoggerMessage(2446, LogLevel.Error, "{Reason}")]
     public static partial void NodeTaken(ILogger logger, string reason);
 
+    [LoggerMessage(2448, LogLevel.Warning, "A message of {Bytes} bytes for the topic {Topic} was acknowledged and dropped, because its packet is larger than MqttOptions.MaxPacketBytes.")]
+    public static partial void MessageOmitted(ILogger logger, string topic, int bytes);
+
     [LoggerMessage(2447, LogLevel.Warning, "{Reason}")]
     public static partial void NodeNotLeased(ILogger logger, string reason);
 }

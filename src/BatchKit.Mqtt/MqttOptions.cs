@@ -117,7 +117,8 @@ public sealed class MqttOptions : IValidatableObject
     public bool QuickAcknowledge { get; set; } = true;
 
     /// <summary>
-    /// The largest packet in bytes, sent or received; 2 MiB by default. A larger message is refused. The broker's own limit applies if it is lower.
+    /// The largest packet in bytes, sent or received; 2 MiB by default. A larger message is refused. The broker's own limit applies if it is lower. A receiver does not get a larger message: with
+    /// MQTT 5 the broker drops it (MQTT-3.1.2-24), with 3.1.1 the receiver acknowledges and drops it, and logs that.
     /// </summary>
     [Range(MinPacketBytes, 256 * 1024 * 1024)]
     public int MaxPacketBytes { get; set; } = 2 * 1024 * 1024;

@@ -11,6 +11,9 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
     private readonly SemaphoreSlim _handling = new(1, 1);
     private bool _isAtEnd;
 
+    // What is still to come of a packet that is too large to be kept.
+    private int _omittedBytes;
+
     /// <summary>Reads until the connection ends, beginning with the bytes that were read after the CONNACK.</summary>
     /// <exception cref="IOException">The stream broke; this may be another exception that <see cref="StreamFaults.Covers"/> knows, or the handler's.</exception>
     public async Task<ConnectionEnd> RunAsync(IPacketHandler handler, CancellationToken cancellationToken)
@@ -70,10 +73,8 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
 
     private ConnectionEnd? HandlePackets(IPacketHandler handler)
     {
-        while (PacketHeader.TryRead(input.Unread, maxPacketBytes, out var header, out var headerBytes) && input.Unread.Length - headerBytes >= header.BodyBytes)
+        while (TryTakePacket(out var header, out var body))
         {
-            var body = input.Unread.Slice(headerBytes, header.BodyBytes);
-            input.Consume(headerBytes + header.BodyBytes);
             switch (header.Type)
             {
                 case PacketType.Pingresp:
@@ -90,6 +91,25 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
         }
 
         return null;
+    }
+
+    private bool TryTakePacket(out PacketHeader header, out ReadOnlySpan<byte> body)
+    {
+        header = default;
+        body = default;
+        var omitted = Math.Min(_omittedBytes, input.Unread.Length);
+        input.Consume(omitted);
+        _omittedBytes -= omitted;
+        // A broker of 3.1.1 can't be told a limit. If a larger message ended the connection, the broker would send it again on every connection.
+        if (_omittedBytes > 0 || !PacketHeader.TryRead(input.Unread, maxPacketBytes, out header, out var headerBytes, allowsLargePublish: version == MqttVersion.V311))
+            return false;
+        var arrived = input.Unread[headerBytes..];
+        if (header.IsTooLarge ? !PublishPacket.TryOmitPayload(ref header, arrived) : arrived.Length < header.BodyBytes)
+            return false;
+        _omittedBytes = header.OmittedBytes;
+        body = arrived[..header.BodyBytes];
+        input.Consume(headerBytes + header.BodyBytes);
+        return true;
     }
 
     private ConnectionEnd ReadNotice(ReadOnlySpan<byte> body)
@@ -145,7 +165,7 @@ internal sealed class ReadBuffer : IDisposable
         }
         else if (_end == _array.Length)
         {
-            // The packet limit, which PacketHeader enforces, also bounds the doubling.
+            // The packet limit, which PacketHeader enforces, also bounds the doubling; so does the longest topic.
             MoveTo(2 * _array.Length);
         }
 

@@ -11,7 +11,7 @@ internal sealed class MqttLink : IAsyncDisposable
     public const string Both = "transport and receiver";
     public const string NodeLease = "node lease";
 
-    // Two receivers with one client id take the session from each other. Each connection that does not last doubles the pause up to this limit; the one that holds the session then keeps it, because after
+    // Two receivers with one client id take the session from each other. Each session lost doubles the pause up to this limit; the one that holds the session then keeps it, because after
     // a stable connection it is back at once.
     private static readonly TimeSpan MaxTakeOverDelay = TimeSpan.FromMinutes(10);
 
@@ -19,7 +19,9 @@ internal sealed class MqttLink : IAsyncDisposable
     private readonly string _purpose;
     private readonly IConnectionUser _user;
     private readonly RetrySchedule _schedule;
-    private readonly RetrySchedule _takeOverSchedule;
+
+    // Null where a lost session makes no longer pauses.
+    private readonly RetrySchedule? _takeOverSchedule;
     private readonly TimeSpan _stableAfter;
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
@@ -37,8 +39,9 @@ internal sealed class MqttLink : IAsyncDisposable
     // Used by the loop only.
     private bool _cleanStart;
     private int _failures;
-    private int _unexplainedEnds;
-    private bool _isTakenOver;
+
+    // The consecutive ends that a take-over explains. Other failures do not count: after a long outage, two ends would otherwise begin with the longest pause.
+    private int _sessionLosses;
 
     /// <summary>Creates a link without starting it.</summary>
     /// <param name="options">The settings.</param>
@@ -60,7 +63,7 @@ internal sealed class MqttLink : IAsyncDisposable
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);
         // A transport's session holds nothing for it to miss, and it has messages to send.
         var isReceiving = purpose is Receiver or Both;
-        _takeOverSchedule = isReceiving && options.MaxReconnectDelay < MaxTakeOverDelay ? new RetrySchedule(options.ReconnectDelay, MaxTakeOverDelay) : _schedule;
+        _takeOverSchedule = isReceiving && options.MaxReconnectDelay < MaxTakeOverDelay ? new RetrySchedule(options.ReconnectDelay, MaxTakeOverDelay) : null;
         // Two clients that take a session from each other keep their connections as long as the other's pause. That must not count as stable, or they would
         // keep reconnecting at the highest rate.
         _stableAfter = 2 * options.MaxReconnectDelay;
@@ -110,13 +113,21 @@ internal sealed class MqttLink : IAsyncDisposable
             {
                 await TryConnectAndServeAsync(_stopping.Token).ConfigureAwait(false);
                 _failures++;
-                await Task.Delay((_isTakenOver ? _takeOverSchedule : _schedule).DelayAfter(_failures, Random.Shared), _timeProvider, _stopping.Token).ConfigureAwait(false);
+                await Task.Delay(NextPause(), _timeProvider, _stopping.Token).ConfigureAwait(false);
             }
             catch (Exception) when (_stopping.IsCancellationRequested)
             {
                 // It was stopped.
             }
         }
+    }
+
+    private TimeSpan NextPause()
+    {
+        var usual = _schedule.DelayAfter(_failures, Random.Shared);
+        // A single end without a reason may be anything.
+        var yielding = _sessionLosses > 1 ? _takeOverSchedule?.DelayAfter(_sessionLosses, Random.Shared) : null;
+        return yielding > usual ? yielding.Value : usual;
     }
 
     private async Task TryConnectAndServeAsync(CancellationToken cancellationToken)
@@ -149,19 +160,19 @@ internal sealed class MqttLink : IAsyncDisposable
             _reporter.Lose(reason);
             _fault = $"The connection to {Target} was lost. {reason}";
             if (_timeProvider.GetElapsedTime(start) >= _stableAfter)
-                (_failures, _unexplainedEnds) = (0, 0);
+                (_failures, _sessionLosses) = (0, 0);
             LogEnd(connection.End, reason);
         }
     }
 
     private void LogEnd(ConnectionEnd? end, string reason)
     {
-        _unexplainedEnds = end is { IsUnexplained: true } ? _unexplainedEnds + 1 : 0;
-        _isTakenOver = end is { Notice: MqttReasonCode.SessionTakenOver } || _unexplainedEnds > 1;
-        if (end is { Notice: MqttReasonCode.SessionTakenOver })
+        var isNotice = end is { Notice: MqttReasonCode.SessionTakenOver };
+        _sessionLosses = isNotice || end is { IsUnexplained: true } ? _sessionLosses + 1 : 0;
+        if (isNotice)
             Log.SessionTakenOver(_logger, _purpose, Target);
-        else if (_unexplainedEnds > 1)
-            Log.EndedAgain(_logger, _purpose, Target, _unexplainedEnds);
+        else if (_sessionLosses > 1)
+            Log.EndedAgain(_logger, _purpose, Target, _sessionLosses);
         else
             Log.ConnectionLost(_logger, _purpose, Target, reason);
     }
@@ -186,7 +197,7 @@ internal sealed class MqttLink : IAsyncDisposable
             if (isNew)
                 Log.ConnectFailed(_logger, _purpose, exception.Message);
             // A failed attempt means that the broker is unavailable, not that another client takes the session.
-            (_unexplainedEnds, _isTakenOver) = (0, false);
+            _sessionLosses = 0;
             _reporter.Lose(exception.Message);
             _user.ConnectFailed(exception);
             return null;

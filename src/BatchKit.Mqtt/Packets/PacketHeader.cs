@@ -4,16 +4,21 @@ namespace BatchKit.Mqtt.Packets;
 /// <param name="Type">The packet type.</param>
 /// <param name="Flags">The four bits after the type.</param>
 /// <param name="BodyBytes">The number of bytes after the header.</param>
-internal readonly record struct PacketHeader(PacketType Type, byte Flags, int BodyBytes)
+/// <param name="OmittedBytes">The number of further bytes that belong to the packet and are not kept, because it is too large.</param>
+internal readonly record struct PacketHeader(PacketType Type, byte Flags, int BodyBytes, int OmittedBytes = 0)
 {
+    /// <summary>Whether the packet as it was sent is larger than the limit.</summary>
+    public bool IsTooLarge { get; private init; }
+
     /// <summary>Reads a header and checks its flags.</summary>
     /// <param name="input">The bytes that have arrived so far, beginning with the packet's first byte.</param>
     /// <param name="maxPacketBytes">The largest packet that the broker was told to send, including its header.</param>
     /// <param name="header">The header.</param>
     /// <param name="headerBytes">The size of the header.</param>
+    /// <param name="allowsLargePublish">True reads the header of a PUBLISH that is too large; <see cref="PublishPacket.TryOmitPayload"/> shortens it.</param>
     /// <returns>False when more must arrive first.</returns>
     /// <exception cref="MqttProtocolException">The header is malformed, or the packet is too large.</exception>
-    public static bool TryRead(ReadOnlySpan<byte> input, int maxPacketBytes, out PacketHeader header, out int headerBytes)
+    public static bool TryRead(ReadOnlySpan<byte> input, int maxPacketBytes, out PacketHeader header, out int headerBytes, bool allowsLargePublish = false)
     {
         header = default;
         headerBytes = 0;
@@ -25,11 +30,12 @@ internal readonly record struct PacketHeader(PacketType Type, byte Flags, int Bo
         if (!VariableByteInteger.TryRead(input[1..], out var bodyBytes, out var lengthBytes))
             return false;
         // Mosquitto does not count a packet's first byte, so it sends one that is a byte larger. To refuse it would end this connection and each one after it.
-        if (bodyBytes > maxPacketBytes - lengthBytes)
+        var isTooLarge = bodyBytes > maxPacketBytes - lengthBytes;
+        if (isTooLarge && !(allowsLargePublish && type == PacketType.Publish))
             throw new MqttProtocolException(MqttReasonCode.PacketTooLarge, $"A packet has {1 + lengthBytes + bodyBytes} bytes, more than {nameof(MqttOptions)}.{nameof(MqttOptions.MaxPacketBytes)} ({maxPacketBytes}).");
         if (bodyBytes > 0 && type is PacketType.Pingreq or PacketType.Pingresp)
             throw MqttProtocolException.Malformed("A ping has a body.");
-        header = new PacketHeader(type, flags, bodyBytes);
+        header = new PacketHeader(type, flags, bodyBytes) { IsTooLarge = isTooLarge };
         headerBytes = 1 + lengthBytes;
         return true;
     }

@@ -1,3 +1,4 @@
+using System.Buffers.Binary;
 using System.Collections.Immutable;
 using System.Runtime.InteropServices;
 using System.Text;
@@ -58,6 +59,25 @@ internal static class PublishPacket
         return writer.Length;
     }
 
+    /// <summary>Shortens a packet that is too large to its topic and its packet id, with which it can be acknowledged.</summary>
+    /// <param name="header">The packet's header; afterwards that of the shortened packet.</param>
+    /// <param name="arrived">The bytes after the header that have arrived so far.</param>
+    /// <returns>False when more must arrive first.</returns>
+    /// <exception cref="MqttProtocolException">The topic is longer than the packet.</exception>
+    public static bool TryOmitPayload(ref PacketHeader header, ReadOnlySpan<byte> arrived)
+    {
+        if (arrived.Length < sizeof(ushort))
+            return false;
+        var hasPacketId = (header.Flags & PublishFlags.QualityOfServiceMask) != 0;
+        var bytes = sizeof(ushort) + BinaryPrimitives.ReadUInt16BigEndian(arrived) + (hasPacketId ? sizeof(ushort) : 0);
+        if (bytes > header.BodyBytes)
+            throw MqttProtocolException.Malformed("A topic is longer than its packet.");
+        if (arrived.Length < bytes)
+            return false;
+        header = header with { BodyBytes = bytes, OmittedBytes = header.BodyBytes - bytes };
+        return true;
+    }
+
     /// <summary>Reads a received packet and refuses everything that the protocol forbids (section 4.13).</summary>
     /// <param name="header">The header that <see cref="PacketHeader.TryRead"/> returned.</param>
     /// <param name="body">The bytes after the header.</param>
@@ -72,6 +92,7 @@ internal static class PublishPacket
             QualityOfService = (MqttQualityOfService)((header.Flags & PublishFlags.QualityOfServiceMask) >> PublishFlags.QualityOfServiceShift),
             Retain = (header.Flags & PublishFlags.Retain) != 0,
             IsDuplicate = (header.Flags & PublishFlags.Duplicate) != 0,
+            OmittedBytes = header.OmittedBytes,
         };
         CheckTopic(publish.Topic);
         if (publish.QualityOfService != MqttQualityOfService.AtMostOnce)
@@ -168,6 +189,9 @@ internal ref struct ReceivedPublish
 
     /// <summary>Zero for QoS 0.</summary>
     public ushort PacketId;
+
+    /// <summary>The payload's size when the packet was too large to be kept, and <see cref="Payload"/> is empty; otherwise zero.</summary>
+    public int OmittedBytes;
 
     /// <summary>Zero for none.</summary>
     public ushort TopicAlias;

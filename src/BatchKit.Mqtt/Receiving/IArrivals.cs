@@ -15,6 +15,8 @@ internal interface IArrivals
 {
     bool IsEmpty { get; }
 
+    ILogger Logger { get; }
+
     /// <summary>Copies the content of a PUBLISH.</summary>
     void Add(in ReceivedPublish publish);
 
@@ -50,6 +52,8 @@ internal sealed class TopicArrivals(int node, ILogger logger) : IArrivals
     private long _lastNumber;
 
     public bool IsEmpty => _messages.Count == 0;
+
+    public ILogger Logger => logger;
 
     public void Add(in ReceivedPublish publish)
     {
@@ -194,6 +198,8 @@ internal sealed class FrameArrivals(ILogger logger) : IArrivals
     private readonly List<(byte[] Array, int Length)> _frames = [];
 
     public bool IsEmpty => _frames.Count == 0;
+
+    public ILogger Logger => logger;
 
     public void Add(in ReceivedPublish publish)
     {

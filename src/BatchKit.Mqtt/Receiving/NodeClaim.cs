@@ -43,6 +43,10 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
     private int _attempts;
     private int _packets;
 
+    // Guards the field below it, and the order of claims and of the last withdrawal: a claim behind it would stay, because an orderly disconnect discards the will.
+    private readonly Lock _lock = new();
+    private bool _isOver;
+
     public NodeClaim(MqttOptions options, int number, TimeProvider timeProvider, GuardedLogger logger)
     {
         (_number, _timeProvider, _logger) = (number, timeProvider, logger);
@@ -79,6 +83,8 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
 
     public async ValueTask DisposeAsync()
     {
+        lock (_lock)
+            _isOver = true;
         // A successor then finds the number free at once. Without a connection, the will clears the claim.
         if (_output is { } output)
             Publish(output, "");
@@ -249,7 +255,13 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
         var packet = new byte[PublishPacket.Measure(fields, _options.Version)];
         var packetId = (ushort)(FirstPublishPacketId + ((uint)Interlocked.Increment(ref _packets) % PublishPacketIds));
         PublishPacket.Write(packet, fields, _options.Version, packetId, isDuplicate: false);
-        output.Append(packet);
+        lock (_lock)
+        {
+            if (_isOver && claim.Length > 0)
+                return;
+            output.Append(packet);
+        }
+
         output.Flush();
     }
 

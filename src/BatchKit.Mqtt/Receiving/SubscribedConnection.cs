@@ -1,3 +1,4 @@
+using System.Text;
 using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Packets;
 using BatchKit.Mqtt.Publishing;
@@ -199,7 +200,7 @@ internal sealed class ReceivedMessages(IArrivals arrivals)
     private byte[] _acknowledgements = new byte[64 * PubackPacket.Bytes];
     private int _acknowledgementBytes;
 
-    public bool IsEmpty => arrivals.IsEmpty;
+    public bool IsEmpty => arrivals.IsEmpty && _acknowledgementBytes == 0;
 
     /// <summary>The bytes of all payloads.</summary>
     public long Bytes { get; private set; }
@@ -210,7 +211,10 @@ internal sealed class ReceivedMessages(IArrivals arrivals)
             throw new MqttProtocolException(MqttReasonCode.TopicAliasInvalid, "The broker used a topic alias, which this client does not allow.");
         if (publish.QualityOfService == MqttQualityOfService.ExactlyOnce)
             throw new MqttProtocolException(MqttReasonCode.QoSNotSupported, "The broker sent a message with QoS 2, which no subscription asked for.");
-        arrivals.Add(publish);
+        if (publish.OmittedBytes > 0)
+            Log.MessageOmitted(arrivals.Logger, MqttTopics.Show(Encoding.UTF8.GetString(publish.Topic)), publish.OmittedBytes);
+        else
+            arrivals.Add(publish);
         Bytes += publish.Payload.Length;
         if (publish.QualityOfService == MqttQualityOfService.AtMostOnce)
             return;

@@ -199,6 +199,10 @@ public sealed class MqttFaultTests(ITestOutputHelper report)
         {
             await actAsync();
         }
+        catch (TimeoutException exception)
+        {
+            throw new TimeoutException($"{exception.Message} {way.Describe()}", exception);
+        }
         finally
         {
             await stop.CancelAsync();

@@ -43,17 +43,18 @@ public sealed class MqttHandlerTests(MosquittoFixture fixture) : HandlerSpecific
 
         public override void AddSender(BatchKitBuilder builder) => builder.UseMqtt(options => MqttSome.Configure(options, server.Address));
 
-        public override void AddReceiver(BatchKitBuilder builder) => builder.ReceiveFromMqtt<JournalHandler>(options =>
+        public override void AddReceiver(BatchKitBuilder builder)
         {
-            MqttSome.Configure(options, server.Address);
-            options.Subscriptions.Add(new MqttSubscription { Filter = Destination.Name! });
-        });
-
-        public override Task ReadyAsync(IServiceProvider services)
-        {
-            services.GetRequiredService<Journal>().OnMessage = Show;
-            return Until.TrueAsync(() => services.GetRequiredKeyedService<MqttReceiver>(string.Empty).Fault is null);
+            // Before the receiver starts: a retained message arrives at once.
+            builder.Services.AddSingleton(new Journal { OnMessage = Show });
+            builder.ReceiveFromMqtt<JournalHandler>(options =>
+            {
+                MqttSome.Configure(options, server.Address);
+                options.Subscriptions.Add(new MqttSubscription { Filter = Destination.Name! });
+            });
         }
+
+        public override Task ReadyAsync(IServiceProvider services) => Until.TrueAsync(() => services.GetRequiredKeyedService<MqttReceiver>(string.Empty).Fault is null);
 
         public override Task<long> CountRefusedAsync(IServiceProvider services) => Task.FromResult(services.GetRequiredKeyedService<MqttReceiver>(string.Empty).GetStatistics().RefusedMessages);
 

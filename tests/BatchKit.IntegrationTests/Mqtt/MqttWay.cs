@@ -113,6 +113,10 @@ internal sealed class MqttWay : IAsyncDisposable
     /// <summary>Waits until the receiver gets what it subscribed to.</summary>
     public Task WaitUntilReceivingAsync() => Until.TrueAsync(() => Receiver.Fault is null);
 
+    /// <summary>Where messages are that do not arrive.</summary>
+    public string Describe() =>
+        $"Buffer: {Output.GetStatistics()}. Sender: {Transport.Fault ?? "connected"}, {Transport.GetStatistics()}. Receiver: {Receiver.Fault ?? "receiving"}, {ReceiverConnects} connections, {Receiver.GetStatistics()}. The last it logged: {string.Join(" | ", _receiversLog.Entries.TakeLast(6).Select(static entry => entry.Text))}";
+
     /// <summary>Checks that everything that was accepted was acknowledged.</summary>
     public void AssertAllAcknowledged()
     {

@@ -55,6 +55,42 @@ public sealed class MqttConnectionTests : IDisposable
         await StopAsync(running);
     }
 
+    [Theory]
+    [InlineData(1)]
+    [InlineData(7)]
+    [InlineData(5000)]
+    public async Task Over_3_1_1_a_publish_above_the_limit_is_read_past_and_its_beginning_handled(int bytesOfAWrite)
+    {
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(
+            _broker, configure: static options => (options.Version, options.MaxPacketBytes) = (MqttVersion.V311, 1024));
+        using var end = broker;
+        var running = connection.RunAsync(_handler, _stop.Token);
+        byte[] large = [0x32, .. Length(2000), 0, 1, (byte)'t', 0, 9, .. new byte[1995]];
+        byte[] behind = [0x30, 4, 0, 1, (byte)'t', 5];
+
+        foreach (var part in (byte[][])[.. large.Concat(large).Concat(behind).Chunk(bytesOfAWrite)])
+            await broker.WriteAsync(part);
+
+        Assert.Equal([0x32, 0, 1, (byte)'t', 0, 9], await _handler.NextAsync());
+        Assert.Equal([0x32, 0, 1, (byte)'t', 0, 9], await _handler.NextAsync());
+        Assert.Equal([0x30, 0, 1, (byte)'t', 5], await _handler.NextAsync());
+        await StopAsync(running);
+    }
+
+    [Fact]
+    public async Task Over_3_1_1_a_publish_above_the_limit_whose_topic_is_longer_than_itself_ends_the_connection()
+    {
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(
+            _broker, configure: static options => (options.Version, options.MaxPacketBytes) = (MqttVersion.V311, 1024));
+        using var end = broker;
+        var running = connection.RunAsync(_handler, _stop.Token);
+
+        await broker.WriteAsync([0x32, .. Length(2000), 0xFF, 0xFF]);
+
+        Assert.Contains("A topic is longer than its packet", await running.WithinDeadline(), StringComparison.Ordinal);
+        Assert.Equal(0, _handler.Count);
+    }
+
     [Fact]
     public async Task What_came_in_one_write_with_the_connack_is_handled()
     {
@@ -204,6 +240,13 @@ public sealed class MqttConnectionTests : IDisposable
 
         await Assert.ThrowsAsync<InvalidOperationException>(() => running.WithinDeadline());
         Assert.Empty(await broker.ReadToEndAsync());
+    }
+
+    private static byte[] Length(int value)
+    {
+        var bytes = new byte[VariableByteInteger.Measure(value)];
+        VariableByteInteger.Write(bytes, value);
+        return bytes;
     }
 
     private async Task StopAsync(Task<string> running)

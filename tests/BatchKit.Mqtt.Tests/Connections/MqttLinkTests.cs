@@ -86,6 +86,28 @@ public sealed class MqttLinkTests : IDisposable
         }
     }
 
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task A_receiver_of_a_broker_that_was_away_for_long_tries_soon_again_when_two_connections_end(bool isSaid)
+    {
+        await using var link = _scene.Link(purpose: MqttLink.Receiver);
+        _ = link.StartAsync();
+        for (var attempt = 0; attempt < 12; attempt++)
+        {
+            (await _scene.Broker.AcceptAsync()).Dispose();
+            await _scene.User.NextFailureAsync();
+            await _scene.NextPauseAsync();
+        }
+
+        for (var connection = 0; connection < 3; connection++)
+        {
+            using (var broker = await _scene.Broker.WelcomeAsync())
+                await broker.WriteAsync(isSaid ? [0xE0, 2, 0x8E, 0] : []);
+            Assert.InRange(await _scene.NextPauseAsync(), LinkScene.LongestPause / 2, LinkScene.LongestPause);
+        }
+    }
+
     [Fact]
     public async Task A_connection_that_lasted_begins_the_pauses_anew()
     {

@@ -124,6 +124,21 @@ public sealed class SubscribedConnectionTests : IDisposable
     }
 
     [Fact]
+    public async Task Messages_whose_payload_was_not_kept_are_acknowledged_in_their_turn_and_not_delivered()
+    {
+        using var log = new LogCollector();
+        var connection = new SubscribedConnection(new TopicArrivals(node: 1, log), new BatchReceiver(_arrived), _output, MqttVersion.V311, _abandon.Token);
+        byte[] beginning = [0, 1, (byte)'a', 0, 7];
+
+        connection.Handle(new PacketHeader(PacketType.Publish, 0b0010, beginning.Length, OmittedBytes: 5000), beginning);
+        await connection.FinishReadAsync(CancellationToken.None);
+
+        Assert.Equal(0, _arrived.MessageCount);
+        Assert.Equal([0x40, 2, 0, 7], _written.ToArray());
+        Assert.Contains("5000 bytes for the topic 'a'", Assert.Single(log.Entries, static entry => entry.Id == 2448).Text, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public void A_topic_alias_breaks_the_protocol_because_none_was_allowed()
     {
         var exception = Assert.Throws<MqttProtocolException>(() => Give(new PublishFields { Topic = "a" }, MqttQualityOfService.AtLeastOnce, packetId: 1, topicAlias: 3));

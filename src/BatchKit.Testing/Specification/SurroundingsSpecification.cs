@@ -14,6 +14,9 @@ public abstract class SurroundingsSpecification : TransportTest
 {
     private static readonly AsyncLocal<string?> Ambient = new();
 
+    /// <summary>The size of a message that the transport must refuse; null when its limit is too high for a test.</summary>
+    private int? TooLargeBytes => Harness.Transport.MaxMessageBytes is <= 64 << 20 and var limit ? (2 * limit) + 65_536 : null;
+
     /// <summary>Loggers that throw at the first, second or any call, once or always, stop nothing: the receiver also retries when its next hop fails.</summary>
     /// <param name="polite">How many calls pass before the loggers begin to throw; negative for a random number.</param>
     /// <param name="faults">How many calls throw then.</param>
@@ -37,6 +40,30 @@ public abstract class SurroundingsSpecification : TransportTest
         await Collected.WaitForMessagesAsync(19);
 
         Assert.Equal(Numbers(2, 20), Collected.Texts);
+    }
+
+    /// <summary>No log of the transport or the receiver, at whatever level, has a byte of a payload: not when all is well, nor when batches fail, are refused or are too large.</summary>
+    [Fact]
+    public async Task No_byte_of_a_payload_reaches_a_log()
+    {
+        using var log = new PayloadWatch();
+        await ReconnectAsync(new Surroundings { LoggerFactory = log });
+        var (refused, handle, producer) = (Connection(), Connection(), Some.Producer());
+        var header = new MessageHeader { Key = "\0", ContentType = "\u001b[2J", Properties = [new("same", "1"), new("same", "2")] };
+        NextHop.RefuseWhere(batch => batch.Handle == refused);
+        NextHop.Fail(sends: 3);
+
+        await SettleAsync(Some.Batch(refused, producer, 1, PayloadWatch.Secret));
+        await SettleAsync(MessageBatch.Create(handle, producer, 2, Some.Message(PayloadWatch.Secret, header)));
+        if (TooLargeBytes is { } tooLarge)
+            await SettleAsync(Some.Batch(handle, producer, 3, PayloadWatch.Repeat(tooLarge)));
+        await SettleAsync(Some.Batch(handle, producer, 4, PayloadWatch.Secret, "last"));
+        for (var count = 1; !Collected.Texts.Contains("last", StringComparer.Ordinal); count++)
+            await Collected.WaitForMessagesAsync(count);
+
+        // Its end is logged too.
+        await ReconnectAsync(new Surroundings());
+        PayloadWatch.AssertHasNone(log.Text);
     }
 
     /// <summary>Whatever a next hop throws, the receiver retries the batch, in order.</summary>
@@ -192,10 +219,9 @@ public abstract class SurroundingsSpecification : TransportTest
     [Fact]
     public async Task A_message_that_is_too_large_is_refused_alone()
     {
-        var limit = Harness.Transport.MaxMessageBytes;
-        Assert.SkipWhen(limit > 64 << 20, "The transport has no limit that a test can pass.");
+        Assert.SkipWhen(TooLargeBytes is null, "The transport has no limit that a test can pass.");
         var (handle, producer) = (Connection(), Some.Producer());
-        var tooLarge = new BatchMessage(new byte[(2 * limit) + 65_536]);
+        var tooLarge = new BatchMessage(new byte[TooLargeBytes.Value]);
         MessageBatch[] batches =
         [
             .. Enumerable.Range(1, 100).Select(number =>
@@ -227,42 +253,6 @@ public abstract class SurroundingsSpecification : TransportTest
 
         Assert.All(refused, batch => Assert.Contains(batch, unusual));
         Assert.Equal([.. batches.Where(batch => batch.Handle == handle).Select(static batch => $"{batch.Number}")], Collected.TextsFor(handle));
-    }
-
-    /// <summary>Sends until each batch is acknowledged or refused, as an output buffer does.</summary>
-    /// <returns>The batches that were refused.</returns>
-    private async Task<IReadOnlyList<MessageBatch>> SettleAsync(params MessageBatch[] batches)
-    {
-        const int maxFailures = 50;
-        var refused = new List<MessageBatch>();
-        for (var failures = 0; batches.Length > 0; failures++)
-        {
-            var sending = Harness.Transport.SendAsync(batches, CancellationToken.None).AsTask();
-            try
-            {
-                await sending.WithinDeadline();
-                return refused;
-            }
-            catch (BatchSendException partial)
-            {
-                BatchOutcome OutcomeOf(int index) => index < partial.Outcomes.Length ? partial.Outcomes[index] : BatchOutcome.Unacknowledged;
-                refused.AddRange(batches.Where((_, index) => OutcomeOf(index) == BatchOutcome.Refused));
-                batches = [.. batches.Where((_, index) => OutcomeOf(index) == BatchOutcome.Unacknowledged)];
-            }
-            catch (Exception) when (sending.IsCompleted && failures < maxFailures)
-            {
-                await Task.Delay(TimeSpan.FromMilliseconds(20), TimeProvider.System);
-            }
-        }
-
-        return refused;
-    }
-
-    /// <summary>Sends numbered batches, each settled before the next.</summary>
-    private async Task SettleNumbersAsync(OutputHandle handle, ProducerId producer, int first, int last)
-    {
-        for (var number = first; number <= last; number++)
-            await SettleAsync(Some.Batch(handle, producer, number, $"{number}"));
     }
 
     private void AssertArrived(string[] texts) => AssertArrived(texts, Collected.Texts);

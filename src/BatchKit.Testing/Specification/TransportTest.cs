@@ -76,6 +76,42 @@ public abstract class TransportTest : IAsyncLifetime
     /// <param name="promise">What the test needs.</param>
     protected void Require(TransportPromises promise) => Assert.SkipUnless(Promises.HasFlag(promise), $"This transport does not promise {promise}.");
 
+    /// <summary>Sends until each batch is acknowledged or refused, as an output buffer does.</summary>
+    /// <returns>The batches that were refused.</returns>
+    private protected async Task<IReadOnlyList<MessageBatch>> SettleAsync(params MessageBatch[] batches)
+    {
+        const int maxFailures = 50;
+        var refused = new List<MessageBatch>();
+        for (var failures = 0; batches.Length > 0; failures++)
+        {
+            var sending = Harness.Transport.SendAsync(batches, CancellationToken.None).AsTask();
+            try
+            {
+                await sending.WithinDeadline();
+                return refused;
+            }
+            catch (BatchSendException partial)
+            {
+                BatchOutcome OutcomeOf(int index) => index < partial.Outcomes.Length ? partial.Outcomes[index] : BatchOutcome.Unacknowledged;
+                refused.AddRange(batches.Where((_, index) => OutcomeOf(index) == BatchOutcome.Refused));
+                batches = [.. batches.Where((_, index) => OutcomeOf(index) == BatchOutcome.Unacknowledged)];
+            }
+            catch (Exception) when (sending.IsCompleted && failures < maxFailures)
+            {
+                await Task.Delay(TimeSpan.FromMilliseconds(20), TimeProvider.System);
+            }
+        }
+
+        return refused;
+    }
+
+    /// <summary>Sends numbered batches, each settled before the next.</summary>
+    private protected async Task SettleNumbersAsync(OutputHandle handle, ProducerId producer, int first, int last)
+    {
+        for (var number = first; number <= last; number++)
+            await SettleAsync(Some.Batch(handle, producer, number, $"{number}"));
+    }
+
     /// <summary>The texts of numbered messages.</summary>
     private protected static string[] Numbers(int first, int last) => [.. Enumerable.Range(first, last - first + 1).Select(number => $"{number}")];
 

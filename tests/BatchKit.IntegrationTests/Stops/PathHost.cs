@@ -1,4 +1,5 @@
 using BatchKit.HostWorker;
+using BatchKit.Testing;
 using BatchKit.TestServers.HostWorker;
 using BatchKit.Transports;
 using Microsoft.Extensions.DependencyInjection;
@@ -37,6 +38,21 @@ internal static class PathHost
     {
         await host.StartAsync().WithinDeadline();
         await Until.TrueAsync(async () => (await host.Services.GetRequiredService<HealthCheckService>().CheckHealthAsync()).Status == HealthStatus.Healthy);
+    }
+
+    /// <summary>Writes lines for a new connection of a node, stops the host when they have arrived, and checks that nothing else came.</summary>
+    public static async Task AssertCarriesAndStopAsync(IHost host, int node, CollectingTransport arrived)
+    {
+        string[] lines = Some.Lines(3);
+        var (output, handle) = (host.Services.GetRequiredService<OutputBuffer>(), Some.Connection(node));
+        foreach (var line in lines)
+            output.Write(handle, Some.Bytes(line));
+        await output.FlushAsync().WithinDeadline();
+        await arrived.WaitForMessagesAsync(lines.Length);
+
+        await StopAsync(host);
+        Assert.Equal(lines, arrived.TextsFor(handle));
+        Assert.Equal(lines.Length, arrived.MessageCount);
     }
 
     public static async Task StopAsync(IHost host)

@@ -1,4 +1,5 @@
 using System.Buffers;
+using System.Collections.Concurrent;
 using System.Diagnostics;
 using System.Diagnostics.Metrics;
 using BatchKit.Testing;
@@ -65,13 +66,14 @@ public sealed class ReceivingObservedTests : IDisposable
     [Fact]
     public async Task Every_histogram_has_advice_on_its_buckets()
     {
-        var histograms = new List<Instrument<double>>();
+        // Other tests publish instruments of that name meanwhile.
+        var histograms = new ConcurrentQueue<Instrument<double>>();
         using var listener = new MeterListener
         {
             InstrumentPublished = (instrument, _) =>
             {
                 if (instrument is Histogram<double> histogram && instrument.Meter.Name == "BatchKit")
-                    histograms.Add(histogram);
+                    histograms.Enqueue(histogram);
             },
         };
         listener.Start();

@@ -20,7 +20,7 @@ internal static class WorkerProgram
 
         using var loggers = LoggerFactory.Create(logging => logging.AddSimpleConsole(console => console.SingleLine = true).SetMinimumLevel(LogLevel.Warning));
         // The handler's statements take no connection that the receiver counts on.
-        await using var dataSource = NpgsqlDataSource.Create(settings.ConnectionString);
+        await using var dataSource = NpgsqlDataSource.Create(new NpgsqlConnectionStringBuilder(settings.ConnectionString) { ApplicationName = $"{Environment.ProcessId}" });
         await using var records = NpgsqlDataSource.Create(new NpgsqlConnectionStringBuilder(settings.ConnectionString) { ApplicationName = "record" });
         await using var receiver = new PostgresQueueReceiver(
             dataSource, Options(settings), new RecordingHandler(records, settings), logger: loggers.CreateLogger<PostgresQueueReceiver>());

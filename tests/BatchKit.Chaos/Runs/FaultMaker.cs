@@ -10,6 +10,7 @@ internal sealed class FaultMaker(ChaosBroker broker, IReadOnlyList<RunNode> node
     // Guards what was made.
     private readonly Lock _lock = new();
     private readonly List<MadeFault> _made = [];
+    private volatile bool _isBroken;
 
     public IReadOnlyList<MadeFault> Made
     {
@@ -32,10 +33,20 @@ internal sealed class FaultMaker(ChaosBroker broker, IReadOnlyList<RunNode> node
             {
                 if (fault.At - Stopwatch.GetElapsedTime(began) is var pause && pause > TimeSpan.Zero)
                     await Task.Delay(pause);
-                if (Stopwatch.GetElapsedTime(began) > length)
+                if (_isBroken || Stopwatch.GetElapsedTime(began) > length)
                     return;
                 var from = Stopwatch.GetTimestamp();
-                await MakeAsync(fault);
+                try
+                {
+                    await MakeAsync(fault);
+                }
+                catch
+                {
+                    // An hour without the faults of one target would not be the hour that was asked for: the others end now.
+                    _isBroken = true;
+                    throw;
+                }
+
                 lock (_lock)
                     _made.Add(new MadeFault(fault, from, Stopwatch.GetTimestamp()));
             }

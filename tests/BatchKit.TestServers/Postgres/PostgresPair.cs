@@ -55,7 +55,9 @@ public sealed class PostgresPair : IAsyncDisposable
     public async Task PromoteAsync()
     {
         var standby = Standby ?? throw new InvalidOperationException("There is no standby.");
-        await AskAsync(standby, "select pg_promote(true, 60)");
+        // Not waiting in the server: a statement that waits there keeps a snapshot, which can conflict with what the standby must still replay before it is promoted.
+        await AskAsync(standby, "select pg_promote(wait => false)");
+        await WaitAsync(standby, "select not pg_is_in_recovery()");
         var dead = Primary;
         (Primary, Standby) = (standby, null);
         _deadPort = dead.Port;
@@ -69,7 +71,7 @@ public sealed class PostgresPair : IAsyncDisposable
     public async Task WaitForStandbyAsync()
     {
         var position = await AskAsync(Primary, "select pg_current_wal_lsn()::text");
-        await WaitAsync($"select exists (select from pg_stat_replication where flush_lsn >= '{position}')");
+        await WaitAsync(Primary, $"select exists (select from pg_stat_replication where flush_lsn >= '{position}')");
     }
 
     /// <inheritdoc/>
@@ -86,13 +88,13 @@ public sealed class PostgresPair : IAsyncDisposable
         Standby = await PostgresServer.StartStandbyAsync(Primary, OptionsOf(_options, port, "synchronous_standby_names = ''"));
         if (_isSynchronous)
             await Primary.ConfigureAsync("synchronous_standby_names = '*'");
-        await WaitAsync($"select exists (select from pg_stat_replication where state = 'streaming' and sync_state = '{(_isSynchronous ? "sync" : "async")}')");
+        await WaitAsync(Primary, $"select exists (select from pg_stat_replication where state = 'streaming' and sync_state = '{(_isSynchronous ? "sync" : "async")}')");
     }
 
-    private async Task WaitAsync(string condition)
+    private static async Task WaitAsync(PostgresServer server, string condition)
     {
         using var limit = new CancellationTokenSource(AttachLimit);
-        while (await AskAsync(Primary, condition) is not true)
+        while (await AskAsync(server, condition) is not true)
             await Task.Delay(Pause, limit.Token);
     }
 
@@ -100,7 +102,7 @@ public sealed class PostgresPair : IAsyncDisposable
     {
         await using var connection = new NpgsqlConnection($"{server.ConnectionString};Pooling=false");
         await connection.OpenAsync();
-        await using var command = new NpgsqlCommand(sql, connection);
+        await using var command = new NpgsqlCommand(sql, connection) { CommandTimeout = (int)AttachLimit.TotalSeconds };
         return await command.ExecuteScalarAsync();
     }
 

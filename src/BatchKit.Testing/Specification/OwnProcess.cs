@@ -20,13 +20,17 @@ internal static class OwnProcess
             var output = await child.StandardOutput.ReadToEndAsync().WaitAsync(Limit, TimeProvider.System).ConfigureAwait(false);
             await child.WaitForExitAsync().WithinDeadline().ConfigureAwait(false);
             Assert.SkipWhen(output.Contains("Skipped: 1", StringComparison.Ordinal), "The test was skipped in its own process, as this one's server is missing there.");
-            Assert.True(child.ExitCode == 0 && output.Contains("Total: 1, Errors: 0, Failed: 0", StringComparison.Ordinal), output);
+            var isPassed = child.ExitCode == 0 && output.Contains("Total: 1, Errors: 0, Failed: 0", StringComparison.Ordinal);
+            Assert.True(isPassed, $"The test failed in its own process, which ended with {child.ExitCode}:\n{FailureIn(output)}");
         }
         finally
         {
             child.Kill(entireProcessTree: true);
         }
     }
+
+    // What the test runner prints before is the same for each test, and lists of failed tests show only the first lines.
+    private static string FailureIn(string output) => output.IndexOf("[FAIL]", StringComparison.Ordinal) is >= 0 and var start ? output[start..] : output;
 
     private static Process Start(string program, string test)
     {

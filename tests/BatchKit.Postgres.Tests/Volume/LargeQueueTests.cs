@@ -41,6 +41,8 @@ public sealed class LargeQueueTests(ITestOutputHelper log)
         // The first and the last tenth.
         var (first, last) = ((rates[0] + rates[1]) / 2, (rates[^1] + rates[^2]) / 2);
         Assert.True(last >= 0.8 * first, $"{first:N0}/s at the start, {last:N0}/s at the end.");
+        // A vacuum or a checkpoint may fall into a part; a plan that the server compiles each time divides it by twelve.
+        Assert.True(rates.Min() >= 0.4 * first, $"{first:N0}/s at the start, {rates.Min():N0}/s in between.");
     }
 
     [Fact]

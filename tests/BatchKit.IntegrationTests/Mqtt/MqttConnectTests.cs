@@ -77,11 +77,14 @@ public sealed class MqttConnectTests(MosquittoFixture fixture)
     {
         var server = await fixture.GetAsync();
         await using var proxy = TcpProxy.Start("127.0.0.1", server.Port);
+        // Until it resumes, no attempt to connect succeeds.
+        proxy.Stall();
         var changes = new ConnectionChanges();
         await using var transport = new MqttTransport(MqttSome.Options(Address(proxy), options => (options.FailFast, options.ConnectionChanged) = (true, changes.Add)));
         var messages = new[] { new MqttMessage(_topic, Some.Bytes("now")) };
 
         var refused = Assert.Throws<IOException>(() => transport.PublishManyAsync(messages).AsTask().GetAwaiter().GetResult());
+        proxy.Resume();
         await changes.WaitAsync(1);
         var report = await transport.PublishManyAsync(messages).WithinDeadline();
         proxy.Stall();

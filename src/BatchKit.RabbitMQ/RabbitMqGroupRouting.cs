@@ -8,15 +8,18 @@ using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>Addresses a sender's frames: to one node, to all, or to the nodes with members of a group. See docs/decisions/0097.</summary>
+/// <summary>Addresses a sender's frames: to one node, to all, or to the nodes with members of the frame's groups. See docs/decisions/0097.</summary>
 /// <remarks>
-/// A node binds a group's key when the group gets its first member there. Until the node has confirmed that, this names the node beside the group's key in each frame for the group. Where the sender does
-/// not know what is bound, the frame goes to all nodes.
+/// A node binds a group's key when the group gets its first member there. Until the node has confirmed that, this names the node beside the groups' keys in each frame with output for the group. Where the
+/// sender does not know what is bound, the frame goes to all nodes.
 /// </remarks>
 internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopology topology, TimeProvider timeProvider, ILogger logger) : IAsyncDisposable
 {
     // More nodes than this in one frame's key list are all nodes.
     private const int MaxNamedNodes = 64;
+
+    // A text in a list of AMQP: its type and its length.
+    private const int KeyOverhead = 5;
 
     // A node that has not answered is asked again with the next frame after this time: its answer may have been lost with a connection.
     private static readonly TimeSpan AskInterval = TimeSpan.FromSeconds(1);
@@ -50,7 +53,7 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
         _listener is { Key: not null, HasEnded: false } listener && listener.Owner == open
         && timeProvider.GetElapsedTime(open.OpenedTimestamp) >= options.UnroutableGrace && !IsRejectionRecent();
 
-    /// <summary>The broker has rejected a frame. With a frame for each group, one that is rejected while a later one is taken could not be sent again.</summary>
+    /// <summary>The broker has rejected a frame. With several frames for groups, one that is rejected while a later one is taken could not be sent again.</summary>
     public void Reject()
     {
         Volatile.Write(ref _rejectedTimestamp, timeProvider.GetTimestamp());
@@ -58,18 +61,19 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
     }
 
     /// <summary>Addresses a frame, and notes the joins in it. Call it right before the publish, in the order of the publishes, and <see cref="Settle"/> when the publish has ended.</summary>
-    public FrameAddress Address(PlannedFrame frame)
+    public FrameAddress Address(PlannedFrame frame, OpenChannel open)
     {
-        var destination = frame.Destination;
         var properties = new BasicProperties { Persistent = options.Durable };
-        if (!destination.IsAll)
+        if (!frame.Destination.IsAll)
             return AddressNode(frame, properties);
-        if (destination.Group is not { } group)
+        if (frame.Destination == FrameDestination.All)
             return new FrameAddress(RabbitMqTopology.AllNodesKey, Copying(properties, [RabbitMqTopology.EveryNodeKey]), IsMandatory: true);
-        var key = RabbitMqTopology.GroupKey(group);
-        var keys = new List<object?> { key };
+        var groups = frame.Groups.Select(RabbitMqTopology.GroupKey).ToArray();
+        var keys = new List<object?>(groups);
         if (_hasJoins)
-            AddUnconfirmed(key, keys, properties);
+            AddUnconfirmed(groups, keys, properties);
+        if (!FitHeader(keys, open.Connection.FrameMax))
+            keys = [RabbitMqTopology.EveryNodeKey];
         // A group without members on any node reaches no queue, and that is no error. Mandatory, the frame would come back with all its bytes.
         return new FrameAddress(RabbitMqTopology.AllNodesKey, Copying(properties, keys), IsMandatory: false);
     }
@@ -189,15 +193,15 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
         }
     }
 
-    private void AddUnconfirmed(string groupKey, List<object?> keys, BasicProperties properties)
+    private void AddUnconfirmed(string[] groups, List<object?> keys, BasicProperties properties)
     {
         lock (_lock)
         {
             foreach (var (number, node) in _nodes)
             {
-                if (!node.MayLack(groupKey))
+                if (!Array.Exists(groups, node.MayLack))
                     continue;
-                if (keys.Count > MaxNamedNodes)
+                if (keys.Count >= groups.Length + MaxNamedNodes)
                 {
                     keys.Clear();
                     keys.Add(RabbitMqTopology.EveryNodeKey);
@@ -210,6 +214,9 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
             }
         }
     }
+
+    // The broker ends a connection over a header that exceeds AMQP's frame; zero is no limit. The other half is for all other properties.
+    private static bool FitHeader(List<object?> keys, uint frameMax) => frameMax == 0 || keys.Sum(static key => KeyOverhead + ((string)key!).Length) <= frameMax / 2;
 
     private bool IsDue(RabbitMqNodeJoins node) => timeProvider.GetElapsedTime(node.AskedTimestamp) >= AskInterval;
 

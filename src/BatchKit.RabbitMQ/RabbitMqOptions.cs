@@ -137,10 +137,11 @@ public sealed class RabbitMqOptions : IValidatableObject
 
     /// <summary>
     /// True: a group's output goes only to the nodes that have members of it, where the next hop knows its members (as <c>BatchKit.Broadcast</c> does, see <see cref="IGroupMembership"/>). A send
-    /// has a frame for each group. False, the default: it goes to all nodes, in one frame for all groups of a send.
+    /// to several groups goes, in one frame, to the nodes with members of at least one of them. False, the default: it goes to all nodes.
     /// </summary>
     /// <remarks>
-    /// Set it to true for several nodes where most groups have members on few of them. Senders and receivers may differ: nothing is lost. For <see cref="UnroutableGrace"/> after connecting, and where <see cref="DeclareTopology"/>
+    /// Set it to true for several nodes where most groups have members on few of them. A process that writes to a group right after <i>another</i> process has let a connection join it may then miss the new
+    /// member. Groups share a frame up to 64 KiB, and at most 256 of them. Senders and receivers may differ: nothing is lost. For <see cref="UnroutableGrace"/> after connecting, and where <see cref="DeclareTopology"/>
     /// is false or the broker refuses the bindings, output goes to all nodes as well.
     /// </remarks>
     public bool RouteGroupsByMembers { get; set; }

@@ -262,7 +262,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             encoded = frame.Encode(_signer);
             if (encoded.Bytes.Length > _options.MaxFrameBytes)
                 return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} does not fit {nameof(RabbitMqOptions.MaxFrameBytes)} ({_options.MaxFrameBytes}). Raise it, or write smaller messages.");
-            address = _groups.Address(frame);
+            address = _groups.Address(frame, open);
             // Never cancelled by a token: that can corrupt the client's tracking of confirms (rabbitmq-dotnet-client, issue 1900).
             await open.Channel.BasicPublishAsync(_topology.Exchange, address.Key, address.IsMandatory, address.Properties, encoded.Bytes, CancellationToken.None)
                 .ConfigureAwait(false);

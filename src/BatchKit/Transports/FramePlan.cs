@@ -13,65 +13,78 @@ namespace BatchKit.Transports;
 /// </remarks>
 public static class FramePlan
 {
-    // Each frame costs the broker a publish. A send to more groups than this is so large that the frames cost more than the nodes that read them in vain.
-    private const int MaxGroupFrames = 256;
+    // What several groups have in one frame: nodes with members of only one of them read the rest in vain. A frame costs the broker, for each queue that it reaches, as much as some 60 KB in a frame that
+    // reaches the queue anyway (docs/scale.md).
+    private const int MaxSharedBytes = 64 * 1024;
+
+    // How many groups share a frame: a broker gets their names beside it.
+    private const int MaxSharedGroups = 256;
 
     /// <summary>Plans the frames of one send, in the order in which they must be published.</summary>
     /// <param name="batches">The batches of the send.</param>
     /// <param name="maxFrameBytes">The most bytes in a frame. A single batch that takes more, or that can't be encoded, has a frame of its own, for the transport to refuse.</param>
     /// <param name="destinationNode">When given, the node that all output goes to; see <see cref="FrameDestination.Of"/>.</param>
     /// <param name="signer">What signs the frames, which takes <see cref="FrameSigner.OverheadBytes"/> of each; null for none.</param>
-    /// <param name="byGroup">True where the transport can reach the nodes with members of one group: then each named handle has frames of its own (<see cref="FrameDestination.Group"/>). Behind 256 of them,
-    /// a send's output for named handles goes to all nodes.</param>
+    /// <param name="byMembers">True where the transport can reach the nodes with members of some groups: then output for named handles goes to those (<see cref="FrameDestination.Members"/>) instead of
+    /// all nodes. A frame has output of several groups only up to 64 KiB, and of at most 256, so that nodes get little that is not for them.</param>
     public static IReadOnlyList<PlannedFrame> Create(
-        ReadOnlyMemory<MessageBatch> batches, int maxFrameBytes, int? destinationNode, FrameSigner? signer = null, bool byGroup = false)
+        ReadOnlyMemory<MessageBatch> batches, int maxFrameBytes, int? destinationNode, FrameSigner? signer = null, bool byMembers = false)
     {
         var trace = BatchKitTracing.RecordedContext;
         maxFrameBytes -= (signer is null ? 0 : FrameSigner.OverheadBytes) + FrameWriter.TraceBytes(trace);
         if (batches.IsEmpty)
             return [];
-        var destination = FrameDestination.Of(batches.Span[0].Handle, destinationNode, byGroup);
+        var destination = FrameDestination.Of(batches.Span[0].Handle, destinationNode, byMembers);
         return FitsOneFrame(batches.Span, destination, maxFrameBytes, destinationNode)
             ? [new PlannedFrame(destination, batches, trace)]
-            : Split(batches.Span, maxFrameBytes, destinationNode, byGroup, trace);
+            : Split(batches.Span, maxFrameBytes, destinationNode, byMembers, trace);
     }
 
     private static bool FitsOneFrame(ReadOnlySpan<MessageBatch> batches, FrameDestination destination, int maxFrameBytes, int? destinationNode)
     {
-        var byGroup = destination.Group is not null;
-        var producer = batches[0].Producer;
+        var first = batches[0];
         var bytes = 0L;
         foreach (var batch in batches)
         {
             bytes += Measure(batch);
-            if (batch.Producer != producer || bytes > maxFrameBytes || FrameDestination.Of(batch.Handle, destinationNode, byGroup) != destination)
+            if (batch.Producer != first.Producer || bytes > maxFrameBytes)
+                return false;
+            // Several groups may fit one frame too; Split counts them.
+            if (destination == FrameDestination.Members ? batch.Handle != first.Handle : FrameDestination.Of(batch.Handle, destinationNode) != destination)
                 return false;
         }
 
         return true;
     }
 
-    private static List<PlannedFrame> Split(ReadOnlySpan<MessageBatch> batches, int maxFrameBytes, int? destinationNode, bool byGroup, ActivityContext trace)
+    private static List<PlannedFrame> Split(ReadOnlySpan<MessageBatch> batches, int maxFrameBytes, int? destinationNode, bool byMembers, ActivityContext trace)
     {
         var frames = new List<PlannedFrame>();
-        var groupFrames = 0;
         for (var place = 0; place < batches.Length; place++)
         {
             var batch = batches[place];
             var bytes = Measure(batch);
-            var destination = FrameDestination.Of(batch.Handle, destinationNode, byGroup && groupFrames < MaxGroupFrames);
+            var destination = FrameDestination.Of(batch.Handle, destinationNode, byMembers);
             var frame = FindOpen(frames, destination);
-            if (frame is null || frame.Producer != batch.Producer || frame.Bytes + bytes > maxFrameBytes)
+            if (frame is null || frame.Producer != batch.Producer || frame.Bytes + bytes > LimitWith(frame, batch, maxFrameBytes))
             {
                 frame = new PlannedFrame(destination, trace);
                 frames.Add(frame);
-                groupFrames += destination.Group is null ? 0 : 1;
             }
 
             frame.Add(batch, place, bytes);
         }
 
         return frames;
+    }
+
+    // The most bytes that a frame may have with one more batch.
+    private static int LimitWith(PlannedFrame frame, MessageBatch batch, int maxFrameBytes)
+    {
+        if (frame.Destination != FrameDestination.Members)
+            return maxFrameBytes;
+        var groups = frame.Groups.Count + (frame.Groups.Contains(batch.Handle.Name!) ? 0 : 1);
+        return groups == 1 ? maxFrameBytes : groups <= MaxSharedGroups ? Math.Min(maxFrameBytes, MaxSharedBytes) : 0;
     }
 
     // What can't be encoded, such as a header with a text that is too long, has a frame of its own like a batch that is too large, so it harms no other.
@@ -107,14 +120,17 @@ public sealed class PlannedFrame
     private readonly List<MessageBatch>? _chosen;
     private readonly List<int>? _places;
     private readonly ReadOnlyMemory<MessageBatch> _whole;
+    private readonly HashSet<string>? _groups;
     private readonly ActivityContext _trace;
 
-    /// <summary>All batches of the send.</summary>
+    /// <summary>All batches of the send; those for <see cref="FrameDestination.Members"/> are of one group.</summary>
     internal PlannedFrame(FrameDestination destination, ReadOnlyMemory<MessageBatch> whole, ActivityContext trace)
     {
         Destination = destination;
         _trace = trace;
         _whole = whole;
+        if (destination == FrameDestination.Members)
+            _groups = [whole.Span[0].Handle.Name!];
     }
 
     /// <summary>Some of them, added one by one.</summary>
@@ -124,10 +140,15 @@ public sealed class PlannedFrame
         _trace = trace;
         _chosen = [];
         _places = [];
+        if (destination == FrameDestination.Members)
+            _groups = new HashSet<string>(StringComparer.Ordinal);
     }
 
     /// <summary>Where it goes.</summary>
     public FrameDestination Destination { get; }
+
+    /// <summary>The names of the groups whose members it is for, where its destination is <see cref="FrameDestination.Members"/>; otherwise empty.</summary>
+    public IReadOnlySet<string> Groups => _groups ?? (IReadOnlySet<string>)ImmutableHashSet<string>.Empty;
 
     /// <summary>Its batches, which <see cref="Encode"/> encodes.</summary>
     public ReadOnlySpan<MessageBatch> Batches => _chosen is null ? _whole.Span : CollectionsMarshal.AsSpan(_chosen);
@@ -146,6 +167,7 @@ public sealed class PlannedFrame
     {
         _chosen!.Add(batch);
         _places!.Add(place);
+        _groups?.Add(batch.Handle.Name!);
         Bytes += bytes;
     }
 
@@ -163,46 +185,40 @@ public sealed class PlannedFrame
     }
 }
 
-/// <summary>Where a frame goes: the receiver of one node, or the receivers of all, or of all that have members of one group.</summary>
+/// <summary>Where a frame goes: the receiver of one node, or the receivers of all, or of those that have members of the frame's groups.</summary>
 public readonly record struct FrameDestination
 {
-    private const int AllNodes = -1;
-
     private readonly int _node;
 
-    private FrameDestination(int node, string? group = null)
-    {
-        _node = node;
-        Group = group;
-    }
+    private FrameDestination(int node) => _node = node;
 
     /// <summary>The receivers of all nodes.</summary>
-    public static FrameDestination All { get; } = new(AllNodes);
+    public static FrameDestination All { get; } = new(-1);
 
-    /// <summary>True for <see cref="All"/>, and for a group: each node may have members of it.</summary>
-    public bool IsAll => _node == AllNodes;
+    /// <summary>The receivers of the nodes with members of at least one of the frame's groups (<see cref="PlannedFrame.Groups"/>). Others may get the frame too.</summary>
+    public static FrameDestination Members { get; } = new(-2);
 
-    /// <summary>The named handle whose output the frame has; null for <see cref="All"/> and for a node. Only nodes with members need the frame, and the others may get it too.</summary>
-    public string? Group { get; }
+    /// <summary>True for <see cref="All"/> and for <see cref="Members"/>: each node may need the frame.</summary>
+    public bool IsAll => _node < 0;
 
-    /// <summary>The node; zero for <see cref="All"/>.</summary>
+    /// <summary>The node; zero for <see cref="All"/> and <see cref="Members"/>.</summary>
     public int Node => IsAll ? 0 : _node;
 
     /// <summary>Where output for a handle goes: a connection's to its node, a named handle's to all.</summary>
     /// <param name="handle">The handle.</param>
     /// <param name="destinationNode">When given, the node that all output goes to, whatever its handle.</param>
-    /// <param name="byGroup">True where a named handle's output goes to the nodes with members of that group.</param>
-    public static FrameDestination Of(OutputHandle handle, int? destinationNode, bool byGroup = false) =>
+    /// <param name="byMembers">True where a named handle's output goes to <see cref="Members"/>.</param>
+    public static FrameDestination Of(OutputHandle handle, int? destinationNode, bool byMembers = false) =>
         destinationNode is { } node ? new FrameDestination(node)
         : handle.IsConnection ? new FrameDestination(handle.Node)
-        : byGroup ? new FrameDestination(AllNodes, handle.Name)
+        : byMembers ? Members
         : All;
 
-    /// <summary>True when some receiver gets what goes to either.</summary>
+    /// <summary>True when some receiver may get what goes to either.</summary>
     public bool Shares(FrameDestination other) => IsAll || other.IsAll || _node == other._node;
 
     /// <summary>A human-readable form of the destination.</summary>
-    public override string ToString() => IsAll ? "all nodes" : $"node {_node.ToString(CultureInfo.InvariantCulture)}";
+    public override string ToString() => this == Members ? "all nodes with members" : IsAll ? "all nodes" : $"node {_node.ToString(CultureInfo.InvariantCulture)}";
 }
 
 /// <summary>Reports what a send that was not acknowledged as a whole means for each of its batches.</summary>

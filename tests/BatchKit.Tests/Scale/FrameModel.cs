@@ -1,7 +1,7 @@
 namespace BatchKit.Tests.Scale;
 
 /// <summary>How many frames a round takes, and in how many queues they end, when each game writes all of its lines in one send: counted from who is where, without the product's code.</summary>
-internal sealed class FrameModel(SimulatedCluster cluster, int maxGroupFrames)
+internal sealed class FrameModel(SimulatedCluster cluster, int maxSharedGroups)
 {
     private readonly HashSet<int>[] _nodesOfGames = [.. cluster.AllGames.Select(game => RemoteNodesOf(cluster, game))];
 
@@ -21,7 +21,7 @@ internal sealed class FrameModel(SimulatedCluster cluster, int maxGroupFrames)
     public long LinesOf(RoomLineOrder order) => LinesOfInput + (order == RoomLineOrder.ToMembers ? LinesOfInput : cluster.Rooms);
 
     /// <summary>One frame for each node with players of a game, then the rooms' frames.</summary>
-    private (long Published, long Delivered) BehindAllPlayers => Sum(game => (NodesOf(game), NodesOf(game)), game => ByGroup(game) + (game.Rooms.Count > ByGroup(game) ? 1 : 0));
+    private (long Published, long Delivered) BehindAllPlayers => Sum(game => (NodesOf(game), NodesOf(game)), cluster.Settings.ByMembers ? maxSharedGroups : int.MaxValue);
 
     /// <summary>Behind a room's frame, output for each node begins a new one.</summary>
     private (long Published, long Delivered) BehindItsPlayers => Sum(
@@ -30,7 +30,7 @@ internal sealed class FrameModel(SimulatedCluster cluster, int maxGroupFrames)
             var frames = game.Rooms.Sum(room => NodesOf(room).Count(node => node != game.Node.Number));
             return (frames, frames);
         },
-        game => game.Rooms.Count);
+        roomsOfFrame: 1);
 
     public long LinesOfInput => cluster.AllGames.Sum(game => game.Players.Count(player => cluster.Handles[player].Node != game.Node.Number));
 
@@ -39,21 +39,19 @@ internal sealed class FrameModel(SimulatedCluster cluster, int maxGroupFrames)
     /// <summary>The nodes whose receivers get frames of a game: those with players, with its own where a room's frame comes back to it.</summary>
     public int ReceiversOf(SimulatedGame game) => NodesOf(game) + (game.Rooms.Any(room => NodesOf(room).Contains(game.Node.Number)) ? 1 : 0);
 
-    private (long Published, long Delivered) Sum(Func<SimulatedGame, (long Published, long Delivered)> playersOf, Func<SimulatedGame, long> roomFramesOf)
+    private (long Published, long Delivered) Sum(Func<SimulatedGame, (long Published, long Delivered)> playersOf, int roomsOfFrame)
     {
         var (published, delivered) = (0L, 0L);
         foreach (var game in cluster.AllGames)
         {
             var players = playersOf(game);
-            var (rooms, byGroup) = (roomFramesOf(game), ByGroup(game));
-            published += players.Published + rooms;
-            delivered += players.Delivered + (byGroup * 2) + ((rooms - byGroup) * SimulatedCluster.Nodes);
+            var frames = game.Rooms.Chunk(roomsOfFrame).ToArray();
+            published += players.Published + frames.Length;
+            delivered += players.Delivered + frames.Sum(rooms => cluster.Settings.ByMembers ? rooms.SelectMany(NodesOf).Distinct().Count() : SimulatedCluster.Nodes);
         }
 
         return (published, delivered);
     }
-
-    private long ByGroup(SimulatedGame game) => cluster.Settings.ByMembers ? Math.Min(game.Rooms.Count, maxGroupFrames) : 0;
 
     private int NodesOf(SimulatedGame game) => _nodesOfGames[Array.IndexOf(cluster.AllGames, game)].Count;
 

@@ -42,10 +42,11 @@ internal sealed class SimulatedBroker
             GroupBindings--;
     }
 
-    public void Publish(FrameDestination destination, ReadOnlyMemory<byte> frame)
+    public void Publish(FrameDestination destination, IReadOnlySet<string> groups, ReadOnlyMemory<byte> frame)
     {
-        var key = destination.Group is { } group ? GroupKey(group) : destination.IsAll ? AllNodesKey : NodeKey(destination.Node);
-        var queues = QueuesOf(key);
+        var queues = destination == FrameDestination.Members
+            ? groups.SelectMany(group => QueuesOf(GroupKey(group))).ToHashSet()
+            : (IReadOnlyCollection<NodeQueue>)QueuesOf(destination.IsAll ? AllNodesKey : NodeKey(destination.Node));
         var bytes = frame.ToArray();
         foreach (var queue in queues)
             queue.Add(bytes);
@@ -101,7 +102,7 @@ internal sealed class NodeQueue
     }
 }
 
-/// <summary>Publishes each group's output by the group's key, as RabbitMQ's transport does where groups are routed by their members.</summary>
+/// <summary>Publishes the groups' output by their keys, as RabbitMQ's transport does where groups are routed by their members.</summary>
 internal sealed class MemberTransport(SimulatedBroker broker) : IBatchTransport
 {
     private const int MaxFrameBytes = 1024 * 1024;
@@ -110,7 +111,7 @@ internal sealed class MemberTransport(SimulatedBroker broker) : IBatchTransport
 
     public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
-        var frames = FramePlan.Create(batches, MaxFrameBytes, destinationNode: null, byGroup: true);
+        var frames = FramePlan.Create(batches, MaxFrameBytes, destinationNode: null, byMembers: true);
         var results = new FrameResult[frames.Count];
         for (var index = 0; index < results.Length; index++)
             results[index] = Publish(frames[index]);
@@ -124,7 +125,7 @@ internal sealed class MemberTransport(SimulatedBroker broker) : IBatchTransport
         using var encoded = frame.Encode();
         try
         {
-            broker.Publish(frame.Destination, encoded.Bytes);
+            broker.Publish(frame.Destination, frame.Groups, encoded.Bytes);
             return new FrameResult(FrameOutcome.Acknowledged);
         }
         catch (IOException lost)

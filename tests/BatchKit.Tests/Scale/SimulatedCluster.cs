@@ -1,3 +1,4 @@
+using System.Collections.Immutable;
 using BatchKit.Testing;
 using BatchKit.Tests.Schedules;
 using BatchKit.Transports;
@@ -200,7 +201,7 @@ internal sealed class SimulatedCluster : IAsyncDisposable
     private FrameTransport CreateFrameTransport(int? destinationNode) => new(
         (frame, _) =>
         {
-            Broker.Publish(frame.Destination, frame.Bytes);
+            Broker.Publish(frame.Destination, ImmutableHashSet<string>.Empty, frame.Bytes);
             return default;
         },
         new FrameTransportOptions { DestinationNode = destinationNode, PublishesWithoutBlocking = true });

@@ -111,16 +111,76 @@ public sealed class FramePlanTests
     }
 
     [Fact]
-    public void Each_group_has_frames_of_its_own_where_nodes_are_reached_by_group()
+    public void Groups_share_a_frame_until_output_for_a_node_comes_between_them()
     {
         var (hall, cave) = (Some.Group(), Some.Group());
-        MessageBatch[] batches = [To(hall, 1), To(hall, 2), To(1, 3), To(hall, 4), To(cave, 5), To(cave, 6), To(hall, 7)];
+        MessageBatch[] batches = [To(hall, 1), To(hall, 2), To(1, 3), To(hall, 4), To(cave, 5), To(2, 6), To(hall, 7)];
 
-        var frames = FramePlan.Create(batches, NoLimit, destinationNode: null, byGroup: true);
+        var frames = Plan(batches);
 
-        Assert.Equal([hall.Name, null, hall.Name, cave.Name, hall.Name], frames.Select(frame => frame.Destination.Group));
-        Assert.Equal([[1, 2], [3], [4], [5, 6], [7]], frames.Select(Numbers));
-        Assert.Equal([true, false, true, true, true], frames.Select(frame => frame.Destination.IsAll));
+        Assert.Equal(["all nodes with members", "node 1", "all nodes with members", "node 2", "all nodes with members"], frames.Select(frame => frame.Destination.ToString()));
+        Assert.Equal([[hall.Name!], [], [hall.Name!, cave.Name!], [], [hall.Name!]], frames.Select(frame => frame.Groups.ToArray()));
+        Assert.Equal([[1, 2], [3], [4, 5], [6], [7]], frames.Select(Numbers));
+        Assert.Equal([true, false, true, false, true], frames.Select(frame => frame.Destination.IsAll));
+    }
+
+    [Fact]
+    public void A_send_to_several_groups_is_one_frame_with_all_their_names()
+    {
+        OutputHandle[] groups = [Some.Group(), Some.Group(), Some.Group()];
+
+        var frame = Assert.Single(Plan([To(groups[0], 1), To(groups[1], 2), To(groups[0], 3), To(groups[2], 4)]));
+
+        Assert.Equal((FrameDestination.Members, 3), (frame.Destination, frame.Groups.Count));
+        Assert.True(frame.Groups.SetEquals(groups.Select(static group => group.Name!)));
+        Assert.Equal([1, 2, 3, 4], Numbers(frame));
+    }
+
+    [Fact]
+    public void One_group_fills_a_frame_up_to_the_frames_limit_and_several_up_to_64_kibibytes()
+    {
+        var (hall, cave) = (Some.Group(), Some.Group());
+        MessageBatch Large(OutputHandle handle, long number) => Some.Batch(handle, _producer, number, new string('x', 30_000));
+
+        Assert.Equal([[1, 2, 3]], Plan([Large(hall, 1), Large(hall, 2), Large(hall, 3)]).Select(Numbers));
+        Assert.Equal([[1, 2], [3]], Plan([Large(hall, 1), Large(hall, 2), To(cave, 3)], maxFrameBytes: 60_500).Select(Numbers));
+        Assert.Equal([[1, 2, 3], [4]], Plan([Large(hall, 1), Large(hall, 2), Large(hall, 3), To(cave, 4)]).Select(Numbers));
+        Assert.Equal([[1, 2], [3]], Plan([Large(hall, 1), Large(cave, 2), Large(hall, 3)]).Select(Numbers));
+    }
+
+    [Fact]
+    public void What_several_groups_have_in_a_frame_measures_at_most_exactly_64_kibibytes()
+    {
+        var (hall, cave) = (Some.Group(), Some.Group());
+        var other = To(cave, 2);
+        var rest = (64 * 1024) - FrameWriter.Measure([other]) - FrameWriter.Measure([Text(0)]);
+        MessageBatch Text(int length) => Some.Batch(hall, _producer, 1, new string('x', 40_000 + length));
+
+        // A length of more than 40,000 has as many bytes of its own as one of at most 65,536.
+        Assert.Equal([[1, 2]], Plan([Text(rest), other]).Select(Numbers));
+        Assert.Equal([[1], [2]], Plan([Text(rest + 1), other]).Select(Numbers));
+    }
+
+    [Fact]
+    public void At_most_256_groups_share_a_frame()
+    {
+        var batches = Enumerable.Range(1, 600).Select(number => ToAll(number)).ToArray();
+
+        var frames = Plan([.. batches, To(batches[599].Handle, 601)]);
+
+        Assert.Equal([256, 256, 88], frames.Select(frame => frame.Groups.Count));
+        Assert.Equal(Enumerable.Range(1, 601).Select(static number => (long)number), frames.SelectMany(Numbers));
+        Assert.All(frames, frame => Assert.Equal(FrameDestination.Members, frame.Destination));
+    }
+
+    [Fact]
+    public void A_group_of_a_full_frame_may_have_more_in_it()
+    {
+        var batches = Enumerable.Range(1, 256).Select(number => ToAll(number)).ToArray();
+
+        var frame = Assert.Single(Plan([.. batches, To(batches[7].Handle, 257)]));
+
+        Assert.Equal((256, 257), (frame.Groups.Count, frame.Batches.Length));
     }
 
     [Fact]
@@ -128,30 +188,18 @@ public sealed class FramePlanTests
     {
         var group = Some.Group();
 
-        var frame = Assert.Single(FramePlan.Create(new[] { To(group, 1), To(group, 2) }, NoLimit, destinationNode: null, byGroup: true));
+        var frame = Assert.Single(Plan([To(group, 1), To(group, 2)]));
 
-        Assert.Equal(group.Name, frame.Destination.Group);
+        Assert.Equal((FrameDestination.Members, group.Name), (frame.Destination, Assert.Single(frame.Groups)));
         Assert.Equal([1, 2], Numbers(frame));
-    }
-
-    [Fact]
-    public void A_send_to_very_many_groups_goes_to_all_nodes_behind_the_first_ones()
-    {
-        var batches = Enumerable.Range(1, 1000).Select(number => ToAll(number)).ToArray();
-
-        var frames = FramePlan.Create(batches, NoLimit, destinationNode: null, byGroup: true);
-
-        Assert.Equal(257, frames.Count);
-        Assert.Equal(FrameDestination.All, frames[256].Destination);
-        Assert.Equal(Enumerable.Range(1, 1000).Select(static number => (long)number), frames.SelectMany(Numbers));
     }
 
     [Fact]
     public void With_a_destination_node_groups_go_there_too()
     {
-        var frame = Assert.Single(FramePlan.Create(new[] { ToAll(1), ToAll(2) }, NoLimit, destinationNode: 7, byGroup: true));
+        var frame = Assert.Single(FramePlan.Create(new[] { ToAll(1), ToAll(2) }, NoLimit, destinationNode: 7, byMembers: true));
 
-        Assert.Equal((7, null), (frame.Destination.Node, frame.Destination.Group));
+        Assert.Equal((7, 0), (frame.Destination.Node, frame.Groups.Count));
     }
 
     [Fact]
@@ -213,6 +261,8 @@ public sealed class FramePlanTests
 
     private static Exception Report(MessageBatch[] batches, params FrameResult[] results) =>
         FrameReport.ToException("The broker", FramePlan.Create(batches, NoLimit, destinationNode: null), results, batches.Length);
+
+    private static IReadOnlyList<PlannedFrame> Plan(MessageBatch[] batches, int maxFrameBytes = NoLimit) => FramePlan.Create(batches, maxFrameBytes, destinationNode: null, byMembers: true);
 
     private static long[] Numbers(PlannedFrame frame) => [.. frame.Batches.ToArray().Select(batch => batch.Number)];
 

@@ -12,7 +12,7 @@ internal static class WorkerProgram
     {
         var application = Host.CreateApplicationBuilder();
         application.Logging.SetMinimumLevel(LogLevel.Warning);
-        application.Services.Configure<HostOptions>(options => options.ServicesStopConcurrently = settings.StopsConcurrently);
+        application.Services.Configure<HostOptions>(options => (options.ServicesStopConcurrently, options.ShutdownTimeout) = (settings.StopsConcurrently, settings.ShutdownTimeout));
         application.Services.AddSingleton(settings);
         application.Services.AddBatchKit(options => (options.Node, options.DrainTimeout) = (HostWorkerSettings.Node, settings.DrainTimeout)).SendTo(settings.Path, HostWorkerSettings.FarNode);
         application.Services.AddHostedService<LineWriter>();

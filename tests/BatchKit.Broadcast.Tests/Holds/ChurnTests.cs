@@ -59,12 +59,12 @@ public sealed class ChurnTests(ITestOutputHelper report)
         var coming = Task.Run(() => comers.RunAsync(stopping.Token));
         var writing = Enumerable.Range(0, MessageStreams.Writers)
             .Select(number => new GroupWriter(server.Output, _streams, number))
-            .Select(writer => Task.Run(() => Pace.RunAsync(WritesPerSecond, long.MaxValue, writer.Write, stopping.Token))).ToArray();
+            .Select(writer => Task.Run(() => Pace.RunAsync(server.Output, WritesPerSecond, long.MaxValue, writer.Write, stopping.Token))).ToArray();
         var churners = Enumerable.Range(0, Churners)
             .Select(churner => new Churner(server.Output, _streams, [.. clients.Where((_, place) => place % Churners == churner)], churner)).ToArray();
 
         const int perChurner = JoinsPerSecond / Churners;
-        await Task.WhenAll(churners.Select(churner => Task.Run(() => Pace.RunAsync(perChurner, perChurner * TestSeconds.Value, churner.Turn, CancellationToken.None))));
+        await Task.WhenAll(churners.Select(churner => Task.Run(() => Pace.RunAsync(server.Output, perChurner, perChurner * TestSeconds.Value, churner.Turn, CancellationToken.None))));
         await stopping.CancelAsync();
         await Task.WhenAll(writing).WithinDeadline();
         await coming.WithinDeadline();

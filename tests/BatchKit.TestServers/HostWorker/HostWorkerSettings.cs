@@ -32,6 +32,9 @@ public sealed record HostWorkerSettings
     /// <summary>How long its stop may take to send what is pending.</summary>
     public required TimeSpan DrainTimeout { get; init; }
 
+    /// <summary>How long the host waits for its services to stop. On a busy machine the writer may need minutes for its last lines.</summary>
+    public required TimeSpan ShutdownTimeout { get; init; }
+
     /// <summary>Whether the host stops its services at the same time; by default one after another.</summary>
     public bool StopsConcurrently { get; init; }
 

@@ -65,10 +65,11 @@ public abstract class SampleProcess : IDisposable
     }
 
     /// <summary>Waits until it has ended, and returns its exit code.</summary>
+    /// <param name="limit">How long it may take; a minute when null.</param>
     /// <exception cref="TimeoutException">It goes on.</exception>
-    public async Task<int> WaitForExitAsync() => await _process.WaitForExitAsync(Limit)
+    public async Task<int> WaitForExitAsync(TimeSpan? limit = null) => await _process.WaitForExitAsync(limit ?? Limit)
         ? _process.ExitCode
-        : throw new TimeoutException($"{_name} did not end within {Limit}.{Environment.NewLine}{Output}");
+        : throw new TimeoutException($"{_name} did not end within {limit ?? Limit}.{Environment.NewLine}{Output}");
 
     /// <summary>Reads a count from what it said at its end, a line with a name and a number, such as <c>completed 7</c>.</summary>
     /// <exception cref="FormatException">It has not ended in good order.</exception>

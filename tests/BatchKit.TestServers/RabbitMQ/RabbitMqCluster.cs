@@ -10,7 +10,12 @@ namespace BatchKit.TestServers.RabbitMQ;
 public sealed class RabbitMqCluster : IAsyncDisposable
 {
     private static readonly TimeSpan MendLimit = TimeSpan.FromMinutes(3);
-    private static readonly TimeSpan MendPause = TimeSpan.FromMilliseconds(500);
+
+    // Each look starts a program of Erlang's, which takes a processor for a second.
+    private static readonly TimeSpan MendPause = TimeSpan.FromSeconds(2);
+
+    // How long brokers that run get to find each other. One that gets no processor for seconds may miss the others' answer, and autoheal then waits for it for ever.
+    private static readonly TimeSpan MergeLimit = TimeSpan.FromMinutes(1);
 
     private readonly ServerProcess _portMapper;
 
@@ -43,11 +48,21 @@ public sealed class RabbitMqCluster : IAsyncDisposable
         });
     }
 
-    /// <summary>Starts all nodes that do not run, at once, because a node that left a majority behind waits for the others. Then waits until each node sees all others, as after a partition.</summary>
+    /// <summary>Starts all nodes that do not run, at once, because a node that left a majority behind waits for the others. Then waits until each node sees all others, as after a partition. Nodes that do not
+    /// find each other are killed and started again.</summary>
     public async Task MendAsync()
     {
-        await Task.WhenAll(Nodes.Where(node => !node.IsRunning).Select(node => node.StartAsync()));
-        await WaitUntilAsync(async () => await CountSeenAsync() == Nodes.Count * Nodes.Count, "Some brokers do not see all others");
+        await StartStoppedAsync();
+        try
+        {
+            await WaitUntilAllSeeAllAsync(MergeLimit);
+        }
+        catch (ServerStartException)
+        {
+            await Task.WhenAll(Nodes.Select(static node => node.KillAsync()));
+            await StartStoppedAsync();
+            await WaitUntilAllSeeAllAsync(MendLimit);
+        }
     }
 
     /// <summary>The node that leads a quorum queue, or holds a classic one.</summary>
@@ -85,16 +100,20 @@ public sealed class RabbitMqCluster : IAsyncDisposable
         _portMapper.Dispose();
     }
 
-    private static async Task WaitUntilAsync(Func<Task<bool>> condition, string complaint)
+    private static async Task WaitUntilAsync(Func<Task<bool>> condition, string complaint, TimeSpan? limit = null)
     {
         var began = Stopwatch.GetTimestamp();
         while (!await condition())
         {
-            if (Stopwatch.GetElapsedTime(began) > MendLimit)
-                throw new ServerStartException($"{complaint} after {MendLimit}.");
+            if (Stopwatch.GetElapsedTime(began) > (limit ?? MendLimit))
+                throw new ServerStartException($"{complaint} after {limit ?? MendLimit}.");
             await Task.Delay(MendPause);
         }
     }
+
+    private Task StartStoppedAsync() => Task.WhenAll(Nodes.Where(static node => !node.IsRunning).Select(static node => node.StartAsync()));
+
+    private Task WaitUntilAllSeeAllAsync(TimeSpan limit) => WaitUntilAsync(async () => await CountSeenAsync() == Nodes.Count * Nodes.Count, "Some brokers do not see all others", limit);
 
     // How many brokers the nodes see, themselves included. A broker that was cut off sees no other until it has restarted.
     private async Task<int> CountSeenAsync()

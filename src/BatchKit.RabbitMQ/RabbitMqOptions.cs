@@ -141,7 +141,7 @@ public sealed class RabbitMqOptions : IValidatableObject
     /// </summary>
     /// <remarks>
     /// Set it to true for several nodes where most groups have members on few of them. A process that writes to a group right after <i>another</i> process has let a connection join it may then miss the new
-    /// member. Groups share a frame up to 64 KiB, and at most 256 of them. Senders and receivers may differ: nothing is lost. For <see cref="UnroutableGrace"/> after connecting, and where <see cref="DeclareTopology"/>
+    /// member. Several groups share a frame up to 64 KiB; output for more than 256 of them in one frame goes to all nodes. Senders and receivers may differ: nothing is lost. For <see cref="UnroutableGrace"/> after connecting, and where <see cref="DeclareTopology"/>
     /// is false or the broker refuses the bindings, output goes to all nodes as well.
     /// </remarks>
     public bool RouteGroupsByMembers { get; set; }

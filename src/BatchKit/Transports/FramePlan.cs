@@ -17,16 +17,13 @@ public static class FramePlan
     // reaches the queue anyway (docs/scale.md).
     private const int MaxSharedBytes = 64 * 1024;
 
-    // How many groups share a frame: a broker gets their names beside it.
-    private const int MaxSharedGroups = 256;
-
     /// <summary>Plans the frames of one send, in the order in which they must be published.</summary>
     /// <param name="batches">The batches of the send.</param>
     /// <param name="maxFrameBytes">The most bytes in a frame. A single batch that takes more, or that can't be encoded, has a frame of its own, for the transport to refuse.</param>
     /// <param name="destinationNode">When given, the node that all output goes to; see <see cref="FrameDestination.Of"/>.</param>
     /// <param name="signer">What signs the frames, which takes <see cref="FrameSigner.OverheadBytes"/> of each; null for none.</param>
     /// <param name="byMembers">True where the transport can reach the nodes with members of some groups: then output for named handles goes to those (<see cref="FrameDestination.Members"/>) instead of
-    /// all nodes. A frame has output of several groups only up to 64 KiB, and of at most 256, so that nodes get little that is not for them.</param>
+    /// all nodes. A frame has output of several groups only up to 64 KiB, so that nodes get little that is not for them; a frame with more than 256 groups goes to all nodes, and has no such limit.</param>
     public static IReadOnlyList<PlannedFrame> Create(
         ReadOnlyMemory<MessageBatch> batches, int maxFrameBytes, int? destinationNode, FrameSigner? signer = null, bool byMembers = false)
     {
@@ -81,10 +78,8 @@ public static class FramePlan
     // The most bytes that a frame may have with one more batch.
     private static int LimitWith(PlannedFrame frame, MessageBatch batch, int maxFrameBytes)
     {
-        if (frame.Destination != FrameDestination.Members)
-            return maxFrameBytes;
-        var groups = frame.Groups.Count + (frame.Groups.Contains(batch.Handle.Name!) ? 0 : 1);
-        return groups == 1 ? maxFrameBytes : groups <= MaxSharedGroups ? Math.Min(maxFrameBytes, MaxSharedBytes) : 0;
+        var isShared = frame.Groups.Count > 1 || (frame.Groups.Count == 1 && !frame.Groups.Contains(batch.Handle.Name!));
+        return isShared ? Math.Min(maxFrameBytes, MaxSharedBytes) : maxFrameBytes;
     }
 
     // What can't be encoded, such as a header with a text that is too long, has a frame of its own like a batch that is too large, so it harms no other.
@@ -100,13 +95,13 @@ public static class FramePlan
         }
     }
 
-    // The last frame that shares a receiver with the destination: only it may still grow, and only when it has the same destination.
+    // The last frame that shares a receiver with the destination: only it may still grow, and only when it has the same destination, or goes to all because of its many groups.
     private static PlannedFrame? FindOpen(List<PlannedFrame> frames, FrameDestination destination)
     {
         for (var index = frames.Count - 1; index >= 0; index--)
         {
             if (frames[index].Destination.Shares(destination))
-                return frames[index].Destination == destination ? frames[index] : null;
+                return frames[index].Destination == destination || (frames[index].Destination == FrameDestination.All && destination == FrameDestination.Members) ? frames[index] : null;
         }
 
         return null;
@@ -117,11 +112,14 @@ public static class FramePlan
 /// <remarks>Valid as long as the send's batches are: until its task has ended.</remarks>
 public sealed class PlannedFrame
 {
+    // A broker gets the groups' names beside the frame. So many groups have members almost everywhere, and output for more of them goes to all nodes.
+    private const int MaxGroups = 256;
+
     private readonly List<MessageBatch>? _chosen;
     private readonly List<int>? _places;
     private readonly ReadOnlyMemory<MessageBatch> _whole;
-    private readonly HashSet<string>? _groups;
     private readonly ActivityContext _trace;
+    private HashSet<string>? _groups;
 
     /// <summary>All batches of the send; those for <see cref="FrameDestination.Members"/> are of one group.</summary>
     internal PlannedFrame(FrameDestination destination, ReadOnlyMemory<MessageBatch> whole, ActivityContext trace)
@@ -145,7 +143,7 @@ public sealed class PlannedFrame
     }
 
     /// <summary>Where it goes.</summary>
-    public FrameDestination Destination { get; }
+    public FrameDestination Destination { get; private set; }
 
     /// <summary>The names of the groups whose members it is for, where its destination is <see cref="FrameDestination.Members"/>; otherwise empty.</summary>
     public IReadOnlySet<string> Groups => _groups ?? (IReadOnlySet<string>)ImmutableHashSet<string>.Empty;
@@ -167,8 +165,10 @@ public sealed class PlannedFrame
     {
         _chosen!.Add(batch);
         _places!.Add(place);
-        _groups?.Add(batch.Handle.Name!);
         Bytes += bytes;
+        _groups?.Add(batch.Handle.Name!);
+        if (_groups?.Count > MaxGroups)
+            (Destination, _groups) = (FrameDestination.All, null);
     }
 
     /// <summary>Sets the same outcome for each of its batches, at their places in the send.</summary>

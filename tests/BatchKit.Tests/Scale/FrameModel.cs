@@ -21,7 +21,7 @@ internal sealed class FrameModel(SimulatedCluster cluster, int maxSharedGroups)
     public long LinesOf(RoomLineOrder order) => LinesOfInput + (order == RoomLineOrder.ToMembers ? LinesOfInput : cluster.Rooms);
 
     /// <summary>One frame for each node with players of a game, then the rooms' frames.</summary>
-    private (long Published, long Delivered) BehindAllPlayers => Sum(game => (NodesOf(game), NodesOf(game)), cluster.Settings.ByMembers ? maxSharedGroups : int.MaxValue);
+    private (long Published, long Delivered) BehindAllPlayers => Sum(game => (NodesOf(game), NodesOf(game)), int.MaxValue);
 
     /// <summary>Behind a room's frame, output for each node begins a new one.</summary>
     private (long Published, long Delivered) BehindItsPlayers => Sum(
@@ -47,11 +47,15 @@ internal sealed class FrameModel(SimulatedCluster cluster, int maxSharedGroups)
             var players = playersOf(game);
             var frames = game.Rooms.Chunk(roomsOfFrame).ToArray();
             published += players.Published + frames.Length;
-            delivered += players.Delivered + frames.Sum(rooms => cluster.Settings.ByMembers ? rooms.SelectMany(NodesOf).Distinct().Count() : SimulatedCluster.Nodes);
+            delivered += players.Delivered + frames.Sum(NodesReachedBy);
         }
 
         return (published, delivered);
     }
+
+    /// <summary>A frame with output for more rooms than it may name goes to all nodes.</summary>
+    private int NodesReachedBy(int[] rooms) =>
+        cluster.Settings.ByMembers && rooms.Length <= maxSharedGroups ? rooms.SelectMany(NodesOf).Distinct().Count() : SimulatedCluster.Nodes;
 
     private int NodesOf(SimulatedGame game) => _nodesOfGames[Array.IndexOf(cluster.AllGames, game)].Count;
 

@@ -8,7 +8,7 @@ namespace BatchKit.Tests.Scale;
 [Collection(nameof(MeasuresMemory))]
 public sealed class ScaleTests
 {
-    // So many groups share a frame (FramePlan).
+    // A frame with more groups goes to all nodes (FramePlan).
     private const int MaxSharedGroups = 256;
     private const int Rounds = 2;
 

@@ -161,26 +161,28 @@ public sealed class FramePlanTests
         Assert.Equal([[1], [2]], Plan([Text(rest + 1), other]).Select(Numbers));
     }
 
-    [Fact]
-    public void At_most_256_groups_share_a_frame()
+    [Theory]
+    [InlineData(256, "all nodes with members", 256)]
+    [InlineData(257, "all nodes", 0)]
+    [InlineData(5000, "all nodes", 0)]
+    public void A_frame_with_more_than_256_groups_goes_to_all_nodes(int groups, string destination, int named)
     {
-        var batches = Enumerable.Range(1, 600).Select(number => ToAll(number)).ToArray();
+        var batches = Enumerable.Range(1, groups).Select(number => ToAll(number)).ToArray();
 
-        var frames = Plan([.. batches, To(batches[599].Handle, 601)]);
+        var frame = Assert.Single(Plan([.. batches, To(batches[7].Handle, groups + 1)]));
 
-        Assert.Equal([256, 256, 88], frames.Select(frame => frame.Groups.Count));
-        Assert.Equal(Enumerable.Range(1, 601).Select(static number => (long)number), frames.SelectMany(Numbers));
-        Assert.All(frames, frame => Assert.Equal(FrameDestination.Members, frame.Destination));
+        Assert.Equal((destination, named), (frame.Destination.ToString(), frame.Groups.Count));
+        Assert.Equal(Enumerable.Range(1, groups + 1).Select(static number => (long)number), Numbers(frame));
     }
 
     [Fact]
-    public void A_group_of_a_full_frame_may_have_more_in_it()
+    public void Behind_a_frame_of_many_groups_output_for_a_node_begins_a_new_one()
     {
-        var batches = Enumerable.Range(1, 256).Select(number => ToAll(number)).ToArray();
+        var batches = Enumerable.Range(1, 300).Select(number => ToAll(number)).ToArray();
 
-        var frame = Assert.Single(Plan([.. batches, To(batches[7].Handle, 257)]));
+        var frames = Plan([.. batches, To(1, 301), ToAll(302)]);
 
-        Assert.Equal((256, 257), (frame.Groups.Count, frame.Batches.Length));
+        Assert.Equal(["all nodes", "node 1", "all nodes with members"], frames.Select(frame => frame.Destination.ToString()));
     }
 
     [Fact]

@@ -11,6 +11,8 @@ namespace BatchKit.Tests.Diagnostics;
 
 public sealed class InstrumentationTests
 {
+    private const int MaxInstruments = 100_000;
+
     [Fact]
     public async Task OpenTelemetry_exports_the_instruments_and_the_spans()
     {
@@ -20,7 +22,8 @@ public sealed class InstrumentationTests
         var services = new ServiceCollection().AddMetrics();
         services.AddBatchKit().UseLocal(static _ => new CollectingTransport());
         services.AddOpenTelemetry()
-            .WithMetrics(metrics => metrics.AddBatchKitInstrumentation())
+            // It gets the instruments of tests that run beside this one too, and by default takes no more after 1,000.
+            .WithMetrics(metrics => metrics.AddBatchKitInstrumentation().SetMaxMetricStreams(MaxInstruments))
             .WithTracing(tracing => tracing.AddBatchKitInstrumentation());
         services.ConfigureOpenTelemetryMeterProvider(metrics => metrics.AddReader(new BaseExportingMetricReader(instruments)));
         services.ConfigureOpenTelemetryTracerProvider(tracing => tracing.AddProcessor(new SimpleActivityExportProcessor(spans)));

@@ -165,7 +165,18 @@ public sealed class PageExampleTests(PostgresFixture postgres, MosquittoFixture 
 
     private static Task AssertHealthyAsync(Action<IServiceCollection> add, Func<IHost, Task>? then = null) => RunAsync(add, async host =>
     {
-        await Until.TrueAsync(async () => (await host.Services.GetRequiredService<HealthCheckService>().CheckHealthAsync()).Status == HealthStatus.Healthy);
+        var checks = host.Services.GetRequiredService<HealthCheckService>();
+        try
+        {
+            await Until.TrueAsync(async () => (await checks.CheckHealthAsync()).Status == HealthStatus.Healthy);
+        }
+        catch (TimeoutException)
+        {
+            // Which check it was, and what it says.
+            Assert.All((await checks.CheckHealthAsync()).Entries, static entry => Assert.Equal((entry.Key, HealthStatus.Healthy, entry.Value.Description), (entry.Key, entry.Value.Status, entry.Value.Description)));
+            throw;
+        }
+
         await (then?.Invoke(host) ?? Task.CompletedTask);
     });
 

@@ -22,10 +22,10 @@ public sealed class InstrumentationTests
         var services = new ServiceCollection().AddMetrics();
         services.AddBatchKit().UseLocal(static _ => new CollectingTransport());
         services.AddOpenTelemetry()
-            // It gets the instruments of tests that run beside this one too, and by default takes no more after 1,000.
-            .WithMetrics(metrics => metrics.AddBatchKitInstrumentation().SetMaxMetricStreams(MaxInstruments))
+            .WithMetrics(metrics => metrics.AddBatchKitInstrumentation())
             .WithTracing(tracing => tracing.AddBatchKitInstrumentation());
-        services.ConfigureOpenTelemetryMeterProvider(metrics => metrics.AddReader(new BaseExportingMetricReader(instruments)));
+        // It gets the instruments of tests that run beside this one too, and by default takes no more after 1,000.
+        services.ConfigureOpenTelemetryMeterProvider(metrics => metrics.SetMaxMetricStreams(MaxInstruments).AddReader(new BaseExportingMetricReader(instruments)));
         services.ConfigureOpenTelemetryTracerProvider(tracing => tracing.AddProcessor(new SimpleActivityExportProcessor(spans)));
         await using var provider = services.BuildServiceProvider();
         var meters = provider.GetRequiredService<MeterProvider>();

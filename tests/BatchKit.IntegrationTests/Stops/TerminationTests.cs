@@ -14,7 +14,7 @@ public sealed class TerminationTests(RabbitMqFixture rabbitMq, MosquittoFixture 
 
     private const int Messages = 100_000;
 
-    // Only a hang takes so long: the process has both cores with others, and a writer that has not ended when the host's time is over would be refused.
+    // Only a hang takes so long: the process shares both cores with others, and a writer that has not ended when the host's time is over would be refused.
     private static readonly TimeSpan StopLimit = TimeSpan.FromMinutes(1);
 
     private readonly SharedBrokers _brokers = new(rabbitMq, mosquitto, postgres);

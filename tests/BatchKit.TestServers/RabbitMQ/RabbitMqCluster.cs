@@ -14,7 +14,7 @@ public sealed class RabbitMqCluster : IAsyncDisposable
     // Each look starts a program of Erlang's, which takes a processor for a second.
     private static readonly TimeSpan MendPause = TimeSpan.FromSeconds(2);
 
-    // How long brokers that run get to find each other. One that gets no processor for seconds may miss the others' answer, and autoheal then waits for it for ever.
+    // How long brokers that run get to find each other. On a busy machine three did not within three minutes of a frozen broker, for a cause that was not found.
     private static readonly TimeSpan MergeLimit = TimeSpan.FromMinutes(1);
 
     private readonly ServerProcess _portMapper;

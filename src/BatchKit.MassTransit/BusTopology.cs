@@ -1,4 +1,5 @@
 using System.Globalization;
+using BatchKit.Transports;
 using MassTransit;
 using MassTransit.RabbitMqTransport;
 using MassTransit.RabbitMqTransport.Configuration;
@@ -105,8 +106,8 @@ internal sealed class RabbitMqTopology : BusTopology
         });
     }
 
-    // As MassTransit declares it: the two exchanges are bound to the queue's own exchange, and that one to the queue.
-    private async Task DeclareAsync(IChannel channel, int node)
+    // As MassTransit declares it: the two exchanges are bound to the queue's own exchange, and that one to the queue. Returns how many frames wait in the queue.
+    private async Task<uint> DeclareAsync(IChannel channel, int node)
     {
         var queue = GetQueueName(node);
         await channel.ExchangeDeclareAsync(DirectName, RabbitMqExchangeType.Direct, Options.Durable).ConfigureAwait(false);
@@ -115,6 +116,7 @@ internal sealed class RabbitMqTopology : BusTopology
         await channel.QueueBindAsync(queue, queue, string.Empty).ConfigureAwait(false);
         await channel.ExchangeBindAsync(queue, DirectName, node.ToString(CultureInfo.InvariantCulture)).ConfigureAwait(false);
         await channel.ExchangeBindAsync(queue, FanOutName, string.Empty).ConfigureAwait(false);
+        return (await channel.QueueDeclarePassiveAsync(queue).ConfigureAwait(false)).MessageCount;
     }
 }
 
@@ -144,12 +146,12 @@ internal sealed class LostAnswerFilter(EndpointWatch watch) : IFilter<ChannelCon
         await context.Channel.AbortAsync().WaitAsync(CloseLimit, watch.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
 }
 
-/// <summary>While an endpoint receives, declares its exchanges and bindings again at an interval, because the broker does not report that one was deleted.</summary>
+/// <summary>While an endpoint receives, declares its exchanges and bindings again at an interval, and starts it anew when the broker delivers nothing, because the broker reports neither.</summary>
 /// <remarks>
 /// It never declares a missing queue: the endpoint's consumer would not belong to the new queue. A cluster may end a deletion after it has ended the consumer. It then deletes the queue
 /// that the endpoint has declared meanwhile, and does not notify the new consumer. MassTransit declares and consumes again when the channel ends.
 /// </remarks>
-internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval, Func<IChannel, Task> declare, Func<IConnection, Task> lease) : IFilter<ChannelContext>
+internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval, Func<IChannel, Task<uint>> declare, Func<IConnection, Task> lease) : IFilter<ChannelContext>
 {
     private const ushort NotFound = 404;
 
@@ -199,10 +201,14 @@ internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval
             {
                 // A channel of its own, because the broker closes a channel on which a declaration fails.
                 var channel = await connection.CreateChannelAsync(cancellationToken: ended).ConfigureAwait(false);
+                uint waiting;
                 await using (channel.ConfigureAwait(false))
-                    await declare(channel).ConfigureAwait(false);
+                    waiting = await declare(channel).ConfigureAwait(false);
                 await lease(connection).ConfigureAwait(false);
-                watch.SetTopologyFault(null);
+                var isStalled = watch.Deliveries.IsStalled(waiting);
+                watch.SetTopologyFault(isStalled ? DeliveryWatch.Describe(waiting) : null);
+                if (isStalled)
+                    await LostAnswerFilter.AbortAsync(context, watch).ConfigureAwait(false);
             }
             catch (OperationInterruptedException exception) when (connection.IsOpen)
             {

@@ -70,7 +70,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
             ? new RabbitMqNodeLease(connection.Options.Prefix, node, connection.Options.UseQuorumQueues, _timeProvider)
             : null;
         _watch = new EndpointWatch(() => Queue, connection.Age, connection.CreateReporter("receiver"), _timeProvider, _logger);
-        _consumer = new EnvelopeConsumer(receiver, connection, () => Queue, _logger, _stopping.Token);
+        _consumer = new EnvelopeConsumer(receiver, connection, _watch.Deliveries, () => Queue, _logger, _stopping.Token);
     }
 
     /// <summary>The queue that it receives from.</summary>
@@ -227,7 +227,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
 }
 
 /// <summary>Passes one frame after another to the <see cref="BatchReceiver"/>. When a consume succeeds, MassTransit acknowledges the frame.</summary>
-internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection connection, Func<string> queue, ILogger logger, CancellationToken stopping)
+internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection connection, DeliveryWatch deliveries, Func<string> queue, ILogger logger, CancellationToken stopping)
     : IDisposable
 {
     // After a lost connection, frames of the old channel and the new one may arrive at the same time.
@@ -236,6 +236,7 @@ internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection con
     public async Task ConsumeAsync(ConsumeContext<BatchEnvelope> context)
     {
         await _turn.WaitAsync(stopping).ConfigureAwait(false);
+        deliveries.Begin();
         try
         {
             if (connection.Topology.IsOurs(context))
@@ -253,6 +254,7 @@ internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection con
         }
         finally
         {
+            deliveries.End();
             _turn.Release();
             connection.Complete();
         }
@@ -273,6 +275,9 @@ internal sealed class EndpointWatch(Func<string> queue, ConnectionAge age, Conne
 
     /// <summary>True once the endpoint is told to stop.</summary>
     public bool IsStopping => _isStopping;
+
+    /// <summary>Whether frames come.</summary>
+    public DeliveryWatch Deliveries { get; } = new();
 
     /// <summary>Why it receives nothing now; null while it receives.</summary>
     public string? Fault => _fault ?? _topologyFault;

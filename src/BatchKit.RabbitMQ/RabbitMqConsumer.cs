@@ -38,6 +38,9 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
         channel.CallbackExceptionAsync += OnClientFailedAsync;
     }
 
+    /// <summary>Whether frames come.</summary>
+    public DeliveryWatch Deliveries { get; } = new();
+
     /// <summary>Completes with the reason when no more frames will come.</summary>
     public Task<string> Ended => _ended.Task;
 
@@ -53,6 +56,7 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
             _current = done.Task;
         }
 
+        Deliveries.Begin();
         try
         {
             await ReceiveAsync(deliveryTag, properties, body).ConfigureAwait(false);
@@ -74,6 +78,7 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
         }
         finally
         {
+            Deliveries.End();
             done.SetResult();
         }
     }

@@ -283,10 +283,12 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
             try
             {
-                if (!await _topology.CheckAsync(open.Connection, _node.Value, _groups?.StaysOnAll ?? true, _stopping.Token).ConfigureAwait(false))
+                if (await _topology.CheckAsync(open.Connection, _node.Value, _groups?.StaysOnAll ?? true, _stopping.Token).ConfigureAwait(false) is not { } waiting)
                     return "The queue does not exist any more, although the broker has not ended the consumer.";
                 if (_lease is not null)
                     await _lease.TakeAsync(open.Connection, _stopping.Token).ConfigureAwait(false);
+                if (consumer.Deliveries.IsStalled(waiting))
+                    return DeliveryWatch.Describe(waiting);
                 _fault = null;
             }
             catch (Exception exception) when (open.Channel.IsOpen && exception is OperationInterruptedException or NodeTakenException)

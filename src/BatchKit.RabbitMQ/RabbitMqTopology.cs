@@ -134,27 +134,28 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
 
     /// <summary>Declares again what a receiver needs, or only checks that it exists when <see cref="RabbitMqOptions.DeclareTopology"/> is false. Existing objects do not change.</summary>
     /// <remarks>It uses a separate channel, because the broker closes a channel on which a declaration fails. It never declares a missing queue: the receiver's consumer would not belong to the new queue.</remarks>
-    /// <returns>False when the queue does not exist.</returns>
+    /// <returns>How many frames wait in the queue, besides those that the broker has delivered; null when the queue does not exist.</returns>
     /// <exception cref="OperationInterruptedException">Something is missing that this process may not declare, or exists with other arguments; the reason names them.</exception>
-    public async Task<bool> CheckAsync(IConnection connection, int node, bool takesAll, CancellationToken cancellationToken)
+    public async Task<uint?> CheckAsync(IConnection connection, int node, bool takesAll, CancellationToken cancellationToken)
     {
         var channel = await connection.CreateChannelAsync(cancellationToken: cancellationToken).ConfigureAwait(false);
         await using (channel.ConfigureAwait(false))
         {
             if (!options.DeclareTopology)
                 await channel.ExchangeDeclarePassiveAsync(Exchange, cancellationToken).ConfigureAwait(false);
+            QueueDeclareOk queue;
             try
             {
-                await channel.QueueDeclarePassiveAsync(Queue(node), cancellationToken).ConfigureAwait(false);
+                queue = await channel.QueueDeclarePassiveAsync(Queue(node), cancellationToken).ConfigureAwait(false);
             }
             catch (OperationInterruptedException exception) when (exception.ShutdownReason?.ReplyCode == NotFound)
             {
-                return false;
+                return null;
             }
 
             if (options.DeclareTopology)
                 await DeclareQueueAsync(channel, node, takesAll, cancellationToken).ConfigureAwait(false);
-            return true;
+            return queue.MessageCount;
         }
     }
 

@@ -1,6 +1,7 @@
 using BatchKit.IntegrationTests.RabbitMQ;
 using BatchKit.MassTransit;
 using BatchKit.Testing;
+using BatchKit.TestServers.Network;
 using BatchKit.TestServers.RabbitMQ;
 using BatchKit.Transports;
 
@@ -92,6 +93,31 @@ public sealed class RabbitMqBusTopologyTests(RabbitMqFixture fixture)
         await node.Received.WaitForMessagesAsync(2);
         await Until.TrueAsync(() => node.Receiver.Fault is null);
         Assert.Equal(["before", "after"], node.Received.Texts);
+    }
+
+    [Fact]
+    public async Task A_broker_that_delivers_nothing_although_frames_wait_is_consumed_anew()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        await using var node = await MassTransitNode.StartReadyAsync(1, options =>
+        {
+            CheckedOften(server)(options);
+            options.RabbitMq!.Port = proxy.Port;
+            options.Prefetch = 1;
+        });
+
+        // As a cluster may lose it. Then the broker waits for the receiver, and the receiver for the broker.
+        proxy.LoseAcknowledgements(1);
+        foreach (var line in Some.Lines(3))
+        {
+            node.Output.Write(Some.Connection(1), Some.Bytes(line));
+            await node.Output.FlushAsync().WithinDeadline();
+        }
+
+        await node.Received.WaitForMessagesAsync(3);
+        await Until.TrueAsync(() => node.Receiver.Fault is null);
+        Assert.Equal(Some.Lines(3), node.Received.Texts);
     }
 
     [Fact]

@@ -182,6 +182,25 @@ public sealed class RabbitMqReceiverTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task A_broker_that_delivers_nothing_although_frames_wait_is_consumed_anew()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var options = RabbitMqSome.Options(server);
+        var receiving = RabbitMqSome.Options(server, proxy.Port, over => (over.Prefix, over.Prefetch, over.TopologyCheckInterval) = (options.Prefix, 5, TimeSpan.FromMilliseconds(200)));
+        await using var receiver = await StartAsync(receiving, _arrived);
+        await using var transport = new RabbitMqTransport(options);
+
+        // As a cluster may lose them. Then the broker waits for the receiver, and the receiver for the broker.
+        proxy.LoseAcknowledgements(receiving.Prefetch);
+        await SendLinesAsync(transport, count: 10);
+        await _arrived.WaitForMessagesAsync(10);
+
+        Assert.Equal(Some.Lines(10), _arrived.Texts);
+        Assert.Equal(receiving.Prefetch, receiver.GetStatistics().DuplicateMessages);
+    }
+
+    [Fact]
     public async Task A_deleted_queue_is_declared_again()
     {
         var server = await fixture.GetAsync();

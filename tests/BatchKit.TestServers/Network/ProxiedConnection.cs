@@ -9,6 +9,7 @@ internal sealed class ProxiedConnection
     private readonly Socket _client;
     private readonly Socket _server = new(SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
     private volatile bool _isSilent;
+    private volatile AcknowledgementLoss? _loss;
 
     public ProxiedConnection(TcpProxy proxy, Socket client, string host, int port)
     {
@@ -21,6 +22,8 @@ internal sealed class ProxiedConnection
     public Task Completion { get; }
 
     public void Silence() => _isSilent = true;
+
+    public void LoseAcknowledgements() => _loss = new AcknowledgementLoss(_proxy.LosesAcknowledgement);
 
     public void Reset()
     {
@@ -68,10 +71,11 @@ internal sealed class ProxiedConnection
                 if (_isSilent)
                     continue;
                 await _proxy.WhileStalledAsync();
-                var passed = toServer ? _proxy.Pass(received) : received;
+                var kept = toServer && _loss is { } loss ? loss.Filter(buffer.AsSpan(0, received)) : buffer.AsMemory(0, received);
+                var passed = toServer ? _proxy.Pass(kept.Length) : kept.Length;
                 for (var sent = 0; sent < passed;)
-                    sent += await to.SendAsync(buffer.AsMemory(sent, passed - sent));
-                if (passed < received)
+                    sent += await to.SendAsync(kept[sent..passed]);
+                if (passed < kept.Length)
                     break;
             }
         }

@@ -15,6 +15,7 @@ public sealed class TcpProxy : IAsyncDisposable
     private readonly List<ProxiedConnection> _connections = [];
 
     private long _bytesUntilCut = -1;
+    private int _acknowledgementsToLose;
     private TaskCompletionSource? _stall;
 
     private TcpProxy(string host, int port)
@@ -64,6 +65,17 @@ public sealed class TcpProxy : IAsyncDisposable
         }
     }
 
+    /// <summary>Loses the next so many acknowledgements that clients of an AMQP broker send over the connections that there are. Call it while none of their frames is under way.</summary>
+    public void LoseAcknowledgements(int count)
+    {
+        Interlocked.Exchange(ref _acknowledgementsToLose, count);
+        lock (_gate)
+        {
+            foreach (var connection in _connections)
+                connection.LoseAcknowledgements();
+        }
+    }
+
     /// <summary>Goes on after <see cref="Stall"/>.</summary>
     public void Resume() => Interlocked.Exchange(ref _stall, null)?.TrySetResult();
 
@@ -97,6 +109,8 @@ public sealed class TcpProxy : IAsyncDisposable
                 return cuts ? (int)left : bytes;
         }
     }
+
+    internal bool LosesAcknowledgement() => Interlocked.Decrement(ref _acknowledgementsToLose) >= 0;
 
     private async Task AcceptAsync()
     {

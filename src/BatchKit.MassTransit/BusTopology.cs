@@ -146,7 +146,7 @@ internal sealed class LostAnswerFilter(EndpointWatch watch) : IFilter<ChannelCon
         await context.Channel.AbortAsync().WaitAsync(CloseLimit, watch.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
 }
 
-/// <summary>While an endpoint receives, declares its exchanges and bindings again at an interval, and starts it anew when the broker delivers nothing, because the broker reports neither.</summary>
+/// <summary>While an endpoint receives, declares its exchanges and bindings again at an interval, and starts it again when the broker delivers nothing, because the broker reports neither.</summary>
 /// <remarks>
 /// It never declares a missing queue: the endpoint's consumer would not belong to the new queue. A cluster may end a deletion after it has ended the consumer. It then deletes the queue
 /// that the endpoint has declared meanwhile, and does not notify the new consumer. MassTransit declares and consumes again when the channel ends.

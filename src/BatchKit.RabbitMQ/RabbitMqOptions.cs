@@ -201,7 +201,7 @@ public sealed class RabbitMqOptions : IValidatableObject
     /// <summary>
     /// How often the receiver checks that the exchange, the queue and the bindings exist; 5 s by default. It declares deleted ones again. One that has other arguments, or that is missing
     /// while <see cref="DeclareTopology"/> is false, becomes its <see cref="RabbitMqReceiver.Fault"/>. When frames wait at two checks and none came in between although the receiver was receiving none, it
-    /// connects anew. Keep the interval below the senders' <see cref="UnroutableGrace"/>.
+    /// connects again. Keep the interval below the senders' <see cref="UnroutableGrace"/>.
     /// </summary>
     [TimeSpanRange("00:00:00.100", "01:00:00")]
     public TimeSpan TopologyCheckInterval { get; set; } = TimeSpan.FromSeconds(5);

@@ -29,7 +29,7 @@ internal sealed class DeliveryWatch
     {
         long? received = waiting > 0 && Volatile.Read(ref _inHand) == 0 ? Interlocked.Read(ref _received) : null;
         var isStalled = received is not null && received == _receivedAtLastCheck;
-        // A consumer that is started anew because of this has two checks of its own.
+        // A consumer that is started again because of this has two checks of its own.
         _receivedAtLastCheck = isStalled ? null : received;
         return isStalled;
     }

@@ -182,7 +182,7 @@ public sealed class RabbitMqReceiverTests(RabbitMqFixture fixture)
     }
 
     [Fact]
-    public async Task A_broker_that_delivers_nothing_although_frames_wait_is_consumed_anew()
+    public async Task A_broker_that_delivers_nothing_although_frames_wait_is_consumed_again()
     {
         var server = await fixture.GetAsync();
         await using var proxy = TcpProxy.Start(server.Host, server.Port);

@@ -16,7 +16,7 @@ public sealed class DeliveryWatchTests
     }
 
     [Fact]
-    public void A_consumer_that_is_started_anew_has_two_checks_of_its_own()
+    public void A_consumer_that_is_started_again_has_two_checks_of_its_own()
     {
         _watch.IsStalled(1);
         _watch.IsStalled(1);

@@ -120,17 +120,24 @@ internal sealed class RabbitMqTopology : BusTopology
     }
 }
 
-/// <summary>Makes a declaration or a consume that the broker did not answer in time a failure that MassTransit retries. The client cancels such a call, and MassTransit takes a cancellation for the endpoint's stop: it would never receive again.</summary>
+/// <summary>Makes a failure that MassTransit retries of what it would wait for without limit, or take for the endpoint's stop. In both cases the endpoint would never receive again.</summary>
+/// <remarks>
+/// The client cancels a declaration or a consume that the broker does not answer in time, and MassTransit takes a cancellation for the endpoint's stop. If the connection ends while a consume is answered, the
+/// client may tell the consumer neither that it has begun nor that it has ended (version 7.1.2), and MassTransit waits for either.
+/// </remarks>
 internal sealed class LostAnswerFilter(EndpointWatch watch) : IFilter<ChannelContext>
 {
     /// <summary>How long the broker may take to close a channel, or to answer a check.</summary>
     public static readonly TimeSpan CloseLimit = TimeSpan.FromSeconds(1);
 
+    // How long MassTransit may take to end the endpoint's use of a closed channel, besides the frame that is being received.
+    private static readonly TimeSpan EndLimit = TimeSpan.FromSeconds(5);
+
     public async Task Send(ChannelContext context, IPipe<ChannelContext> next)
     {
         try
         {
-            await next.Send(context).ConfigureAwait(false);
+            await ReceiveAsync(context, next).ConfigureAwait(false);
         }
         catch (OperationCanceledException exception) when (!watch.IsStopping)
         {
@@ -144,6 +151,33 @@ internal sealed class LostAnswerFilter(EndpointWatch watch) : IFilter<ChannelCon
     /// <summary>Ends the channel of an endpoint. MassTransit then declares and consumes on a new one.</summary>
     public static async Task AbortAsync(ChannelContext context, EndpointWatch watch) =>
         await context.Channel.AbortAsync().WaitAsync(CloseLimit, watch.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+
+    private async Task ReceiveAsync(ChannelContext context, IPipe<ChannelContext> next)
+    {
+        var closed = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+        context.Channel.ChannelShutdownAsync += (_, _) =>
+        {
+            closed.TrySetResult();
+            return Task.CompletedTask;
+        };
+        if (context.Channel.IsClosed)
+            closed.TrySetResult();
+        var receiving = next.Send(context);
+        await Task.WhenAny(receiving, closed.Task).ConfigureAwait(false);
+        do
+        {
+            await receiving.WaitAsync(EndLimit, watch.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        }
+        while (!receiving.IsCompleted && watch.Deliveries.HasFrame);
+        if (!receiving.IsCompleted)
+        {
+            // What it throws later is of no use to anyone.
+            _ = receiving.ContinueWith(static abandoned => abandoned.Exception, TaskScheduler.Default);
+            throw new TimeoutException("The channel ended, and its receiver was not told.");
+        }
+
+        await receiving.ConfigureAwait(false);
+    }
 }
 
 /// <summary>While an endpoint receives, declares its exchanges and bindings again at an interval, and starts it again when the broker delivers nothing, because the broker reports neither.</summary>
@@ -195,7 +229,7 @@ internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval
     {
         var connection = context.ConnectionContext.Connection;
         await Task.Delay(interval, watch.TimeProvider, ended).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        while (!ended.IsCancellationRequested)
+        while (!ended.IsCancellationRequested && context.Channel.IsOpen)
         {
             try
             {

@@ -3,7 +3,9 @@ using System.Net.Security;
 using System.Security.Authentication;
 using MassTransit;
 using MassTransit.Configuration;
+using MassTransit.RabbitMqTransport;
 using MassTransit.RabbitMqTransport.Configuration;
+using MassTransit.Util;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Exceptions;
 
@@ -115,23 +117,60 @@ internal sealed class ReconnectingBusConfiguration : RabbitMqBusConfiguration, I
         _host.ConnectEndpointConfigurationObserver(observer);
 }
 
-/// <summary>MassTransit's RabbitMQ host with a constant pause between attempts to connect; MassTransit's own pause grows from 3 to 30 s and has no setting.</summary>
-internal sealed class ReconnectingHostConfiguration(
-    IRabbitMqBusConfiguration busConfiguration, IRabbitMqTopologyConfiguration topologyConfiguration, TimeSpan reconnectDelay)
-    : RabbitMqHostConfiguration(busConfiguration, topologyConfiguration)
+/// <summary>MassTransit's RabbitMQ host with a constant pause between attempts to connect, and with <see cref="AnsweredConnectionSupervisor"/>. MassTransit's own pause grows from 3 to 30 s and has no setting.</summary>
+internal sealed class ReconnectingHostConfiguration : RabbitMqHostConfiguration, IRabbitMqHostConfiguration
 {
-    public override IRetryPolicy ReceiveTransportRetryPolicy { get; } = Retry.CreatePolicy(policy =>
+    private readonly Recycle<IConnectionContextSupervisor> _connections;
+
+    public ReconnectingHostConfiguration(IRabbitMqBusConfiguration busConfiguration, IRabbitMqTopologyConfiguration topologyConfiguration, TimeSpan reconnectDelay)
+        : base(busConfiguration, topologyConfiguration)
     {
-        policy.Handle<ConnectionException>();
-        policy.Handle<AlreadyClosedException>();
-        policy.Handle<EndOfStreamException>();
-        policy.Handle<OperationInterruptedException>();
-        // The policy keeps an array of pauses; MassTransit starts again when it has used them up.
-        policy.Interval(retryCount: 64, reconnectDelay);
-    });
+        _connections = new Recycle<IConnectionContextSupervisor>(() => new AnsweredConnectionSupervisor(this, topologyConfiguration));
+        ReceiveTransportRetryPolicy = Retry.CreatePolicy(policy =>
+        {
+            policy.Handle<ConnectionException>();
+            policy.Handle<AlreadyClosedException>();
+            policy.Handle<EndOfStreamException>();
+            policy.Handle<OperationInterruptedException>();
+            // The policy keeps an array of pauses; MassTransit starts again when it has used them up.
+            policy.Interval(retryCount: 64, reconnectDelay);
+        });
+    }
+
+    IConnectionContextSupervisor IRabbitMqHostConfiguration.ConnectionContextSupervisor => _connections.Supervisor;
+
+    public override IRetryPolicy ReceiveTransportRetryPolicy { get; }
 
     // Dispatch retries failed sends after its own pause; MassTransit would wait inside the send.
     public override IRetryPolicy SendTransportRetryPolicy { get; } = Retry.None;
+}
+
+/// <summary>Makes a channel that the broker does not open in time a failure that MassTransit retries. The client cancels the request, and MassTransit takes a cancellation for the endpoint's stop: it would never receive again.</summary>
+internal sealed class AnsweredConnectionSupervisor(IRabbitMqHostConfiguration host, IRabbitMqTopologyConfiguration topology) : ConnectionContextSupervisor(host, topology), IConnectionContextSupervisor
+{
+    Task IPipeContextSource<ConnectionContext>.Send(IPipe<ConnectionContext> pipe, CancellationToken cancellationToken) => Send(new AnsweredConnectionPipe(pipe), cancellationToken);
+
+    private sealed class AnsweredConnectionPipe(IPipe<ConnectionContext> pipe) : IPipe<ConnectionContext>
+    {
+        public Task Send(ConnectionContext context) => pipe.Send(new AnsweredConnection(context));
+
+        public void Probe(ProbeContext context) => pipe.Probe(context);
+    }
+
+    private sealed class AnsweredConnection(ConnectionContext connection) : SharedConnectionContext(connection, connection.CancellationToken), ConnectionContext
+    {
+        async Task<ChannelContext> ConnectionContext.CreateChannelContext(CancellationToken cancellationToken, ushort? concurrentMessageLimit)
+        {
+            try
+            {
+                return await CreateChannelContext(cancellationToken, concurrentMessageLimit).ConfigureAwait(false);
+            }
+            catch (OperationCanceledException exception) when (!cancellationToken.IsCancellationRequested)
+            {
+                throw new RabbitMqConnectionException($"The broker did not open a channel within {ContinuationTimeout}.", exception);
+            }
+        }
+    }
 }
 
 /// <summary>The socket of a buffer's own bus. With it, BatchKit ends a connection that no longer works, for which MassTransit has no method.</summary>

@@ -13,6 +13,9 @@ internal sealed class DeliveryWatch
     // What had been received at the last check, when frames waited and none was in hand; null otherwise.
     private long? _receivedAtLastCheck;
 
+    /// <summary>Whether a frame is being handed on.</summary>
+    public bool HasFrame => Volatile.Read(ref _inHand) != 0;
+
     /// <summary>A frame has come.</summary>
     public void Begin()
     {
@@ -27,7 +30,7 @@ internal sealed class DeliveryWatch
     /// <param name="waiting">How many frames the broker has in the queue now, besides those that it has delivered.</param>
     public bool IsStalled(uint waiting)
     {
-        long? received = waiting > 0 && Volatile.Read(ref _inHand) == 0 ? Interlocked.Read(ref _received) : null;
+        long? received = waiting > 0 && !HasFrame ? Interlocked.Read(ref _received) : null;
         var isStalled = received is not null && received == _receivedAtLastCheck;
         // A consumer that is started again because of this has two checks of its own.
         _receivedAtLastCheck = isStalled ? null : received;

@@ -12,6 +12,8 @@ internal sealed class RunReport
 {
     private const int MaxOfRule = 2;
     private const int MaxFaults = 12;
+    private const int MaxLines = 8;
+    private const int MaxLineLength = 200;
 
     private static readonly TimeSpan Near = TimeSpan.FromSeconds(5);
 
@@ -54,6 +56,9 @@ internal sealed class RunReport
                 Append(text, violation);
             text.AppendLine(CultureInfo.InvariantCulture, $"All: {string.Join(", ", _violations.GroupBy(violation => violation.Rule).Select(rule => $"{rule.Key} {rule.Count()}"))}");
             text.AppendLine(CultureInfo.InvariantCulture, $"The histories are in {_folder}");
+            // Where the run was made elsewhere, they may be gone.
+            if (_unrest is not null)
+                text.AppendLine("The ends of the consoles:").AppendJoin(Environment.NewLine, LastLines()).AppendLine();
             return text.ToString();
         }
     }
@@ -66,6 +71,14 @@ internal sealed class RunReport
         else
             File.WriteAllText(Path.Combine(_folder, "consoles.txt"), _output);
     }
+
+    // The last lines of each process, which begin with its name.
+    private IEnumerable<string> LastLines() =>
+        from console in $"\n{_output}".Split("\n-- ", StringSplitOptions.RemoveEmptyEntries)
+        let lines = console.Split('\n', StringSplitOptions.RemoveEmptyEntries | StringSplitOptions.TrimEntries)
+        where lines.Length > 1
+        from line in lines.Skip(1).TakeLast(MaxLines).Prepend($"-- {lines[0]}")
+        select line.Length <= MaxLineLength ? line : line[..MaxLineLength];
 
     private void Append(StringBuilder text, Violation violation)
     {

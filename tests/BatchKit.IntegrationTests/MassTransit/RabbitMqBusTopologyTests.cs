@@ -121,6 +121,19 @@ public sealed class RabbitMqBusTopologyTests(RabbitMqFixture fixture)
     }
 
     [Fact]
+    public async Task A_broker_that_opens_no_channel_in_time_is_asked_again()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        proxy.LoseChannelOpens(3);
+
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, proxy.Port, options => options.RabbitMq!.ConnectTimeout = TimeSpan.FromSeconds(1)));
+        node.Output.Write(Some.Connection(1), "arrives"u8);
+
+        await node.Received.WaitForMessagesAsync(1);
+    }
+
+    [Fact]
     public async Task An_exchange_that_someone_makes_again_with_another_type_is_a_fault_that_names_the_argument()
     {
         var server = await fixture.GetAsync();

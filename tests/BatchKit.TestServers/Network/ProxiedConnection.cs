@@ -9,21 +9,22 @@ internal sealed class ProxiedConnection
     private readonly Socket _client;
     private readonly Socket _server = new(SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
     private volatile bool _isSilent;
-    private volatile AcknowledgementLoss? _loss;
+    private volatile MethodLoss? _loss;
 
-    public ProxiedConnection(TcpProxy proxy, Socket client, string host, int port)
+    public ProxiedConnection(TcpProxy proxy, Socket client)
     {
         _proxy = proxy;
         _client = client;
         client.NoDelay = true;
-        Completion = RunAsync(host, port);
     }
 
-    public Task Completion { get; }
+    public Task Completion { get; private set; } = Task.CompletedTask;
+
+    public void Start(string host, int port) => Completion = RunAsync(host, port);
 
     public void Silence() => _isSilent = true;
 
-    public void LoseAcknowledgements() => _loss = new AcknowledgementLoss(_proxy.LosesAcknowledgement);
+    public void Lose(byte[] method) => _loss = new MethodLoss(method, _proxy.LosesMethod);
 
     public void Reset()
     {

@@ -15,7 +15,8 @@ public sealed class TcpProxy : IAsyncDisposable
     private readonly List<ProxiedConnection> _connections = [];
 
     private long _bytesUntilCut = -1;
-    private int _acknowledgementsToLose;
+    private int _methodsToLose;
+    private volatile bool _losesChannelOpens;
     private TaskCompletionSource? _stall;
 
     private TcpProxy(string host, int port)
@@ -68,12 +69,19 @@ public sealed class TcpProxy : IAsyncDisposable
     /// <summary>Loses the next so many acknowledgements that clients of an AMQP broker send over the connections that there are. Call it while none of their frames is under way.</summary>
     public void LoseAcknowledgements(int count)
     {
-        Interlocked.Exchange(ref _acknowledgementsToLose, count);
+        Interlocked.Exchange(ref _methodsToLose, count);
         lock (_gate)
         {
             foreach (var connection in _connections)
-                connection.LoseAcknowledgements();
+                connection.Lose(MethodLoss.BasicAck);
         }
+    }
+
+    /// <summary>Loses the next so many requests of clients of an AMQP broker to open a channel, over connections that come later.</summary>
+    public void LoseChannelOpens(int count)
+    {
+        Interlocked.Exchange(ref _methodsToLose, count);
+        _losesChannelOpens = true;
     }
 
     /// <summary>Goes on after <see cref="Stall"/>.</summary>
@@ -110,7 +118,7 @@ public sealed class TcpProxy : IAsyncDisposable
         }
     }
 
-    internal bool LosesAcknowledgement() => Interlocked.Decrement(ref _acknowledgementsToLose) >= 0;
+    internal bool LosesMethod() => Interlocked.Decrement(ref _methodsToLose) >= 0;
 
     private async Task AcceptAsync()
     {
@@ -130,7 +138,11 @@ public sealed class TcpProxy : IAsyncDisposable
             {
                 AcceptedConnections++;
                 _connections.RemoveAll(connection => connection.Completion.IsCompleted);
-                _connections.Add(new ProxiedConnection(this, client, _host, _port));
+                var connection = new ProxiedConnection(this, client);
+                if (_losesChannelOpens)
+                    connection.Lose(MethodLoss.ChannelOpen);
+                connection.Start(_host, _port);
+                _connections.Add(connection);
             }
         }
     }

@@ -23,7 +23,7 @@ internal sealed class EdgeBenchmarks : ISuiteRunner
         var clients = IsShort ? FewClients : Clients;
         Machine.Require(clients);
         _stages.Add(new StormStage(clients));
-        _stages.Add(new IdleStage(Math.Min(clients, IdleClients)));
+        _stages.Add(new IdleStage(Math.Min(clients, IdleClients), IsShort));
         _stages.Add(new HostileStage(IsShort, measuresEachAlone: everything));
         var readings = new SuiteReadings(WriteTables);
         var known = _stages.SelectMany(stage => stage.Names).ToHashSet(StringComparer.Ordinal);

@@ -12,12 +12,11 @@ namespace BatchKit.Benchmarks.Edge;
 /// <param name="clients">How many hostile clients there are of each kind.</param>
 /// <param name="idle">How long the idle server is measured.</param>
 /// <param name="attack">How long the attack lasts.</param>
-internal sealed class HostileRow(string name, int[] clients, TimeSpan idle, TimeSpan attack)
+/// <param name="recovery">How long the server has to itself when the hostile clients have left.</param>
+internal sealed class HostileRow(string name, int[] clients, TimeSpan idle, TimeSpan attack, TimeSpan recovery)
 {
     private const double Megabyte = 1024 * 1024;
     private const double Kilobyte = 1024;
-
-    private static readonly TimeSpan Recovery = TimeSpan.FromSeconds(5);
 
     public List<HostileSample> Samples { get; } = [];
 
@@ -29,12 +28,12 @@ internal sealed class HostileRow(string name, int[] clients, TimeSpan idle, Time
 
         // Idle is a server that has met such clients before: its code is compiled.
         Attack(mud, player, memory, clients, idle);
-        player.Play(Recovery, memory.Sample);
+        player.Play(recovery, memory.Sample);
         var before = Play(player, memory, idle);
         var (lines, processor) = (LinesOf(mud.Output), ProcessorSeconds(mud.Id));
         var (during, sent) = Attack(mud, player, memory, clients, attack);
         var (newLines, used) = (LinesOf(mud.Output) - lines, ProcessorSeconds(mud.Id) - processor);
-        player.Play(Recovery, memory.Sample);
+        player.Play(recovery, memory.Sample);
         var sample = new HostileSample(before, during, Play(player, memory, idle), sent, used / attack.TotalSeconds, newLines);
         Samples.Add(sample);
         return sample;
@@ -62,7 +61,7 @@ internal sealed class HostileRow(string name, int[] clients, TimeSpan idle, Time
     {
         yield return Describe("idle", sample => sample.Before);
         yield return Describe("under attack, the memory at its highest", sample => sample.During);
-        yield return Describe("5 s after they left", sample => sample.After);
+        yield return Describe(string.Create(CultureInfo.InvariantCulture, $"{recovery.TotalSeconds} s after they left"), sample => sample.After);
     }
 
     private static int LinesOf(string output) => output.Count(letter => letter == '\n');
@@ -104,7 +103,7 @@ internal sealed class HostileRow(string name, int[] clients, TimeSpan idle, Time
 /// <summary>What was measured before, under and after one attack.</summary>
 /// <param name="Before">The idle server.</param>
 /// <param name="During">The server under attack.</param>
-/// <param name="After">The server from 5 s after its attackers left.</param>
+/// <param name="After">The server after its recovery.</param>
 /// <param name="Sent">For each kind: its connections, the bytes that it sent and those that it read.</param>
 /// <param name="Processors">How many processors the server used under attack.</param>
 /// <param name="LogLines">How many lines it logged.</param>

@@ -27,10 +27,10 @@ internal sealed class HostileStage : IEdgeStage
     public HostileStage(bool isShort, bool measuresEachAlone)
     {
         int[] clients = isShort ? [3, 3, 1, 1] : [30, 30, 5, 4];
-        var (few, full) = (TimeSpan.FromSeconds(isShort ? 0.5 : 4), TimeSpan.FromSeconds(isShort ? 1 : 30));
+        var (few, full, recovery) = (TimeSpan.FromSeconds(isShort ? 0.5 : 4), TimeSpan.FromSeconds(isShort ? 1 : 30), TimeSpan.FromSeconds(isShort ? 0.5 : 5));
         _measuresEachAlone = measuresEachAlone;
-        _all = new HostileRow("all at once", clients, few, full);
-        _alone = [.. Enum.GetValues<AttackKind>().Select(kind => new HostileRow($"{kind}", [.. clients.Select((count, index) => index == (int)kind ? count : 0)], few, few))];
+        _all = new HostileRow("all at once", clients, few, full, recovery);
+        _alone = [.. Enum.GetValues<AttackKind>().Select(kind => new HostileRow($"{kind}", [.. clients.Select((count, index) => index == (int)kind ? count : 0)], few, few, recovery))];
     }
 
     // One attack lasts as long as several rounds of the others.

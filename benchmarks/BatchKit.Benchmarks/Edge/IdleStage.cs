@@ -9,11 +9,16 @@ using BatchKit.Benchmarks.Sink;
 namespace BatchKit.Benchmarks.Edge;
 
 /// <summary>What a silent client costs a server in memory, before it got anything and behind some broadcasts.</summary>
-internal sealed class IdleStage(int clients) : IEdgeStage
+/// <param name="clients">How many there are.</param>
+/// <param name="isShort">True for little time: the figures then mean nothing.</param>
+internal sealed class IdleStage(int clients, bool isShort) : IEdgeStage
 {
     private static readonly string[] Columns = ["server", "clients", "resident, B a client", "behind three broadcasts"];
 
-    private readonly IdleRow[] _rows = Array.ConvertAll(Enum.GetValues<IdleServerKind>(), kind => new IdleRow(kind, clients));
+    private readonly IdleRow[] _rows = Array.ConvertAll(Enum.GetValues<IdleServerKind>(), kind => new IdleRow(kind, clients, isShort ? TimeSpan.FromMilliseconds(100) : Rest));
+
+    // Longer than a buffer holds a handle to which nothing is written.
+    private static readonly TimeSpan Rest = TimeSpan.FromSeconds(3);
 
     // The memory of ten thousand clients hardly differs from round to round.
     public int MaxRounds => 1;
@@ -42,16 +47,13 @@ internal sealed class IdleStage(int clients) : IEdgeStage
 }
 
 /// <summary>The silent clients of one server. Both are new processes each time.</summary>
-internal sealed class IdleRow(IdleServerKind kind, int clients)
+internal sealed class IdleRow(IdleServerKind kind, int clients, TimeSpan rest)
 {
     private const int WarmUpClients = 2_000;
     private const int WarmUpBroadcasts = 40;
     private const int Broadcasts = 3;
 
     private static readonly TimeSpan JoinLimit = TimeSpan.FromSeconds(60);
-
-    // Longer than a buffer holds a handle to which nothing is written.
-    private static readonly TimeSpan Rest = TimeSpan.FromSeconds(3);
 
     private readonly List<(double Silent, double Behind)> _samples = [];
 
@@ -79,10 +81,10 @@ internal sealed class IdleRow(IdleServerKind kind, int clients)
         WarmUp(server, port);
         var before = server.Ask("memory")[0];
         using var sink = Connect(server, port, clients);
-        Thread.Sleep(Rest);
+        Thread.Sleep(rest);
         var silent = server.Ask("memory")[0];
         Broadcast(server, sink, Broadcasts);
-        Thread.Sleep(Rest);
+        Thread.Sleep(rest);
         var behind = server.Ask("memory")[0];
         _samples.Add(((silent - before) / (double)clients, (behind - before) / (double)clients));
         return _samples[^1];
@@ -103,7 +105,7 @@ internal sealed class IdleRow(IdleServerKind kind, int clients)
         using (var sink = Connect(server, port, Math.Min(clients, WarmUpClients)))
             Broadcast(server, sink, WarmUpBroadcasts);
         Await(server, count => count == 0);
-        Thread.Sleep(Rest);
+        Thread.Sleep(rest);
     }
 
     private ChildProcess Connect(ChildProcess server, long port, int count)

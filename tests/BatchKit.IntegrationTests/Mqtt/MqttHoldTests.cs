@@ -18,6 +18,9 @@ public sealed class MqttHoldTests(ITestOutputHelper report)
     private const long MaxGrowthBytes = 5_000_000;
     private const long PooledBytesPerMessage = 1024;
 
+    // Half of the smallest object (24 bytes): what else the process does meanwhile makes objects too, more of them for a message on a slow machine.
+    private const long MaxBytesPerMessage = 12;
+
     private static readonly TimeSpan Tick = TimeSpan.FromMilliseconds(8);
 
     // A third of what the environment gives a test under load, because there are two of them: 10 s each in CI, 60 s with 180.
@@ -70,12 +73,12 @@ public sealed class MqttHoldTests(ITestOutputHelper report)
 
         // What is compiled or pooled on the way makes some objects at first, and the optimized code comes after a while.
         var bytes = long.MaxValue;
-        for (var until = Environment.TickCount64 + 20_000; bytes != 0 && Environment.TickCount64 < until;)
-            bytes = await BytesPerMessageAsync(transport, messages, calls: 100);
+        for (var until = Environment.TickCount64 + 20_000; bytes > MaxBytesPerMessage && Environment.TickCount64 < until;)
+            bytes = await BytesPerMessageAsync(transport, messages, calls: 20);
 
         await transport.PublishManyAsync(new[] { new MqttMessage("end", Some.Bytes("end")) });
         await subscriber.WithinDeadline();
-        Assert.Equal(0, bytes);
+        Assert.InRange(bytes, 0, MaxBytesPerMessage);
     }
 
     /// <summary>Writes at the steady rate, waits until all has arrived, and returns how many there are now and the most that waited.</summary>

@@ -10,7 +10,7 @@ namespace BatchKit.IntegrationTests.Postgres;
 [Collection(PostgresHoldCollection.Name)]
 public sealed class OrderedHoldTests(ITestOutputHelper report) : IDisposable
 {
-    /// <summary>How often a worker is killed: 12 times unless this environment variable says otherwise.</summary>
+    /// <summary>How often a worker is killed: 5 times unless this environment variable says otherwise.</summary>
     private const string KillsVariable = "BATCHKIT_TEST_KILLS";
 
     private const string Queue = "ordered";
@@ -22,7 +22,7 @@ public sealed class OrderedHoldTests(ITestOutputHelper report) : IDisposable
 
     private WorkerFleet? _fleet;
 
-    private static int Kills => int.Parse(Environment.GetEnvironmentVariable(KillsVariable) ?? "12", CultureInfo.InvariantCulture);
+    private static int Kills => int.Parse(Environment.GetEnvironmentVariable(KillsVariable) ?? "5", CultureInfo.InvariantCulture);
 
     [Fact]
     public async Task Workers_that_are_killed_complete_each_keys_messages_once_and_in_order()

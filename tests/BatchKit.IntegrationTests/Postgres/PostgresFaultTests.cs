@@ -9,7 +9,7 @@ namespace BatchKit.IntegrationTests.Postgres;
 /// <summary>What holds while the server is restarted and killed, and its connections fall silent or are reset.</summary>
 public sealed class PostgresFaultTests(OwnPostgresFixture fixture, ITestOutputHelper report) : IClassFixture<OwnPostgresFixture>
 {
-    /// <summary>How often the server is restarted: 10 times unless this environment variable says otherwise.</summary>
+    /// <summary>How often the server is restarted: 4 times unless this environment variable says otherwise.</summary>
     private const string RestartsVariable = "BATCHKIT_TEST_RESTARTS";
 
     private static readonly TimeSpan Poll = TimeSpan.FromSeconds(1);
@@ -22,7 +22,7 @@ public sealed class PostgresFaultTests(OwnPostgresFixture fixture, ITestOutputHe
 
     private static readonly TimeSpan FrozenTime = TimeSpan.FromSeconds(3);
 
-    private static int Restarts => int.Parse(Environment.GetEnvironmentVariable(RestartsVariable) ?? "10", CultureInfo.InvariantCulture);
+    private static int Restarts => int.Parse(Environment.GetEnvironmentVariable(RestartsVariable) ?? "4", CultureInfo.InvariantCulture);
 
     [Theory]
     [InlineData("stopped")]

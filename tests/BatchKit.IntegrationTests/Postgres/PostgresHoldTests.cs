@@ -10,13 +10,13 @@ namespace BatchKit.IntegrationTests.Postgres;
 [Collection(PostgresHoldCollection.Name)]
 public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
 {
-    /// <summary>How often a worker is killed: 20 times unless this environment variable says otherwise.</summary>
+    /// <summary>How often a worker is killed: 8 times unless this environment variable says otherwise.</summary>
     private const string KillsVariable = "BATCHKIT_TEST_KILLS";
 
-    /// <summary>How many tasks there are: 200,000 unless this environment variable says otherwise.</summary>
+    /// <summary>How many tasks there are: 60,000 unless this environment variable says otherwise.</summary>
     private const string TasksVariable = "BATCHKIT_TEST_TASKS";
 
-    /// <summary>How often a worker is frozen: 5 times unless this environment variable says otherwise.</summary>
+    /// <summary>How often a worker is frozen: 3 times unless this environment variable says otherwise.</summary>
     private const string FreezesVariable = "BATCHKIT_TEST_FREEZES";
 
     private const int Workers = 8;
@@ -32,11 +32,11 @@ public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
 
     private WorkerFleet? _fleet;
 
-    private static int Kills => Read(KillsVariable, 20);
+    private static int Kills => Read(KillsVariable, 8);
 
-    private static int Tasks => Read(TasksVariable, 200_000);
+    private static int Tasks => Read(TasksVariable, 60_000);
 
-    private static int Freezes => Read(FreezesVariable, 5);
+    private static int Freezes => Read(FreezesVariable, 3);
 
     [Fact]
     public async Task Workers_that_are_killed_lose_no_task_and_complete_none_twice()

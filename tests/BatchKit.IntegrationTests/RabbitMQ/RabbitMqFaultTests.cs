@@ -10,13 +10,13 @@ namespace BatchKit.IntegrationTests.RabbitMQ;
 /// <summary>What holds while the broker is killed and frozen, and its connections are reset and cut.</summary>
 public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixture<OwnRabbitMqFixture>
 {
-    /// <summary>How often the broker is killed: 10 times unless this environment variable says otherwise.</summary>
+    /// <summary>How often the broker is killed: 4 times unless this environment variable says otherwise.</summary>
     private const string KillsVariable = "BATCHKIT_TEST_KILLS";
 
     /// <summary>How often the broker is frozen: once unless this environment variable says otherwise.</summary>
     private const string FreezesVariable = "BATCHKIT_TEST_FREEZES";
 
-    /// <summary>How often connections are cut: 20 times unless this environment variable says otherwise.</summary>
+    /// <summary>How often connections are cut: 8 times unless this environment variable says otherwise.</summary>
     private const string CutsVariable = "BATCHKIT_TEST_CUTS";
 
     /// <summary>By how many seconds a call to a frozen broker may pass its limit: 8 unless this environment variable says otherwise.</summary>
@@ -29,11 +29,11 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
 
     private static readonly TimeSpan FrozenTime = TimeSpan.FromSeconds(Math.Min(8, LimitWithSlack.TotalSeconds + 1));
 
-    private static int Kills => Read(KillsVariable, 10);
+    private static int Kills => Read(KillsVariable, 4);
 
     private static int Freezes => Read(FreezesVariable, 1);
 
-    private static int Cuts => Read(CutsVariable, 20);
+    private static int Cuts => Read(CutsVariable, 8);
 
     [Fact]
     public async Task Every_message_arrives_once_and_in_order_though_the_broker_is_killed_in_mid_flush()

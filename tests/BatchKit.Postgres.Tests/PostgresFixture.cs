@@ -6,7 +6,9 @@ namespace BatchKit.Postgres.Tests;
 
 /// <summary>The server that the tests of one project share unless they break it.</summary>
 public sealed class PostgresFixture()
-    : SharedServer<PostgresServer>(static () => PostgresServer.WhyMissing, static () => PostgresServer.ConnectOrStartAsync(new PostgresServerOptions { MaxConnections = MaxConnections }))
+    : SharedServer<PostgresServer>(
+        static () => PostgresServer.WhyMissing, static () => PostgresServer.ConnectOrStartAsync(new PostgresServerOptions { MaxConnections = MaxConnections }), PostgresServer.AddressVariable,
+        static server => server.ConnectionString)
 {
     // Classes run side by side, each with a pool of its own.
     private const int MaxConnections = 400;

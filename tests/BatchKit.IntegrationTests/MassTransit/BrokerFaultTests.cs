@@ -9,7 +9,7 @@ namespace BatchKit.IntegrationTests.MassTransit;
 /// <summary>A broker that is killed, absent, frozen or cut off. Each test has a broker of its own.</summary>
 public sealed class BrokerFaultTests
 {
-    /// <summary>How often the broker is killed; 3 by default.</summary>
+    /// <summary>How often the broker is killed; 2 by default.</summary>
     private const string KillsVariable = "BATCHKIT_TEST_MASSTRANSIT_KILLS";
 
     /// <summary>How often connections are reset and cut, in turn; 4 by default.</summary>
@@ -17,7 +17,7 @@ public sealed class BrokerFaultTests
 
     private readonly string _prefix = Some.Name("mt");
 
-    private static int Kills => Read(KillsVariable, 3);
+    private static int Kills => Read(KillsVariable, 2);
 
     private static int Cuts => Read(CutsVariable, 4);
 

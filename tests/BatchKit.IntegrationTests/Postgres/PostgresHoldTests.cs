@@ -10,10 +10,10 @@ namespace BatchKit.IntegrationTests.Postgres;
 [Collection(PostgresHoldCollection.Name)]
 public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
 {
-    /// <summary>How often a worker is killed: 8 times unless this environment variable says otherwise.</summary>
+    /// <summary>How often a worker is killed: 5 times unless this environment variable says otherwise.</summary>
     private const string KillsVariable = "BATCHKIT_TEST_KILLS";
 
-    /// <summary>How many tasks there are: 60,000 unless this environment variable says otherwise.</summary>
+    /// <summary>How many tasks there are: 40,000 unless this environment variable says otherwise.</summary>
     private const string TasksVariable = "BATCHKIT_TEST_TASKS";
 
     /// <summary>How often a worker is frozen: 3 times unless this environment variable says otherwise.</summary>
@@ -32,9 +32,9 @@ public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
 
     private WorkerFleet? _fleet;
 
-    private static int Kills => Read(KillsVariable, 8);
+    private static int Kills => Read(KillsVariable, 5);
 
-    private static int Tasks => Read(TasksVariable, 60_000);
+    private static int Tasks => Read(TasksVariable, 40_000);
 
     private static int Freezes => Read(FreezesVariable, 3);
 

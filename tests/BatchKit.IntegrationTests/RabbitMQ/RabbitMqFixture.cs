@@ -5,7 +5,8 @@ using BatchKit.TestServers.RabbitMQ;
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
 /// <summary>The broker that tests share unless they break it.</summary>
-public sealed class RabbitMqFixture() : SharedServer<RabbitMqServer>(static () => RabbitMqServer.WhyMissing, static () => RabbitMqServer.ConnectOrStartAsync());
+public sealed class RabbitMqFixture() : SharedServer<RabbitMqServer>(
+    static () => RabbitMqServer.WhyMissing, static () => RabbitMqServer.ConnectOrStartAsync(), RabbitMqServer.AddressVariable, static server => $"{server.Address}");
 
 /// <summary>A broker of one test class, to be killed and frozen; started by the first test that asks.</summary>
 public sealed class OwnRabbitMqFixture : IAsyncLifetime

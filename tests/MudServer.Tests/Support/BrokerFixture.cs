@@ -5,4 +5,5 @@ using BatchKit.TestServers.RabbitMQ;
 namespace MudServer.Tests.Support;
 
 /// <summary>The broker that tests share.</summary>
-public sealed class BrokerFixture() : SharedServer<RabbitMqServer>(static () => RabbitMqServer.WhyMissing, static () => RabbitMqServer.ConnectOrStartAsync());
+public sealed class BrokerFixture() : SharedServer<RabbitMqServer>(
+    static () => RabbitMqServer.WhyMissing, static () => RabbitMqServer.ConnectOrStartAsync(), RabbitMqServer.AddressVariable, static server => $"{server.Address}");

@@ -14,7 +14,7 @@ public sealed class TrimTests
             await RestoreAsync(folder.FullName);
             var published = await DotnetCommand.RunAsync("dotnet", "publish", Repository.In("tests", "BatchKit.TrimSmoke"), "--no-restore", "--configuration", "Release",
                 "--use-current-runtime", "--self-contained", "--artifacts-path", folder.FullName, "--output", Path.Combine(folder.FullName, "app"),
-                "-nodeReuse:false", "-p:UseSharedCompilation=false");
+                "-nodeReuse:false", "-p:UseSharedCompilation=false", "-p:RunAnalyzers=false");
             Assert.True(published.ExitCode == 0, published.Text);
             Assert.DoesNotContain("warning", published.Text, StringComparison.OrdinalIgnoreCase);
 

@@ -2,7 +2,7 @@ using System.Globalization;
 
 namespace BatchKit.Broadcast.Tests.Holds;
 
-/// <summary>How long the test under load runs: 10 s, or what BATCHKIT_TEST_SECONDS says (15 in CI, 600 for a long run).</summary>
+/// <summary>How long the test under load runs: 10 s, or what BATCHKIT_TEST_SECONDS says (600 each night).</summary>
 internal static class TestSeconds
 {
     public static int Value { get; } = int.Parse(Environment.GetEnvironmentVariable("BATCHKIT_TEST_SECONDS") ?? "10", CultureInfo.InvariantCulture);

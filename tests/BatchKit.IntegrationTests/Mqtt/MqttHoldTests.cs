@@ -23,7 +23,7 @@ public sealed class MqttHoldTests(ITestOutputHelper report)
 
     private static readonly TimeSpan Tick = TimeSpan.FromMilliseconds(8);
 
-    // A third of what the environment gives a test under load, because there are two of them: 5 s each in CI, 60 s with 180.
+    // A third of what the environment gives a test under load, because there are two of them: 3 s each in CI, 60 s with 180.
     private static readonly TimeSpan Time =
         TimeSpan.FromSeconds(int.Parse(Environment.GetEnvironmentVariable("BATCHKIT_TEST_SECONDS") ?? "10", CultureInfo.InvariantCulture) / 3.0);
 

@@ -12,12 +12,12 @@ namespace BatchKit.Postgres.Tests.Outbox;
 /// <summary>What one enqueue may hold: many messages, large headers, many frames.</summary>
 public sealed class OutboxEnqueueTests(PostgresFixture postgres)
 {
-    /// <summary>How many calls a loop makes: 5,000 unless this environment variable says otherwise.</summary>
+    /// <summary>How many calls a loop makes: 2,000 unless this environment variable says otherwise.</summary>
     private const string CallsVariable = "BATCHKIT_TEST_ENQUEUES";
 
     private static readonly OutputHandle Room = OutputHandle.Named("room");
 
-    private static int Calls => int.Parse(Environment.GetEnvironmentVariable(CallsVariable) ?? "5000", CultureInfo.InvariantCulture);
+    private static int Calls => int.Parse(Environment.GetEnvironmentVariable(CallsVariable) ?? "2000", CultureInfo.InvariantCulture);
 
     [Fact]
     public async Task Many_small_messages_with_large_headers_are_split_and_arrive()

@@ -145,7 +145,8 @@ public sealed class RabbitMqMemberFaultTests(OwnRabbitMqFixture fixture) : IClas
             rooms[player] = random.Next(1_000);
             scene.Output.Write(members[player].Handle, ControlMessage.JoinGroup(Text(player, rooms[player]!.Value)));
             scene.Write(OutputHandle.Named(Text(player, rooms[player]!.Value)), $"line {join / players}");
-            if (join % 20 == 0)
+            // A third of a second of them: a wait for the broker after each few would be what limits the rate.
+            if (join % 400 == 0)
                 await scene.Output.FlushAsync().WithinDeadline();
         }
 

@@ -27,7 +27,9 @@ internal sealed class HostileStage : IEdgeStage
     public HostileStage(bool isShort, bool measuresEachAlone)
     {
         int[] clients = isShort ? [3, 3, 1, 1] : [30, 30, 5, 4];
-        var (few, full, recovery) = (TimeSpan.FromSeconds(isShort ? 0.5 : 4), TimeSpan.FromSeconds(isShort ? 1 : 30), TimeSpan.FromSeconds(isShort ? 0.5 : 5));
+        var (few, full, recovery) = isShort
+            ? (TimeSpan.FromSeconds(0.5), TimeSpan.FromSeconds(1), TimeSpan.FromSeconds(0.5))
+            : (TimeSpan.FromSeconds(4), TimeSpan.FromSeconds(30), TimeSpan.FromSeconds(5));
         _measuresEachAlone = measuresEachAlone;
         _all = new HostileRow("all at once", clients, few, full, recovery);
         _alone = [.. Enum.GetValues<AttackKind>().Select(kind => new HostileRow($"{kind}", [.. clients.Select((count, index) => index == (int)kind ? count : 0)], few, few, recovery))];

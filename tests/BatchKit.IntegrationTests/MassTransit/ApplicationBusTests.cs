@@ -1,6 +1,7 @@
 using BatchKit.IntegrationTests.RabbitMQ;
 using BatchKit.MassTransit;
 using BatchKit.Testing;
+using BatchKit.TestServers.RabbitMQ;
 using BatchKit.Transports;
 using MassTransit;
 using MassTransit.RabbitMqTransport;
@@ -45,7 +46,6 @@ public sealed class ApplicationBusTests(RabbitMqFixture fixture)
     public async Task A_bus_on_RabbitMQ_that_AddMassTransit_made_carries_frames_and_refuses_for_gone_nodes()
     {
         var server = await fixture.GetAsync();
-        var user = server.Address.UserInfo.Split(':');
         await using var node = await MassTransitNode.StartReadyAsync(
             1,
             options =>
@@ -54,12 +54,7 @@ public sealed class ApplicationBusTests(RabbitMqFixture fixture)
                 options.Bus = services => services.GetRequiredService<IBus>();
                 options.UnroutableGrace = TimeSpan.Zero;
             },
-            addServices: services => services.AddMassTransit(setup => setup.UsingRabbitMq((_, configure) =>
-                configure.Host(server.Host, (ushort)server.Port, "/", host =>
-                {
-                    host.Username(user[0]);
-                    host.Password(user[1]);
-                }))));
+            addServices: services => services.AddMassTransit(setup => setup.UsingRabbitMq((_, configure) => ConnectTo(server, configure))));
         var (here, gone) = (Some.Connection(1), Some.Connection(2));
 
         foreach (var line in Some.Lines(100))
@@ -105,12 +100,7 @@ public sealed class ApplicationBusTests(RabbitMqFixture fixture)
     public async Task A_receiver_that_is_not_told_of_its_channels_end_consumes_again()
     {
         var server = await fixture.GetAsync();
-        var user = server.Address.UserInfo.Split(':');
-        var bus = Bus.Factory.CreateUsingRabbitMq(configure => configure.Host(server.Host, (ushort)server.Port, "/", host =>
-        {
-            host.Username(user[0]);
-            host.Password(user[1]);
-        }));
+        var bus = Bus.Factory.CreateUsingRabbitMq(configure => ConnectTo(server, configure));
         await bus.StartAsync().WithinDeadline();
         var options = new MassTransitOptions { Prefix = Some.Name("mt") };
         var connection = new BusConnection(bus, options, new ConnectionAge(TimeProvider.System)) { Topology = new UntoldTopology(options) };
@@ -127,6 +117,16 @@ public sealed class ApplicationBusTests(RabbitMqFixture fixture)
         }
 
         await bus.StopAsync().WithinDeadline();
+    }
+
+    private static void ConnectTo(RabbitMqServer server, IRabbitMqBusFactoryConfigurator bus)
+    {
+        var user = server.Address.UserInfo.Split(':');
+        bus.Host(server.Host, (ushort)server.Port, "/", host =>
+        {
+            host.Username(user[0]);
+            host.Password(user[1]);
+        });
     }
 
     private static BusConnection Connect(IBus bus, string prefix)

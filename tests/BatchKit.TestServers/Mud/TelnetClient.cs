@@ -62,7 +62,7 @@ public sealed partial class TelnetClient : IDisposable
         int end;
         while ((end = _waiting.IndexOf(ending, StringComparison.Ordinal)) < 0)
         {
-            if (!await TryReadAsync())
+            if (!await TryReadPastAsync(ending))
                 throw new EndOfStreamException($"The server closed the connection after: {_waiting}");
         }
 
@@ -87,6 +87,18 @@ public sealed partial class TelnetClient : IDisposable
     // IAC and WILL, WONT, DO or DONT with an option, or a subnegotiation up to IAC SE.
     [GeneratedRegex("\u00ff(?:[\u00fb-\u00fe].|\u00fa.*?\u00ff\u00f0)", RegexOptions.Singleline | RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
     private static partial Regex Negotiation { get; }
+
+    private async Task<bool> TryReadPastAsync(string ending)
+    {
+        try
+        {
+            return await TryReadAsync();
+        }
+        catch (TimeoutException exception)
+        {
+            throw new TimeoutException($"\"{ending}\" did not come within {Limit}. What came last: {_waiting[^Math.Min(_waiting.Length, 200)..].ReplaceLineEndings(" | ")}", exception);
+        }
+    }
 
     private async Task<bool> TryReadAsync()
     {

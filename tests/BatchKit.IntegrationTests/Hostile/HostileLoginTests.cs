@@ -30,7 +30,7 @@ public sealed class HostileLoginTests(OwnRabbitMqFixture fixture) : IClassFixtur
         var server = await fixture.GetAsync();
         Login[] logins = [.. HostileNames.Create().Select((name, number) => CreateLogin(setting, name, number))];
         foreach (var some in logins.Where(static login => login.IsUnicode).Chunk(NamesOfACommand))
-            await server.ControlAsync("eval", string.Concat(some.Select(static login => login.ToCommand())) + "ok.");
+            await server.EvaluateAsync(string.Concat(some.Select(static login => login.ToCommand())) + "ok");
 
         foreach (var transport in (string[])[BrokerPath.RabbitMq, BrokerPath.MassTransit])
             await AssertRefusedOrWorksAsync(server, transport, setting, logins);
@@ -85,11 +85,9 @@ public sealed class HostileLoginTests(OwnRabbitMqFixture fixture) : IClassFixtur
         /// <summary>Erlang expressions that create it. What the broker itself refuses stays away.</summary>
         public string ToCommand()
         {
-            var (user, password, host) = (Binary(UserName), Binary(Password), Binary(VirtualHost));
+            var (user, password, host) = (RabbitMqControl.Binary(UserName), RabbitMqControl.Binary(Password), RabbitMqControl.Binary(VirtualHost));
             return $"catch rabbit_vhost:add({host}, <<\"test\">>), catch rabbit_auth_backend_internal:add_user({user}, {password}, <<\"test\">>), "
                 + $"catch rabbit_auth_backend_internal:set_permissions({user}, {host}, <<\".*\">>, <<\".*\">>, <<\".*\">>, <<\"test\">>), ";
         }
-
-        private static string Binary(string text) => $"<<{string.Join(',', Strict.GetBytes(text))}>>";
     }
 }

@@ -1,4 +1,5 @@
 using System.Globalization;
+using BatchKit.IntegrationTests.RabbitMQ;
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;
 using BatchKit.TestServers.RabbitMQ;
@@ -7,7 +8,7 @@ using Microsoft.Extensions.Diagnostics.HealthChecks;
 namespace BatchKit.IntegrationTests.MassTransit;
 
 /// <summary>A broker that is killed, absent, frozen or cut off. Each test has a broker of its own.</summary>
-public sealed class BrokerFaultTests
+public sealed class BrokerFaultTests(OwnRabbitMqFixture own) : IClassFixture<OwnRabbitMqFixture>
 {
     /// <summary>How often the broker is killed; 2 by default.</summary>
     private const string KillsVariable = "BATCHKIT_TEST_MASSTRANSIT_KILLS";
@@ -24,8 +25,7 @@ public sealed class BrokerFaultTests
     [Fact]
     public async Task What_a_broker_confirmed_before_it_was_killed_arrives_in_order_and_once()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
-        await using var server = await RabbitMqServer.StartOwnAsync();
+        var server = await own.GetAsync();
         await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix));
         var handle = Some.Connection(1);
         var written = 0;
@@ -54,8 +54,7 @@ public sealed class BrokerFaultTests
     [Fact]
     public async Task A_host_starts_while_the_broker_is_down_says_why_and_sends_when_it_is_up()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
-        await using var server = await RabbitMqServer.StartOwnAsync();
+        var server = await own.GetAsync();
         await server.KillAsync();
         await using var node = await MassTransitNode.StartAsync(1, MassTransitSome.Settings(server, _prefix));
         var handle = Some.Connection(1);
@@ -95,8 +94,7 @@ public sealed class BrokerFaultTests
     [Fact]
     public async Task Connections_that_are_reset_and_cut_in_mid_frame_lose_and_double_nothing()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
-        await using var server = await RabbitMqServer.StartOwnAsync();
+        var server = await own.GetAsync();
         await using var proxy = TcpProxy.Start(server.Host, server.Port);
         await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, proxy.Port));
         var handle = Some.Connection(1);
@@ -125,8 +123,7 @@ public sealed class BrokerFaultTests
     [Fact]
     public async Task A_frozen_broker_holds_no_send_past_its_limit()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
-        await using var server = await RabbitMqServer.StartOwnAsync();
+        var server = await own.GetAsync();
         await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, configure: options => options.PublishTimeout = TimeSpan.FromSeconds(1)));
         var handle = Some.Connection(1);
         server.Freeze();

@@ -7,7 +7,7 @@ using BatchKit.Transports;
 namespace BatchKit.IntegrationTests.MassTransit;
 
 /// <summary>One byte below, at and above each limit of the transport, the protocol and the broker, over MassTransit.</summary>
-public sealed class MassTransitLimitTests(RabbitMqFixture fixture)
+public sealed class MassTransitLimitTests(RabbitMqFixture fixture, OwnRabbitMqFixture own) : IClassFixture<OwnRabbitMqFixture>
 {
     private const int MaxFrameBytes = 4096;
 
@@ -66,8 +66,8 @@ public sealed class MassTransitLimitTests(RabbitMqFixture fixture)
     public async Task The_brokers_max_message_size_is_the_largest_frame_that_it_takes()
     {
         const int maxMessageBytes = 32 * 1024;
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
-        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { MaxMessageBytes = maxMessageBytes });
+        var server = await own.GetAsync();
+        await server.SetMaxMessageBytesAsync(maxMessageBytes);
         await using var node = await StartAsync(server);
         var largest = maxMessageBytes - RabbitMqEnds.FrameOverheadBytes(maxMessageBytes);
 

@@ -12,7 +12,7 @@ using Microsoft.Extensions.Logging;
 namespace BatchKit.IntegrationTests.MassTransit;
 
 /// <summary>Loggers and callbacks that throw, callers with ambient state, and settings that change: a buffer on a MassTransit bus goes on, and health says what happened.</summary>
-public sealed class MassTransitSurroundingsTests(RabbitMqFixture fixture)
+public sealed class MassTransitSurroundingsTests(RabbitMqFixture fixture, OwnRabbitMqFixture own) : IClassFixture<OwnRabbitMqFixture>
 {
     private readonly string _prefix = Some.Name("mt");
 
@@ -50,11 +50,11 @@ public sealed class MassTransitSurroundingsTests(RabbitMqFixture fixture)
     [Fact]
     public async Task A_certificate_callback_that_throws_is_named_and_the_next_attempt_connects()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
+        var server = await own.GetAsync();
         using var certificate = TestAuthority.MakeSelfSigned();
-        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate });
+        var port = await server.ListenForTlsAsync(certificate);
         var isBroken = true;
-        await using var node = await MassTransitNode.StartAsync(1, MassTransitSome.Settings(server, _prefix, server.TlsPort, options =>
+        await using var node = await MassTransitNode.StartAsync(1, MassTransitSome.Settings(server, _prefix, port, options =>
         {
             options.RabbitMq!.UseTls = true;
             options.RabbitMq.ValidateServerCertificate = (_, _, _, _) => Volatile.Read(ref isBroken) ? throw new NotSupportedException("The callback fails.") : true;
@@ -74,10 +74,10 @@ public sealed class MassTransitSurroundingsTests(RabbitMqFixture fixture)
     [Fact]
     public async Task A_certificate_callback_that_throws_at_a_later_call_ends_nothing()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
+        var server = await own.GetAsync();
         using var certificate = TestAuthority.MakeSelfSigned();
-        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate });
-        await using var proxy = TcpProxy.Start(server.Host, server.TlsPort);
+        var port = await server.ListenForTlsAsync(certificate);
+        await using var proxy = TcpProxy.Start(server.Host, port);
         var (calls, failing) = (0, Random.Shared.Next(3, 6));
         await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, proxy.Port, options =>
         {

@@ -8,7 +8,7 @@ using BatchKit.Transports;
 namespace BatchKit.IntegrationTests.MassTransit;
 
 /// <summary>What holds on RabbitMQ when exchanges and queues are taken as given, or someone deletes or changes them while both ends run, and when one item is bad.</summary>
-public sealed class RabbitMqBusTopologyTests(RabbitMqFixture fixture)
+public sealed class RabbitMqBusTopologyTests(RabbitMqFixture fixture, OwnRabbitMqFixture own) : IClassFixture<OwnRabbitMqFixture>
 {
     private const int Bad = 50;
 
@@ -197,8 +197,8 @@ public sealed class RabbitMqBusTopologyTests(RabbitMqFixture fixture)
     [Fact]
     public async Task A_message_above_the_brokers_limit_is_refused_alone_and_the_99_arrive_in_order()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
-        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { MaxMessageBytes = 32 * 1024 });
+        var server = await own.GetAsync();
+        await server.SetMaxMessageBytesAsync(32 * 1024);
 
         var failure = await SendHundredAsync(server, Some.Message(new string('x', 40_000)));
 

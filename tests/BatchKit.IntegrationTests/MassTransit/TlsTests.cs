@@ -7,18 +7,18 @@ using Microsoft.Extensions.Diagnostics.HealthChecks;
 
 namespace BatchKit.IntegrationTests.MassTransit;
 
-public sealed class TlsTests
+public sealed class TlsTests(OwnRabbitMqFixture own) : IClassFixture<OwnRabbitMqFixture>
 {
     [Fact]
     public async Task A_self_signed_broker_is_refused_unless_a_check_of_the_users_own_accepts_it()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
+        var server = await own.GetAsync();
         using var certificate = TestAuthority.MakeSelfSigned();
-        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate });
+        var port = await server.ListenForTlsAsync(certificate);
         var prefix = Some.Name("mt");
         var thumbprint = certificate.Thumbprint;
-        await using var untrusting = await MassTransitNode.StartAsync(1, MassTransitSome.Settings(server, prefix, server.TlsPort, options => options.RabbitMq!.UseTls = true));
-        await using var trusting = await MassTransitNode.StartReadyAsync(2, MassTransitSome.Settings(server, prefix, server.TlsPort, options =>
+        await using var untrusting = await MassTransitNode.StartAsync(1, MassTransitSome.Settings(server, prefix, port, options => options.RabbitMq!.UseTls = true));
+        await using var trusting = await MassTransitNode.StartReadyAsync(2, MassTransitSome.Settings(server, prefix, port, options =>
         {
             options.RabbitMq!.UseTls = true;
             options.RabbitMq.ValidateServerCertificate = (_, shown, _, _) => shown is X509Certificate2 given && given.Thumbprint == thumbprint;
@@ -41,8 +41,9 @@ public sealed class TlsTests
     public async Task A_broker_whose_certificate_or_protocol_is_not_good_is_refused(string fault)
     {
         using var authority = new TestAuthority();
-        await using var server = await FaultyTls.StartAsync(authority, fault);
-        await using var node = await MassTransitNode.StartAsync(1, MassTransitSome.Settings(server, Some.Name("mt"), server.TlsPort, options =>
+        var server = await own.GetAsync();
+        var port = await FaultyTls.ListenAsync(server, authority, fault);
+        await using var node = await MassTransitNode.StartAsync(1, MassTransitSome.Settings(server, Some.Name("mt"), port, options =>
             (options.RabbitMq!.UseTls, options.RabbitMq.ValidateServerCertificate) = (true, authority.Trusts)));
 
         await Assert.ThrowsAnyAsync<Exception>(() =>

@@ -60,7 +60,7 @@ public sealed class RabbitMqAlarmTests(OwnRabbitMqFixture fixture, ITestOutputHe
     /// <summary>Writes before, during and after an alarm; returns by how many bytes the memory in use grew during it.</summary>
     private static async Task<long> WriteThroughAlarmAsync(RabbitMqServer server, CappedWriter[] writers)
     {
-        await server.ControlAsync("set_disk_free_limit", "1000000GB");
+        await server.SetDiskAlarmAsync(isOn: true);
         long growth;
         try
         {
@@ -73,7 +73,7 @@ public sealed class RabbitMqAlarmTests(OwnRabbitMqFixture fixture, ITestOutputHe
         }
         finally
         {
-            await server.ControlAsync("set_disk_free_limit", "1MB");
+            await server.SetDiskAlarmAsync(isOn: false);
         }
 
         await Task.WhenAll(writers.Select(static writer => writer.WriteMoreAsync()));

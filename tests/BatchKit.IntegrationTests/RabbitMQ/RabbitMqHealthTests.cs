@@ -10,7 +10,7 @@ using Microsoft.Extensions.Options;
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
 /// <summary>What a host says of wrong settings and of a broker that is down.</summary>
-public sealed class RabbitMqHealthTests(RabbitMqFixture fixture)
+public sealed class RabbitMqHealthTests(RabbitMqFixture fixture, OwnRabbitMqFixture own) : IClassFixture<OwnRabbitMqFixture>
 {
     private readonly RabbitMqTestHost _hosts = new();
 
@@ -31,8 +31,7 @@ public sealed class RabbitMqHealthTests(RabbitMqFixture fixture)
     [Fact]
     public async Task A_host_starts_while_the_broker_is_down_says_why_and_sends_when_it_is_up()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
-        await using var server = await RabbitMqServer.StartOwnAsync();
+        var server = await own.GetAsync();
         await server.StopAsync();
         using var host = await _hosts.StartAsync(server, Some.Name("test"), node: 1);
         var output = host.Services.GetRequiredService<IOutputBuffer>();

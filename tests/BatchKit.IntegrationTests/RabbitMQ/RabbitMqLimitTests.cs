@@ -8,7 +8,7 @@ using static BatchKit.IntegrationTests.RabbitMQ.RabbitMqEnds;
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
 /// <summary>One byte below, at and above each limit of the transport, the protocol and the broker.</summary>
-public sealed class RabbitMqLimitTests(RabbitMqFixture fixture)
+public sealed class RabbitMqLimitTests(RabbitMqFixture fixture, OwnRabbitMqFixture own) : IClassFixture<OwnRabbitMqFixture>
 {
     private const int MaxFrameBytes = 4096;
 
@@ -76,8 +76,8 @@ public sealed class RabbitMqLimitTests(RabbitMqFixture fixture)
     public async Task The_brokers_max_message_size_is_the_largest_frame_that_it_takes()
     {
         const int maxMessageBytes = 32 * 1024;
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
-        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { MaxMessageBytes = maxMessageBytes });
+        var server = await own.GetAsync();
+        await server.SetMaxMessageBytesAsync(maxMessageBytes);
         var options = RabbitMqSome.Options(server);
         await using var receiver = await StartAsync(options, _arrived);
         await using var transport = new RabbitMqTransport(options);

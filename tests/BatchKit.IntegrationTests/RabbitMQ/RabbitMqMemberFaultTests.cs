@@ -3,6 +3,7 @@ using System.Globalization;
 using BatchKit.RabbitMQ;
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;
+using BatchKit.TestServers.RabbitMQ;
 using BatchKit.Transports;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
@@ -51,10 +52,9 @@ public sealed class RabbitMqMemberFaultTests(OwnRabbitMqFixture fixture) : IClas
     {
         var server = await fixture.GetAsync();
         var user = Some.Name("user");
-        await server.ControlAsync("add_user", user, Password);
         var options = RabbitMqSome.Options(server, MemberNode.KnowsAtOnce);
         var few = $@"^{options.Prefix}\.(direct|node\..*|lease\..*)$";
-        await server.ControlAsync("set_permissions", user, missing == "configure" ? few : ".*", missing == "write" ? few : ".*", ".*");
+        await server.AddUserAsync(user, Password, missing == "configure" ? few : ".*", missing == "write" ? few : ".*");
         await using var scene = await MemberScene.StartAsync(options, nodes: 1, bindsAtOnce: false, gateways: options => (options.UserName, options.Password) = (user, Password));
         var (group, member) = (Some.Group(), scene.Nodes[0].Connect());
         await Until.TrueAsync(() => scene.Nodes[0].Receiver.Groups!.StaysOnAll);
@@ -83,7 +83,7 @@ public sealed class RabbitMqMemberFaultTests(OwnRabbitMqFixture fixture) : IClas
             await scene.Output.FlushAsync().WithinDeadline();
         }
 
-        await server.ControlAsync("set_disk_free_limit", "1000000GB");
+        await server.SetDiskAlarmAsync(isOn: true);
         await using var receiver = new RabbitMqReceiver(options, node: 0, new BatchReceiver(node.Clients));
         try
         {
@@ -92,7 +92,7 @@ public sealed class RabbitMqMemberFaultTests(OwnRabbitMqFixture fixture) : IClas
         }
         finally
         {
-            await server.ControlAsync("set_disk_free_limit", "1MB");
+            await server.SetDiskAlarmAsync(isOn: false);
         }
 
         await Until.TrueAsync(() => !receiver.Groups!.TakesAll);

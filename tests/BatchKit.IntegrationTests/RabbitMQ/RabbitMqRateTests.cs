@@ -121,13 +121,13 @@ public sealed class RabbitMqRateTests(OwnRabbitMqFixture fixture) : IClassFixtur
         TimeSpan.FromMilliseconds(await EvaluateAsync(server, "element(1, erlang:statistics(runtime))."));
 
     // Garbage that was not collected yet is no one's.
-    private static Task<long> MeasureMemoryAsync(RabbitMqServer server) => EvaluateAsync(server, "[erlang:garbage_collect(P) || P <- erlang:processes()], erlang:memory(total).");
+    private static Task<long> MeasureMemoryAsync(RabbitMqServer server) => EvaluateAsync(server, "[erlang:garbage_collect(P) || P <- erlang:processes()], erlang:memory(total)");
 
     private static Task<long> CountBindingsAsync(RabbitMqServer server) => EvaluateAsync(server,
-        "length([1 || B <- rabbit_binding:list(<<\"/\">>), element(1, element(4, B)) =:= resource, element(3, element(4, B)) =:= exchange]).");
+        "length([1 || B <- rabbit_binding:list(<<\"/\">>), element(1, element(4, B)) =:= resource, element(3, element(4, B)) =:= exchange])");
 
     private static async Task<long> EvaluateAsync(RabbitMqServer server, string expression) =>
-        long.Parse((await server.ControlAsync("eval", expression)).Trim(), CultureInfo.InvariantCulture);
+        long.Parse(await server.EvaluateAsync(expression), CultureInfo.InvariantCulture);
 
     private static void Report(string line) => TestContext.Current.TestOutputHelper?.WriteLine(line);
 }

@@ -7,7 +7,7 @@ using static BatchKit.IntegrationTests.RabbitMQ.RabbitMqEnds;
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
 /// <summary>One bad item among a hundred is refused alone, and what a receiver can't read harms nothing behind it.</summary>
-public sealed class RabbitMqRefusalTests(RabbitMqFixture fixture)
+public sealed class RabbitMqRefusalTests(RabbitMqFixture fixture, OwnRabbitMqFixture own) : IClassFixture<OwnRabbitMqFixture>
 {
     private const int Bad = 50;
 
@@ -47,8 +47,8 @@ public sealed class RabbitMqRefusalTests(RabbitMqFixture fixture)
     [Fact]
     public async Task A_message_above_the_brokers_limit_is_refused_alone_and_the_99_arrive_in_order()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
-        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { MaxMessageBytes = 32 * 1024 });
+        var server = await own.GetAsync();
+        await server.SetMaxMessageBytesAsync(32 * 1024);
         var options = RabbitMqSome.Options(server);
 
         var failure = await SendHundredAsync(options, Some.Message(new string('x', 40_000)));
@@ -59,8 +59,8 @@ public sealed class RabbitMqRefusalTests(RabbitMqFixture fixture)
     [Fact]
     public async Task A_send_that_shares_a_channel_with_one_above_the_brokers_limit_is_not_refused()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
-        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { MaxMessageBytes = 32 * 1024 });
+        var server = await own.GetAsync();
+        await server.SetMaxMessageBytesAsync(32 * 1024);
         var options = RabbitMqSome.Options(server);
         await using var receiver = await StartAsync(options, _arrived);
         await using var transport = new RabbitMqTransport(options);

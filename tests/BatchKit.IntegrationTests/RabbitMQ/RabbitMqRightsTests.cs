@@ -21,8 +21,7 @@ public sealed class RabbitMqRightsTests(OwnRabbitMqFixture fixture) : IClassFixt
     public async Task Rights_that_are_taken_away_are_a_fault_that_says_so_until_they_are_back(string taken)
     {
         var server = await fixture.GetAsync();
-        await server.ControlAsync("add_user", _user, Password);
-        await GrantAsync(server, ".*", ".*", ".*");
+        await server.AddUserAsync(_user, Password);
         var options = RabbitMqSome.Options(server, options => (options.UserName, options.Password, options.ReconnectDelay) = (_user, Password, TimeSpan.FromMilliseconds(20)));
         await using var path = await RabbitMqPath.StartAsync(options, options);
         var handle = Some.Connection(RabbitMqPath.Node);
@@ -51,8 +50,7 @@ public sealed class RabbitMqRightsTests(OwnRabbitMqFixture fixture) : IClassFixt
     public async Task Rights_that_are_taken_away_over_MassTransit_are_a_fault_that_says_so_until_they_are_back(string taken)
     {
         var server = await fixture.GetAsync();
-        await server.ControlAsync("add_user", _user, Password);
-        await GrantAsync(server, ".*", ".*", ".*");
+        await server.AddUserAsync(_user, Password);
         await using var node = await MassTransitNode.StartReadyAsync(
             RabbitMqPath.Node, MassTransitSome.Settings(server, Some.Name("mt"), configure: options => (options.RabbitMq!.UserName, options.RabbitMq.Password) = (_user, Password)));
         var handle = Some.Connection(RabbitMqPath.Node);
@@ -77,16 +75,13 @@ public sealed class RabbitMqRightsTests(OwnRabbitMqFixture fixture) : IClassFixt
     {
         await (taken switch
         {
-            "write" => GrantAsync(server, ".*", "^$", ".*"),
-            "all of them" => GrantAsync(server, "^$", "^$", "^$"),
-            "the virtual host" => server.ControlAsync("clear_permissions", _user),
-            _ => server.ControlAsync("change_password", _user, "changed"),
+            "write" => server.GrantAsync(_user, write: "^$"),
+            "all of them" => server.GrantAsync(_user, "^$", "^$", "^$"),
+            "the virtual host" => server.ClearPermissionsAsync(_user),
+            _ => server.ChangePasswordAsync(_user, "changed"),
         });
-        await server.ControlAsync("close_all_user_connections", _user, "The rights were changed.");
+        await server.CloseConnectionsAsync(_user);
     }
 
-    private Task<string> GiveBackAsync(RabbitMqServer server, string taken) =>
-        taken == "the password" ? server.ControlAsync("change_password", _user, Password) : GrantAsync(server, ".*", ".*", ".*");
-
-    private Task<string> GrantAsync(RabbitMqServer server, string configure, string write, string read) => server.ControlAsync("set_permissions", _user, configure, write, read);
+    private Task GiveBackAsync(RabbitMqServer server, string taken) => taken == "the password" ? server.ChangePasswordAsync(_user, Password) : server.GrantAsync(_user);
 }

@@ -15,7 +15,7 @@ using static BatchKit.IntegrationTests.RabbitMQ.RabbitMqEnds;
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
 /// <summary>Loggers and callbacks that throw, callers with ambient state, and settings that change: both ends go on, and health says what happened.</summary>
-public sealed class RabbitMqSurroundingsTests(RabbitMqFixture fixture)
+public sealed class RabbitMqSurroundingsTests(RabbitMqFixture fixture, OwnRabbitMqFixture own) : IClassFixture<OwnRabbitMqFixture>
 {
     private readonly RabbitMqTestHost _hosts = new();
     private readonly CollectingTransport _arrived = new();
@@ -58,11 +58,11 @@ public sealed class RabbitMqSurroundingsTests(RabbitMqFixture fixture)
     [InlineData(2)]
     public async Task A_certificate_callback_that_throws_is_a_fault_and_the_next_attempt_connects(int call)
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
+        var server = await own.GetAsync();
         using var certificate = TestAuthority.MakeSelfSigned();
-        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate });
+        var port = await server.ListenForTlsAsync(certificate);
         var calls = 0;
-        var options = RabbitMqSome.Options(server, server.TlsPort, options =>
+        var options = RabbitMqSome.Options(server, port, options =>
         {
             options.UseTls = true;
             options.ValidateServerCertificate = (_, _, _, _) => Interlocked.Increment(ref calls) <= call ? throw new NotSupportedException("The callback fails.") : true;
@@ -83,10 +83,10 @@ public sealed class RabbitMqSurroundingsTests(RabbitMqFixture fixture)
     [Fact]
     public async Task A_certificate_callback_that_throws_at_a_later_call_ends_nothing()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
+        var server = await own.GetAsync();
         using var certificate = TestAuthority.MakeSelfSigned();
-        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate });
-        await using var proxy = TcpProxy.Start(server.Host, server.TlsPort);
+        var port = await server.ListenForTlsAsync(certificate);
+        await using var proxy = TcpProxy.Start(server.Host, port);
         var (calls, failing) = (0, Random.Shared.Next(3, 9));
         var options = RabbitMqSome.Options(server, proxy.Port, options =>
         {

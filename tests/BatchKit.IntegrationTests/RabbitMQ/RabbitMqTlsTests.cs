@@ -6,18 +6,18 @@ using BatchKit.TestServers.RabbitMQ;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
-public sealed class RabbitMqTlsTests
+public sealed class RabbitMqTlsTests(OwnRabbitMqFixture own) : IClassFixture<OwnRabbitMqFixture>
 {
     [Fact]
     public async Task A_self_signed_broker_is_refused_unless_a_check_of_the_users_own_accepts_it()
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
+        var server = await own.GetAsync();
         using var certificate = TestAuthority.MakeSelfSigned();
-        await using var server = await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate });
-        var options = RabbitMqSome.Options(server, server.TlsPort, options => options.UseTls = true);
+        var port = await server.ListenForTlsAsync(certificate);
+        var options = RabbitMqSome.Options(server, port, options => options.UseTls = true);
         await using var untrusting = new RabbitMqTransport(options);
         var thumbprint = certificate.Thumbprint;
-        var checking = RabbitMqSome.Options(server, server.TlsPort, options =>
+        var checking = RabbitMqSome.Options(server, port, options =>
         {
             options.UseTls = true;
             options.ValidateServerCertificate = (_, shown, _, _) => shown is X509Certificate2 given && given.Thumbprint == thumbprint;
@@ -37,9 +37,10 @@ public sealed class RabbitMqTlsTests
     public async Task A_broker_whose_certificate_or_protocol_is_not_good_is_refused(string fault)
     {
         using var authority = new TestAuthority();
-        await using var server = await FaultyTls.StartAsync(authority, fault);
-        await using var transport = new RabbitMqTransport(RabbitMqSome.Options(server, server.TlsPort, options => (options.UseTls, options.ValidateServerCertificate) = (true, authority.Trusts)));
-        await using var knowing = new RabbitMqTransport(RabbitMqSome.Options(server, server.TlsPort, options =>
+        var server = await own.GetAsync();
+        var port = await FaultyTls.ListenAsync(server, authority, fault);
+        await using var transport = new RabbitMqTransport(RabbitMqSome.Options(server, port, options => (options.UseTls, options.ValidateServerCertificate) = (true, authority.Trusts)));
+        await using var knowing = new RabbitMqTransport(RabbitMqSome.Options(server, port, options =>
             (options.UseTls, options.ValidateServerCertificate, options.TlsServerName) = (true, authority.Trusts, "broker.example")));
 
         await Assert.ThrowsAsync<IOException>(() => SendAsync(transport));
@@ -54,14 +55,13 @@ public sealed class RabbitMqTlsTests
         await transport.SendAsync(new[] { Some.Batch(Some.Group(), Some.Producer(), 1, "a") }, CancellationToken.None);
 }
 
-/// <summary>Brokers that a client with TLS must refuse.</summary>
+/// <summary>What a client with TLS must refuse.</summary>
 internal static class FaultyTls
 {
-    /// <summary>Starts a broker whose certificate is "for another host" or "expired", or that speaks only "TLS 1.1".</summary>
-    public static async Task<RabbitMqServer> StartAsync(TestAuthority authority, string fault)
+    /// <summary>Has a broker listen with a certificate that is "for another host" or "expired", or for "TLS 1.1" alone; returns the port.</summary>
+    public static async Task<int> ListenAsync(RabbitMqServer server, TestAuthority authority, string fault)
     {
-        RequiredServer.SkipWhen(RabbitMqServer.WhyNotInstalled);
         using var certificate = authority.Issue(fault == "for another host" ? "broker.example" : "127.0.0.1", expired: fault == "expired");
-        return await RabbitMqServer.StartOwnAsync(new RabbitMqServerOptions { Certificate = certificate, TlsVersion = fault == "TLS 1.1" ? "tlsv1.1" : null });
+        return await server.ListenForTlsAsync(certificate, fault == "TLS 1.1" ? "tlsv1.1" : null);
     }
 }

@@ -38,7 +38,7 @@ public sealed class RabbitMqCluster : IAsyncDisposable
         var ports = FreePort.Take(count + 1);
         var cookie = Guid.NewGuid().ToString("N").ToUpperInvariant();
         var nodes = Enumerable.Range(0, count)
-            .Select(place => RabbitMqServer.CreateNode(new RabbitMqServerOptions(), new RabbitMqNodeNames(ports[..count], place, ports[count], cookie)))
+            .Select(place => RabbitMqServer.CreateNode(new RabbitMqNodeNames(ports[..count], place, ports[count], cookie)))
             .ToArray();
         return await ServerStart.OrDisposeAsync(new RabbitMqCluster(nodes[0].StartPortMapper(), nodes), async cluster =>
         {
@@ -84,7 +84,7 @@ public sealed class RabbitMqCluster : IAsyncDisposable
         var leader = await FindLeaderAsync(queue, next);
         if (leader == next)
             return true;
-        await leader.ControlAsync("--quiet", "eval", $"ra:transfer_leadership({{'%2F_{queue}', node()}}, {{'%2F_{queue}', '{next.NodeName}'}}).");
+        await leader.EvaluateAsync($"ra:transfer_leadership({{'%2F_{queue}', node()}}, {{'%2F_{queue}', '{next.NodeName}'}})");
         return false;
     }, $"{next.NodeName} does not lead {queue}");
 
@@ -103,11 +103,24 @@ public sealed class RabbitMqCluster : IAsyncDisposable
     private static async Task WaitUntilAsync(Func<Task<bool>> condition, string complaint, TimeSpan? limit = null)
     {
         var began = Stopwatch.GetTimestamp();
-        while (!await condition())
+        while (!await HoldsAsync(condition))
         {
             if (Stopwatch.GetElapsedTime(began) > (limit ?? MendLimit))
                 throw new ServerStartException($"{complaint} after {limit ?? MendLimit}.");
             await Task.Delay(MendPause);
+        }
+    }
+
+    // A broker that restarts evaluates nothing.
+    private static async Task<bool> HoldsAsync(Func<Task<bool>> condition)
+    {
+        try
+        {
+            return await condition();
+        }
+        catch (InvalidOperationException)
+        {
+            return false;
         }
     }
 
@@ -118,7 +131,7 @@ public sealed class RabbitMqCluster : IAsyncDisposable
     // How many brokers the nodes see, themselves included. A broker that was cut off sees no other until it has restarted.
     private async Task<int> CountSeenAsync()
     {
-        var seen = await Nodes[0].ControlAsync("--quiet", "eval", "[rpc:call(N, rabbit_mnesia, cluster_nodes, [running]) || N <- [node() | nodes()], rpc:call(N, rabbit, is_running, [])].");
+        var seen = await Nodes[0].EvaluateAsync("[rpc:call(N, rabbit_mnesia, cluster_nodes, [running]) || N <- [node() | nodes()], rpc:call(N, rabbit, is_running, [])]");
         return seen.Split("batchkit", StringSplitOptions.None).Length - 1;
     }
 }

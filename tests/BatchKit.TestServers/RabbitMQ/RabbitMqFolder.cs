@@ -41,8 +41,6 @@ internal sealed class RabbitMqFolder
 
     public int Port { get; }
 
-    public int TlsPort { get; private set; }
-
     public string NodeName => _names.Own;
 
     private string PidFile => Path.Combine(_path, "pid");
@@ -55,26 +53,15 @@ internal sealed class RabbitMqFolder
         Array.Find(ScriptFolders, folder => File.Exists(Path.Combine(folder, "rabbitmq-server")));
 
     /// <summary>Creates the folder of a broker.</summary>
-    /// <param name="options">What the broker should be like.</param>
     /// <param name="names">Its name and those of its cluster; null for a broker that stands alone.</param>
-    public static RabbitMqFolder Create(RabbitMqServerOptions options, RabbitMqNodeNames? names = null)
+    public static RabbitMqFolder Create(RabbitMqNodeNames? names = null)
     {
         var scripts = FindScripts() ?? throw new ServerStartException("RabbitMQ is not installed.");
-        var ports = FreePort.Take(4);
+        var ports = FreePort.Take(3);
         names ??= new RabbitMqNodeNames([ports[1]], Place: 0, PortMapperPort: ports[2], Cookie: null);
         var folder = new RabbitMqFolder(scripts, Directory.CreateTempSubdirectory("batchkit-rabbitmq-").FullName, names, ports[0]);
         // Unless told, it listens on all addresses.
         var lines = new List<string> { $"listeners.tcp.local = 127.0.0.1:{Text(folder.Port)}" };
-        if (options.MaxMessageBytes is { } bytes)
-            lines.Add($"max_message_size = {Text(bytes)}");
-        if (options.Certificate is { } certificate)
-        {
-            folder.TlsPort = ports[3];
-            folder.AddTls(certificate, lines);
-            if (options.TlsVersion is { } version)
-                lines.Add($"ssl_options.versions.1 = {version}");
-        }
-
         if (names.Cookie is { } cookie)
             folder.JoinCluster(cookie, lines);
         File.WriteAllLines(folder.ConfigurationFile, lines);
@@ -94,6 +81,21 @@ internal sealed class RabbitMqFolder
 
     public ServerProcess StartControl(string[] arguments) =>
         ServerProcess.Start(Path.Combine(_scripts, "rabbitmqctl"), arguments, _environment);
+
+    /// <summary>Has the broker evaluate Erlang expressions. Erlang's program for it connects to the broker's port of the cluster, and reads from its standard input.</summary>
+    public ServerProcess StartEvaluation(string expressions) => ServerProcess.Start(
+        "/bin/sh", ["-c", "printf '%s.\\n' \"$1\" | erl_call -e -R -address \"$2\"", "sh", expressions, $"127.0.0.1:{Text(_names.OwnPort)}"], _environment);
+
+    /// <summary>Writes a certificate and its key into the folder; returns their paths.</summary>
+    public (string Certificate, string Key) WriteCertificate(X509Certificate2 certificate)
+    {
+        var certificateFile = Path.Combine(_path, $"{certificate.Thumbprint}.pem");
+        var keyFile = Path.Combine(_path, $"{certificate.Thumbprint}.key.pem");
+        using var key = certificate.GetRSAPrivateKey() ?? throw new ArgumentException("The certificate has no RSA private key.", nameof(certificate));
+        File.WriteAllText(certificateFile, certificate.ExportCertificatePem());
+        File.WriteAllText(keyFile, key.ExportPkcs8PrivateKeyPem());
+        return (certificateFile, keyFile);
+    }
 
     public int ReadProcessId() => TryReadProcessId() ?? throw new InvalidOperationException("RabbitMQ is not running.");
 
@@ -121,20 +123,6 @@ internal sealed class RabbitMqFolder
     }
 
     private static string Text(int number) => number.ToString(CultureInfo.InvariantCulture);
-
-    private void AddTls(X509Certificate2 certificate, List<string> lines)
-    {
-        var certificateFile = Path.Combine(_path, "certificate.pem");
-        var keyFile = Path.Combine(_path, "key.pem");
-        using var key = certificate.GetRSAPrivateKey() ?? throw new ArgumentException("The certificate has no RSA private key.", nameof(certificate));
-        File.WriteAllText(certificateFile, certificate.ExportCertificatePem());
-        File.WriteAllText(keyFile, key.ExportPkcs8PrivateKeyPem());
-        lines.Add($"listeners.ssl.local = 127.0.0.1:{Text(TlsPort)}");
-        lines.Add($"ssl_options.cacertfile = {certificateFile}");
-        lines.Add($"ssl_options.certfile = {certificateFile}");
-        lines.Add($"ssl_options.keyfile = {keyFile}");
-        lines.Add("ssl_options.verify = verify_none");
-    }
 }
 
 /// <summary>The Erlang name of a broker, and of all nodes of its cluster, which differ in the port that they speak to each other on.</summary>

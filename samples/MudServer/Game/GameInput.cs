@@ -87,7 +87,9 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
             {
                 var began = timeProvider.GetTimestamp();
                 yield return next;
-                NoteUse(next.Connection, timeProvider.GetElapsedTime(began));
+                // The start of a node uses no one's time: the next start of the same node must come before the lines of its new connections.
+                if (next.Messages is not [{ Kind: InputKind.NodeStarted }])
+                    NoteUse(next.Connection, timeProvider.GetElapsedTime(began));
             }
             else if (changed is null)
                 yield break;

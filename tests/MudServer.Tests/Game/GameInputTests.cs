@@ -102,13 +102,28 @@ public sealed class GameInputTests
         var other = OutputHandle.Connection(3, 1);
         await input.SendAsync(Lines(10), CancellationToken.None);
         await input.SendAsync(new[] { Line(other, "other") }, CancellationToken.None);
-        var started = new BatchMessage(ReadOnlyMemory<byte>.Empty, InputMessage.HeaderFor(InputKind.NodeStarted));
 
-        await input.SendAsync(new[] { MessageBatch.Create(OutputHandle.Connection(2, 1), Producer, 99, started) }, CancellationToken.None);
+        await input.SendAsync(new[] { Started(number: 99) }, CancellationToken.None);
 
         input.Complete();
         var kinds = await input.ReadAllAsync().Select(batch => (batch.Connection.Node, batch.Messages[0].Kind)).ToListAsync();
         Assert.Equal([(3, InputKind.Line), (2, InputKind.NodeStarted)], kinds);
+    }
+
+    [Fact]
+    public async Task A_node_that_starts_twice_comes_before_its_new_connections_however_long_its_first_start_took()
+    {
+        var clock = new ManualTimeProvider();
+        var input = new GameInput(discardsWhenStopped: false, clock);
+        await input.SendAsync(new[] { Started(number: 1) }, CancellationToken.None);
+        await using var lines = input.ReadAllAsync().GetAsyncEnumerator();
+        await lines.MoveNextAsync();
+        clock.Advance(TimeSpan.FromMilliseconds(100));
+
+        await input.SendAsync(new[] { Started(number: 2), Line(OutputHandle.Connection(2, 5), "hello") }, CancellationToken.None);
+
+        await lines.MoveNextAsync();
+        Assert.Equal(InputKind.NodeStarted, lines.Current.Messages[0].Kind);
     }
 
     [Fact]
@@ -146,6 +161,9 @@ public sealed class GameInputTests
 
         Assert.Equal(new InputMessage((InputKind)kind, "text"), InputMessage.Read(message));
     }
+
+    private static MessageBatch Started(long number) =>
+        MessageBatch.Create(OutputHandle.Connection(2, 1), Producer, number, new BatchMessage(ReadOnlyMemory<byte>.Empty, InputMessage.HeaderFor(InputKind.NodeStarted)));
 
     private static MessageBatch Line(OutputHandle connection, string text) =>
         MessageBatch.Create(connection, Producer, 1, new BatchMessage(System.Text.Encoding.UTF8.GetBytes(text)));

@@ -192,8 +192,11 @@ public sealed class PostgresFaultTests(OwnPostgresFixture fixture, ITestOutputHe
         await using var dataSource = NpgsqlDataSource.Create(server.ConnectionString);
         await Until.TrueAsync(async () =>
         {
-            // By its name, because a listener of an earlier test may not have gone yet.
-            await using var command = dataSource.CreateCommand("select exists (select from pg_stat_activity where query ilike 'listen %' and state = 'idle' and ($1 is null or application_name = $1))");
+            // By its name, because a listener of an earlier test may not have gone yet. One that was silent for as long as its keep-alive has had its check behind its LISTEN.
+            await using var command = dataSource.CreateCommand("""
+                select exists (select from pg_stat_activity where state = 'idle' and ($1 is null or application_name = $1)
+                    and (query ilike 'listen %' or application_name = $1 and query like '%transaction_read_only%'))
+                """);
             command.Parameters.Add(new NpgsqlParameter<string?> { TypedValue = name, NpgsqlDbType = NpgsqlTypes.NpgsqlDbType.Text });
             return await command.ExecuteScalarAsync() is true;
         });

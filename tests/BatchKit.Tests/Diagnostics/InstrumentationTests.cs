@@ -34,7 +34,7 @@ public sealed class InstrumentationTests
 
         var connection = new ConnectionReporter(changed: null, "sender", "a broker", provider.GetRequiredKeyedService<ConnectionMetrics>(string.Empty));
         output.Write(Some.Connection(), "hello"u8);
-        await output.FlushAsync(TestContext.Current.CancellationToken);
+        await output.FlushAsync(TestContext.Current.CancellationToken).WithinDeadline();
         meters.ForceFlush();
 
         Assert.Contains("batchkit.messages.accepted", instruments.Names);

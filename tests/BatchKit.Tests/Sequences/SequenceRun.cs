@@ -51,7 +51,7 @@ internal sealed class SequenceRun
             Advance(Pause);
             Compare($"the pause before step {index}", isOrdered: false);
             if (step.Elsewhere)
-                Task.Run(() => Take(step)).GetAwaiter().GetResult();
+                Task.Run(() => Take(step)).WithinDeadline().GetAwaiter().GetResult();
             else
                 Take(step);
             Compare($"step {index}, {step}", isOrdered: step.Kind is not (StepKind.FlushAll or StepKind.Advance));
@@ -65,7 +65,7 @@ internal sealed class SequenceRun
 
         Compare("closing all", isOrdered: true);
         Assert.Equal(0, _buffer.GetStatistics().PendingMessages);
-        _buffer.DisposeAsync().AsTask().GetAwaiter().GetResult();
+        _buffer.DisposeAsync().AsTask().WithinDeadline().GetAwaiter().GetResult();
     }
 
     private void Take(Step step)

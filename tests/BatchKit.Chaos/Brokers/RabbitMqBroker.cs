@@ -45,9 +45,9 @@ internal sealed class RabbitMqBroker(RabbitMqServer server, string transport) : 
 
     public override void Thaw() => server.Thaw();
 
-    public override Task FillDiskAsync() => server.ControlAsync("set_disk_free_limit", "1000000GB");
+    public override Task FillDiskAsync() => server.SetDiskAlarmAsync(isOn: true);
 
-    public override Task FreeDiskAsync() => server.ControlAsync("set_disk_free_limit", "1MB");
+    public override Task FreeDiskAsync() => server.SetDiskAlarmAsync(isOn: false);
 
     public override ValueTask DisposeAsync() => server.DisposeAsync();
 }

@@ -10,7 +10,7 @@ namespace BatchKit.IntegrationTests.RabbitMQ;
 public sealed class RabbitMqFixture() : SharedServer<RabbitMqServer>(
     static () => RabbitMqServer.WhyMissing, static () => RabbitMqServer.ConnectOrStartAsync(), RabbitMqServer.AddressVariable, static server => $"{server.Address}");
 
-/// <summary>A broker of one test class, to be killed, frozen and set otherwise; started by the first test that asks.</summary>
+/// <summary>A broker of one test class, to be killed, frozen and given other settings; taken by the first test that asks.</summary>
 public sealed class OwnRabbitMqFixture(RabbitMqPool pool) : IAsyncLifetime
 {
     private RabbitMqServer? _server;
@@ -31,7 +31,7 @@ public sealed class OwnRabbitMqFixture(RabbitMqPool pool) : IAsyncLifetime
     }
 }
 
-/// <summary>Brokers that no test class has now: to start one takes seven seconds of a processor. Tests on one may find what others left there, under names of their own.</summary>
+/// <summary>Brokers that no test class has now, because starting one takes seven seconds of processor time. Objects that earlier tests declared may still be there, under names of their own.</summary>
 public sealed class RabbitMqPool : IAsyncDisposable
 {
     private readonly ConcurrentBag<RabbitMqServer> _idle = [];

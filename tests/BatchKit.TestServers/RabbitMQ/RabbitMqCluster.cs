@@ -103,24 +103,23 @@ public sealed class RabbitMqCluster : IAsyncDisposable
     private static async Task WaitUntilAsync(Func<Task<bool>> condition, string complaint, TimeSpan? limit = null)
     {
         var began = Stopwatch.GetTimestamp();
-        while (!await HoldsAsync(condition))
+        while (true)
         {
-            if (Stopwatch.GetElapsedTime(began) > (limit ?? MendLimit))
-                throw new ServerStartException($"{complaint} after {limit ?? MendLimit}.");
-            await Task.Delay(MendPause);
-        }
-    }
+            InvalidOperationException? last = null;
+            try
+            {
+                if (await condition())
+                    return;
+            }
+            catch (InvalidOperationException failure)
+            {
+                // A broker that restarts evaluates nothing.
+                last = failure;
+            }
 
-    // A broker that restarts evaluates nothing.
-    private static async Task<bool> HoldsAsync(Func<Task<bool>> condition)
-    {
-        try
-        {
-            return await condition();
-        }
-        catch (InvalidOperationException)
-        {
-            return false;
+            if (Stopwatch.GetElapsedTime(began) > (limit ?? MendLimit))
+                throw new ServerStartException($"{complaint} after {limit ?? MendLimit}.", last);
+            await Task.Delay(MendPause);
         }
     }
 

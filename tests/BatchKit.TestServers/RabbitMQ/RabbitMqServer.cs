@@ -99,7 +99,7 @@ public sealed class RabbitMqServer : IAsyncDisposable
     /// <summary>Runs <c>rabbitmqctl</c> against it and returns what that wrote.</summary>
     public Task<string> ControlAsync(params string[] arguments) => RunAsync(Owned().StartControl(arguments), $"rabbitmqctl {string.Join(' ', arguments)}");
 
-    /// <summary>Has the broker evaluate Erlang expressions, without the full stop, and returns the last one's value: in a tenth of a second, where <c>rabbitmqctl</c> takes one of a processor.</summary>
+    /// <summary>Has the broker evaluate Erlang expressions, without the full stop, and returns the last one's value. It takes a tenth of a second; <c>rabbitmqctl</c> takes more than a second.</summary>
     /// <exception cref="InvalidOperationException">One of them failed.</exception>
     public async Task<string> EvaluateAsync(string expressions)
     {

@@ -136,6 +136,7 @@ internal sealed class PartitionSender : IAsyncDisposable
                 pending = BeginSend();
             }
 
+            // Before the batches are settled, so that a caller that awaits them finds the send measured and its span ended.
             observation?.Succeed();
             Complete();
         }

@@ -4,7 +4,7 @@ using BatchKit.Diagnostics;
 
 namespace BatchKit.Dispatch;
 
-/// <summary>Measures and traces one send, from its start until its batches are settled; created only while someone listens. Throws nothing that a listener throws.</summary>
+/// <summary>Measures and traces one send, from its start until the next hop has its batches or they are settled otherwise; created only while someone listens. Throws nothing that a listener throws.</summary>
 internal sealed class SendObservation : IDisposable
 {
     // Backends keep at most 128 links per span.
@@ -16,6 +16,7 @@ internal sealed class SendObservation : IDisposable
     private readonly long _startedAt;
     private readonly Activity? _activity;
     private string? _errorType;
+    private bool _isEnded;
 
     public SendObservation(BufferSettings settings, string route, OutgoingSend send)
     {
@@ -34,18 +35,24 @@ internal sealed class SendObservation : IDisposable
         _activity?.SetStatus(ActivityStatusCode.Error, failure.Message);
     }
 
-    /// <summary>Records that the send succeeded in the end. Earlier failures count as failed sends, and are not the operation's error.</summary>
+    /// <summary>Ends it as a success. Earlier failures count as failed sends, and are not the operation's error.</summary>
     public void Succeed()
     {
-        if (_errorType is null)
-            return;
-        _errorType = null;
-        _activity?.SetTag("error.type", null);
-        _activity?.SetStatus(ActivityStatusCode.Unset);
+        if (_errorType is not null)
+        {
+            _errorType = null;
+            _activity?.SetTag("error.type", null);
+            _activity?.SetStatus(ActivityStatusCode.Unset);
+        }
+
+        Dispose();
     }
 
     public void Dispose()
     {
+        if (_isEnded)
+            return;
+        _isEnded = true;
         try
         {
             _settings.Metrics.RecordSend(_route, _messages, _settings.Clock.ElapsedSince(_startedAt), _errorType);

@@ -1,3 +1,4 @@
+using System.Collections.Concurrent;
 using System.Diagnostics;
 using BatchKit.Testing;
 using OpenTelemetry;
@@ -70,6 +71,34 @@ public sealed class TracingTests : IDisposable
         Assert.Null(afterWrite);
         Assert.Null(Activity.Current);
         Assert.Empty(Assert.Single(_sends).Links);
+    }
+
+    [Fact]
+    public async Task A_caller_that_awaits_its_output_finds_the_span_of_the_send_ended()
+    {
+        var transport = new ScriptedTransport(_arrived);
+        var stalled = transport.Stall();
+        await using var buffer = new OutputBuffer([new OutputRoute(_name, transport)]);
+        var acknowledgedAtEnd = new ConcurrentQueue<long>();
+        using var listener = new ActivityListener
+        {
+            ShouldListenTo = static source => source.Name is "BatchKit",
+            Sample = static (ref ActivityCreationOptions<ActivityContext> _) => ActivitySamplingResult.AllDataAndRecorded,
+            ActivityStopped = activity =>
+            {
+                if (activity.DisplayName == $"send {_name}")
+                    acknowledgedAtEnd.Enqueue(buffer.GetStatistics().AcknowledgedMessages);
+            },
+        };
+        ActivitySource.AddActivityListener(listener);
+
+        buffer.Write(Some.Connection(), "line"u8);
+        await stalled.EnteredAsync();
+        stalled.Release();
+        await buffer.FlushAsync().WithinDeadline();
+
+        Assert.Equal([0], acknowledgedAtEnd);
+        Assert.Equal(1, buffer.GetStatistics().AcknowledgedMessages);
     }
 
     private async Task<List<ActivityContext>> SendManyAsync(bool inline)

@@ -18,10 +18,14 @@ internal sealed class DeafClient : IDisposable
         _isWebSocket = isWebSocket;
     }
 
-    public static async Task<DeafClient> ConnectAsync(ClientProtocol protocol, IPEndPoint endPoint)
+    /// <param name="protocol">Its protocol.</param>
+    /// <param name="endPoint">Where the server listens.</param>
+    /// <param name="isSmall">As <see cref="SmallBuffers.Set"/> says. Such a client must not wait until the server has read what it sends.</param>
+    public static async Task<DeafClient> ConnectAsync(ClientProtocol protocol, IPEndPoint endPoint, bool isSmall = true)
     {
         var socket = new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
-        SmallBuffers.Set(socket);
+        if (isSmall)
+            SmallBuffers.Set(socket);
         await socket.ConnectAsync(endPoint);
         if (protocol == ClientProtocol.WebSocket)
         {

@@ -66,9 +66,9 @@ internal sealed class HoldServer : IAsyncDisposable
     }
 
     /// <summary>Connects a client that never reads.</summary>
-    public async Task<(DeafClient Client, ClientConnection Connection)> ConnectDeafAsync(int number, ClientProtocol protocol)
+    public async Task<(DeafClient Client, ClientConnection Connection)> ConnectDeafAsync(int number, ClientProtocol protocol, bool isSmall = true)
     {
-        var client = await DeafClient.ConnectAsync(protocol, EndPointFor(protocol)).WithinDeadline();
+        var client = await DeafClient.ConnectAsync(protocol, EndPointFor(protocol), isSmall).WithinDeadline();
         await client.SendAsync($"{number}");
         return (client, await Announced(number).Task.WithinDeadline());
     }

@@ -11,6 +11,9 @@ internal static class SmallBuffers
     private const int BufferBytes = 2048;
 
     /// <summary>Lets the kernel hold some 40 KB for it at most.</summary>
+    /// <remarks>
+    /// Once such a buffer is full, Linux drops the server's small segments, and with them the acknowledgements that follow: what the client sends after that can wait for minutes, though the server has read all that came before.
+    /// </remarks>
     /// <param name="socket">Not connected yet: a window that shrinks drops what is on its way, and a segment that is larger than the window waits for the kernel's timers.</param>
     public static void Set(Socket socket)
     {

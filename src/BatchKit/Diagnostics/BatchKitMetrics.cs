@@ -32,7 +32,7 @@ internal sealed class BatchKitMetrics
         _sentMessages = _meter.CreateCounter<long>(
             "messaging.client.sent.messages", "{message}", "Messages that were given to a transport, by route and outcome.");
         _operationDuration = _meter.CreateHistogram<double>(
-            "messaging.client.operation.duration", "s", "Time from the start of a send until its batches were settled, retries included.", tags: null, SecondsAdvice);
+            "messaging.client.operation.duration", "s", "Time from the start of a send until it was decided what became of each of its batches, retries included.", tags: null, SecondsAdvice);
     }
 
     /// <summary>True when someone observes sends, so that measuring them is worth reading the clock.</summary>

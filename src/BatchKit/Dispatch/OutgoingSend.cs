@@ -67,6 +67,18 @@ internal sealed class OutgoingSend(PartitionCounters counters)
         _count = 0;
     }
 
+    /// <summary>True when a failed send leaves nothing to be sent again: <see cref="SettleDecided"/> would settle all of it.</summary>
+    public bool IsDecided(Exception failure, Func<RoutedBatch, bool> isTooOld)
+    {
+        for (var index = 0; index < _count; index++)
+        {
+            if (OutcomeOf(index, failure as BatchSendException) == BatchOutcome.Unacknowledged && !isTooOld(this[index]))
+                return false;
+        }
+
+        return true;
+    }
+
     /// <summary>Settles what a failed send decided and what is too old to be sent again; the rest stays, in order.</summary>
     public DecidedBatches SettleDecided(Exception failure, Func<RoutedBatch, bool> isTooOld)
     {
@@ -76,7 +88,7 @@ internal sealed class OutgoingSend(PartitionCounters counters)
         for (var index = 0; index < _count; index++)
         {
             var batch = this[index];
-            var outcome = partial is not null && index < partial.Outcomes.Length ? partial.Outcomes[index] : BatchOutcome.Unacknowledged;
+            var outcome = OutcomeOf(index, partial);
             if (outcome == BatchOutcome.Acknowledged)
             {
                 var refused = FindRefused(partial!, index, batch.Count);
@@ -123,6 +135,9 @@ internal sealed class OutgoingSend(PartitionCounters counters)
             },
             contents, CancellationToken.None, TaskContinuationOptions.ExecuteSynchronously, TaskScheduler.Default);
     }
+
+    private static BatchOutcome OutcomeOf(int index, BatchSendException? partial) =>
+        partial is not null && index < partial.Outcomes.Length ? partial.Outcomes[index] : BatchOutcome.Unacknowledged;
 
     // A transport may name a message twice, or one that does not exist.
     private static HashSet<int>? FindRefused(BatchSendException partial, int batch, int messages)

@@ -131,12 +131,11 @@ internal sealed class PartitionSender : IAsyncDisposable
             while (await WaitAsync(pending).ConfigureAwait(false) is { } failure)
             {
                 observation?.Fail(failure);
-                if (!await PrepareRetryAsync(failure).ConfigureAwait(false))
+                if (!await PrepareRetryAsync(failure, observation).ConfigureAwait(false))
                     return;
                 pending = BeginSend();
             }
 
-            // Before the batches are settled, so that a caller that awaits them finds the send measured and its span ended.
             observation?.Succeed();
             Complete();
         }
@@ -222,9 +221,11 @@ internal sealed class PartitionSender : IAsyncDisposable
 
     /// <summary>Settles what is decided and waits until the rest may be sent again.</summary>
     /// <returns>False when nothing is left to send.</returns>
-    private async ValueTask<bool> PrepareRetryAsync(Exception failure)
+    private async ValueTask<bool> PrepareRetryAsync(Exception failure, SendObservation? observation)
     {
         Counters.CountFailedSend();
+        if (observation is not null && _send.IsDecided(failure, _isTooOld))
+            observation.Dispose();
         var decided = _send.SettleDecided(failure, _isTooOld);
         if (decided.Refused > 0 && failure is not BatchSendException { DestinationsAreGone: true })
             _settings.Logger.BatchesRefused(_settings.LogThrottle, RouteName, decided.Refused, failure);
@@ -246,7 +247,11 @@ internal sealed class PartitionSender : IAsyncDisposable
             _settings.Logger.SendFailed(_settings.LogThrottle, RouteName, _send.Count, failure);
         await PauseAsync(attempts).ConfigureAwait(false);
         if (_deadline.IsAborted)
+        {
+            observation?.Dispose();
             DropAll();
+        }
+
         if (_send.Count == 0)
             return false;
         lock (_gate)

@@ -4,7 +4,8 @@ using BatchKit.Diagnostics;
 
 namespace BatchKit.Dispatch;
 
-/// <summary>Measures and traces one send, from its start until the next hop has its batches or they are settled otherwise; created only while someone listens. Throws nothing that a listener throws.</summary>
+/// <summary>Measures and traces one send, from its start until each of its batches is decided; created only while someone listens. Throws nothing that a listener throws.</summary>
+/// <remarks>It ends before the last of these batches is settled, so that a caller that awaits its output finds the send measured and its span ended.</remarks>
 internal sealed class SendObservation : IDisposable
 {
     // Backends keep at most 128 links per span.

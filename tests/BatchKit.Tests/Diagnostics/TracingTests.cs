@@ -1,6 +1,7 @@
 using System.Collections.Concurrent;
 using System.Diagnostics;
 using BatchKit.Testing;
+using BatchKit.Transports;
 using OpenTelemetry;
 using OpenTelemetry.Trace;
 
@@ -73,13 +74,15 @@ public sealed class TracingTests : IDisposable
         Assert.Empty(Assert.Single(_sends).Links);
     }
 
-    [Fact]
-    public async Task A_caller_that_awaits_its_output_finds_the_span_of_the_send_ended()
+    [Theory]
+    [InlineData(BatchOutcome.Acknowledged)]
+    [InlineData(BatchOutcome.Refused)]
+    [InlineData(BatchOutcome.Unacknowledged)]
+    public async Task A_span_ends_before_its_messages_are_settled_so_that_a_caller_that_awaits_them_finds_it(BatchOutcome outcome)
     {
         var transport = new ScriptedTransport(_arrived);
-        var stalled = transport.Stall();
-        await using var buffer = new OutputBuffer([new OutputRoute(_name, transport)]);
-        var acknowledgedAtEnd = new ConcurrentQueue<long>();
+        await using var buffer = new OutputBuffer([new OutputRoute(_name, transport)], timeProvider: new ManualTimeProvider());
+        var pendingAtEnd = new ConcurrentQueue<long>();
         using var listener = new ActivityListener
         {
             ShouldListenTo = static source => source.Name is "BatchKit",
@@ -87,18 +90,19 @@ public sealed class TracingTests : IDisposable
             ActivityStopped = activity =>
             {
                 if (activity.DisplayName == $"send {_name}")
-                    acknowledgedAtEnd.Enqueue(buffer.GetStatistics().AcknowledgedMessages);
+                    pendingAtEnd.Enqueue(buffer.GetStatistics().PendingMessages);
             },
         };
         ActivitySource.AddActivityListener(listener);
+        if (outcome != BatchOutcome.Acknowledged)
+            transport.Answer(outcome);
 
         buffer.Write(Some.Connection(), "line"u8);
-        await stalled.EnteredAsync();
-        stalled.Release();
-        await buffer.FlushAsync().WithinDeadline();
+        await Until.TrueAsync(() => transport.Sends == 1);
+        await buffer.StopAsync(new CancellationToken(canceled: outcome == BatchOutcome.Unacknowledged)).WithinDeadline();
 
-        Assert.Equal([0], acknowledgedAtEnd);
-        Assert.Equal(1, buffer.GetStatistics().AcknowledgedMessages);
+        Assert.Equal([1], pendingAtEnd);
+        Assert.Equal(0, buffer.GetStatistics().PendingMessages);
     }
 
     private async Task<List<ActivityContext>> SendManyAsync(bool inline)

@@ -1,3 +1,4 @@
+using System.Diagnostics;
 using System.Globalization;
 
 namespace BatchKit.TestSupport;
@@ -8,18 +9,23 @@ public static class Cancellations
     /// <summary>The variable that says how many.</summary>
     public const string Variable = "BATCHKIT_TEST_CANCELLATIONS";
 
+    private static readonly TimeSpan Shortest = TimeSpan.FromMicroseconds(32);
+
     /// <summary>Reads the variable.</summary>
     /// <param name="usual">The number where it is not set.</param>
     public static int Count(int usual = 50) => int.Parse(Environment.GetEnvironmentVariable(Variable) ?? $"{usual}", CultureInfo.InvariantCulture);
 
-    /// <summary>Runs an operation and cancels it after a time.</summary>
+    /// <summary>Runs an operation and cancels it at a random moment: after 32 µs, or twice, four times and so on as long.</summary>
     /// <param name="operation">The operation.</param>
-    /// <param name="milliseconds">The time in milliseconds.</param>
+    /// <param name="random">Draws the moment.</param>
+    /// <param name="longest">The longest time.</param>
     /// <returns>False when it ended before.</returns>
-    public static async Task<bool> RunAsync(Func<CancellationToken, Task> operation, int milliseconds)
+    public static async Task<bool> RunAsync(Func<CancellationToken, Task> operation, Random random, TimeSpan longest)
     {
         ArgumentNullException.ThrowIfNull(operation);
-        using var cancellation = new CancellationTokenSource(milliseconds);
+        ArgumentNullException.ThrowIfNull(random);
+        using var cancellation = new CancellationTokenSource();
+        var cancelling = CancelAsync(cancellation, Shortest * (1 << random.Next((int)Math.Log2(longest / Shortest) + 1)));
         try
         {
             await operation(cancellation.Token).WithinDeadline();
@@ -29,5 +35,25 @@ public static class Cancellations
         {
             return true;
         }
+        finally
+        {
+            await cancelling;
+        }
+    }
+
+    // A timer counts milliseconds, and a server on the same machine answers sooner.
+    private static Task CancelAsync(CancellationTokenSource cancellation, TimeSpan time)
+    {
+        if (time < TimeSpan.FromMilliseconds(1))
+            return Task.Run(() => SpinAndCancel(cancellation, time));
+        cancellation.CancelAfter(time);
+        return Task.CompletedTask;
+    }
+
+    private static void SpinAndCancel(CancellationTokenSource cancellation, TimeSpan time)
+    {
+        var began = Stopwatch.GetTimestamp();
+        SpinWait.SpinUntil(() => Stopwatch.GetElapsedTime(began) >= time);
+        cancellation.Cancel();
     }
 }

@@ -37,8 +37,9 @@ internal sealed class WorkersByHand(RhythmStage stage, string queue, bool isPoll
         connection.Notification += (_, _) => Wake();
         await using (var listen = new NpgsqlCommand($"listen {Channel}", connection))
             await listen.ExecuteNonQueryAsync();
+        // Npgsql may lose a cancellation, so no wait lasts long.
         while (!_stopping.IsCancellationRequested)
-            await connection.WaitAsync(_stopping.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            await ((Task)connection.WaitAsync(TimeSpan.FromSeconds(1), _stopping.Token)).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }
 
     private async Task WorkAsync(int number)

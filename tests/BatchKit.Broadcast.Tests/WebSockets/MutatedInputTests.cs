@@ -19,7 +19,6 @@ public sealed class MutatedInputTests(ITestOutputHelper output)
 
     private static readonly BroadcastOptions Options = new() { MaxRecordBytes = 100 };
     private static readonly SendQueueLimits Limits = SendQueueLimits.From(Options);
-    private static readonly DefaultHttpContext Context = new();
 
     [Fact]
     public void A_million_mutated_inputs_are_taken_answered_and_closed_as_the_protocol_says()
@@ -88,7 +87,7 @@ public sealed class MutatedInputTests(ITestOutputHelper output)
     {
         var path = new OutputPath(OutputHandle.Connection(0, 1), NullLogger.Instance);
         path.ChooseStream("nothing is sent directly in memory");
-        var ending = new UpgradedEnding(Context);
+        var ending = new UpgradedEnding(new DefaultHttpContext());
         var wire = new UpgradedWire(server, socket: null, path, ending);
         var queue = new SendQueue(wire, Limits, new DeliveryCounters(), TimeProvider.System);
         var connection = new ClientConnection(

@@ -58,8 +58,9 @@ internal sealed class ChannelListener : IAsyncDisposable
     {
         try
         {
+            // Npgsql may lose a cancellation (QueueListener.LongestWait), and then only the next wait is cancelled.
             while (true)
-                await _connection.WaitAsync(_stopping.Token);
+                await _connection.WaitAsync(TimeSpan.FromSeconds(1), _stopping.Token);
         }
         catch (OperationCanceledException)
         {

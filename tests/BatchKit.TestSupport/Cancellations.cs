@@ -9,13 +9,13 @@ public static class Cancellations
     /// <summary>The variable that says how many.</summary>
     public const string Variable = "BATCHKIT_TEST_CANCELLATIONS";
 
-    private static readonly TimeSpan Shortest = TimeSpan.FromMicroseconds(32);
+    private static readonly TimeSpan Shortest = TimeSpan.FromMicroseconds(31);
 
     /// <summary>Reads the variable.</summary>
     /// <param name="usual">The number where it is not set.</param>
     public static int Count(int usual = 50) => int.Parse(Environment.GetEnvironmentVariable(Variable) ?? $"{usual}", CultureInfo.InvariantCulture);
 
-    /// <summary>Runs an operation and cancels it at a random moment: after 32 µs, or twice, four times and so on as long.</summary>
+    /// <summary>Runs an operation and cancels it at a random moment: after 31 µs, or twice, four times and so on as long.</summary>
     /// <param name="operation">The operation.</param>
     /// <param name="random">Draws the moment.</param>
     /// <param name="longest">The longest time.</param>

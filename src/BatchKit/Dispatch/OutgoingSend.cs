@@ -70,9 +70,10 @@ internal sealed class OutgoingSend(PartitionCounters counters)
     /// <summary>True when a failed send leaves nothing to be sent again: <see cref="SettleDecided"/> would settle all of it.</summary>
     public bool IsDecided(Exception failure, Func<RoutedBatch, bool> isTooOld)
     {
+        var partial = failure as BatchSendException;
         for (var index = 0; index < _count; index++)
         {
-            if (OutcomeOf(index, failure as BatchSendException) == BatchOutcome.Unacknowledged && !isTooOld(this[index]))
+            if ((partial?.OutcomeOf(index) ?? BatchOutcome.Unacknowledged) == BatchOutcome.Unacknowledged && !isTooOld(this[index]))
                 return false;
         }
 
@@ -88,7 +89,7 @@ internal sealed class OutgoingSend(PartitionCounters counters)
         for (var index = 0; index < _count; index++)
         {
             var batch = this[index];
-            var outcome = OutcomeOf(index, partial);
+            var outcome = partial?.OutcomeOf(index) ?? BatchOutcome.Unacknowledged;
             if (outcome == BatchOutcome.Acknowledged)
             {
                 var refused = FindRefused(partial!, index, batch.Count);
@@ -135,9 +136,6 @@ internal sealed class OutgoingSend(PartitionCounters counters)
             },
             contents, CancellationToken.None, TaskContinuationOptions.ExecuteSynchronously, TaskScheduler.Default);
     }
-
-    private static BatchOutcome OutcomeOf(int index, BatchSendException? partial) =>
-        partial is not null && index < partial.Outcomes.Length ? partial.Outcomes[index] : BatchOutcome.Unacknowledged;
 
     // A transport may name a message twice, or one that does not exist.
     private static HashSet<int>? FindRefused(BatchSendException partial, int batch, int messages)

@@ -101,7 +101,7 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
         for (var index = 0; index < count; index++)
         {
             var batch = _pending[first + index];
-            var outcome = index < partial.Outcomes.Length ? partial.Outcomes[index] : BatchOutcome.Unacknowledged;
+            var outcome = partial.OutcomeOf(index);
             if (outcome == BatchOutcome.Acknowledged)
                 acknowledged = acknowledged.With(batch);
             else if (outcome == BatchOutcome.Refused)
@@ -274,7 +274,7 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
         var refused = 0;
         foreach (var (batch, message) in exception.RefusedMessages.Distinct())
         {
-            var isAcknowledged = batch >= 0 && batch < Math.Min(count, exception.Outcomes.Length) && exception.Outcomes[batch] == BatchOutcome.Acknowledged;
+            var isAcknowledged = batch >= 0 && batch < count && exception.OutcomeOf(batch) == BatchOutcome.Acknowledged;
             refused += isAcknowledged && message >= 0 && message < _pending[first + batch].Count ? 1 : 0;
         }
 

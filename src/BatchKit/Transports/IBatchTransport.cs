@@ -93,4 +93,7 @@ public sealed class BatchSendException(
     /// refused, and not logged.
     /// </summary>
     public bool DestinationsAreGone { get; init; }
+
+    /// <summary>What became of one batch of the send, by its index.</summary>
+    internal BatchOutcome OutcomeOf(int batch) => batch < Outcomes.Length ? Outcomes[batch] : BatchOutcome.Unacknowledged;
 }

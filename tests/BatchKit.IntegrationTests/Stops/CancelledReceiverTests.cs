@@ -36,8 +36,8 @@ public sealed class CancelledReceiverTests(RabbitMqFixture rabbitMq, MosquittoFi
         {
             output.Write(handle, Some.Bytes($"{round}"));
             var receiver = Build(path, arrived);
-            cancelled += await Cancellations.RunAsync(receiver.StartAsync, random, TimeSpan.FromMilliseconds(132)) ? 1 : 0;
-            cancelled += await Cancellations.RunAsync(receiver.StopAsync, random, TimeSpan.FromMilliseconds(17)) ? 1 : 0;
+            cancelled += await Cancellations.RunAsync(receiver.StartAsync, random, TimeSpan.FromMilliseconds(128)) ? 1 : 0;
+            cancelled += await Cancellations.RunAsync(receiver.StopAsync, random, TimeSpan.FromMilliseconds(16)) ? 1 : 0;
             await ((IAsyncDisposable)receiver).DisposeAsync().AsTask().WithinDeadline();
         }
 

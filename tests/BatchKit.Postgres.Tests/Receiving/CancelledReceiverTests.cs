@@ -16,8 +16,8 @@ public sealed class CancelledReceiverTests(PostgresFixture fixture, ITestOutputH
         {
             await claims.InsertAsync(texts[(10 * round)..(10 * (round + 1))]);
             await using var receiver = new PostgresQueueReceiver(claims.Schema.DataSource, claims.Options, handler);
-            cancelled += await Cancellations.RunAsync(receiver.StartAsync, random, TimeSpan.FromMilliseconds(132)) ? 1 : 0;
-            cancelled += await Cancellations.RunAsync(receiver.StopAsync, random, TimeSpan.FromMilliseconds(17)) ? 1 : 0;
+            cancelled += await Cancellations.RunAsync(receiver.StartAsync, random, TimeSpan.FromMilliseconds(128)) ? 1 : 0;
+            cancelled += await Cancellations.RunAsync(receiver.StopAsync, random, TimeSpan.FromMilliseconds(16)) ? 1 : 0;
         }
 
         await claims.EndClaimsAsync();

@@ -26,13 +26,7 @@ public sealed class TracingTests : IDisposable
     [InlineData(false)]
     public async Task Each_of_many_sends_is_a_root_that_links_to_its_writer_alone(bool inline)
     {
-        using var listener = new ActivityListener
-        {
-            ShouldListenTo = source => source.Name is "BatchKit" || source.Name == _name,
-            Sample = static (ref ActivityCreationOptions<ActivityContext> _) => ActivitySamplingResult.AllDataAndRecorded,
-            ActivityStopped = Collect,
-        };
-        ActivitySource.AddActivityListener(listener);
+        using var listener = Listen(Collect);
 
         var writers = await SendManyAsync(inline);
 
@@ -55,13 +49,7 @@ public sealed class TracingTests : IDisposable
     [Fact]
     public async Task A_writer_without_a_span_has_none_after_a_send()
     {
-        using var listener = new ActivityListener
-        {
-            ShouldListenTo = static source => source.Name is "BatchKit",
-            Sample = static (ref ActivityCreationOptions<ActivityContext> _) => ActivitySamplingResult.AllDataAndRecorded,
-            ActivityStopped = Collect,
-        };
-        ActivitySource.AddActivityListener(listener);
+        using var listener = Listen(Collect);
         await using var buffer = new OutputBuffer([new OutputRoute(_name, _arrived)]);
         Activity.Current = null;
 
@@ -83,17 +71,11 @@ public sealed class TracingTests : IDisposable
         var transport = new ScriptedTransport(_arrived);
         await using var buffer = new OutputBuffer([new OutputRoute(_name, transport)], timeProvider: new ManualTimeProvider());
         var pendingAtEnd = new ConcurrentQueue<long>();
-        using var listener = new ActivityListener
+        using var listener = Listen(activity =>
         {
-            ShouldListenTo = static source => source.Name is "BatchKit",
-            Sample = static (ref ActivityCreationOptions<ActivityContext> _) => ActivitySamplingResult.AllDataAndRecorded,
-            ActivityStopped = activity =>
-            {
-                if (activity.DisplayName == $"send {_name}")
-                    pendingAtEnd.Enqueue(buffer.GetStatistics().PendingMessages);
-            },
-        };
-        ActivitySource.AddActivityListener(listener);
+            if (IsSend(activity))
+                pendingAtEnd.Enqueue(buffer.GetStatistics().PendingMessages);
+        });
         if (outcome != BatchOutcome.Acknowledged)
             transport.Answer(outcome);
 
@@ -132,9 +114,23 @@ public sealed class TracingTests : IDisposable
         Assert.Equal(writers, _sends.Select(send => Assert.Single(send.Links).Context));
     }
 
+    private ActivityListener Listen(Action<Activity> ended)
+    {
+        var listener = new ActivityListener
+        {
+            ShouldListenTo = source => source.Name is "BatchKit" || source.Name == _name,
+            Sample = static (ref ActivityCreationOptions<ActivityContext> _) => ActivitySamplingResult.AllDataAndRecorded,
+            ActivityStopped = ended,
+        };
+        ActivitySource.AddActivityListener(listener);
+        return listener;
+    }
+
+    private bool IsSend(Activity activity) => activity.DisplayName == $"send {_name}";
+
     private void Collect(Activity activity)
     {
-        if (activity.DisplayName != $"send {_name}")
+        if (!IsSend(activity))
             return;
         lock (_sends)
             _sends.Add(activity);

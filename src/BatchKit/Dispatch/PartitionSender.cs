@@ -141,6 +141,7 @@ internal sealed class PartitionSender : IAsyncDisposable
         }
         catch (Exception unexpected)
         {
+            observation?.Dispose();
             FailAll(unexpected);
         }
     }

@@ -69,19 +69,38 @@ public sealed class TracingTests : IDisposable
     public async Task A_span_ends_before_its_messages_are_settled_so_that_a_caller_that_awaits_them_finds_it(BatchOutcome outcome)
     {
         var transport = new ScriptedTransport(_arrived);
-        await using var buffer = new OutputBuffer([new OutputRoute(_name, transport)], timeProvider: new ManualTimeProvider());
+        if (outcome != BatchOutcome.Acknowledged)
+            transport.Answer(outcome);
+
+        await AssertEndsBeforeSettledAsync(transport, new ManualTimeProvider(), stopsAtOnce: outcome == BatchOutcome.Unacknowledged);
+    }
+
+    [Fact]
+    public async Task A_span_ends_before_its_messages_are_settled_though_the_clock_fails_between_two_tries()
+    {
+        var clock = new BreakingClock();
+        var transport = new ScriptedTransport(_arrived).Then((_, _) =>
+        {
+            clock.BreakNextTimer();
+            throw new IOException();
+        });
+
+        await AssertEndsBeforeSettledAsync(transport, clock, stopsAtOnce: false);
+    }
+
+    private async Task AssertEndsBeforeSettledAsync(ScriptedTransport transport, TimeProvider clock, bool stopsAtOnce)
+    {
+        await using var buffer = new OutputBuffer([new OutputRoute(_name, transport)], timeProvider: clock);
         var pendingAtEnd = new ConcurrentQueue<long>();
         using var listener = Listen(activity =>
         {
             if (IsSend(activity))
                 pendingAtEnd.Enqueue(buffer.GetStatistics().PendingMessages);
         });
-        if (outcome != BatchOutcome.Acknowledged)
-            transport.Answer(outcome);
 
         buffer.Write(Some.Connection(), "line"u8);
         await Until.TrueAsync(() => transport.Sends == 1);
-        await buffer.StopAsync(new CancellationToken(canceled: outcome == BatchOutcome.Unacknowledged)).WithinDeadline();
+        await (stopsAtOnce ? buffer.StopAsync(new CancellationToken(canceled: true)) : buffer.FlushAsync().AsTask()).WithinDeadline();
 
         Assert.Equal([1], pendingAtEnd);
         Assert.Equal(0, buffer.GetStatistics().PendingMessages);
@@ -134,6 +153,16 @@ public sealed class TracingTests : IDisposable
             return;
         lock (_sends)
             _sends.Add(activity);
+    }
+
+    private sealed class BreakingClock : TimeProvider
+    {
+        private int _breaks;
+
+        public void BreakNextTimer() => Volatile.Write(ref _breaks, 1);
+
+        public override ITimer CreateTimer(TimerCallback callback, object? state, TimeSpan dueTime, TimeSpan period) =>
+            Interlocked.Exchange(ref _breaks, 0) == 1 ? throw new NotSupportedException() : base.CreateTimer(callback, state, dueTime, period);
     }
 
     private sealed class CallingExporter(Action<Activity> collect) : BaseExporter<Activity>

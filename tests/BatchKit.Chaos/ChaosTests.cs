@@ -6,6 +6,7 @@ using BatchKit.Chaos.Runs;
 namespace BatchKit.Chaos;
 
 /// <summary>What the guarantees table promises, under random faults of processes, connections and brokers.</summary>
+[Trait("Lane", "faults: faults come at random")]
 public sealed class ChaosTests(ITestOutputHelper log)
 {
     /// <summary>How many seconds faults begin, over each transport; 35 unless this environment variable says otherwise. With 0 the runs are skipped.</summary>

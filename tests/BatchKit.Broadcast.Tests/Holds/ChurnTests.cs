@@ -4,6 +4,7 @@ using BatchKit.Broadcast.Tests.Support;
 namespace BatchKit.Broadcast.Tests.Holds;
 
 [Collection(HoldCollection.Name)]
+[Trait("Lane", "faults: a load lasts for seconds")]
 public sealed class ChurnTests(ITestOutputHelper report)
 {
     private const int Clients = 1000;

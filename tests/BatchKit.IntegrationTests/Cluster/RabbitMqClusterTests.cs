@@ -4,6 +4,7 @@ using BatchKit.TestServers.RabbitMQ;
 namespace BatchKit.IntegrationTests.Cluster;
 
 /// <summary>What holds over a cluster of three brokers with quorum queues while brokers are killed, frozen and restarted under load.</summary>
+[Trait("Lane", "faults: a cluster of three brokers takes minutes")]
 public sealed class RabbitMqClusterTests(ClusterFixture fixture, ITestOutputHelper log) : IClassFixture<ClusterFixture>
 {
     /// <summary>How often each fault is repeated; once unless this environment variable says otherwise. The recovery times are in the test's output.</summary>

@@ -8,6 +8,7 @@ using Microsoft.Extensions.Diagnostics.HealthChecks;
 namespace BatchKit.IntegrationTests.MassTransit;
 
 /// <summary>A broker that is killed, absent, frozen or cut off. No other class uses it meanwhile.</summary>
+[Trait("Lane", "faults: RabbitMQ is killed, frozen and cut again and again")]
 public sealed class BrokerFaultTests(OwnRabbitMqFixture own) : IClassFixture<OwnRabbitMqFixture>
 {
     /// <summary>How often the broker is killed; 2 by default.</summary>

@@ -6,6 +6,7 @@ using BatchKit.TestServers.Network;
 namespace BatchKit.IntegrationTests.Mqtt;
 
 /// <summary>What holds while the broker is stopped, killed and frozen, and its connections are reset and cut.</summary>
+[Trait("Lane", "faults: Mosquitto is stopped, killed, frozen and cut again and again")]
 public sealed class MqttFaultTests(ITestOutputHelper report)
 {
     /// <summary>How often the broker is stopped and started again: 4 times unless this environment variable says otherwise.</summary>

@@ -8,6 +8,7 @@ using BatchKit.TestServers.Mosquitto;
 namespace BatchKit.IntegrationTests.Mqtt;
 
 [Collection(MqttHoldCollection.Name)]
+[Trait("Lane", "faults: a load lasts for seconds")]
 public sealed class MqttHoldTests(ITestOutputHelper report)
 {
     private const int MessagesPerSecond = 20_000;

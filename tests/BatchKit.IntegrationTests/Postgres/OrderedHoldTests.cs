@@ -8,6 +8,7 @@ namespace BatchKit.IntegrationTests.Postgres;
 
 /// <summary>Workers of an ordered queue that are killed keep the order of each key.</summary>
 [Collection(PostgresHoldCollection.Name)]
+[Trait("Lane", "faults: workers are killed again and again")]
 public sealed class OrderedHoldTests(ITestOutputHelper report) : IDisposable
 {
     /// <summary>How often a worker is killed: 5 times unless this environment variable says otherwise.</summary>

@@ -7,6 +7,7 @@ using Npgsql;
 namespace BatchKit.IntegrationTests.Postgres;
 
 /// <summary>What holds while the server is restarted and killed, and its connections fall silent or are reset.</summary>
+[Trait("Lane", "faults: PostgreSQL is stopped, killed and frozen again and again")]
 public sealed class PostgresFaultTests(OwnPostgresFixture fixture, ITestOutputHelper report) : IClassFixture<OwnPostgresFixture>
 {
     /// <summary>How often the server is restarted: 4 times unless this environment variable says otherwise.</summary>

@@ -8,6 +8,7 @@ namespace BatchKit.IntegrationTests.Postgres;
 
 /// <summary>Workers that are killed and frozen lose nothing, and complete nothing twice.</summary>
 [Collection(PostgresHoldCollection.Name)]
+[Trait("Lane", "faults: workers are killed and frozen again and again")]
 public sealed class PostgresHoldTests(ITestOutputHelper report) : IDisposable
 {
     /// <summary>How often a worker is killed: 5 times unless this environment variable says otherwise.</summary>

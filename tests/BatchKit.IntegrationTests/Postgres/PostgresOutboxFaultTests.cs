@@ -4,6 +4,7 @@ using BatchKit.Transports;
 namespace BatchKit.IntegrationTests.Postgres;
 
 /// <summary>What an outbox does when the transport behind it fails, refuses or hangs, and when it is stopped and others go on.</summary>
+[Trait("Lane", "faults: processes and servers are killed again and again")]
 public sealed class PostgresOutboxFaultTests(PostgresFixture fixture)
 {
     private const int SendingOnFailed = 2660;

@@ -6,6 +6,7 @@ using BatchKit.TestServers.RabbitMQ;
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
 /// <summary>An alarm of the broker that fills the buffers up to their caps.</summary>
+[Trait("Lane", "faults: an alarm lasts for seconds, once for each policy")]
 public sealed class RabbitMqAlarmTests(OwnRabbitMqFixture fixture, ITestOutputHelper log) : IClassFixture<OwnRabbitMqFixture>
 {
     /// <summary>How many seconds the alarm lasts: 5 unless this environment variable says otherwise.</summary>

@@ -8,6 +8,7 @@ using BatchKit.Transports;
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
 /// <summary>What holds while the broker is killed and frozen, and its connections are reset and cut.</summary>
+[Trait("Lane", "faults: RabbitMQ is killed, frozen and cut again and again")]
 public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixture<OwnRabbitMqFixture>
 {
     /// <summary>How often the broker is killed: 4 times unless this environment variable says otherwise.</summary>

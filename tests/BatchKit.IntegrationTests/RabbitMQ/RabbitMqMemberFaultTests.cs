@@ -9,6 +9,7 @@ using BatchKit.Transports;
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
 /// <summary>Groups that are bound by their members while the broker is killed, while it refuses the bindings, and in numbers.</summary>
+[Trait("Lane", "faults: RabbitMQ is killed and cut again and again")]
 public sealed class RabbitMqMemberFaultTests(OwnRabbitMqFixture fixture) : IClassFixture<OwnRabbitMqFixture>
 {
     private const string Password = "secret-of-this-test";

@@ -7,6 +7,7 @@ using BatchKit.TestServers.HostWorker;
 namespace BatchKit.IntegrationTests.Stops;
 
 /// <summary>A process is told to end (SIGTERM) while it writes 100,000 messages: the law of the counters holds, and all that was acknowledged arrives once and in order.</summary>
+[Trait("Lane", "faults: processes are terminated one after another")]
 public sealed class TerminationTests(RabbitMqFixture rabbitMq, MosquittoFixture mosquitto, PostgresFixture postgres)
 {
     /// <summary>How many processes are told to end over RabbitMQ: 3 unless this environment variable says otherwise. Over each other transport it is a third of them.</summary>

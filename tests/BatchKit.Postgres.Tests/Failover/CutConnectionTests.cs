@@ -5,6 +5,7 @@ using BatchKit.TestServers.Postgres;
 namespace BatchKit.Postgres.Tests.Failover;
 
 /// <summary>What holds while connections are cut at random, in the middle of statements and of answers.</summary>
+[Trait("Lane", "faults: connections are cut at random")]
 public sealed class CutConnectionTests(PostgresFixture fixture, ITestOutputHelper log)
 {
     /// <summary>How many cuts there are; 10 unless this environment variable says otherwise.</summary>

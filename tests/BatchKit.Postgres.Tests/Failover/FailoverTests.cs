@@ -7,6 +7,7 @@ using Npgsql;
 namespace BatchKit.Postgres.Tests.Failover;
 
 /// <summary>What holds when the primary is killed and its standby is promoted, for processes that know both.</summary>
+[Trait("Lane", "faults: standbys are promoted one after another")]
 public sealed class FailoverTests(PairFixture fixture, ITestOutputHelper log) : IClassFixture<PairFixture>
 {
     /// <summary>How often a primary is killed in each test; once unless this environment variable says otherwise. The recovery times are in the test's output.</summary>

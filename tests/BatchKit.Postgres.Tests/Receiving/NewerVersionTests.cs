@@ -64,6 +64,8 @@ public sealed class NewerVersionTests(PostgresFixture fixture)
         await schema.ExecuteAsync($"select pg_notify('{NotificationChannel.Of(new Tables(schema.Name))}', '{id}')");
         await handler.WaitForAsync(3);
         await Until.TrueAsync(() => receiver.GetStatistics().UnreadableMessages >= 4);
+        // A handled message is deleted after its handler has returned.
+        await Until.TrueAsync(async () => await schema.ScalarAsync<long>("select count(*) from {s}.messages") == 2);
         var waiting = await schema.ColumnAsync<string>("select convert_from(payload, 'UTF8') || attempts from {s}.messages order by id");
         var dead = await schema.ColumnAsync<string>("select convert_from(payload, 'UTF8') from {s}.dead");
         await schema.ExecuteAsync("update {s}.messages set due_at = now(), header = null where due_at is not null");

@@ -5,6 +5,7 @@ using BatchKit.TestServers.Postgres;
 namespace BatchKit.Postgres.Tests.Volume;
 
 /// <summary>A queue of millions of rows, and one that many messages go through. They take minutes, and measure, so they run where environment variables say how large they are.</summary>
+[Trait("Lane", "faults: a large queue takes minutes")]
 public sealed class LargeQueueTests(ITestOutputHelper log)
 {
     /// <summary>How many rows are drained; 10,000,000 is the figure asked for.</summary>

@@ -6,6 +6,7 @@ namespace BatchKit.Tests.Scale;
 
 /// <summary>100 nodes and many handles in one process. What each run measured is in its output; docs/scale.md has the figures of 1,000,000 handles.</summary>
 [Collection(nameof(MeasuresMemory))]
+[Trait("Lane", "faults: a simulated cluster takes all cores")]
 public sealed class ScaleTests
 {
     // A frame with more groups goes to all nodes (FramePlan).

@@ -47,6 +47,34 @@ public sealed class PackedPackagesTests(PackedPackagesTests.PackedPackages packe
     }
 
     [Fact]
+    public void A_package_depends_on_packages_of_its_own_release_only()
+    {
+        var family = from manifest in packed.Libraries
+                     from dependency in manifest.Dependencies
+                     where dependency.Name.StartsWith("BatchKit", StringComparison.Ordinal)
+                     select (dependency.Version, Expected: $"[{manifest.Value("version")}]");
+
+        Assert.NotEmpty(family);
+        Assert.All(family, dependency => Assert.Equal(dependency.Expected, dependency.Version));
+    }
+
+    [Fact]
+    public void A_package_tells_its_own_news_and_none_of_other_packages() => Assert.All(packed.Libraries, manifest =>
+    {
+        var entries = manifest.Value("releaseNotes").Split("\n- ").Skip(1).Where(entry => entry.StartsWith('`')).ToArray();
+
+        Assert.NotEmpty(entries);
+        Assert.All(entries, entry => Assert.Contains($"`{manifest.Name}`", entry.Split(':')[0], StringComparison.Ordinal));
+    });
+
+    [Theory]
+    [InlineData("BatchKit.MassTransit", "MassTransit", "[8.4.0, 9.0.0)")]
+    [InlineData("BatchKit.MassTransit", "MassTransit.RabbitMQ", "[8.4.0, 9.0.0)")]
+    [InlineData("BatchKit.RabbitMQ", "RabbitMQ.Client", "[7.1.2, 8.0.0)")]
+    public void A_package_refuses_the_next_major_version_where_the_licence_or_the_api_changes(string package, string dependency, string range) =>
+        Assert.Equal(range, packed.Libraries.Single(manifest => manifest.Name == package).Dependencies.Single(other => other.Name == dependency).Version);
+
+    [Fact]
     public void A_package_readme_has_no_link_that_is_dead_on_a_gallery() => Assert.All(packed.Manifests, manifest => Assert.Empty(DocumentTests.RelativeLinks(manifest.Readme)));
 
     [Fact]

@@ -7,7 +7,7 @@ using MQTTnet.Exceptions;
 namespace BatchKit.MQTTnet;
 
 /// <summary>Wraps one of MQTTnet's channels. A write copies its bytes and returns; one writer at a time writes all pending bytes in one call. Reads are buffered too.</summary>
-internal sealed partial class BatchedWriteChannel : IMqttChannel, IThreadPoolWorkItem
+internal sealed class BatchedWriteChannel : IMqttChannel, IThreadPoolWorkItem
 {
     // The bytes after which the channel writes despite a hold, and the capacity above which a buffer is not kept.
     private const int MaxHeldBytes = 256 * 1024;
@@ -49,6 +49,8 @@ internal sealed partial class BatchedWriteChannel : IMqttChannel, IThreadPoolWor
     public X509Certificate2 ClientCertificate => _inner.ClientCertificate;
 
     public EndPoint RemoteEndPoint => _inner.RemoteEndPoint;
+
+    public EndPoint LocalEndPoint => _inner.LocalEndPoint;
 
     public bool IsSecureConnection => _inner.IsSecureConnection;
 

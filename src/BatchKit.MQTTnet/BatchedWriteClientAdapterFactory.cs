@@ -23,7 +23,7 @@ namespace BatchKit.MQTTnet;
 /// are written with all bytes that are pending at that moment. <b>A publish at QoS 0 completes before its bytes are written</b>: if the connection is lost, the pending bytes
 /// are lost with it, as are those in the socket's buffer. At QoS 1 only the speed changes. Thread-safe.
 /// </remarks>
-public sealed partial class BatchedWriteClientAdapterFactory : IMqttClientAdapterFactory
+public sealed class BatchedWriteClientAdapterFactory : IMqttClientAdapterFactory
 {
     // A write waits while more bytes are pending, as it does when a socket's buffer is full.
     private const int MaxPendingBytes = 1024 * 1024;
@@ -48,15 +48,9 @@ public sealed partial class BatchedWriteClientAdapterFactory : IMqttClientAdapte
         return CreateAdapter(channel, options, packetInspector, logger);
     }
 
-    private static bool IsPlain(MqttClientTcpOptions options)
-    {
-        var hasProvider = false;
-        FindStreamProvider(options, ref hasProvider);
-        return OperatingSystem.IsLinux() && options.ProtocolType == ProtocolType.Tcp && options.TlsOptions?.UseTls != true && !hasProvider;
-    }
-
-    // MQTTnet before 5.2 has no stream provider.
-    static partial void FindStreamProvider(MqttClientTcpOptions options, ref bool hasProvider);
+    // The options may provide another stream, such as a proxy's.
+    private static bool IsPlain(MqttClientTcpOptions options) =>
+        OperatingSystem.IsLinux() && options.ProtocolType == ProtocolType.Tcp && options.TlsOptions?.UseTls != true && options.StreamProvider is null;
 
     internal MqttChannelAdapter CreateAdapter(IMqttChannel channel, MqttClientOptions options, MqttPacketInspector packetInspector, IMqttNetLogger logger)
     {

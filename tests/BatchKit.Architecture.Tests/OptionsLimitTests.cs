@@ -10,7 +10,7 @@ public sealed class OptionsLimitTests
 {
     private static readonly Validator[] Validators =
     [
-        .. Repository.BuiltPackages.SelectMany(package => Assembly.Load(package).GetTypes()).Where(type => type is { IsGenericType: false, IsAbstract: false })
+        .. Repository.Packages.SelectMany(package => Assembly.Load(package).GetTypes()).Where(type => type is { IsGenericType: false, IsAbstract: false })
             .SelectMany(type => type.GetInterfaces().Where(IsRules).Select(rules => new Validator(rules.GetGenericArguments()[0], rules, type.GetProperty("Shared")!.GetValue(null)!))),
     ];
 
@@ -21,7 +21,7 @@ public sealed class OptionsLimitTests
     {
         var found = AllSettings().Select(setting => setting.Property).ToHashSet();
 
-        var ranges = Repository.BuiltPackages.SelectMany(package => Assembly.Load(package).GetTypes()).SelectMany(type => type.GetProperties()).Where(property => RangeOf(property) is not null);
+        var ranges = Repository.Packages.SelectMany(package => Assembly.Load(package).GetTypes()).SelectMany(type => type.GetProperties()).Where(property => RangeOf(property) is not null);
 
         Assert.DoesNotContain(ranges, property => !found.Contains(property));
         Assert.True(found.Count > 100, $"{found.Count} settings have a range.");

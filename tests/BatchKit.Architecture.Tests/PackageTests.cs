@@ -10,7 +10,7 @@ public sealed class PackageTests
     // MassTransit itself finds consumers and serialises by reflection.
     private const string ByReflection = "BatchKit.MassTransit";
 
-    public static TheoryData<string> Packages => [.. Repository.BuiltPackages];
+    public static TheoryData<string> Packages => [.. Repository.Packages];
 
     public static TheoryData<string> AllPackages => [.. Repository.Packages];
 

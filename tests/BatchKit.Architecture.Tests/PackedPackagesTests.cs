@@ -127,7 +127,7 @@ public sealed class PackedPackagesTests(PackedPackagesTests.PackedPackages packe
             var result = await DotnetCommand.RunAsync("dotnet", "pack", Repository.In("BatchKit.sln"), "--no-build", "--configuration", configuration, "--output", Folder, "-nodeReuse:false");
             Assert.True(result.ExitCode == 0, result.Text);
             Manifests = [.. Directory.GetFiles(Folder, "*.nupkg").Select(Manifest.Read)];
-            Assert.Equivalent(Repository.BuiltPackages.Append(Repository.Templates).Append(Tool), Manifests.Select(manifest => manifest.Name), strict: true);
+            Assert.Equivalent(Repository.Packages.Append(Repository.Templates).Append(Tool), Manifests.Select(manifest => manifest.Name), strict: true);
         }
 
         public ValueTask DisposeAsync()

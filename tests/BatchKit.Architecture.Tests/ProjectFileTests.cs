@@ -2,7 +2,7 @@ using Microsoft.CodeAnalysis.CSharp.Syntax;
 
 namespace BatchKit.Architecture.Tests;
 
-/// <summary>What the compiler would find wrong with every project, also with those that this build leaves out.</summary>
+/// <summary>What the compiler would find wrong with every project, also behind a condition that this build does not meet.</summary>
 public sealed class ProjectFileTests
 {
     private static readonly IReadOnlyList<ProjectFile> Projects = [.. ProjectFile.All.Where(project => project.IsProject)];

@@ -1,5 +1,3 @@
-using System.Reflection;
-
 namespace BatchKit.Architecture.Tests;
 
 /// <summary>The repository that these tests were built from.</summary>
@@ -15,10 +13,6 @@ internal static class Repository
     /// <summary>The names of the packages with code, which are those of the folders in src but for the templates.</summary>
     public static IReadOnlyList<string> Packages { get; } =
         [.. Files("src").Where(path => path.EndsWith(".csproj", StringComparison.Ordinal)).Select(path => Path.GetFileNameWithoutExtension(path)).Where(name => name != Templates).Order(StringComparer.Ordinal)];
-
-    /// <summary>The packages but those that this build left out, because what they stand on can't be restored.</summary>
-    public static IReadOnlyList<string> BuiltPackages { get; } = [.. Packages.Except(
-        typeof(Repository).Assembly.GetCustomAttributes<AssemblyMetadataAttribute>().Where(entry => entry.Key == "LeftOut").Select(entry => entry.Value!), StringComparer.Ordinal)];
 
     public static string In(params ReadOnlySpan<string> parts) => Path.Combine([Root, .. parts]);
 

@@ -11,8 +11,6 @@ internal static class InjectCommand
 
     public static int Run()
     {
-        if (PublishWays.WhyMissing(PublishWay.MqttNetInjectLoop) is { } reason)
-            throw new InvalidOperationException(reason);
         using var cast = new PublisherCast([PublishWay.MqttNetInjectLoop, PublishWay.MqttNetInjectScope, PublishWay.MqttNetInjectMany]);
         ServerTable.Measure(cast, Rounds, Duration).Write(Console.Out);
         return 0;

@@ -68,7 +68,7 @@ internal sealed class MqttBenchmarks : ISuiteRunner
 
     private static bool IsMeasured(PublishWay way, string broker, PublishShape shape) => broker != WideBroker || (shape.Quality > 0 && WindowWays.Contains(way));
 
-    private static string? WhyMissing(PublishWay way) => way == PublishWay.MosquittoPub ? MosquittoPub.WhyMissing : PublishWays.WhyMissing(way);
+    private static string? WhyMissing(PublishWay way) => way == PublishWay.MosquittoPub ? MosquittoPub.WhyMissing : null;
 
     private void MeasureRates(GateSuite suite, PublisherCast cast, TimeSpan duration, SuiteReadings readings)
     {

@@ -1,14 +1,12 @@
+using BatchKit.Benchmarks.OverMQTTnet;
+
 namespace BatchKit.Benchmarks.Publishers;
 
 /// <summary>Makes each way to publish that is a part of this program.</summary>
-internal static partial class PublishWays
+internal static class PublishWays
 {
     private const int ManyTopics = 1000;
-
-    /// <summary>Why a way can't run here; null when it can.</summary>
-    public static string? WhyMissing(PublishWay way) => way >= PublishWay.MqttNetAwaited && FindOverMqttNet() is null
-        ? "built without MQTTnet (-p:WithMQTTnet=true, where it can be restored)"
-        : null;
+    private const int PipelineWindow = 1000;
 
     public static IPublishWay Make(PublishWay way, PublishTarget target) => way switch
     {
@@ -18,17 +16,13 @@ internal static partial class PublishWays
         PublishWay.Scope => new BatchKitScoped(BatchKitEnd.MakeTransport(target), target),
         PublishWay.ScopeOverTopics => new BatchKitScoped(BatchKitEnd.MakeTransport(target), target with { Topics = ManyTopics }),
         PublishWay.Unscoped => new BatchKitUnscoped(target),
-        _ when FindOverMqttNet() is { } make => make(way, target),
+        PublishWay.MqttNetAwaited => new MqttNetPublisher(target, window: 1),
+        PublishWay.MqttNetPipelined => new MqttNetPublisher(target, PipelineWindow),
+        PublishWay.OverMqttNet => new BatchKitScoped(new MqttNetClientEnd(target), target),
+        PublishWay.MqttNetInjectLoop => new MqttNetInjectLoop(target),
+        PublishWay.MqttNetPublishMany => new MqttNetPublishMany(target),
+        PublishWay.MqttNetInjectScope => new BatchKitScoped(new MqttNetServerEnd(target), target),
+        PublishWay.MqttNetInjectMany => new MqttNetInjectMany(target),
         _ => throw new ArgumentOutOfRangeException(nameof(way), way, "This one is no part of the program."),
     };
-
-    private static Func<PublishWay, PublishTarget, IPublishWay>? FindOverMqttNet()
-    {
-        Func<PublishWay, PublishTarget, IPublishWay>? make = null;
-        FindOverMqttNet(ref make);
-        return make;
-    }
-
-    /// <summary>Has a body where MQTTnet is a part of the build.</summary>
-    static partial void FindOverMqttNet(ref Func<PublishWay, PublishTarget, IPublishWay>? make);
 }

@@ -79,7 +79,7 @@ internal sealed class ManyPublish(PublishParts parts, ReadOnlyMemory<MqttApplica
         Task<MqttClientPublishResult> publish;
         try
         {
-            // Never cancelled: a cancelled write may stop inside a packet, and before MQTTnet 5.2 a late acknowledgement ends the connection.
+            // Never cancelled: a cancelled write may stop inside a packet.
             publish = parts.Client.PublishAsync(message, CancellationToken.None);
         }
         catch (Exception exception)

@@ -129,8 +129,7 @@ internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatc
         _ = PublishAsync(publish, settings.CreateMessage(batch.Handle.Name!, payload, header, properties), properties);
     }
 
-    // The send awaits the count of open publishes. A publish is never cancelled: a cancelled write may stop inside a packet, and before MQTTnet 5.2 a late
-    // acknowledgement ends the connection.
+    // The send awaits the count of open publishes. A publish is never cancelled: a cancelled write may stop inside a packet.
     private async Task PublishAsync(BatchPublish publish, MqttApplicationMessage message, List<MqttUserProperty>? properties)
     {
         try

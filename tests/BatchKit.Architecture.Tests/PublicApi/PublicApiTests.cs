@@ -6,7 +6,7 @@ public sealed class PublicApiTests
 {
     private const string AcceptVariable = "BATCHKIT_ACCEPT_PUBLIC_API";
 
-    public static TheoryData<string> Packages => [.. Repository.BuiltPackages];
+    public static TheoryData<string> Packages => [.. Repository.Packages];
 
     [Theory]
     [MemberData(nameof(Packages))]

@@ -48,6 +48,9 @@ public sealed partial class ErrorTests(RabbitMqFixture rabbitMq, MosquittoFixtur
     }
 
     [Fact]
+    public Task MqttNet_is_as_reviewed() => CheckAsync("BatchKit.MQTTnet", MqttNetErrors.CollectAsync);
+
+    [Fact]
     public async Task Postgres_is_as_reviewed()
     {
         var server = await postgres.GetAsync();

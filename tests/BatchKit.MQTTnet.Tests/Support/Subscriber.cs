@@ -59,7 +59,6 @@ internal sealed class Subscriber
     private Task OnReceivedAsync(MqttApplicationMessageReceivedEventArgs occurrence)
     {
         var message = occurrence.ApplicationMessage;
-        // A property's text is "name = value" in every version.
         var received = new ArrivedMessage(message.Topic, Encoding.UTF8.GetString(message.Payload.ToArray()), [.. (message.UserProperties ?? []).Select(property => property.ToString())],
             message.ContentType, message.Retain, message.MessageExpiryInterval, message.ResponseTopic, message.CorrelationData, message.QualityOfServiceLevel);
         lock (_lock)

@@ -1,5 +1,6 @@
 namespace BatchKit.Architecture.Tests;
 
+[Trait("Lane", "slow: publishing a trimmed program takes a minute")]
 public sealed class TrimTests
 {
     private const int RestoreTries = 3;

@@ -3,25 +3,25 @@ using Xunit;
 
 namespace BatchKit.Testing.Specification;
 
-/// <summary>Runs one explicit test in a process of its own, whose thread pool has one worker thread: what that test does to its process harms no other test.</summary>
+/// <summary>Runs explicit tests in a process of their own, whose thread pool has one worker thread: what they do to their process harms no other test.</summary>
 internal static class OwnProcess
 {
-    // The test's own waits end after 30 s each, and it may start a broker first.
-    private static readonly TimeSpan Limit = TimeSpan.FromMinutes(4);
+    // The tests' own waits end after 30 s each, and they may start a broker first.
+    private static readonly TimeSpan Limit = TimeSpan.FromMinutes(5);
 
-    public static async Task RunAsync(Type testClass, string method)
+    public static async Task RunAsync(Type testClass, params string[] methods)
     {
         var assembly = testClass.Assembly.GetName().Name;
         var program = Path.Combine(AppContext.BaseDirectory, OperatingSystem.IsWindows() ? $"{assembly}.exe" : $"{assembly}");
         Assert.SkipUnless(File.Exists(program), $"The test assembly is no program that can be run alone: {program} does not exist.");
-        using var child = Start(program, $"{testClass.FullName}.{method}");
+        using var child = Start(program, methods.SelectMany(method => (string[])["-method", $"{testClass.FullName}.{method}"]));
         try
         {
             var output = await child.StandardOutput.ReadToEndAsync().WaitAsync(Limit, TimeProvider.System).ConfigureAwait(false);
             await child.WaitForExitAsync().WithinDeadline().ConfigureAwait(false);
-            Assert.SkipWhen(output.Contains("Skipped: 1", StringComparison.Ordinal), "The test was skipped in its own process, as this one's server is missing there.");
-            var isPassed = child.ExitCode == 0 && output.Contains("Total: 1, Errors: 0, Failed: 0", StringComparison.Ordinal);
-            Assert.True(isPassed, $"The test failed in its own process, which ended with {child.ExitCode}:\n{FailureIn(output)}");
+            Assert.SkipWhen(output.Contains($"Skipped: {methods.Length}", StringComparison.Ordinal), "The tests were skipped in their own process, as this one's server is missing there.");
+            var isPassed = child.ExitCode == 0 && output.Contains($"Total: {methods.Length}, Errors: 0, Failed: 0", StringComparison.Ordinal);
+            Assert.True(isPassed, $"A test failed in its own process, which ended with {child.ExitCode}:\n{FailureIn(output)}");
         }
         finally
         {
@@ -32,9 +32,9 @@ internal static class OwnProcess
     // What the test runner prints before is the same for each test, and lists of failed tests show only the first lines.
     private static string FailureIn(string output) => output.IndexOf("[FAIL]", StringComparison.Ordinal) is >= 0 and var start ? output[start..] : output;
 
-    private static Process Start(string program, string test)
+    private static Process Start(string program, IEnumerable<string> tests)
     {
-        var start = new ProcessStartInfo(program, ["-explicit", "only", "-method", test]) { UseShellExecute = false, RedirectStandardOutput = true };
+        var start = new ProcessStartInfo(program, ["-explicit", "only", .. tests]) { UseShellExecute = false, RedirectStandardOutput = true };
 
         // The runtime reads both as hexadecimal numbers.
         start.Environment["DOTNET_ThreadPool_ForceMinWorkerThreads"] = "1";

@@ -18,12 +18,10 @@ public abstract class ProcessSpecification : SurroundingsSpecification
         return !source.Contains("System.", StringComparison.Ordinal) && !source.StartsWith("Microsoft.", StringComparison.Ordinal);
     }
 
-    /// <summary>Runs an explicit rule of this class in a new process, whose thread pool has one worker thread.</summary>
-    /// <param name="rule">The rule's name.</param>
-    [Theory]
-    [InlineData(nameof(Listeners_that_throw_stop_nothing))]
-    [InlineData(nameof(Callers_that_block_the_only_worker_thread_lose_nothing))]
-    public Task Holds_in_a_process_with_one_worker_thread(string rule) => OwnProcess.RunAsync(GetType(), rule);
+    /// <summary>Runs the explicit rules of this class, one after the other, in a new process, whose thread pool has one worker thread.</summary>
+    [Fact]
+    public Task Holds_in_a_process_with_one_worker_thread() =>
+        OwnProcess.RunAsync(GetType(), nameof(Listeners_that_throw_stop_nothing), nameof(Callers_that_block_the_only_worker_thread_lose_nothing));
 
     /// <summary>
     /// Meter and activity listeners that throw at the first, second or any call, of any library, stop nothing. Those of BatchKit's own meters and activities may throw at every call.

@@ -21,7 +21,7 @@ public sealed class MutatedInputTests(ITestOutputHelper output)
     private static readonly SendQueueLimits Limits = SendQueueLimits.From(Options);
 
     [Fact]
-    public void A_million_mutated_inputs_are_taken_answered_and_closed_as_the_protocol_says()
+    public void Mutated_inputs_are_taken_answered_and_closed_as_the_protocol_says()
     {
         var first = int.TryParse(Environment.GetEnvironmentVariable("BATCHKIT_SEED"), out var given) ? given : 0;
         var longest = new TimeSpan[Seeds];

@@ -71,13 +71,15 @@ public sealed partial class TelnetClient : IDisposable
         return text;
     }
 
-    /// <summary>Reads until the server closes, and returns all of it.</summary>
+    /// <summary>Reads until the server closes, closes its own side as telnet does, so that the server need not wait for that, and returns all that came.</summary>
     public async Task<string> ReadToEndAsync()
     {
         while (await TryReadAsync())
         {
         }
 
+        if (Socket.Connected)
+            Socket.Shutdown(SocketShutdown.Send);
         return _waiting;
     }
 

@@ -88,7 +88,7 @@ public sealed class ManyWaitersTests
     public async Task Many_writers_that_wait_for_capacity_are_cancelled_before_the_deadline()
     {
         var stalled = _transport.Stall();
-        await using var buffer = new OutputBuffer(_transport, new OutputBufferOptions { MaxBufferedBytes = 16 * 1024, MaxMessageBytes = 12 * 1024 });
+        await using var buffer = new OutputBuffer(_transport, new OutputBufferOptions { MaxBufferedBytes = 16 * 1024, MaxMessageBytes = 12 * 1024 }, timeProvider: new ManualTimeProvider());
         buffer.Write(_handle, new byte[10_000]);
         await stalled.EnteredAsync();
         using var cancellation = new CancellationTokenSource();
@@ -107,7 +107,7 @@ public sealed class ManyWaitersTests
     public async Task Many_flushes_of_one_handle_complete_before_the_deadline()
     {
         var stalled = _transport.Stall();
-        await using var buffer = new OutputBuffer(_transport);
+        await using var buffer = new OutputBuffer(_transport, timeProvider: new ManualTimeProvider());
         var flushes = new Task[Many];
         for (var index = 0; index < Many; index++)
         {

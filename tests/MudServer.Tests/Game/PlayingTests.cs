@@ -172,11 +172,13 @@ public abstract class PlayingTests(params string[] arguments)
         await ana.SendAsync("@dolist lnum(5000)=think ##\r\n");
         await ana.ReadPastAsync("0\r\n");
 
-        await mud.StopAsync();
+        var stopping = mud.StopAsync();
+        var (last, goodbye) = (await ana.ReadToEndAsync(), await bob.ReadToEndAsync());
+        await stopping;
 
-        Assert.Contains("4999\r\n", await ana.ReadToEndAsync(), StringComparison.Ordinal);
-        Assert.EndsWith("Goodbye!\r\n", await ana.ReadToEndAsync(), StringComparison.Ordinal);
-        Assert.EndsWith("Goodbye!\r\n", await bob.ReadToEndAsync(), StringComparison.Ordinal);
+        Assert.Contains("4999\r\n", last, StringComparison.Ordinal);
+        Assert.EndsWith("Goodbye!\r\n", last, StringComparison.Ordinal);
+        Assert.EndsWith("Goodbye!\r\n", goodbye, StringComparison.Ordinal);
     }
 
     [Fact]

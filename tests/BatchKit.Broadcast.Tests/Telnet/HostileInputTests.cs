@@ -75,7 +75,7 @@ public sealed class HostileInputTests(ITestOutputHelper output)
 
         output.WriteLine($"{refused} connections were refused, {found} records came; the most allocated for one input: {mostAllocated} bytes. {_inputs}");
         Assert.InRange(found, ParserInputs.Count / 10, ParserInputs.Count * 10);
-        Assert.InRange(refused, 100, ParserInputs.Count);
+        Assert.InRange(refused, ParserInputs.Count / 10_000, ParserInputs.Count);
         Assert.InRange(mostAllocated, 1, MaxAllocatedBytes);
     }
 

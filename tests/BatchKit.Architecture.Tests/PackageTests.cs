@@ -12,8 +12,6 @@ public sealed class PackageTests
 
     public static TheoryData<string> Packages => [.. Repository.Packages];
 
-    public static TheoryData<string> AllPackages => [.. Repository.Packages];
-
     [Theory]
     [MemberData(nameof(Packages))]
     public void A_package_references_no_other_but_the_core(string package)
@@ -42,6 +40,6 @@ public sealed class PackageTests
     }
 
     [Theory]
-    [MemberData(nameof(AllPackages))]
+    [MemberData(nameof(Packages))]
     public void A_package_has_a_readme(string package) => Assert.True(File.Exists(Repository.In("src", package, "README.md")));
 }

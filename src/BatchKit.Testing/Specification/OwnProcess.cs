@@ -19,9 +19,9 @@ internal static class OwnProcess
         {
             var output = await child.StandardOutput.ReadToEndAsync().WaitAsync(Limit, TimeProvider.System).ConfigureAwait(false);
             await child.WaitForExitAsync().WithinDeadline().ConfigureAwait(false);
-            Assert.SkipWhen(output.Contains($"Skipped: {methods.Length}", StringComparison.Ordinal), "The tests were skipped in their own process, as this one's server is missing there.");
             var isPassed = child.ExitCode == 0 && output.Contains($"Total: {methods.Length}, Errors: 0, Failed: 0", StringComparison.Ordinal);
             Assert.True(isPassed, $"A test failed in its own process, which ended with {child.ExitCode}:\n{FailureIn(output)}");
+            Assert.SkipUnless(output.Contains("Skipped: 0", StringComparison.Ordinal), "A test was skipped in its own process: its server is missing there.");
         }
         finally
         {

@@ -50,14 +50,8 @@ internal sealed class LineClient : IDisposable
         return lines;
     }
 
-    /// <summary>Reads everything until the server ends, and ends the sending side, so that the server need not wait for that.</summary>
-    public async Task<string> ReadToEndAsync()
-    {
-        var text = await _reader.ReadToEndAsync().WithinDeadline();
-        if (Socket.Connected)
-            Finish();
-        return text;
-    }
+    /// <summary>Reads everything until the server ends.</summary>
+    public Task<string> ReadToEndAsync() => _reader.ReadToEndAsync().WithinDeadline();
 
     /// <summary>Ends the sending side.</summary>
     public void Finish() => Socket.Shutdown(SocketShutdown.Send);

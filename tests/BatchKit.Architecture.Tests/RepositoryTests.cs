@@ -65,6 +65,24 @@ public sealed partial class RepositoryTests
             .Select(name => $"{name} is not set in .ci/nightly, or not in the tables of docs/reliability.md."));
     }
 
+    [Fact]
+    public void Each_action_of_a_workflow_is_pinned_to_a_commit_and_names_its_version()
+    {
+        var uses = from path in Repository.Files(".github")
+                   where path.EndsWith(".yml", StringComparison.Ordinal)
+                   from line in File.ReadLines(path)
+                   where line.Contains(" uses: ", StringComparison.Ordinal)
+                   select $"{Path.GetFileName(path)}:{line}";
+
+        var all = uses.ToArray();
+        Assert.NotEmpty(all);
+        AssertNone(all.Where(line => !PinnedAction.IsMatch(line)));
+    }
+
+    // A tag can be moved to other code, a commit can't.
+    [GeneratedRegex(@"uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
+    private static partial Regex PinnedAction { get; }
+
     // A broker's address, a seed and what is skipped are no figures.
     [GeneratedRegex("\"(?<name>BATCHKIT_(HOSTILE_FULL|TEST_(?!RABBITMQ|MQTT\"|POSTGRES|REQUIRE_BROKERS|SEED\")[A-Z_]+))\"", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
     private static partial Regex Figure { get; }

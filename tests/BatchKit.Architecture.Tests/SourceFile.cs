@@ -1,3 +1,4 @@
+using System.Collections.Concurrent;
 using Microsoft.CodeAnalysis;
 using Microsoft.CodeAnalysis.CSharp;
 using Microsoft.CodeAnalysis.CSharp.Syntax;
@@ -10,9 +11,12 @@ internal sealed record SourceFile(string Path, SyntaxTree Tree)
     // Without documentation a cref in a comment is no dependency.
     private static readonly CSharpParseOptions Parsing = new(LanguageVersion.Preview, DocumentationMode.None);
 
+    // Many tests look at all sources, side by side: each file is parsed once for all of them.
+    private static readonly ConcurrentDictionary<string, Lazy<SourceFile>> Known = new(StringComparer.Ordinal);
+
     public string Text { get; } = Tree.ToString();
 
-    public int Lines { get; } = Tree.GetText().Lines.Count - (Tree.ToString().EndsWith('\n') ? 1 : 0);
+    public int Lines => Tree.GetText().Lines.Count - (Text.EndsWith('\n') ? 1 : 0);
 
     public string Name => System.IO.Path.GetFileNameWithoutExtension(Path);
 
@@ -30,7 +34,7 @@ internal sealed record SourceFile(string Path, SyntaxTree Tree)
             .OfType<MemberDeclarationSyntax>().Where(member => member is BaseTypeDeclarationSyntax or DelegateDeclarationSyntax)];
 
     public static SourceFile Read(string path) =>
-        Parse(System.IO.Path.GetRelativePath(Repository.Root, path).Replace('\\', '/'), File.ReadAllText(path));
+        Known.GetOrAdd(path, static path => new(() => Parse(System.IO.Path.GetRelativePath(Repository.Root, path).Replace('\\', '/'), File.ReadAllText(path)))).Value;
 
     public static SourceFile Parse(string path, string text) => new(path, CSharpSyntaxTree.ParseText(text, Parsing, path));
 }

@@ -9,7 +9,7 @@ public sealed class CancelledOperationTests
     [InlineData(CancelledOperation.Stop)]
     public void An_operation_that_is_cancelled_at_any_step_loses_and_doubles_nothing_and_the_buffer_goes_on(string operation)
     {
-        var (cancellations, wanted) = (0, Cancellations.Count(usual: 250));
+        var (cancellations, wanted) = (0, Cancellations.Count(usual: 100));
         for (var seed = 1; cancellations < wanted; seed++)
         {
             for (var step = 0; CancelledOperation.Run(operation, seed, step); step++)

@@ -8,7 +8,7 @@ public sealed class ScheduleTests
 
     // BATCHKIT_TEST_SEED=n replays one schedule with its whole journal; BATCHKIT_TEST_SEEDS=n explores so many.
     private static readonly int? ReplayedSeed = Setting("BATCHKIT_TEST_SEED");
-    private static readonly int Seeds = Setting("BATCHKIT_TEST_SEEDS") ?? 200;
+    private static readonly int Seeds = Setting("BATCHKIT_TEST_SEEDS") ?? 100;
 
     [Fact]
     public void On_every_explored_schedule_nothing_is_lost_doubled_or_reordered_and_the_counters_add_up()

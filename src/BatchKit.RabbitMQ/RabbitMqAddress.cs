@@ -63,12 +63,13 @@ internal sealed partial record RabbitMqAddress(bool UseTls, string? UserName, st
 
     private static string? Text(Group part) => part.Length == 0 ? null : Uri.UnescapeDataString(part.Value);
 
-    [GeneratedRegex("[,;\\s]+(?=amqps?://)", RegexOptions.IgnoreCase | RegexOptions.CultureInvariant, matchTimeoutMilliseconds: 1000)]
+    // No pattern of these takes more than quadratic time, and a limit would refuse a good text on a machine that stands still for a second.
+    [GeneratedRegex("[,;\\s]+(?=amqps?://)", RegexOptions.IgnoreCase | RegexOptions.CultureInvariant, matchTimeoutMilliseconds: Timeout.Infinite)]
     private static partial Regex UriBorder();
 
     // A password may contain an @, so the last @ ends it.
     [GeneratedRegex("^amqp(?<tls>s)?://((?<user>[^:@/]*)(:(?<password>[^/]*))?@)?(?<hosts>[^/?@]+)(/(?<path>[^?/]*))?(?<query>\\?.+)?$",
-        RegexOptions.IgnoreCase | RegexOptions.CultureInvariant | RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
+        RegexOptions.IgnoreCase | RegexOptions.CultureInvariant | RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: Timeout.Infinite)]
     private static partial Regex UriParts();
 }
 

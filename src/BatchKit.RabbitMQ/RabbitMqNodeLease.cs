@@ -181,8 +181,8 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
         return NodeTakenException.Describe(number, other, _holder, "two of its heartbeats");
     }
 
-    // The broker quotes the existing queue's value last.
-    [GeneratedRegex("current is (the value )?'(?<holder>[^']*)", RegexOptions.CultureInvariant | RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
+    // The broker quotes the existing queue's value last. A limit of time would fail on a machine that stands still.
+    [GeneratedRegex("current is (the value )?'(?<holder>[^']*)", RegexOptions.CultureInvariant | RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: Timeout.Infinite)]
     private static partial Regex CurrentHolder();
 
     /// <summary>Keeps the queue from being deleted, and records when the broker has cancelled the consumer.</summary>

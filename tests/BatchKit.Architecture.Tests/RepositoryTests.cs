@@ -46,6 +46,10 @@ public sealed partial class RepositoryTests
     }
 
     [Fact]
+    public void No_regular_expression_of_a_package_fails_because_the_machine_stood_still() =>
+        AssertNone(Repository.Sources("src").Where(file => file.Text.Contains("[GeneratedRegex", StringComparison.Ordinal) && TimeLimit.IsMatch(file.Text)).Select(file => file.Path));
+
+    [Fact]
     public void Every_project_is_in_the_solution()
     {
         var solution = File.ReadAllText(Repository.In("BatchKit.sln")).Replace('\\', '/');
@@ -92,6 +96,9 @@ public sealed partial class RepositoryTests
 
     [GeneratedRegex(@"\b(TO" + "DO|FIX" + @"ME|HA" + @"CK|XX" + @"X)\b", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
     private static partial Regex WorkLeft { get; }
+
+    [GeneratedRegex(@"matchTimeoutMilliseconds: \d", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
+    private static partial Regex TimeLimit { get; }
 
     private static void AssertNone(IEnumerable<string> offences)
     {

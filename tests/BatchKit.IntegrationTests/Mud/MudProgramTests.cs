@@ -27,6 +27,6 @@ public sealed partial class MudProgramTests
         Assert.Equal(Enumerable.Range(0, 999).Select(number => $"{number}"), Line.Matches(lines).Select(line => line.Groups["number"].Value));
     }
 
-    [GeneratedRegex(@"^line (?<number>\d+)\r$", RegexOptions.Multiline | RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
+    [GeneratedRegex(@"^line (?<number>\d+)\r$", RegexOptions.Multiline | RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
     private static partial Regex Line { get; }
 }

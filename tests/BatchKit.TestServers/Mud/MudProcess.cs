@@ -47,12 +47,12 @@ public sealed partial class MudProcess : SampleProcess
     /// <summary>Connects a player's telnet program.</summary>
     public Task<TelnetClient> ConnectAsync() => TelnetClient.ConnectAsync(Telnet);
 
-    [GeneratedRegex(@"telnet 127\.0\.0\.1 (?<port>\d+)", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
+    [GeneratedRegex(@"telnet 127\.0\.0\.1 (?<port>\d+)", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
     private static partial Regex TelnetPort { get; }
 
-    [GeneratedRegex(@"Counters: (?<address>http://\S+)", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
+    [GeneratedRegex(@"Counters: (?<address>http://\S+)", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
     private static partial Regex StatisticsAddress { get; }
 
-    [GeneratedRegex(@"  or  (?<address>http://\S+)", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
+    [GeneratedRegex(@"  or  (?<address>http://\S+)", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
     private static partial Regex PageAddress { get; }
 }

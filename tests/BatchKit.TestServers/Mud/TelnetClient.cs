@@ -87,7 +87,7 @@ public sealed partial class TelnetClient : IDisposable
     public void Dispose() => _client.Dispose();
 
     // IAC and WILL, WONT, DO or DONT with an option, or a subnegotiation up to IAC SE.
-    [GeneratedRegex("\u00ff(?:[\u00fb-\u00fe].|\u00fa.*?\u00ff\u00f0)", RegexOptions.Singleline | RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
+    [GeneratedRegex("\u00ff(?:[\u00fb-\u00fe].|\u00fa.*?\u00ff\u00f0)", RegexOptions.Singleline | RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
     private static partial Regex Negotiation { get; }
 
     private async Task<bool> TryReadPastAsync(string ending)

@@ -77,6 +77,6 @@ public sealed partial class TerminalProgram : IDisposable
         _process.Dispose();
     }
 
-    [GeneratedRegex(@"\x1b(\[[0-9;?>]*[ -/]*[@-~]|\][^\x07]*\x07|[=>78])", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
+    [GeneratedRegex(@"\x1b(\[[0-9;?>]*[ -/]*[@-~]|\][^\x07]*\x07|[=>78])", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
     private static partial Regex ControlSequence { get; }
 }

@@ -70,6 +70,6 @@ public sealed partial class WalkThroughTests
         return Path.Combine(folder.FullName, "samples", "MudServer", "README.md");
     }
 
-    [GeneratedRegex(@" +(\d+\.\d ms|\d+ times as fast)", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
+    [GeneratedRegex(@" +(\d+\.\d ms|\d+ times as fast)", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
     private static partial Regex Time { get; }
 }

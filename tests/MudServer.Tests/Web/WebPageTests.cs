@@ -57,6 +57,6 @@ public sealed partial class WebPageTests
         Assert.Equal(HttpStatusCode.NotFound, play.StatusCode);
     }
 
-    [GeneratedRegex("(href|src)=\"(?<name>[a-z]+\\.[a-z]+)\"", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 1000)]
+    [GeneratedRegex("(href|src)=\"(?<name>[a-z]+\\.[a-z]+)\"", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
     private static partial Regex Named { get; }
 }

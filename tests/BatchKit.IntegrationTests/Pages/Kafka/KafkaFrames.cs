@@ -1,4 +1,5 @@
 using BatchKit.Transports;
+using Confluent.Kafka;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
 
@@ -7,12 +8,12 @@ namespace BatchKit.IntegrationTests.Pages.Kafka;
 /// <summary>Code that docs/your-own-bus.md shows.</summary>
 internal static class KafkaExample
 {
-    public static void Add(IServiceCollection services)
+    public static void Add(IServiceCollection services, int node, string servers)
     {
         int[] nodes = [0, 1, 2]; // one partition each
-        var sending = new ProducerConfig { BootstrapServers = "localhost:9092", Acks = Acks.All, EnableIdempotence = true, LingerMs = 0 };
+        var sending = new ProducerConfig { BootstrapServers = servers, Acks = Acks.All, EnableIdempotence = true, LingerMs = 0 };
         services.AddSingleton(_ => new ProducerBuilder<Null, byte[]>(sending).Build());
-        services.AddBatchKit(options => options.Node = 1)
+        services.AddBatchKit(options => options.Node = node)
             .UseFrameTransport(
                 provider => (frame, cancellationToken) =>
                 {
@@ -23,22 +24,44 @@ internal static class KafkaExample
                 },
                 options => (options.BusName, options.MaxFrameBytes) = ("Kafka", 900_000)) // below message.max.bytes
             .AddFrameReceiver(provider => provider.GetRequiredService<MySockets>());
-        services.AddHostedService<KafkaFrames>();
+        services.AddHostedService(provider => ActivatorUtilities.CreateInstance<KafkaFrames>(provider, servers));
     }
 }
 
-internal sealed class KafkaFrames(FrameReceiver receiver, NodeNumber number) : BackgroundService
+internal sealed class KafkaFrames(string servers, FrameReceiver receiver, NodeNumber number) : BackgroundService
 {
-    protected override Task ExecuteAsync(CancellationToken stoppingToken) => Task.Run(async () =>
+    private static readonly TimeSpan Limit = TimeSpan.FromSeconds(30);
+
+    protected override Task ExecuteAsync(CancellationToken stoppingToken) => Task.Run(() => ReceiveAsync(stoppingToken), stoppingToken);
+
+    private async Task ReceiveAsync(CancellationToken stoppingToken)
     {
-        var settings = new ConsumerConfig { BootstrapServers = "localhost:9092", GroupId = $"node-{number.Value}", EnableAutoOffsetStore = false };
-        (settings.AutoOffsetReset, settings.MaxPollIntervalMs) = (AutoOffsetReset.Earliest, 600_000); // above what a delivery may take
+        var settings = new ConsumerConfig { BootstrapServers = servers, GroupId = $"node-{number.Value}", EnableAutoOffsetStore = false };
+        settings.MaxPollIntervalMs = 600_000; // above what a delivery may take
         using var consumer = new ConsumerBuilder<Ignore, byte[]>(settings).Build();
-        consumer.Assign(new TopicPartition("frames", number.Value));
-        while (consumer.Consume(stoppingToken) is { } result)
+        try
         {
-            await receiver.ReceiveAsync(result.Message.Value, stoppingToken);
-            consumer.StoreOffset(result);
+            consumer.Assign(FindStart(consumer));
+            while (consumer.Consume(stoppingToken) is { } result)
+            {
+                await receiver.ReceiveAsync(result.Message.Value, stoppingToken);
+                consumer.StoreOffset(result);
+            }
         }
-    }, stoppingToken);
+        finally
+        {
+            consumer.Close(); // commits what is stored
+        }
+    }
+
+    private TopicPartitionOffset FindStart(IConsumer<Ignore, byte[]> consumer)
+    {
+        var partition = new TopicPartition("frames", number.Value);
+        var start = consumer.Committed([partition], Limit).Single();
+        if (start.Offset != Offset.Unset)
+            return start;
+        start = new TopicPartitionOffset(partition, consumer.QueryWatermarkOffsets(partition, Limit).High);
+        consumer.Commit([start]); // a node that never ran before gets no earlier output
+        return start;
+    }
 }

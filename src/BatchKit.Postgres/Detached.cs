@@ -59,38 +59,17 @@ internal static class Detached
         (dataSource as NpgsqlMultiHostDataSource)?.ClearDatabaseStates();
     }
 
-    // Npgsql marks a host as unreachable only when its own timeout ends the attempt. If the caller's limit ended it, each further attempt would begin with the same silent host, so the attempt goes on.
     private static async Task<NpgsqlConnection> OpenWritableAsync(NpgsqlMultiHostDataSource hosts, CancellationToken cancellationToken)
     {
-        cancellationToken.ThrowIfCancellationRequested();
-        var opening = hosts.OpenConnectionAsync(TargetSessionAttributes.ReadWrite, CancellationToken.None).AsTask();
         try
         {
-            return await opening.WaitAsync(cancellationToken).ConfigureAwait(false);
-        }
-        catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested)
-        {
-            _ = ReturnWhenOpenAsync(opening);
-            throw;
+            return await HostSearch.Of(hosts).OpenAsync(cancellationToken).ConfigureAwait(false);
         }
         catch (NpgsqlException exception) when (exception is not PostgresException)
         {
             // A standby may be promoted at any moment, and Npgsql would remember for 10 s that it was none.
             hosts.ClearDatabaseStates();
             throw new NpgsqlException($"No connection to a host that takes writes could be opened. {exception.Message}", exception.InnerException);
-        }
-    }
-
-    private static async Task ReturnWhenOpenAsync(Task<NpgsqlConnection> opening)
-    {
-        try
-        {
-            var connection = await opening.ConfigureAwait(false);
-            await connection.DisposeAsync().ConfigureAwait(false);
-        }
-        catch (Exception)
-        {
-            // The next attempt reports what is wrong.
         }
     }
 }

@@ -60,13 +60,13 @@ public sealed class OptionsSectionTests
 
     [Theory]
     [MemberData(nameof(Adapters))]
-    public void An_error_begins_with_the_option_and_ends_with_the_section(string option, string key, string value, string origin, Action<BatchKitBuilder, IConfiguration> use)
+    public async Task An_error_begins_with_the_option_and_ends_with_the_section(string option, string key, string value, string origin, Action<BatchKitBuilder, IConfiguration> use)
     {
         var services = new ServiceCollection();
         use(services.AddBatchKit("game"), Section(new() { [key] = value }));
-        using var provider = services.BuildServiceProvider();
+        await using var provider = services.BuildServiceProvider();
 
-        var exception = Assert.Throws<OptionsValidationException>(() => provider.GetRequiredService<IStartupValidator>().Validate());
+        var exception = await Assert.ThrowsAsync<OptionsValidationException>(() => provider.GetRequiredService<IAsyncStartupValidator>().ValidateAsync(TestContext.Current.CancellationToken));
 
         Assert.All(exception.Failures, failure =>
         {

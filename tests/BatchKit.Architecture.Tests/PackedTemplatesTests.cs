@@ -13,7 +13,7 @@ public sealed class PackedTemplatesTests(PackedTemplatesTests.PackedTemplates pa
     [Fact]
     public void A_template_references_the_packages_of_its_own_version_and_others_as_the_repository_does()
     {
-        var central = XDocument.Load(Repository.In("Directory.Packages.props")).Descendants("PackageVersion")
+        var central = XDocument.Load(Repository.In("Directory.Packages.props")).Descendants("PackageVersion").Where(static element => element.Attribute("Include") is not null)
             .ToDictionary(element => (string)element.Attribute("Include")!, element => (string)element.Attribute("Version")!, StringComparer.Ordinal);
 
         var projects = packed.Files.Where(file => file.Key.EndsWith(".csproj", StringComparison.Ordinal)).Select(file => XDocument.Parse(file.Value)).ToArray();

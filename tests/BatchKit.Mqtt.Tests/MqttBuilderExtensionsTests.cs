@@ -159,6 +159,6 @@ public sealed class MqttBuilderExtensionsTests
         foreach (var service in _services)
             builder.Services.Add(service);
         using var host = builder.Build();
-        return await Assert.ThrowsAsync<OptionsValidationException>(() => host.StartAsync().WithinDeadline());
+        return await RefusedStart.OfAsync(() => host.StartAsync().WithinDeadline());
     }
 }

@@ -288,21 +288,6 @@ public sealed class BatchKitServiceCollectionExtensionsTests
     }
 
     [Fact]
-    public async Task A_transport_that_asks_for_its_own_buffer_is_told_so()
-    {
-        Services.AddBatchKit().UseLocal(services =>
-        {
-            services.GetRequiredService<IOutputBuffer>();
-            return _transport;
-        });
-        using var host = _application.Build();
-
-        var exception = await Assert.ThrowsAsync<InvalidOperationException>(() => host.StartAsync(TestContext.Current.CancellationToken));
-
-        Assert.Contains("while its own transports", exception.Message, StringComparison.Ordinal);
-    }
-
-    [Fact]
     public async Task Each_buffer_has_a_health_check()
     {
         Services.AddLogging();

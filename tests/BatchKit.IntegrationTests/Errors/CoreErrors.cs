@@ -29,11 +29,6 @@ internal static class CoreErrors
         errors.Catch("Two adapters on one buffer", static () => Register(static services => services.AddBatchKit().UseRabbitMq().UseMqtt()));
         errors.Catch("Two routers", static () => Register(static services => services.AddBatchKit().UseRouter(static _ => new Router("one")).UseRouter(static _ => new Router("one"))));
         errors.Catch("Two codecs", static () => Register(static services => services.AddBatchKit().UseJson(ErrorJson.Default).UseJson(ErrorJson.Default)));
-        await errors.CatchAsync("A transport that asks for its own buffer", static () => StartAsync(static services => services.AddBatchKit().UseLocal(static provider =>
-        {
-            provider.GetRequiredService<IOutputBuffer>();
-            return new CollectingTransport();
-        })));
         errors.Catch("A frame key that is too short", static () => _ = new FrameSigner(new byte[8]));
     }
 

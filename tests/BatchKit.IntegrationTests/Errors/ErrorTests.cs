@@ -11,11 +11,7 @@ public sealed partial class ErrorTests(RabbitMqFixture rabbitMq, MosquittoFixtur
     private const string Reviewed = "tests/BatchKit.IntegrationTests/Errors/Errors.txt";
 
     [Fact]
-    public Task Options_are_as_reviewed() => CheckAsync("Options", errors =>
-    {
-        OptionsErrors.Collect(errors);
-        return Task.CompletedTask;
-    });
+    public Task Options_are_as_reviewed() => CheckAsync("Options", OptionsErrors.CollectAsync);
 
     [Fact]
     public Task The_core_is_as_reviewed() => CheckAsync("BatchKit", CoreErrors.CollectAsync);

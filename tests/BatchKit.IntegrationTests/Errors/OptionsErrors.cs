@@ -17,38 +17,38 @@ namespace BatchKit.IntegrationTests.Errors;
 /// <summary>Settings out of their range: each option of each type alone, then the rules about several.</summary>
 internal static class OptionsErrors
 {
-    public static void Collect(ErrorCollector errors)
+    public static async Task CollectAsync(ErrorCollector errors)
     {
-        CollectCore(errors);
-        Collect<RabbitMqOptions>(errors, static (builder, configure) => builder.UseRabbitMq(configure),
+        await CollectCoreAsync(errors);
+        await CollectAsync<RabbitMqOptions>(errors, static (builder, configure) => builder.UseRabbitMq(configure),
             static options => options.Hosts = [], static options => options.Hosts = ["amqp://broker"], static options => options.MaxReconnectDelay = TimeSpan.FromMilliseconds(100),
             static options => (options.QueueType, options.Durable) = (RabbitMqQueueType.Quorum, false));
-        Collect<MassTransitOptions>(errors, static (builder, configure) => builder.UseMassTransit(configure),
+        await CollectAsync<MassTransitOptions>(errors, static (builder, configure) => builder.UseMassTransit(configure),
             static options => (options.Bus, options.RabbitMq) = (static _ => null!, new MassTransitRabbitMqOptions()), static options => (options.UseQuorumQueues, options.Durable) = (true, false),
             static options => options.RabbitMq = new MassTransitRabbitMqOptions { Hosts = ["amqp://broker"] }, static options => options.RabbitMq = new MassTransitRabbitMqOptions { Port = 0 });
-        CollectMqtt(errors);
-        Collect<BroadcastOptions>(errors, static (builder, configure) => builder.UseBroadcast(configure),
+        await CollectMqttAsync(errors);
+        await CollectAsync<BroadcastOptions>(errors, static (builder, configure) => builder.UseBroadcast(configure),
             static options => (options.MaxConnections, options.MaxConnectionsPerAddress) = (10, 11), static options => options.TextInputLimits = new InputLimits { RecordBurst = 0 });
-        CollectEach<BroadcastListenerOptions>(errors, Check<BroadcastListenerOptions>(static options => new BroadcastListener(new BroadcastTransport(), options, static _ => null!)),
+        await CollectEachAsync<BroadcastListenerOptions>(errors, Check<BroadcastListenerOptions>(static options => new BroadcastListener(new BroadcastTransport(), options, static _ => null!)),
             static options => options.Protocol = ClientProtocol.WebSocket, static options => options.Tls = new SslServerAuthenticationOptions());
-        Collect<PostgresOptions>(errors, static (builder, configure) => builder.UsePostgres(configure),
+        await CollectAsync<PostgresOptions>(errors, static (builder, configure) => builder.UsePostgres(configure),
             static options => options.Schema = new string('s', 64), static options => options.FrameQueue = "a\0b", static options => options.QueueShards["tasks"] = -1);
-        Collect<PostgresOutboxOptions>(errors, static (builder, configure) => builder.UsePostgresOutbox(static _ => null!, configure));
-        Collect<PostgresQueueReceiverOptions>(errors, static (builder, configure) => builder.Services.AddPostgresQueueReceiver("tasks", static _ => null!, configure),
+        await CollectAsync<PostgresOutboxOptions>(errors, static (builder, configure) => builder.UsePostgresOutbox(static _ => null!, configure));
+        await CollectAsync<PostgresQueueReceiverOptions>(errors, static (builder, configure) => builder.Services.AddPostgresQueueReceiver("tasks", static _ => null!, configure),
             static options => options.MaxRetryDelay = TimeSpan.FromMilliseconds(1), static options => options.MaxReconnectDelay = TimeSpan.FromMilliseconds(20),
             static options => options.ListenConnectionString = "?", static options => (options.Prefetch, options.Shards) = (1000, 2), static options => options.Prefetch = 1);
     }
 
-    private static void CollectCore(ErrorCollector errors)
+    private static async Task CollectCoreAsync(ErrorCollector errors)
     {
-        Collect<OutputBufferOptions>(errors, static (builder, configure) => builder.Services.AddBatchKit("game", configure),
+        await CollectAsync<OutputBufferOptions>(errors, static (builder, configure) => builder.Services.AddBatchKit("game", configure),
             static options => options.MaxMessageBytes = (int)Math.Min(int.MaxValue, options.MaxBufferedBytes), static options => options.MaxRetryDelay = TimeSpan.FromMilliseconds(1),
             static options => options.Linger = options.MaxScopeAge = TimeSpan.FromSeconds(5), static options => options.FrameKeys.Add([1, 2, 3]));
-        CollectEach<BatchReceiverOptions>(errors, Check<BatchReceiverOptions>(static options => new BatchReceiver(new CollectingTransport(), options)), static options => options.MaxRetryDelay = TimeSpan.FromMilliseconds(1));
-        CollectEach<FrameTransportOptions>(errors, Check<FrameTransportOptions>(static options => new FrameTransport(static (_, _) => ValueTask.CompletedTask, options)));
+        await CollectEachAsync<BatchReceiverOptions>(errors, Check<BatchReceiverOptions>(static options => new BatchReceiver(new CollectingTransport(), options)), static options => options.MaxRetryDelay = TimeSpan.FromMilliseconds(1));
+        await CollectEachAsync<FrameTransportOptions>(errors, Check<FrameTransportOptions>(static options => new FrameTransport(static (_, _) => ValueTask.CompletedTask, options)));
     }
 
-    private static void CollectMqtt(ErrorCollector errors) => Collect<MqttOptions>(errors, static (builder, configure) => builder.UseMqtt(configure),
+    private static Task CollectMqttAsync(ErrorCollector errors) => CollectAsync<MqttOptions>(errors, static (builder, configure) => builder.UseMqtt(configure),
         static options => options.Server = new Uri("broker.example", UriKind.Relative), static options => options.Server = new Uri("http://broker.example"),
         static options => options.Server = new Uri("mqtt://name:secret@broker.example"), static options => options.MaxReconnectDelay = TimeSpan.FromMilliseconds(100),
         static options => options.QualityOfService = MqttQualityOfService.ExactlyOnce, static options => options.Will = new MqttWill(new MqttMessage("a/#", default)),
@@ -59,24 +59,25 @@ internal static class OptionsErrors
             options.Subscriptions.Add(new MqttSubscription { Filter = "a" });
         });
 
-    private static void Collect<TOptions>(ErrorCollector errors, Action<BatchKitBuilder, Action<TOptions>> use, params IEnumerable<Action<TOptions>> broken)
-        where TOptions : class, new() => CollectEach(errors, configure =>
+    private static Task CollectAsync<TOptions>(ErrorCollector errors, Action<BatchKitBuilder, Action<TOptions>> use, params IEnumerable<Action<TOptions>> broken)
+        where TOptions : class, new() => CollectEachAsync(errors, async configure =>
         {
             var services = new ServiceCollection();
             use(services.AddBatchKit(), configure);
-            using var provider = services.BuildServiceProvider();
-            provider.GetRequiredService<IStartupValidator>().Validate();
+            await using var provider = services.BuildServiceProvider();
+            await provider.GetRequiredService<IAsyncStartupValidator>().ValidateAsync(TestContext.Current.CancellationToken);
         }, broken);
 
-    private static Action<Action<TOptions>> Check<TOptions>(Func<TOptions, object> create)
+    private static Func<Action<TOptions>, Task> Check<TOptions>(Func<TOptions, object> create)
         where TOptions : class, new() => configure =>
         {
             var options = new TOptions();
             configure(options);
             create(options);
+            return Task.CompletedTask;
         };
 
-    private static void CollectEach<TOptions>(ErrorCollector errors, Action<Action<TOptions>> check, params IEnumerable<Action<TOptions>> broken)
+    private static async Task CollectEachAsync<TOptions>(ErrorCollector errors, Func<Action<TOptions>, Task> check, params IEnumerable<Action<TOptions>> broken)
         where TOptions : class, new()
     {
         var texts = new List<string>();
@@ -84,7 +85,7 @@ internal static class OptionsErrors
         {
             try
             {
-                check(change);
+                await check(change);
             }
             catch (OptionsValidationException exception)
             {

@@ -39,7 +39,7 @@ public sealed class HostileNameTests(RabbitMqFixture rabbitMq, MosquittoFixture 
                 await AssertWorksAsync(path with { Name = name });
                 worked++;
             }
-            catch (OptionsValidationException refusal)
+            catch (Exception exception) when (RefusedStart.FindIn(exception) is { } refusal)
             {
                 Assert.Contains(setting, refusal.Message, StringComparison.Ordinal);
                 refused++;

@@ -1,4 +1,5 @@
 using System.Globalization;
+using System.Runtime.ExceptionServices;
 using BatchKit.Transports;
 using MassTransit;
 using RabbitMQ.Client.Exceptions;
@@ -23,8 +24,11 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     /// <summary>The instruments of the bus's connection; null for none.</summary>
     public ConnectionMetrics? Metrics { get; init; }
 
-    /// <summary>The socket of the buffer's own bus over RabbitMQ; null on another bus.</summary>
-    public BusSocket? Socket { get; init; }
+    /// <summary>The connection of the buffer's own bus over RabbitMQ; null on another bus.</summary>
+    public BusLink? Link { get; init; }
+
+    /// <summary>True once endpoints may be connected. The application's bus is then started and healthy.</summary>
+    public virtual bool IsStarted => Link is not null || Bus is not IBusControl bus || bus.CheckHealth().Status != BusHealthStatus.Unhealthy;
 
     /// <summary>Creates a connection over a bus that the caller configures, starts and stops.</summary>
     public static BusConnection To(IBus bus, MassTransitOptions? options, TimeProvider? timeProvider, ConnectionMetrics? metrics)
@@ -42,8 +46,13 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     /// <exception cref="MessageReturnedException">The node has no queue.</exception>
     public virtual async Task SendAsync(byte[] frame, int? node, CancellationToken cancellationToken)
     {
-        var endpoint = await FindEndpointAsync(node).ConfigureAwait(false);
-        await endpoint.Send(new BatchEnvelope(frame), new FramePipe(Topology, node, Options.Durable), cancellationToken).ConfigureAwait(false);
+        var isSent = false;
+        while (!isSent)
+        {
+            if (Link is { Failure: { } failure })
+                throw new IOException($"{Target} can't be reached: {Link.Fault}", failure);
+            isSent = await TrySendAsync(frame, node, cancellationToken).ConfigureAwait(false);
+        }
     }
 
     /// <summary>
@@ -51,8 +60,8 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     /// </summary>
     public async Task RenewChannelAsync(int? node, CancellationToken cancellationToken)
     {
-        Socket?.End();
-        if (Socket is not null || Topology is not RabbitMqTopology)
+        Link?.End();
+        if (Link is not null || Topology is not RabbitMqTopology)
             return;
         var endpoint = await FindEndpointAsync(node).ConfigureAwait(false);
         try
@@ -79,6 +88,27 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
     /// <summary>Called when a received frame was handled.</summary>
     public virtual void Complete()
     {
+    }
+
+    // False when MassTransit did not begin to send.
+    private async Task<bool> TrySendAsync(byte[] frame, int? node, CancellationToken cancellationToken)
+    {
+        var endpoint = await FindEndpointAsync(node).ConfigureAwait(false);
+        using var attempt = new SendAttempt(Age.TimeProvider, cancellationToken);
+        try
+        {
+            await endpoint.Send(new BatchEnvelope(frame), new FramePipe(Topology, node, Options.Durable, attempt), attempt.Token).ConfigureAwait(false);
+            return true;
+        }
+        catch (OperationCanceledException) when (attempt.Failure is { } cause)
+        {
+            cause.Throw();
+            throw;
+        }
+        catch (OperationCanceledException) when (!attempt.HasBegun && !cancellationToken.IsCancellationRequested)
+        {
+            return false;
+        }
     }
 
     // Looked up for each send: MassTransit caches endpoints, and disposes idle ones.
@@ -112,13 +142,19 @@ internal sealed class SenderWatch(ConnectionReporter reporter) : IReceiveEndpoin
 }
 
 /// <summary>Configures MassTransit's send of a frame: the serializer, the routing key, persistence.</summary>
-internal sealed class FramePipe(BusTopology topology, int? node, bool durable) : IPipe<SendContext<BatchEnvelope>>
+internal sealed class FramePipe(BusTopology topology, int? node, bool durable, SendAttempt? attempt = null) : IPipe<SendContext<BatchEnvelope>>
 {
     public Task Send(SendContext<BatchEnvelope> context)
     {
         context.Serializer = FrameSerializer.Shared;
         context.Durable = durable;
         topology.Stamp(context);
+        if (attempt is not null)
+        {
+            attempt.Begin();
+            context.GetOrAddPayload(() => attempt);
+        }
+
         if (node is { } number && context.TryGetPayload(out RoutingKeySendContext? routed))
             routed.RoutingKey = number.ToString(CultureInfo.InvariantCulture);
         // The broker returns a frame that reaches no queue, as MessageReturnedException.
@@ -128,6 +164,67 @@ internal sealed class FramePipe(BusTopology topology, int? node, bool durable) :
     }
 
     public void Probe(ProbeContext context) => context.CreateScope("batchkit");
+}
+
+/// <summary>One attempt to send a frame. It ends with its first failure: MassTransit would send the same frame again after 3 s, even one for which the broker closes the channel.</summary>
+/// <remarks>A failure to get a channel is reported to no one. MassTransit pauses for 3 s then too, so an attempt also ends when MassTransit does not begin to send in time.</remarks>
+internal sealed class SendAttempt : IDisposable
+{
+    private static readonly TimeSpan BeginLimit = TimeSpan.FromMilliseconds(500);
+
+    private readonly CancellationTokenSource _late;
+    private readonly CancellationTokenSource _ended;
+    private volatile bool _hasBegun;
+
+    public SendAttempt(TimeProvider timeProvider, CancellationToken cancellationToken)
+    {
+        _late = new CancellationTokenSource(BeginLimit, timeProvider);
+        _ended = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken, _late.Token);
+    }
+
+    public CancellationToken Token => _ended.Token;
+
+    /// <summary>Whether MassTransit has a channel for the frame.</summary>
+    public bool HasBegun => _hasBegun;
+
+    /// <summary>Why it failed; null as long as it has not.</summary>
+    public ExceptionDispatchInfo? Failure { get; private set; }
+
+    public void Fail(Exception exception)
+    {
+        Failure ??= ExceptionDispatchInfo.Capture(exception);
+        _ended.Cancel();
+    }
+
+    public void Begin()
+    {
+        _hasBegun = true;
+        _late.CancelAfter(Timeout.InfiniteTimeSpan);
+    }
+
+    public void Dispose()
+    {
+        _ended.Dispose();
+        _late.Dispose();
+    }
+}
+
+/// <summary>Ends the attempts that fail.</summary>
+internal sealed class SendAttemptObserver : ISendObserver
+{
+    public Task PreSend<T>(SendContext<T> context)
+        where T : class => Task.CompletedTask;
+
+    public Task PostSend<T>(SendContext<T> context)
+        where T : class => Task.CompletedTask;
+
+    public Task SendFault<T>(SendContext<T> context, Exception exception)
+        where T : class
+    {
+        if (context.TryGetPayload(out SendAttempt? attempt))
+            attempt.Fail(exception);
+        return Task.CompletedTask;
+    }
 }
 
 /// <summary>Gives a message an expiry that is not a number. The broker refuses it before it routes the message.</summary>
@@ -147,6 +244,8 @@ internal sealed class ChannelEndPipe(FramePipe frame) : IPipe<SendContext<BatchE
 internal sealed class ConnectionAge(TimeProvider timeProvider)
 {
     private long _begun = timeProvider.GetTimestamp();
+
+    public TimeProvider TimeProvider => timeProvider;
 
     public void Restart() => Volatile.Write(ref _begun, timeProvider.GetTimestamp());
 

@@ -15,6 +15,7 @@ internal sealed class BusOwner : IAsyncDisposable
     private static readonly TimeSpan StopLimit = TimeSpan.FromSeconds(10);
 
     private readonly IBusControl? _bus;
+    private readonly BusLink? _link;
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
     private readonly CancellationTokenSource _stopping = new();
@@ -33,7 +34,6 @@ internal sealed class BusOwner : IAsyncDisposable
         _logger = guarded.Guard<BusOwner>();
         var age = new ConnectionAge(timeProvider);
         var metrics = services.GetKeyedService<ConnectionMetrics>(name);
-        var socket = new BusSocket();
         Target = options.RabbitMq is { } rabbit ? $"RabbitMQ at {rabbit.First.Host}:{rabbit.First.Port}" : "the in-memory transport";
         if (options.Bus is not null)
         {
@@ -42,16 +42,14 @@ internal sealed class BusOwner : IAsyncDisposable
             return;
         }
 
-        _bus = Create(options, name.Length == 0 ? "BatchKit" : $"BatchKit {name}", age, socket, guarded);
-        Connection = options.RabbitMq is null
+        _link = options.RabbitMq is { } broker ? new BusLink(broker, Target, age, timeProvider, _logger) : null;
+        _bus = Create(options, name.Length == 0 ? "BatchKit" : $"BatchKit {name}", _link, guarded);
+        Connection = _link is null
             ? new InMemoryConnection(_bus, options, age) { Metrics = metrics }
-            : new BusConnection(_bus, options, age) { Metrics = metrics, Socket = socket };
+            : new BusConnection(_bus, options, age) { Metrics = metrics, Link = _link };
     }
 
     public BusConnection Connection { get; }
-
-    /// <summary>False for the application's bus.</summary>
-    public bool IsOwn => _bus is not null;
 
     /// <summary>What the bus connects to, in human-readable form.</summary>
     public string Target { get; }
@@ -95,18 +93,19 @@ internal sealed class BusOwner : IAsyncDisposable
     {
         await StopAsync().ConfigureAwait(false);
         (Connection as IDisposable)?.Dispose();
+        _link?.Dispose();
         _stopping.Dispose();
     }
 
-    private static IBusControl Create(MassTransitOptions options, string name, ConnectionAge age, BusSocket socket, GuardedLoggerFactory loggers)
+    private static IBusControl Create(MassTransitOptions options, string name, BusLink? link, GuardedLoggerFactory loggers)
     {
         // The bus takes its logger from the async flow that creates it.
         var outer = LogContext.Current;
         LogContext.ConfigureCurrentLogContext(loggers);
         try
         {
-            return options.RabbitMq is { } rabbit
-                ? RabbitMqBus.Create(rabbit, name, options.DeclareTopology, age, socket)
+            return link is not null
+                ? RabbitMqBus.Create(options.RabbitMq!, name, link)
                 : Bus.Factory.CreateUsingInMemory(static _ => { });
         }
         finally
@@ -140,6 +139,7 @@ internal sealed class BusOwner : IAsyncDisposable
     private async Task StopAsync(IBusControl bus, Task running)
     {
         await _stopping.CancelAsync().ConfigureAwait(false);
+        _link?.Stop();
         using var limit = new CancellationTokenSource(StopLimit, _timeProvider);
         try
         {

@@ -2,7 +2,6 @@ using System.Globalization;
 using BatchKit.Transports;
 using MassTransit;
 using MassTransit.RabbitMqTransport;
-using MassTransit.RabbitMqTransport.Configuration;
 using MassTransit.Transports.Fabric;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Exceptions;
@@ -85,13 +84,6 @@ internal sealed class RabbitMqTopology : BusTopology
         }
 
         queue.ConfigureChannel(channel => channel.UseFilter(new LostAnswerFilter(watch)));
-        if (!Options.DeclareTopology)
-        {
-            var settings = ((IRabbitMqReceiveEndpointConfiguration)endpoint).Settings;
-            queue.ConfigureChannel(channel => channel.UseFilter(new GivenQueueFilter(settings)));
-            return;
-        }
-
         queue.ConfigureChannel(channel => channel.UseFilter(new TopologyCheckFilter(watch, Options.TopologyCheckInterval, broker => DeclareAsync(broker, node), lease)));
         queue.Bind(DirectName, binding =>
         {

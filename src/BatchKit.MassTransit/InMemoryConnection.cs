@@ -19,6 +19,8 @@ internal sealed class InMemoryConnection(IBus bus, MassTransitOptions options, C
 
     public override bool IsLostAtStop => true;
 
+    public override bool IsStarted => true;
+
     public override async Task SendAsync(byte[] frame, int? node, CancellationToken cancellationToken)
     {
         var receivingNode = _receivingNode;

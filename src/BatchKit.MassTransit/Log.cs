@@ -17,7 +17,7 @@ internal static partial class Log
     [LoggerMessage(2210, LogLevel.Information, "Receiving from queue {Queue}.")]
     public static partial void Receiving(ILogger logger, string queue);
 
-    [LoggerMessage(2211, LogLevel.Warning, "Receiving from queue {Queue} was interrupted: {Reason} MassTransit reconnects.")]
+    [LoggerMessage(2211, LogLevel.Warning, "Receiving from queue {Queue} was interrupted: {Reason} It is retried.")]
     public static partial void ReceivingInterrupted(ILogger logger, string queue, string reason);
 
     [LoggerMessage(2212, LogLevel.Warning, "A malformed frame of {Bytes} bytes was dropped from queue {Queue}.")]
@@ -34,4 +34,7 @@ internal static partial class Log
 
     [LoggerMessage(2216, LogLevel.Warning, "MassTransit's endpoint of queue {Queue} did not stop within {Limit}. The stop goes on without it.")]
     public static partial void EndpointRemains(ILogger logger, string queue, TimeSpan limit);
+
+    [LoggerMessage(2217, LogLevel.Warning, "Could not connect to {Target}. BatchKit tries again until it can.")]
+    public static partial void ConnectFailed(ILogger logger, Exception exception, string target);
 }

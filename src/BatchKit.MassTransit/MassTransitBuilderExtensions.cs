@@ -135,15 +135,13 @@ public static class MassTransitBuilderExtensions
     {
         var node = services.GetRequiredKeyedService<NodeNumber>(builder.Name);
         var options = services.GetRequiredService<IOptionsMonitor<MassTransitOptions>>().Get(builder.Name);
-        if (!options.DeclareTopology)
-            RabbitMqNodeLease.ThrowIfNodeNotSet(services, builder.Name, $"{nameof(MassTransitOptions)}.{nameof(MassTransitOptions.DeclareTopology)}");
         var connection = services.GetRequiredKeyedService<BusOwner>(builder.Name).Connection;
         // Not the name of the node's queue: the number may not be leased yet, and each node's name would be a time series of its own.
         var receiver = builder.CreateReceiver(services, next, receiving => (receiving.MessagingSystem, receiving.QueueName) = ("masstransit", options.Prefix));
         return new MassTransitReceiver(connection, node, receiver, services.GetService<TimeProvider>(), services.GetService<ILogger<MassTransitReceiver>>());
     }
 
-    /// <summary>Reports whether a buffer's bus is connected and whether its receiver receives, and otherwise the reason.</summary>
+    /// <summary>Reports whether a buffer's own bus is connected and whether its receiver receives, and otherwise the reason.</summary>
     private sealed class HealthCheck(BusOwner owner, MassTransitReceiver? receiver, MassTransitTransport? transport) : IHealthCheck
     {
         public Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
@@ -159,16 +157,11 @@ public static class MassTransitBuilderExtensions
         private string? FindBusFault(out Exception? exception)
         {
             exception = null;
-            // The application's bus reports the health of all its endpoints, not only of this one.
-            if (!owner.IsOwn || owner.Connection.Bus is not IBusControl bus || bus.CheckHealth() is not { Status: not BusHealthStatus.Healthy } health)
+            // MassTransit's own health lags behind: its endpoint for replies pauses for up to 30 s.
+            if (owner.Connection.Link is not { IsOpen: false } link)
                 return null;
-            exception = health.Exception;
-            var reason = exception?.GetBaseException() switch
-            {
-                ObjectDisposedException when receiver?.Fault is { } known => known,
-                { } cause => cause.Message,
-                null => health.Description,
-            };
+            exception = link.Failure;
+            var reason = link.Fault ?? "The connection is not open.";
             return $"Not connected to {owner.Target}: {reason?.TrimEnd('.')}. Check that the broker runs, and the settings of {nameof(MassTransitOptions.RabbitMq)}: hosts, port, user name and password.";
         }
 

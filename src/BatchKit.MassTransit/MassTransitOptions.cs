@@ -56,14 +56,6 @@ public sealed class MassTransitOptions : IValidatableObject
     public int Prefetch { get; set; } = 16;
 
     /// <summary>
-    /// True, the default, declares queues and exchanges. False expects them to exist, for users without the right to declare them: a direct exchange
-    /// <c>{prefix}.direct</c>, a fan-out exchange <c>{prefix}.fanout</c>, and for each node a queue <c>{prefix}.node.{node}</c> that is bound to both, to the direct one by the
-    /// node's number. RabbitMQ only; the application's own bus always declares.
-    /// </summary>
-    /// <remarks>Give the queue the argument <c>x-single-active-consumer</c>. The receiver starts only when the queue has no other consumer.</remarks>
-    public bool DeclareTopology { get; set; } = true;
-
-    /// <summary>
     /// The largest frame in bytes; 1 MiB by default. A buffering scope's output is sent as one frame up to this size, and as several frames above it. A single message that
     /// needs a larger frame is refused when it is written. Keep it at or below the broker's <c>max_message_size</c>: 16 MiB by default in RabbitMQ 4, 128 MiB before.
     /// </summary>
@@ -117,7 +109,7 @@ public sealed class MassTransitOptions : IValidatableObject
     /// <summary>
     /// How often the receiver checks on RabbitMQ that the exchanges and bindings exist, and declares deleted ones again; 5 s by default. One that has other arguments
     /// becomes its <see cref="MassTransitReceiver.Fault"/>. When frames wait at two checks and none came in between although the receiver was receiving none, its endpoint starts again.
-    /// Not used on other buses, nor while <see cref="DeclareTopology"/> is false.
+    /// Not used on other buses.
     /// </summary>
     [TimeSpanRange("00:00:00.100", "01:00:00")]
     public TimeSpan TopologyCheckInterval { get; set; } = TimeSpan.FromSeconds(5);
@@ -169,7 +161,6 @@ internal sealed class MassTransitSection
     public bool UseQuorumQueues { get => _options.UseQuorumQueues; set => _options.UseQuorumQueues = value; }
     public TimeSpan? QueueExpiry { get => _options.QueueExpiry; set => _options.QueueExpiry = value; }
     public int Prefetch { get => _options.Prefetch; set => _options.Prefetch = value; }
-    public bool DeclareTopology { get => _options.DeclareTopology; set => _options.DeclareTopology = value; }
     public int MaxFrameBytes { get => _options.MaxFrameBytes; set => _options.MaxFrameBytes = value; }
     public TimeSpan PublishTimeout { get => _options.PublishTimeout; set => _options.PublishTimeout = value; }
     public TimeSpan UnroutableGrace { get => _options.UnroutableGrace; set => _options.UnroutableGrace = value; }

@@ -50,7 +50,7 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     [TimeSpanRange("00:00:00.100", "00:10:00")]
     public TimeSpan ConnectTimeout { get; set; } = TimeSpan.FromSeconds(5);
 
-    /// <summary>The pause between attempts to connect; 500 ms by default. MassTransit adds 1 s of its own.</summary>
+    /// <summary>The pause between attempts to connect; 500 ms by default.</summary>
     [TimeSpanRange("00:00:00.001", "00:10:00")]
     public TimeSpan ReconnectDelay { get; set; } = TimeSpan.FromMilliseconds(500);
 

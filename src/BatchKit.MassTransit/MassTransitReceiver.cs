@@ -18,13 +18,13 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
 {
     private static readonly TimeSpan ReleaseLimit = TimeSpan.FromMilliseconds(500);
 
-    // How long the endpoint gets to end once its frame is abandoned.
+    // How long the endpoint may take to end once its frame is abandoned.
     private static readonly TimeSpan EndLimit = TimeSpan.FromSeconds(2);
 
     private readonly BusConnection _connection;
     private readonly NodeNumber _node;
 
-    // Null unless the bus is on RabbitMQ and declares its topology.
+    // Null unless the bus is on RabbitMQ.
     private readonly RabbitMqNodeLease? _lease;
 
     // Holds the lease until the bus has connected.
@@ -36,10 +36,11 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     private readonly CancellationTokenSource _stopping = new();
     private readonly EnvelopeConsumer _consumer;
     private readonly EndpointWatch _watch;
+    private readonly NodeEndpoint _endpoint;
     private readonly Lock _gate = new();
 
     // Guarded by the gate.
-    private HostReceiveEndpointHandle? _endpoint;
+    private bool _isStarted;
     private Task? _stopped;
 
     /// <summary>Creates a receiver on a bus that the caller configures, starts and stops. It does not connect yet.</summary>
@@ -66,11 +67,13 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
         _receiver = receiver;
-        _lease = connection.Topology is RabbitMqTopology topology && connection.Options.DeclareTopology
+        _lease = connection.Topology is RabbitMqTopology
             ? new RabbitMqNodeLease(connection.Options.Prefix, node, connection.Options.UseQuorumQueues, _timeProvider)
             : null;
-        _watch = new EndpointWatch(() => Queue, connection.Age, connection.CreateReporter("receiver"), _timeProvider, _logger);
+        _watch = new EndpointWatch(() => Queue, connection, connection.CreateReporter("receiver"), _timeProvider, _logger);
         _consumer = new EnvelopeConsumer(receiver, connection, _watch.Deliveries, () => Queue, _logger, _stopping.Token);
+        connection.Link?.Report(_watch.Lose);
+        _endpoint = new NodeEndpoint(connection, _watch, () => Queue, Configure, _timeProvider);
     }
 
     /// <summary>The queue that it receives from.</summary>
@@ -88,14 +91,15 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     /// <summary>Counts what it has received, delivered and dropped since it was created. Call it at any time, from any thread.</summary>
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
 
-    /// <summary>Connects to the bus and returns, even while the broker is down. <see cref="WaitUntilReadyAsync"/> completes when the receiver receives.</summary>
+    /// <summary>Connects to the bus and returns, even while the broker is down or the application's bus has not started. <see cref="WaitUntilReadyAsync"/> completes when the receiver receives.</summary>
     public Task StartAsync(CancellationToken cancellationToken) => CallerContext.RunWithout(() =>
     {
         lock (_gate)
         {
-            if (_endpoint is not null || _stopped is not null)
+            if (_isStarted || _stopped is not null)
                 return Task.CompletedTask;
-            _endpoint = _connection.Bus.ConnectReceiveEndpoint(Queue, Configure);
+            _endpoint.Start();
+            _isStarted = true;
             _connection.Attach(_node.Value);
         }
 
@@ -132,10 +136,10 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     /// <exception cref="InvalidOperationException">The receiver was not started.</exception>
     public Task WaitUntilReadyAsync(CancellationToken cancellationToken = default)
     {
-        HostReceiveEndpointHandle? endpoint;
         lock (_gate)
-            endpoint = _endpoint;
-        return endpoint?.Ready.WaitAsync(cancellationToken) ?? throw new InvalidOperationException("The receiver was not started.");
+        {
+            return _isStarted ? _watch.FirstReady.WaitAsync(cancellationToken) : throw new InvalidOperationException("The receiver was not started.");
+        }
     }
 
     /// <summary>Stops receiving, and waits for the current frame, at most for <see cref="MassTransitOptions.StopTimeout"/> or until the token is cancelled. The receiver can't be started again.</summary>
@@ -143,7 +147,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     public Task StopAsync(CancellationToken cancellationToken)
     {
         lock (_gate)
-            return _stopped ??= _endpoint is null ? Task.CompletedTask : StopAsync(_endpoint, cancellationToken);
+            return _stopped ??= _isStarted ? StopEndpointAsync(cancellationToken) : Task.CompletedTask;
     }
 
     /// <inheritdoc/>
@@ -151,6 +155,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     {
         await StopAsync(CancellationToken.None).ConfigureAwait(false);
         await CloseLeaseConnectionAsync().ConfigureAwait(false);
+        _endpoint.Dispose();
         _consumer.Dispose();
         _stopping.Dispose();
     }
@@ -195,7 +200,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         endpoint.Handler<BatchEnvelope>(_consumer.ConsumeAsync);
     }
 
-    private async Task StopAsync(HostReceiveEndpointHandle endpoint, CancellationToken cancellationToken)
+    private async Task StopEndpointAsync(CancellationToken cancellationToken)
     {
         using var timeout = new CancellationTokenSource(_connection.Options.StopTimeout, _timeProvider);
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(timeout.Token, cancellationToken);
@@ -203,7 +208,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         try
         {
             await _connection.DrainAsync(limit.Token).ConfigureAwait(false);
-            stop = endpoint.StopAsync(CancellationToken.None);
+            stop = _endpoint.StopAsync();
             await stop.WaitAsync(limit.Token).ConfigureAwait(false);
         }
         catch (OperationCanceledException) when (limit.IsCancellationRequested)
@@ -216,7 +221,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         await _stopping.CancelAsync().ConfigureAwait(false);
         try
         {
-            await (stop ?? endpoint.StopAsync(CancellationToken.None)).WaitAsync(EndLimit, _timeProvider, CancellationToken.None).ConfigureAwait(false);
+            await (stop ?? _endpoint.StopAsync()).WaitAsync(EndLimit, _timeProvider, CancellationToken.None).ConfigureAwait(false);
         }
         catch (TimeoutException)
         {
@@ -261,80 +266,4 @@ internal sealed class EnvelopeConsumer(BatchReceiver receiver, BusConnection con
     }
 
     public void Dispose() => _turn.Dispose();
-}
-
-/// <summary>Tracks whether a receive endpoint receives, and why not.</summary>
-internal sealed class EndpointWatch(Func<string> queue, ConnectionAge age, ConnectionReporter reporter, TimeProvider timeProvider, ILogger logger) : IReceiveEndpointObserver
-{
-    private volatile string? _fault = "The receiver has not started.";
-    private volatile string? _topologyFault;
-    private volatile bool _isInterrupted;
-    private volatile bool _isStopping;
-
-    public TimeProvider TimeProvider => timeProvider;
-
-    /// <summary>True once the endpoint is told to stop.</summary>
-    public bool IsStopping => _isStopping;
-
-    /// <summary>Whether frames come.</summary>
-    public DeliveryWatch Deliveries { get; } = new();
-
-    /// <summary>Why it receives nothing now; null while it receives.</summary>
-    public string? Fault => _fault ?? _topologyFault;
-
-    /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
-    public string? CallbackFault => reporter.CallbackFault;
-
-    /// <summary>Sets what is wrong with the exchanges, the bindings or the node's number; null when nothing is.</summary>
-    public void SetTopologyFault(string? fault)
-    {
-        if (fault is not null && fault != _topologyFault)
-            Log.TopologyWrong(logger, queue(), fault);
-        _topologyFault = fault;
-    }
-
-    public Task Ready(ReceiveEndpointReady ready)
-    {
-        _fault = null;
-        _isInterrupted = _isStopping = false;
-        Log.Receiving(logger, queue());
-        reporter.Open();
-        return Task.CompletedTask;
-    }
-
-    public Task Stopping(ReceiveEndpointStopping stopping)
-    {
-        _isStopping = true;
-        _fault = "The receiver has stopped.";
-        reporter.Close();
-        return Task.CompletedTask;
-    }
-
-    public Task Completed(ReceiveEndpointCompleted completed)
-    {
-        // A stop sets its own reason first.
-        if (_fault is null)
-        {
-            _fault = "The receiver's connection ended.";
-            reporter.Lose(_fault);
-        }
-
-        return Task.CompletedTask;
-    }
-
-    public Task Faulted(ReceiveEndpointFaulted faulted)
-    {
-        age.Restart();
-        var cause = faulted.Exception?.GetBaseException();
-        var reason = cause?.Message ?? "the connection ended";
-        // The client may throw this in place of what the broker answered, when MassTransit disposes a channel during a call. It tells no one anything.
-        if (cause is not ObjectDisposedException || !_isInterrupted)
-            _fault = reason;
-        // MassTransit calls this for each failed attempt to connect; only the first of an outage is logged.
-        if (!_isInterrupted)
-            Log.ReceivingInterrupted(logger, queue(), reason);
-        _isInterrupted = true;
-        reporter.Lose(reason);
-        return Task.CompletedTask;
-    }
 }

@@ -34,7 +34,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     private readonly UnroutedGroups _unroutedGroups;
     private volatile ConnectionAge? _exchangeMissing;
     private readonly ConnectionReporter _reporter;
-    private readonly ConnectHandle _watching;
+    private readonly ConnectHandle[] _watching;
     private volatile bool _isDisposed;
     private long _channelRenewedAt;
 
@@ -57,7 +57,8 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         _timeProvider = timeProvider ?? TimeProvider.System;
         _unroutedGroups = new UnroutedGroups(Options.UnroutableGrace, _timeProvider);
         _reporter = connection.CreateReporter("sender");
-        _watching = connection.Bus.ConnectReceiveEndpointObserver(new SenderWatch(_reporter));
+        connection.Link?.Report(Lose);
+        _watching = [connection.Bus.ConnectReceiveEndpointObserver(new SenderWatch(_reporter)), connection.Bus.ConnectSendObserver(new SendAttemptObserver())];
     }
 
     /// <summary>True: the caller's thread only encodes frames. Connecting and confirms are awaited.</summary>
@@ -87,9 +88,16 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     public ValueTask DisposeAsync()
     {
         _isDisposed = true;
-        _watching.Disconnect();
+        foreach (var watching in _watching)
+            watching.Disconnect();
         _reporter.Close();
         return ValueTask.CompletedTask;
+    }
+
+    private void Lose(string reason)
+    {
+        if (!_isDisposed)
+            _reporter.Lose(reason);
     }
 
     /// <summary>Groups frames in runs. The frames of a run have no receiver in common, so they may be sent at the same time; a run begins when the one before it is confirmed.</summary>

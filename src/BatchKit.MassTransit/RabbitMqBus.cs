@@ -1,13 +1,7 @@
-using System.IO;
 using System.Net.Security;
 using System.Security.Authentication;
 using MassTransit;
-using MassTransit.Configuration;
-using MassTransit.RabbitMqTransport;
-using MassTransit.RabbitMqTransport.Configuration;
-using MassTransit.Util;
 using RabbitMQ.Client;
-using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.MassTransit;
 
@@ -16,26 +10,16 @@ internal static class RabbitMqBus
 {
     private const int AmqpTlsPort = 5671;
 
-    public static IBusControl Create(MassTransitRabbitMqOptions options, string name, bool declareTopology, ConnectionAge age, BusSocket socket)
+    public static IBusControl Create(MassTransitRabbitMqOptions options, string name, BusLink link) => Bus.Factory.CreateUsingRabbitMq(bus =>
     {
-        var messages = RabbitMqBusFactory.CreateMessageTopology();
-        var topology = declareTopology ? new RabbitMqTopologyConfiguration(messages) : new GivenTopology(messages);
-        var bus = new ReconnectingBusConfiguration(topology, options.ReconnectDelay);
-        var configurator = new RabbitMqBusFactoryConfigurator(bus);
         var (host, port) = options.First;
-        configurator.Host(host, (ushort)port, options.VirtualHost, options.ConnectionName ?? name, connection =>
+        bus.Host(host, (ushort)port, options.VirtualHost, options.ConnectionName ?? name, connection =>
         {
             Configure(connection, options);
             // MassTransit calls this before each attempt to connect.
-            connection.OnRefreshConnectionFactory = factory =>
-            {
-                age.Restart();
-                socket.Follow(factory);
-                return Task.CompletedTask;
-            };
+            connection.OnRefreshConnectionFactory = link.PrepareAsync;
         });
-        return configurator.Build(bus);
-    }
+    });
 
     /// <summary>Opens a connection with the settings of the bus.</summary>
     public static Task<IConnection> ConnectAsync(MassTransitRabbitMqOptions options, string name, CancellationToken cancellationToken)
@@ -98,97 +82,4 @@ internal static class RabbitMqBus
         tls.CertificateValidationCallback = options.ValidateServerCertificate;
         tls.Certificate = options.ClientCertificate;
     }
-}
-
-/// <summary>MassTransit's RabbitMQ bus configuration with a <see cref="ReconnectingHostConfiguration"/> in place of its own host.</summary>
-internal sealed class ReconnectingBusConfiguration : RabbitMqBusConfiguration, IRabbitMqBusConfiguration
-{
-    private readonly ReconnectingHostConfiguration _host;
-
-    public ReconnectingBusConfiguration(IRabbitMqTopologyConfiguration topologyConfiguration, TimeSpan reconnectDelay)
-        : base(topologyConfiguration) =>
-        _host = new ReconnectingHostConfiguration(this, topologyConfiguration, reconnectDelay);
-
-    IRabbitMqHostConfiguration IRabbitMqBusConfiguration.HostConfiguration => _host;
-
-    IHostConfiguration IBusConfiguration.HostConfiguration => _host;
-
-    ConnectHandle IEndpointConfigurationObserverConnector.ConnectEndpointConfigurationObserver(IEndpointConfigurationObserver observer) =>
-        _host.ConnectEndpointConfigurationObserver(observer);
-}
-
-/// <summary>MassTransit's RabbitMQ host with a constant pause between attempts to connect, and with <see cref="AnsweredConnectionSupervisor"/>. MassTransit's own pause grows from 3 to 30 s and has no setting.</summary>
-internal sealed class ReconnectingHostConfiguration : RabbitMqHostConfiguration, IRabbitMqHostConfiguration
-{
-    private readonly Recycle<IConnectionContextSupervisor> _connections;
-
-    public ReconnectingHostConfiguration(IRabbitMqBusConfiguration busConfiguration, IRabbitMqTopologyConfiguration topologyConfiguration, TimeSpan reconnectDelay)
-        : base(busConfiguration, topologyConfiguration)
-    {
-        _connections = new Recycle<IConnectionContextSupervisor>(() => new AnsweredConnectionSupervisor(this, topologyConfiguration));
-        ReceiveTransportRetryPolicy = Retry.CreatePolicy(policy =>
-        {
-            policy.Handle<ConnectionException>();
-            policy.Handle<AlreadyClosedException>();
-            policy.Handle<EndOfStreamException>();
-            policy.Handle<OperationInterruptedException>();
-            // The policy keeps an array of pauses; MassTransit starts again when it has used them up.
-            policy.Interval(retryCount: 64, reconnectDelay);
-        });
-    }
-
-    IConnectionContextSupervisor IRabbitMqHostConfiguration.ConnectionContextSupervisor => _connections.Supervisor;
-
-    public override IRetryPolicy ReceiveTransportRetryPolicy { get; }
-
-    // Dispatch retries failed sends after its own pause; MassTransit would wait inside the send.
-    public override IRetryPolicy SendTransportRetryPolicy { get; } = Retry.None;
-}
-
-/// <summary>Makes a channel that the broker does not open in time a failure that MassTransit retries. The client cancels the request, and MassTransit takes a cancellation for the endpoint's stop: it would never receive again.</summary>
-internal sealed class AnsweredConnectionSupervisor(IRabbitMqHostConfiguration host, IRabbitMqTopologyConfiguration topology) : ConnectionContextSupervisor(host, topology), IConnectionContextSupervisor
-{
-    Task IPipeContextSource<ConnectionContext>.Send(IPipe<ConnectionContext> pipe, CancellationToken cancellationToken) => Send(new AnsweredConnectionPipe(pipe), cancellationToken);
-
-    private sealed class AnsweredConnectionPipe(IPipe<ConnectionContext> pipe) : IPipe<ConnectionContext>
-    {
-        public Task Send(ConnectionContext context) => pipe.Send(new AnsweredConnection(context));
-
-        public void Probe(ProbeContext context) => pipe.Probe(context);
-    }
-
-    private sealed class AnsweredConnection(ConnectionContext connection) : SharedConnectionContext(connection, connection.CancellationToken), ConnectionContext
-    {
-        async Task<ChannelContext> ConnectionContext.CreateChannelContext(CancellationToken cancellationToken, ushort? concurrentMessageLimit)
-        {
-            try
-            {
-                return await CreateChannelContext(cancellationToken, concurrentMessageLimit).ConfigureAwait(false);
-            }
-            catch (OperationCanceledException exception) when (!cancellationToken.IsCancellationRequested)
-            {
-                throw new RabbitMqConnectionException($"The broker did not open a channel within {ContinuationTimeout}.", exception);
-            }
-        }
-    }
-}
-
-/// <summary>The socket of a buffer's own bus. With it, BatchKit ends a connection that no longer works, for which MassTransit has no method.</summary>
-internal sealed class BusSocket
-{
-    private ConnectionFactory? _factory;
-    private volatile ITcpClient? _current;
-
-    /// <summary>Remembers the sockets that the factory opens. MassTransit has one factory, and calls this before each attempt to connect.</summary>
-    public void Follow(ConnectionFactory factory)
-    {
-        if (_factory == factory)
-            return;
-        _factory = factory;
-        var create = factory.SocketFactory;
-        factory.SocketFactory = family => _current = create(family);
-    }
-
-    /// <summary>Ends the connection. MassTransit then connects again; in a cluster it tries the next broker.</summary>
-    public void End() => _current?.Close();
 }

@@ -175,23 +175,6 @@ public sealed class RabbitMqBusTests(RabbitMqFixture fixture)
     }
 
     [Fact]
-    public async Task A_topology_that_is_given_is_used_and_nothing_is_declared()
-    {
-        var server = await fixture.GetAsync();
-        await using var tap = await WireTap.ConnectAsync(server, _prefix);
-        await tap.DeclareAsync(1);
-        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, configure: options => options.DeclareTopology = false));
-        var handle = Some.Connection(1);
-        var room = Some.Group();
-
-        node.Output.Write(handle, Some.Bytes("direct"));
-        await node.Transport.SendAsync(new[] { Some.Batch(room, Some.Producer(node: 5), 1, "to all") }, CancellationToken.None);
-
-        await node.Received.WaitForMessagesAsync(2);
-        Assert.False(await tap.ExchangeExistsAsync(node.Receiver.Queue));
-    }
-
-    [Fact]
     public async Task A_send_that_passes_the_frame_limit_is_several_frames_and_a_batch_that_no_frame_can_hold_is_refused()
     {
         var server = await fixture.GetAsync();

@@ -34,14 +34,6 @@ internal sealed class WireTap : IAsyncDisposable
         return queue;
     }
 
-    /// <summary>Declares what a node needs, as an administrator would.</summary>
-    public async Task DeclareAsync(int node)
-    {
-        await DeclareExchangesAsync(durable: true);
-        var queue = (await _channel.QueueDeclareAsync($"{_prefix}.node.{node}", durable: true, exclusive: false, autoDelete: false)).QueueName;
-        await BindAsync(queue, node);
-    }
-
     /// <summary>Gives a node a queue that rejects all frames (<c>reject-publish</c>), because it is full.</summary>
     public async Task<string> DeclareFullAsync(int node)
     {
@@ -69,13 +61,6 @@ internal sealed class WireTap : IAsyncDisposable
     public Task DeleteExchangeAsync(string exchange) => _channel.ExchangeDeleteAsync(exchange);
 
     public Task DeclareExchangeAsync(string exchange, string type) => _channel.ExchangeDeclareAsync(exchange, type, durable: true);
-
-    /// <summary>Consumes a queue, and acknowledges nothing.</summary>
-    public async Task HoldAsync(string queue, ushort prefetch)
-    {
-        await _channel.BasicQosAsync(0, prefetch, global: false);
-        await _channel.BasicConsumeAsync(queue, autoAck: false, new AsyncDefaultBasicConsumer(_channel));
-    }
 
     public Task<uint> CountAsync(string queue) => _channel.MessageCountAsync(queue);
 

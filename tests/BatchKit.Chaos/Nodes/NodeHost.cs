@@ -64,6 +64,15 @@ internal static class NodeHost
         _ => [],
     };
 
+    /// <summary>Why the host's receiver does not receive; null when it does, or there is none.</summary>
+    public static string? FindFault(NodeSettings settings, IServiceProvider services) => settings.Transport switch
+    {
+        RabbitMq => services.GetRequiredKeyedService<RabbitMqReceiver>(string.Empty).Fault,
+        MassTransit => services.GetRequiredKeyedService<MassTransitReceiver>(string.Empty).Fault,
+        Mqtt => services.GetRequiredKeyedService<MqttReceiver>(string.Empty).Fault,
+        _ => null,
+    };
+
     private static void Add(BatchKitBuilder batchKit, NodeSettings settings, ArrivalRecorder recorder)
     {
         switch (settings.Transport)

@@ -11,6 +11,8 @@ internal static class NodeProgram
     // A service manager's pause.
     private static readonly TimeSpan StartPause = TimeSpan.FromMilliseconds(500);
 
+    private static readonly TimeSpan ReceivePause = TimeSpan.FromMilliseconds(50);
+
     public static async Task<int> RunAsync(NodeSettings settings)
     {
         using var told = new CancellationTokenSource();
@@ -25,6 +27,9 @@ internal static class NodeProgram
         using var host = await StartAsync(settings, new JumpingClock(control), new ArrivalRecorder(history), told.Token);
         if (host is null)
             return 0;
+        // The run begins when its first processes receive: output for a group does not reach a node whose queue was never bound. Later processes start in the middle of faults.
+        while (settings.Version == 1 && !told.IsCancellationRequested && NodeHost.FindFault(settings, host.Services) is not null)
+            await Task.Delay(ReceivePause, told.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         history.Write(now => new Started(now));
         var output = host.Services.GetRequiredService<OutputBuffer>();
         var writing = Task.Run(() => new NodeWriter(output, settings, control, history).RunAsync(told.Token), CancellationToken.None);

@@ -1,6 +1,7 @@
 using BatchKit.IntegrationTests.RabbitMQ;
 using BatchKit.MassTransit;
 using BatchKit.Testing;
+using BatchKit.TestServers.Network;
 using BatchKit.TestServers.RabbitMQ;
 using BatchKit.Transports;
 using MassTransit;
@@ -11,7 +12,7 @@ using RabbitMQ.Client;
 namespace BatchKit.IntegrationTests.MassTransit;
 
 /// <summary>Buffers over a bus that the application has anyway.</summary>
-public sealed class ApplicationBusTests(RabbitMqFixture fixture)
+public sealed class ApplicationBusTests(RabbitMqFixture fixture, OwnRabbitMqFixture own) : IClassFixture<OwnRabbitMqFixture>
 {
     [Fact]
     public async Task Two_nodes_share_an_in_memory_bus_with_the_applications_own_messages()
@@ -119,11 +120,68 @@ public sealed class ApplicationBusTests(RabbitMqFixture fixture)
         await bus.StopAsync().WithinDeadline();
     }
 
-    private static void ConnectTo(RabbitMqServer server, IRabbitMqBusFactoryConfigurator bus)
+    [Fact]
+    public async Task A_receiver_connects_its_endpoint_when_the_bus_has_started()
+    {
+        var bus = Bus.Factory.CreateUsingInMemory(static _ => { });
+        await using (var node = await MassTransitNode.StartAsync(1, options => options.Bus = _ => bus))
+        {
+            var before = bus.CheckHealth().Endpoints.Count;
+
+            await bus.StartAsync().WithinDeadline();
+            await node.Receiver.WaitUntilReadyAsync().WithinDeadline();
+            node.Output.Write(Some.Connection(1), "arrives"u8);
+
+            await node.Received.WaitForMessagesAsync(1);
+            Assert.Equal(before + 1, bus.CheckHealth().Endpoints.Count);
+        }
+
+        await bus.StopAsync().WithinDeadline();
+    }
+
+    [Fact]
+    public async Task A_message_above_the_brokers_limit_is_refused_and_says_why()
+    {
+        var server = await own.GetAsync();
+        await server.SetMaxMessageBytesAsync(32 * 1024);
+        await using var node = await StartOnRabbitMqAsync(server, server.Port);
+
+        var failure = await Assert.ThrowsAsync<BatchSendException>(() => node.Transport.SendAsync(
+            new[] { Some.Batch(Some.Connection(1), Some.Producer(), 1, new string('x', 40_000)) }, CancellationToken.None).AsTask().WithinDeadline());
+
+        Assert.Contains("max size", failure.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_broker_that_opens_no_channel_in_time_is_asked_again()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        await using var node = await StartOnRabbitMqAsync(server, proxy.Port);
+
+        proxy.LoseChannelOpens(3);
+        proxy.ResetAll();
+        node.Output.Write(Some.Connection(1), "arrives"u8);
+
+        await node.Received.WaitForMessagesAsync(1);
+        await Until.TrueAsync(() => node.Receiver.Fault is null);
+    }
+
+    private static Task<MassTransitNode> StartOnRabbitMqAsync(RabbitMqServer server, int port) => MassTransitNode.StartReadyAsync(
+        1,
+        options =>
+        {
+            options.Prefix = Some.Name("mt");
+            options.Bus = services => services.GetRequiredService<IBus>();
+        },
+        addServices: services => services.AddMassTransit(setup => setup.UsingRabbitMq((_, configure) => ConnectTo(server, configure, port))));
+
+    private static void ConnectTo(RabbitMqServer server, IRabbitMqBusFactoryConfigurator bus, int? port = null)
     {
         var user = server.Address.UserInfo.Split(':');
-        bus.Host(server.Host, (ushort)server.Port, "/", host =>
+        bus.Host(server.Host, (ushort)(port ?? server.Port), "/", host =>
         {
+            host.ContinuationTimeout(TimeSpan.FromSeconds(1));
             host.Username(user[0]);
             host.Password(user[1]);
         });

@@ -23,6 +23,10 @@ try
             return GateCommand.Run(arguments);
         case ["dry", .. var suites]:
             return DryCommand.Run(suites);
+        case ["figures"]:
+            return FiguresCommand.Run(isCheck: false);
+        case ["figures", "--check"]:
+            return FiguresCommand.Run(isCheck: true);
         case ["inject"]:
             return InjectCommand.Run();
         case ["sink"]:

@@ -13,6 +13,9 @@ internal sealed record Gate
 
     public GateMetric Metric { get; init; }
 
+    /// <summary>What is compared of the denominator; the same metric by default.</summary>
+    public GateMetric? DenominatorMetric { get; init; }
+
     /// <summary>How many messages an operation has: what a figure without a denominator is divided by.</summary>
     public int Messages { get; init; } = 1;
 
@@ -20,8 +23,17 @@ internal sealed record Gate
 
     public double? Min { get; init; }
 
+    /// <summary>What a quiet machine measured; a time is a lower quartile. <see cref="GateRule"/> says how far from it the bar may stand.</summary>
+    public double? Quiet { get; init; }
+
+    /// <summary>Why the bar stands further from the quiet machine's figure than the rule allows, or is an absolute time or rate: what was tried.</summary>
+    public string? Exception { get; init; }
+
     /// <summary>Why the bar is where it is.</summary>
     public string? Note { get; init; }
+
+    /// <summary>What docs/performance.md says of it; null for a gate that the page leaves out.</summary>
+    public string? Page { get; init; }
 
     public IEnumerable<string> Benchmarks => Denominator is null ? [Numerator] : [Numerator, Denominator];
 

@@ -13,9 +13,11 @@ internal static class GateFile
         UnmappedMemberHandling = JsonUnmappedMemberHandling.Disallow,
     };
 
-    public static IReadOnlyDictionary<string, GateSuite> Read()
+    public static IReadOnlyDictionary<string, GateSuite> Read() => Read(Path.Combine(AppContext.BaseDirectory, "gates.json"));
+
+    public static IReadOnlyDictionary<string, GateSuite> Read(string path)
     {
-        using var file = File.OpenRead(Path.Combine(AppContext.BaseDirectory, "gates.json"));
+        using var file = File.OpenRead(path);
         return JsonSerializer.Deserialize<Dictionary<string, GateSuite>>(file, Format)
             ?? throw new InvalidDataException("gates.json is empty.");
     }

@@ -17,11 +17,15 @@ internal sealed record GateResult(Gate Gate, IReadOnlyList<double> Rounds)
 
     public string Figure => WhyMissing is not null ? "-" : Text(Measured) + Unit;
 
-    public string Bound => Gate.Max is { } max ? $"<= {Text(max)}{Unit}" : $">= {Text(Gate.Min ?? 0)}{Unit}";
+    public string Bound => BoundOf(Gate);
 
     public string Spread => WhyMissing is not null ? "-" : $"{Text(Rounds.Min())} to {Text(Rounds.Max())}";
 
-    private string Unit => Gate.IsRatio ? "x" : Gate.Metric switch
+    private string Unit => UnitOf(Gate);
+
+    public static string BoundOf(Gate gate) => gate.Max is { } max ? $"<= {Text(max)}{UnitOf(gate)}" : $">= {Text(gate.Min ?? 0)}{UnitOf(gate)}";
+
+    private static string UnitOf(Gate gate) => gate.IsRatio ? "x" : gate.Metric switch
     {
         GateMetric.Time => " ns",
         GateMetric.Allocated or GateMetric.Resident or GateMetric.Received => " B",

@@ -30,7 +30,7 @@ internal sealed class SuiteReadings(Action<TextWriter> writeTables)
         var numerators = Of(gate.Numerator).Select(reading => reading[gate.Metric]);
         return new GateResult(gate, [.. gate.Denominator is null
             ? numerators.Select(value => value / gate.Messages)
-            : numerators.Zip(Of(gate.Denominator), (value, other) => value / other[gate.Metric])]);
+            : numerators.Zip(Of(gate.Denominator), (value, other) => value / other[gate.DenominatorMetric ?? gate.Metric])]);
     }
 
     private List<GateReading> Of(string benchmark) => _readings.TryGetValue(benchmark, out var readings)

@@ -219,7 +219,7 @@ public sealed class HandlerTransport : IBatchTransport
         }
         catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
         {
-            ReceiverLog.HandlerFailed(_logger, _throttle, messages.Count, exception);
+            _logger.HandlerFailed(_throttle, messages.Count, exception);
             return false;
         }
     }

@@ -46,6 +46,17 @@ public sealed class SourceFileTests
             where declared.Name.ToString() != expected && !IsRegistration(file, declared.Name.ToString())
             select $"{file.Path} is in {declared.Name}.");
 
+    // The generator writes several classes in an order that differs from one compilation to the next, and the package with it.
+    [Fact]
+    public void The_log_messages_of_a_package_are_in_one_class() =>
+        AssertNone(
+            from file in Repository.Sources("src")
+            from attribute in file.Tree.GetRoot().DescendantNodes().OfType<AttributeSyntax>()
+            where attribute.Name.ToString() == "LoggerMessage"
+            group $"{file.Path} {attribute.FirstAncestorOrSelf<ClassDeclarationSyntax>()!.Identifier}" by file.Project into package
+            where package.Distinct(StringComparer.Ordinal).Count() > 1
+            select $"{package.Key}: {string.Join(", ", package.Distinct(StringComparer.Ordinal))}.");
+
     [Fact]
     public void No_folder_or_type_has_a_name_that_says_nothing()
     {

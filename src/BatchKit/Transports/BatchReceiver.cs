@@ -249,6 +249,6 @@ internal sealed class FrameRejections(TimeProvider timeProvider, ILogger logger)
     public void Add(string reason)
     {
         Interlocked.Increment(ref _count);
-        ReceiverLog.FramesRejected(logger, _throttle, reason, Period);
+        logger.FramesRejected(_throttle, reason, Period);
     }
 }

@@ -114,7 +114,7 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
         Delivered.Add(acknowledged);
         Refused.Add(refused);
         if (refused.Messages > 0 && !partial.DestinationsAreGone)
-            ReceiverLog.MessagesRefused(logger, _throttle, refused.Messages, refused.Batches, partial);
+            logger.ReceivedMessagesRefused(_throttle, refused.Messages, refused.Batches, partial);
         if (acknowledged.Batches > 0 || refused.Batches > 0)
             Recover();
     }
@@ -136,7 +136,7 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
         var delay = _schedule.DelayAfter(_consecutiveFailures, Random.Shared);
         if (delay > timeLeft)
             delay = timeLeft;
-        ReceiverLog.NextHopFailed(logger, _throttle, _count, _consecutiveFailures, delay, failure);
+        logger.NextHopFailed(_throttle, _count, _consecutiveFailures, delay, failure);
         return Task.Delay(delay, timeProvider, cancellationToken);
     }
 
@@ -240,16 +240,16 @@ internal sealed class FrameDelivery(IBatchTransport next, BatchReceiverOptions o
         _failedFirst = null;
         Refused.Add(new BatchTally(batches.Batches, batches.Messages + messages));
         if (messages > 0)
-            ReceiverLog.MessagesGivenUp(logger, _throttle, messages, _deliveryTimeout, failed[0].Failure);
+            logger.MessagesGivenUp(_throttle, messages, _deliveryTimeout, failed[0].Failure);
         if (batches.Batches > 0)
-            ReceiverLog.BatchesGivenUp(logger, _throttle, batches.Batches, batches.Messages, _deliveryTimeout, failed[0].Failure);
+            logger.ReceivedBatchesGivenUp(_throttle, batches.Batches, batches.Messages, _deliveryTimeout, failed[0].Failure);
     }
 
     private void Recover()
     {
         if (_consecutiveFailures == 0)
             return;
-        ReceiverLog.NextHopRecovered(logger, _throttle, _consecutiveFailures);
+        logger.NextHopRecovered(_throttle, _consecutiveFailures);
         Volatile.Write(ref _consecutiveFailures, 0);
     }
 

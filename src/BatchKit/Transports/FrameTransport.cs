@@ -214,7 +214,7 @@ public sealed class FrameReceiver
         }
         catch (FrameFormatException exception)
         {
-            ReceiverLog.FrameDropped(_logger, _throttle, frame.Length, exception);
+            _logger.FrameDropped(_throttle, frame.Length, exception);
         }
     }
 

@@ -84,6 +84,8 @@ internal sealed class Member
 /// <summary>A game that writes, and the gateways that receive.</summary>
 internal sealed class MemberScene(RabbitMqTransport transport, OutputBuffer output, MemberNode[] nodes) : IAsyncDisposable
 {
+    private int _lines;
+
     public OutputBuffer Output => output;
 
     public MemberNode[] Nodes => nodes;
@@ -104,13 +106,21 @@ internal sealed class MemberScene(RabbitMqTransport transport, OutputBuffer outp
     /// <summary>Writes to a group, and to a client of a node that has no members of it, until the node gets the latter alone.</summary>
     public Task WaitForSilenceAsync(MemberNode node, OutputHandle group, Member client) => Until.TrueAsync(async () =>
     {
-        var (frames, lines) = (node.Frames, client.Lines.Count);
+        var frames = node.Frames;
         Write(group, "to the members");
-        Write(client.Handle, "to the client");
-        await output.FlushAsync().WithinDeadline();
-        await Until.TrueAsync(() => client.Lines.Count > lines);
+        await CatchUpAsync(client);
         return node.Frames == frames + 1;
     });
+
+    /// <summary>Waits until a client has all that was written before.</summary>
+    public async Task CatchUpAsync(Member client)
+    {
+        var line = $"to the client, number {++_lines}";
+        Write(client.Handle, line);
+        await output.FlushAsync().WithinDeadline();
+        // What was written to a group earlier may still be on its way, and would be taken for this line if only their number counted.
+        await Until.TrueAsync(() => client.Lines.Contains(line));
+    }
 
     public async ValueTask DisposeAsync()
     {

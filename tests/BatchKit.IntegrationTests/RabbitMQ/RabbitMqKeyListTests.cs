@@ -20,6 +20,7 @@ public sealed class RabbitMqKeyListTests(RabbitMqFixture fixture)
         // Until the nodes have confirmed the joins, they are named in each message.
         await scene.WaitForSilenceAsync(scene.Nodes[1], hall, second);
         await scene.WaitForSilenceAsync(scene.Nodes[0], mine, first);
+        await scene.CatchUpAsync(second);
         var (firstLines, secondLines) = (first.Lines.Count, second.Lines.Count);
         var before = Array.ConvertAll(scene.Nodes, static node => node.Frames);
 

@@ -58,8 +58,8 @@ internal sealed class NatsFrames(INatsJSContext jetStream, FrameReceiver receive
         }
         catch
         {
-            // This process stops. After a second it no longer listens, and the server keeps the frame for the next one.
-            await message.NakAsync(new AckOpts { NakDelay = TimeSpan.FromSeconds(1) }, CancellationToken.None);
+            // This process stops. After a second it no longer listens, and the server keeps the frame for the next one. The server confirms that, before the connection closes.
+            await message.NakAsync(new AckOpts { NakDelay = TimeSpan.FromSeconds(1), DoubleAck = true }, CancellationToken.None);
             throw;
         }
     }

@@ -6,9 +6,9 @@ namespace BatchKit.Tests.Sequences;
 
 public sealed class SequenceTests
 {
-    // 250 by default; .ci/run sets BATCHKIT_TEST_SEQUENCES=2000, and the night 100000.
+    // 150 by default; .ci/run sets BATCHKIT_TEST_SEQUENCES=2000, and the night 100000.
     private static readonly int Sequences =
-        int.Parse(Environment.GetEnvironmentVariable("BATCHKIT_TEST_SEQUENCES") ?? "250", CultureInfo.InvariantCulture);
+        int.Parse(Environment.GetEnvironmentVariable("BATCHKIT_TEST_SEQUENCES") ?? "150", CultureInfo.InvariantCulture);
 
     [Fact]
     public void A_random_sequence_of_calls_does_what_the_plain_model_does()

@@ -6,8 +6,6 @@ namespace BatchKit.IntegrationTests.Pages.Kafka;
 /// <summary>The example for Kafka of docs/your-own-bus.md, with the real client and the broker that its native library brings for tests.</summary>
 public sealed class KafkaFramesTests : IDisposable
 {
-    private static readonly OutputHandle Room = OutputHandle.Named("tower");
-
     // The brokers live in this client, and end with it. A topic has four partitions there.
     private readonly IAdminClient _cluster = new AdminClientBuilder(new AdminClientConfig(new Dictionary<string, string> { ["test.mock.num.brokers"] = "1", ["bootstrap.servers"] = "none" })).Build();
 
@@ -17,25 +15,18 @@ public sealed class KafkaFramesTests : IDisposable
         await using var sender = await KafkaNode.StartAsync(node: 0, Servers());
         await using var receiver = await KafkaNode.StartAsync(node: 1, Servers());
 
-        for (var number = 0; number < 10; number++)
-        {
-            await sender.WriteAsync(Connection(receiver), $"to the node {number}");
-            await sender.WriteAsync(Room, $"to all {number}");
-        }
-
-        await receiver.WaitForMessagesAsync(20);
-        Assert.Equal(Enumerable.Range(0, 10).SelectMany(static number => (string[])[$"to the node {number}", $"to all {number}"]), receiver.Texts);
+        await FrameNode.AssertOneOrderAsync(sender, receiver);
     }
 
     [Fact]
     public async Task A_node_that_never_ran_before_gets_no_earlier_output()
     {
         await using var sender = await KafkaNode.StartAsync(node: 0, Servers());
-        await sender.WriteAsync(Room, "earlier");
+        await sender.WriteAsync(FrameNode.Room, "earlier");
         await sender.WaitForMessagesAsync(1);
 
         await using var receiver = await KafkaNode.StartAsync(node: 1, Servers());
-        await sender.WriteAsync(Room, "later");
+        await sender.WriteAsync(FrameNode.Room, "later");
 
         await receiver.WaitForMessagesAsync(1);
         Assert.Equal(["later"], receiver.Texts);
@@ -46,12 +37,12 @@ public sealed class KafkaFramesTests : IDisposable
     {
         await using var sender = await KafkaNode.StartAsync(node: 0, Servers());
         var stopping = await KafkaNode.StartAsync(node: 1, Servers());
-        await sender.WriteAsync(Connection(stopping), "handled");
+        await sender.WriteAsync(stopping.Connection, "handled");
         await stopping.WaitForMessagesAsync(1);
         var held = stopping.NextHop.Stall();
-        await sender.WriteAsync(Connection(stopping), "held");
+        await sender.WriteAsync(stopping.Connection, "held");
         await held.EnteredAsync();
-        await sender.WriteAsync(Connection(stopping), "behind it");
+        await sender.WriteAsync(stopping.Connection, "behind it");
 
         await stopping.DisposeAsync();
         await using var next = await KafkaNode.StartAsync(node: 1, Servers());
@@ -61,8 +52,6 @@ public sealed class KafkaFramesTests : IDisposable
     }
 
     public void Dispose() => _cluster.Dispose();
-
-    private static OutputHandle Connection(KafkaNode node) => OutputHandle.Connection(node.Node, sequence: 7);
 
     // Asking for the topic creates it.
     private string Servers() => string.Join(',', _cluster.GetMetadata("frames", Deadline.Time).Brokers.Select(static broker => $"{broker.Host}:{broker.Port}"));

@@ -5,8 +5,6 @@ namespace BatchKit.IntegrationTests.Pages.Nats;
 /// <summary>The example for NATS of docs/your-own-bus.md, with the real client and server.</summary>
 public sealed class NatsFramesTests(NatsFixture nats)
 {
-    private static readonly OutputHandle Room = OutputHandle.Named("tower");
-
     // A consumer stays at the server, so that each test has nodes of its own.
     private static int s_nodes;
 
@@ -17,14 +15,7 @@ public sealed class NatsFramesTests(NatsFixture nats)
         await using var sender = await NatsNode.StartAsync(NextNode(), server.Address);
         await using var receiver = await NatsNode.StartAsync(NextNode(), server.Address);
 
-        for (var number = 0; number < 10; number++)
-        {
-            await sender.WriteAsync(Connection(receiver), $"to the node {number}");
-            await sender.WriteAsync(Room, $"to all {number}");
-        }
-
-        await receiver.WaitForMessagesAsync(20);
-        Assert.Equal(Enumerable.Range(0, 10).SelectMany(static number => (string[])[$"to the node {number}", $"to all {number}"]), receiver.Texts);
+        await FrameNode.AssertOneOrderAsync(sender, receiver);
     }
 
     [Fact]
@@ -35,8 +26,8 @@ public sealed class NatsFramesTests(NatsFixture nats)
         await using var first = await NatsNode.StartAsync(NextNode(), server.Address);
         await using var second = await NatsNode.StartAsync(NextNode(), server.Address);
 
-        await sender.WriteAsync(Connection(second), "to the second");
-        await sender.WriteAsync(Connection(first), "to the first");
+        await sender.WriteAsync(second.Connection, "to the second");
+        await sender.WriteAsync(first.Connection, "to the first");
 
         await first.WaitForMessagesAsync(1);
         await second.WaitForMessagesAsync(1);
@@ -49,11 +40,11 @@ public sealed class NatsFramesTests(NatsFixture nats)
     {
         var server = await nats.GetAsync();
         await using var sender = await NatsNode.StartAsync(NextNode(), server.Address);
-        await sender.WriteAsync(Room, "earlier");
+        await sender.WriteAsync(FrameNode.Room, "earlier");
         await sender.WaitForMessagesAsync(1);
 
         await using var receiver = await NatsNode.StartAsync(NextNode(), server.Address);
-        await sender.WriteAsync(Room, "later");
+        await sender.WriteAsync(FrameNode.Room, "later");
 
         await receiver.WaitForMessagesAsync(1);
         Assert.Equal(["later"], receiver.Texts);
@@ -66,7 +57,7 @@ public sealed class NatsFramesTests(NatsFixture nats)
         await using var sender = await NatsNode.StartAsync(NextNode(), server.Address);
         var away = await NatsNode.StartAsync(NextNode(), server.Address);
         await away.DisposeAsync();
-        await sender.WriteAsync(Connection(away), "meanwhile");
+        await sender.WriteAsync(away.Connection, "meanwhile");
 
         await using var back = await NatsNode.StartAsync(away.Node, server.Address);
 
@@ -127,15 +118,13 @@ public sealed class NatsFramesTests(NatsFixture nats)
 
     private static int NextNode() => Interlocked.Increment(ref s_nodes);
 
-    private static OutputHandle Connection(NatsNode node) => OutputHandle.Connection(node.Node, sequence: 7);
-
     /// <summary>Sends two frames to a receiver that holds the first one until it is released.</summary>
     private static async Task<StalledSend> HoldAsync(NatsNode sender, NatsNode receiver)
     {
         var held = receiver.NextHop.Stall();
-        await sender.WriteAsync(Connection(receiver), "held");
+        await sender.WriteAsync(receiver.Connection, "held");
         await held.EnteredAsync();
-        await sender.WriteAsync(Connection(receiver), "behind it");
+        await sender.WriteAsync(receiver.Connection, "behind it");
         return held;
     }
 }

@@ -26,8 +26,7 @@ internal sealed class NodeEndpoint(BusConnection connection, EndpointWatch watch
     /// <summary>Connects the endpoint, at once or when the application's bus has started: MassTransit fails to start a bus whose endpoints change meanwhile.</summary>
     public void Start()
     {
-        if (connection.IsStarted)
-            _handle = connection.Bus.ConnectReceiveEndpoint(queue(), configure);
+        TryConnect();
         _keeping = KeepAsync();
     }
 
@@ -60,6 +59,14 @@ internal sealed class NodeEndpoint(BusConnection connection, EndpointWatch watch
         }
     }
 
+    // False while the application's bus has not started.
+    private bool TryConnect()
+    {
+        if (connection.IsStarted)
+            _handle = connection.Bus.ConnectReceiveEndpoint(queue(), configure);
+        return _handle is not null;
+    }
+
     private async Task ConnectAsync()
     {
         while (true)
@@ -67,11 +74,8 @@ internal sealed class NodeEndpoint(BusConnection connection, EndpointWatch watch
             _ending.Token.ThrowIfCancellationRequested();
             try
             {
-                if (connection.IsStarted)
-                {
-                    _handle = connection.Bus.ConnectReceiveEndpoint(queue(), configure);
+                if (TryConnect())
                     return;
-                }
             }
             catch (Exception exception)
             {

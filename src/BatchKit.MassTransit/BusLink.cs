@@ -11,11 +11,14 @@ namespace BatchKit.MassTransit;
 /// </remarks>
 internal sealed class BusLink(MassTransitRabbitMqOptions options, string target, ConnectionAge age, TimeProvider timeProvider, ILogger logger) : IDisposable
 {
+    // The client tries one host after the other: its socket, then its handshake, each with the limit.
+    private readonly TimeSpan _trialLimit = (Math.Max(options.Hosts.Count, 1) * 2 * options.ConnectTimeout) + RabbitMqBus.AbortLimit;
     private readonly CancellationTokenSource _stopping = new();
     private readonly ConcurrentQueue<Action<string>> _listeners = new();
     private ConnectionFactory? _factory;
     private volatile ITcpClient? _socket;
     private volatile Exception? _failure;
+    private volatile int _connections;
 
     /// <summary>Why the broker can't be reached; null while it can be, and before the first attempt.</summary>
     public Exception? Failure => _failure;
@@ -26,6 +29,9 @@ internal sealed class BusLink(MassTransitRabbitMqOptions options, string target,
     /// <summary>Whether the connection is open.</summary>
     public bool IsOpen => _failure is null && _socket is { Connected: true };
 
+    /// <summary>How many times MassTransit has begun to connect. What an earlier connection carried is gone by then, whatever it says of itself.</summary>
+    public int Connections => _connections;
+
     /// <summary>Calls it with the reason of each attempt that fails.</summary>
     public void Report(Action<string> listener) => _listeners.Enqueue(listener);
 
@@ -33,14 +39,13 @@ internal sealed class BusLink(MassTransitRabbitMqOptions options, string target,
     public async Task PrepareAsync(ConnectionFactory factory)
     {
         Follow(factory);
+        Interlocked.Increment(ref _connections);
         while (true)
         {
             age.Restart();
             try
             {
-                var trial = await RabbitMqBus.ConnectAsync(options, "BatchKit trial", _stopping.Token).ConfigureAwait(false);
-                await using (trial.ConfigureAwait(false))
-                    await trial.AbortAsync(options.ConnectTimeout).ConfigureAwait(false);
+                await TryAsync().ConfigureAwait(false);
                 _failure = null;
                 return;
             }
@@ -64,6 +69,20 @@ internal sealed class BusLink(MassTransitRabbitMqOptions options, string target,
     public void Stop() => _stopping.Cancel();
 
     public void Dispose() => _stopping.Dispose();
+
+    // Some of the client's waits ignore its limits and the token; one that fails to open a connection may never end (version 7.2.2, issue 1968).
+    private async Task TryAsync()
+    {
+        var trial = RabbitMqBus.ConnectAsync(options, "BatchKit trial", _stopping.Token);
+        try
+        {
+            await trial.WaitAsync(_trialLimit, timeProvider, _stopping.Token).ConfigureAwait(false);
+        }
+        finally
+        {
+            await RabbitMqBus.AbortAsync(trial).WaitAsync(RabbitMqBus.AbortLimit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        }
+    }
 
     private void Follow(ConnectionFactory factory)
     {

@@ -38,8 +38,8 @@ internal abstract class BusTopology(MassTransitOptions options)
     /// <param name="endpoint">The node's endpoint.</param>
     /// <param name="node">The node.</param>
     /// <param name="lease">Leases the node's number over a connection to RabbitMQ; not called on other buses.</param>
-    /// <param name="watch">Gets the faults of the bindings while the endpoint receives.</param>
-    public abstract void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointWatch watch, Func<IConnection, Task> lease);
+    /// <param name="run">Gets the faults of the bindings while the endpoint receives.</param>
+    public abstract void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointRun run, Func<IConnection, Task> lease);
 
     /// <summary>Adds the header that <see cref="IsOurs"/> checks.</summary>
     public virtual void Stamp(SendContext context)
@@ -69,7 +69,7 @@ internal sealed class RabbitMqTopology : BusTopology
 
     public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => bus.GetSendEndpoint(_fanOut);
 
-    public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointWatch watch, Func<IConnection, Task> lease)
+    public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointRun run, Func<IConnection, Task> lease)
     {
         var queue = (IRabbitMqReceiveEndpointConfigurator)endpoint;
         queue.Durable = Options.Durable;
@@ -83,8 +83,8 @@ internal sealed class RabbitMqTopology : BusTopology
             queue.SetQueueArgument("x-delivery-limit", int.MaxValue);
         }
 
-        queue.ConfigureChannel(channel => channel.UseFilter(new LostAnswerFilter(watch)));
-        queue.ConfigureChannel(channel => channel.UseFilter(new TopologyCheckFilter(watch, Options.TopologyCheckInterval, broker => DeclareAsync(broker, node), lease)));
+        queue.ConfigureChannel(channel => channel.UseFilter(new LostAnswerFilter(run)));
+        queue.ConfigureChannel(channel => channel.UseFilter(new TopologyCheckFilter(run, Options.TopologyCheckInterval, broker => DeclareAsync(broker, node), lease)));
         queue.Bind(DirectName, binding =>
         {
             binding.ExchangeType = RabbitMqExchangeType.Direct;
@@ -115,9 +115,10 @@ internal sealed class RabbitMqTopology : BusTopology
 /// <summary>Makes a failure that MassTransit retries of what it would wait for without limit, or take for the endpoint's stop. In both cases the endpoint would never receive again.</summary>
 /// <remarks>
 /// The client cancels a declaration or a consume that the broker does not answer in time, and MassTransit takes a cancellation for the endpoint's stop. If the connection ends while a consume is answered, the
-/// client may tell the consumer neither that it has begun nor that it has ended (version 7.1.2), and MassTransit waits for either.
+/// client may tell the consumer neither that it has begun nor that it has ended (version 7.1.2), and MassTransit waits for either. Where the client's own end of a connection hangs (version 7.2.2, issues 1968 and
+/// 1976), it tells the channels nothing, and they seem open.
 /// </remarks>
-internal sealed class LostAnswerFilter(EndpointWatch watch) : IFilter<ChannelContext>
+internal sealed class LostAnswerFilter(EndpointRun run) : IFilter<ChannelContext>
 {
     /// <summary>How long the broker may take to close a channel, or to answer a check.</summary>
     public static readonly TimeSpan CloseLimit = TimeSpan.FromSeconds(1);
@@ -125,15 +126,18 @@ internal sealed class LostAnswerFilter(EndpointWatch watch) : IFilter<ChannelCon
     // How long MassTransit may take to end the endpoint's use of a closed channel, besides the frame that is being received.
     private static readonly TimeSpan EndLimit = TimeSpan.FromSeconds(5);
 
+    // Between two looks at whether the channel is still in use.
+    private static readonly TimeSpan LookInterval = TimeSpan.FromSeconds(1);
+
     public async Task Send(ChannelContext context, IPipe<ChannelContext> next)
     {
         try
         {
             await ReceiveAsync(context, next).ConfigureAwait(false);
         }
-        catch (OperationCanceledException exception) when (!watch.IsStopping)
+        catch (OperationCanceledException exception) when (!run.IsStopping)
         {
-            await AbortAsync(context, watch).ConfigureAwait(false);
+            await AbortAsync(context, run).ConfigureAwait(false);
             throw new TimeoutException("The broker did not answer the receiver in time.", exception);
         }
     }
@@ -141,31 +145,31 @@ internal sealed class LostAnswerFilter(EndpointWatch watch) : IFilter<ChannelCon
     public void Probe(ProbeContext context) => context.CreateFilterScope("lostAnswer");
 
     /// <summary>Ends the channel of an endpoint. MassTransit then declares and consumes on a new one.</summary>
-    public static async Task AbortAsync(ChannelContext context, EndpointWatch watch) =>
-        await context.Channel.AbortAsync().WaitAsync(CloseLimit, watch.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+    public static async Task AbortAsync(ChannelContext context, EndpointRun run) =>
+        await context.Channel.AbortAsync().WaitAsync(CloseLimit, run.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
 
     private async Task ReceiveAsync(ChannelContext context, IPipe<ChannelContext> next)
     {
-        var closed = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
-        context.Channel.ChannelShutdownAsync += (_, _) =>
-        {
-            closed.TrySetResult();
-            return Task.CompletedTask;
-        };
-        if (context.Channel.IsClosed)
-            closed.TrySetResult();
+        var connections = run.Connections;
         var receiving = next.Send(context);
-        await Task.WhenAny(receiving, closed.Task).ConfigureAwait(false);
+        while (!receiving.IsCompleted && context.Channel.IsOpen && run.Connections == connections && !run.IsAbandoned)
+            await receiving.WaitAsync(LookInterval, run.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        // As the active consumer of its queue, an endpoint that stops would keep the frames.
+        if (run.IsAbandoned)
+            await AbortAsync(context, run).ConfigureAwait(false);
         do
         {
-            await receiving.WaitAsync(EndLimit, watch.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            await receiving.WaitAsync(EndLimit, run.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         }
-        while (!receiving.IsCompleted && watch.Deliveries.HasFrame);
+        while (!receiving.IsCompleted && run.Deliveries.HasFrame);
         if (!receiving.IsCompleted)
         {
             // What it throws later is of no use to anyone.
             _ = receiving.ContinueWith(static abandoned => abandoned.Exception, TaskScheduler.Default);
-            throw new TimeoutException("The channel ended, and its receiver was not told.");
+            var exception = new TimeoutException("The channel ended, and its receiver was not told.");
+            // MassTransit now ends the channel, and may wait for that without limit too.
+            run.Fail(exception);
+            throw exception;
         }
 
         await receiving.ConfigureAwait(false);
@@ -177,7 +181,7 @@ internal sealed class LostAnswerFilter(EndpointWatch watch) : IFilter<ChannelCon
 /// It never declares a missing queue: the endpoint's consumer would not belong to the new queue. A cluster may end a deletion after it has ended the consumer. It then deletes the queue
 /// that the endpoint has declared meanwhile, and does not notify the new consumer. MassTransit declares and consumes again when the channel ends.
 /// </remarks>
-internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval, Func<IChannel, Task<uint>> declare, Func<IConnection, Task> lease) : IFilter<ChannelContext>
+internal sealed class TopologyCheckFilter(EndpointRun run, TimeSpan interval, Func<IChannel, Task<uint>> declare, Func<IConnection, Task> lease) : IFilter<ChannelContext>
 {
     private const ushort NotFound = 404;
 
@@ -194,7 +198,7 @@ internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval
         {
             // A check that the broker does not answer must not keep the endpoint from starting again.
             await ended.CancelAsync().ConfigureAwait(false);
-            await checking.WaitAsync(LostAnswerFilter.CloseLimit, watch.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            await checking.WaitAsync(LostAnswerFilter.CloseLimit, run.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         }
     }
 
@@ -209,18 +213,18 @@ internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval
         }
         catch (NodeTakenException exception)
         {
-            watch.SetTopologyFault(exception.Message);
+            run.SetTopologyFault(exception.Message);
         }
         catch (Exception exception)
         {
-            watch.SetTopologyFault($"The node's number can't be leased: {exception.Message}");
+            run.SetTopologyFault($"The node's number can't be leased: {exception.Message}");
         }
     }
 
     private async Task CheckAsync(ChannelContext context, CancellationToken ended)
     {
         var connection = context.ConnectionContext.Connection;
-        await Task.Delay(interval, watch.TimeProvider, ended).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        await Task.Delay(interval, run.TimeProvider, ended).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         while (!ended.IsCancellationRequested && context.Channel.IsOpen)
         {
             try
@@ -231,28 +235,28 @@ internal sealed class TopologyCheckFilter(EndpointWatch watch, TimeSpan interval
                 await using (channel.ConfigureAwait(false))
                     waiting = await declare(channel).ConfigureAwait(false);
                 await lease(connection).ConfigureAwait(false);
-                var isStalled = watch.Deliveries.IsStalled(waiting);
-                watch.SetTopologyFault(isStalled ? DeliveryWatch.Describe(waiting) : null);
+                var isStalled = run.Deliveries.IsStalled(waiting);
+                run.SetTopologyFault(isStalled ? DeliveryWatch.Describe(waiting) : null);
                 if (isStalled)
-                    await LostAnswerFilter.AbortAsync(context, watch).ConfigureAwait(false);
+                    await LostAnswerFilter.AbortAsync(context, run).ConfigureAwait(false);
             }
             catch (OperationInterruptedException exception) when (connection.IsOpen)
             {
-                watch.SetTopologyFault(exception.ShutdownReason?.ReplyText ?? exception.Message);
+                run.SetTopologyFault(exception.ShutdownReason?.ReplyText ?? exception.Message);
                 // Only the queue can be missing, because the exchanges have been declared.
                 if (exception.ShutdownReason?.ReplyCode == NotFound)
-                    await LostAnswerFilter.AbortAsync(context, watch).ConfigureAwait(false);
+                    await LostAnswerFilter.AbortAsync(context, run).ConfigureAwait(false);
             }
             catch (NodeTakenException exception)
             {
-                watch.SetTopologyFault(exception.Message);
+                run.SetTopologyFault(exception.Message);
             }
             catch (Exception)
             {
                 // The connection is about to end, or the broker is slow. MassTransit detects which.
             }
 
-            await Task.Delay(interval, watch.TimeProvider, ended).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            await Task.Delay(interval, run.TimeProvider, ended).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         }
     }
 }
@@ -274,7 +278,7 @@ internal sealed class InMemoryTopology : BusTopology
 
     public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => bus.GetSendEndpoint(_fanOut);
 
-    public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointWatch watch, Func<IConnection, Task> lease)
+    public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointRun run, Func<IConnection, Task> lease)
     {
         var queue = (IInMemoryReceiveEndpointConfigurator)endpoint;
         queue.Bind(DirectName, ExchangeType.Direct, node.ToString(CultureInfo.InvariantCulture));
@@ -292,7 +296,7 @@ internal sealed class PublishTopology(MassTransitOptions options) : BusTopology(
 
     public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => bus.GetPublishSendEndpoint<BatchEnvelope>();
 
-    public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointWatch watch, Func<IConnection, Task> lease) => endpoint.ConfigureConsumeTopology = true;
+    public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointRun run, Func<IConnection, Task> lease) => endpoint.ConfigureConsumeTopology = true;
 
     public override void Stamp(SendContext context) => context.Headers.Set(PrefixHeader, Options.Prefix);
 

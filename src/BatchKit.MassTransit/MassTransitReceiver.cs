@@ -172,8 +172,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     {
         if (Interlocked.Exchange(ref _leaseConnection, null) is not { } connection)
             return;
-        await connection.AbortAsync().ConfigureAwait(false);
-        await connection.DisposeAsync().ConfigureAwait(false);
+        await RabbitMqBus.AbortAsync(Task.FromResult(connection)).WaitAsync(RabbitMqBus.AbortLimit, _timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }
 
     // A successor then finds the number free at once. If this fails, the broker frees the number when the connection ends.
@@ -183,7 +182,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         await lease.ReleaseAsync(limit.Token).WaitAsync(limit.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }
 
-    private void Configure(IReceiveEndpointConfigurator endpoint)
+    private void Configure(IReceiveEndpointConfigurator endpoint, EndpointRun run)
     {
         // More than one at a time would reorder frames. Prefetched frames wait in the client.
         endpoint.ConcurrentMessageLimit = 1;
@@ -195,8 +194,8 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         endpoint.AddDeserializer(new FrameSerializerFactory(), isDefault: true);
         // A failed frame returns to its place in the queue instead of an error queue that no one reads.
         endpoint.RethrowFaultedMessages();
-        _connection.Topology.Bind(endpoint, _node.Value, _watch, TakeLeaseAsync);
-        endpoint.ConnectReceiveEndpointObserver(_watch);
+        _connection.Topology.Bind(endpoint, _node.Value, run, TakeLeaseAsync);
+        endpoint.ConnectReceiveEndpointObserver(run);
         endpoint.Handler<BatchEnvelope>(_consumer.ConsumeAsync);
     }
 

@@ -8,7 +8,7 @@ namespace BatchKit.MassTransit;
 /// <remarks>
 /// MassTransit starts an endpoint again too, but its pauses grow to 30 s and stay long after the failure, and MassTransit 8.4 ends an endpoint for good when the broker does not open a channel in time.
 /// </remarks>
-internal sealed class NodeEndpoint(BusConnection connection, EndpointWatch watch, Func<string> queue, Action<IReceiveEndpointConfigurator> configure, TimeProvider timeProvider) : IDisposable
+internal sealed class NodeEndpoint(BusConnection connection, EndpointWatch watch, Func<string> queue, Action<IReceiveEndpointConfigurator, EndpointRun> configure, TimeProvider timeProvider) : IDisposable
 {
     // How long an endpoint may take to end, besides the frame that is being received.
     private static readonly TimeSpan EndLimit = TimeSpan.FromSeconds(2);
@@ -20,6 +20,7 @@ internal sealed class NodeEndpoint(BusConnection connection, EndpointWatch watch
     private static readonly TimeSpan RestartPause = TimeSpan.FromSeconds(5);
 
     private readonly CancellationTokenSource _ending = new();
+    private EndpointRun? _run;
     private HostReceiveEndpointHandle? _handle;
     private Task _keeping = Task.CompletedTask;
 
@@ -63,7 +64,11 @@ internal sealed class NodeEndpoint(BusConnection connection, EndpointWatch watch
     private bool TryConnect()
     {
         if (connection.IsStarted)
-            _handle = connection.Bus.ConnectReceiveEndpoint(queue(), configure);
+        {
+            var run = _run = new EndpointRun(watch, connection);
+            _handle = connection.Bus.ConnectReceiveEndpoint(queue(), endpoint => configure(endpoint, run));
+        }
+
         return _handle is not null;
     }
 
@@ -104,7 +109,8 @@ internal sealed class NodeEndpoint(BusConnection connection, EndpointWatch watch
             return;
         }
 
-        // It waits for a consumer that was never told of its channel's end. What the stop throws later is of no use to anyone.
+        // It waits for a consumer that was never told of its channel's end. What it reports and throws from now on is of no use to anyone.
+        _run!.Abandon();
         _ = handle.StopAsync(CancellationToken.None).ContinueWith(static abandoned => abandoned.Exception, TaskScheduler.Default);
         _ = stop.ContinueWith(static abandoned => abandoned.Exception, TaskScheduler.Default);
         _handle = null;
@@ -125,7 +131,7 @@ internal sealed class NodeEndpoint(BusConnection connection, EndpointWatch watch
 }
 
 /// <summary>Tracks whether a receive endpoint receives, and why not.</summary>
-internal sealed class EndpointWatch(Func<string> queue, BusConnection connection, ConnectionReporter reporter, TimeProvider timeProvider, ILogger logger) : IReceiveEndpointObserver
+internal sealed class EndpointWatch(Func<string> queue, BusConnection connection, ConnectionReporter reporter, TimeProvider timeProvider, ILogger logger)
 {
     private readonly TaskCompletionSource _ready = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private volatile TaskCompletionSource _faulted = new(TaskCreationOptions.RunContinuationsAsynchronously);
@@ -185,42 +191,37 @@ internal sealed class EndpointWatch(Func<string> queue, BusConnection connection
             reporter.Lose(reason);
     }
 
-    public Task Ready(ReceiveEndpointReady ready)
+    public void Ready()
     {
         _fault = null;
         _isInterrupted = _isStopping = false;
         _ready.TrySetResult();
         Log.Receiving(logger, queue());
         reporter.Open();
-        return Task.CompletedTask;
     }
 
-    public Task Stopping(ReceiveEndpointStopping stopping)
+    public void Stop()
     {
         _isStopping = true;
         if (_isRestarting)
-            return Task.CompletedTask;
+            return;
         _fault = "The receiver has stopped.";
         reporter.Close();
-        return Task.CompletedTask;
     }
 
-    public Task Completed(ReceiveEndpointCompleted completed)
+    public void Complete()
     {
         // A stop sets its own reason first.
-        if (_fault is null)
-        {
-            _fault = "The receiver's connection ended.";
-            reporter.Lose(_fault);
-        }
-
-        return Task.CompletedTask;
+        if (_fault is not null)
+            return;
+        _fault = "The receiver's connection ended.";
+        reporter.Lose(_fault);
     }
 
-    public Task Faulted(ReceiveEndpointFaulted faulted)
+    public void Fail(Exception? exception)
     {
         connection.Age.Restart();
-        var cause = faulted.Exception?.GetBaseException();
+        var cause = exception?.GetBaseException();
         var reason = cause?.Message ?? "the connection ended";
         // The client may throw this in place of what the broker answered, when MassTransit disposes a channel during a call. It tells no one anything.
         if (cause is not ObjectDisposedException || !_isInterrupted)
@@ -232,6 +233,56 @@ internal sealed class EndpointWatch(Func<string> queue, BusConnection connection
         reporter.Lose(reason);
         if (!_isStopping)
             _faulted.TrySetResult();
+    }
+}
+
+/// <summary>One receive endpoint of a node's queue. Passes on what it reports, until it is abandoned for a successor.</summary>
+internal sealed class EndpointRun(EndpointWatch watch, BusConnection connection) : IReceiveEndpointObserver
+{
+    private volatile bool _isAbandoned;
+
+    public TimeProvider TimeProvider => watch.TimeProvider;
+
+    public bool IsAbandoned => _isAbandoned;
+
+    /// <summary>True once the endpoint is told to stop.</summary>
+    public bool IsStopping => _isAbandoned || watch.IsStopping;
+
+    /// <summary>Whether frames come.</summary>
+    public DeliveryWatch Deliveries => watch.Deliveries;
+
+    /// <summary>How many connections the bus has had; 0 on the application's bus.</summary>
+    public int Connections => connection.Link?.Connections ?? 0;
+
+    /// <summary>Another endpoint takes over. This one receives nothing more, whenever its stop ends.</summary>
+    public void Abandon() => _isAbandoned = true;
+
+    /// <summary>Sets what is wrong with the exchanges, the bindings or the node's number; null when nothing is.</summary>
+    public void SetTopologyFault(string? fault)
+    {
+        if (!_isAbandoned)
+            watch.SetTopologyFault(fault);
+    }
+
+    /// <summary>Reports that it can't receive.</summary>
+    public void Fail(Exception? exception)
+    {
+        if (!_isAbandoned)
+            watch.Fail(exception);
+    }
+
+    public Task Ready(ReceiveEndpointReady ready) => Pass(watch.Ready);
+
+    public Task Stopping(ReceiveEndpointStopping stopping) => Pass(watch.Stop);
+
+    public Task Completed(ReceiveEndpointCompleted completed) => Pass(watch.Complete);
+
+    public Task Faulted(ReceiveEndpointFaulted faulted) => Pass(() => watch.Fail(faulted.Exception));
+
+    private Task Pass(Action report)
+    {
+        if (!_isAbandoned)
+            report();
         return Task.CompletedTask;
     }
 }

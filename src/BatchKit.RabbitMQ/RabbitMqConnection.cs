@@ -252,8 +252,7 @@ internal sealed record OpenChannel(IConnection Connection, IChannel Channel, lon
 /// <summary>Closes discarded connections and channels in the background while their successors already work. At the end it waits for all of them.</summary>
 internal sealed class RabbitMqClosings(TimeProvider timeProvider)
 {
-    // The client gives an abort 5 s or more. The heartbeat ends a connection that hangs for longer.
-    public static readonly TimeSpan Limit = TimeSpan.FromSeconds(6);
+    public static readonly TimeSpan Limit = RabbitMqChannelEnd.Limit;
 
     // Guards the list.
     private readonly Lock _lock = new();
@@ -298,9 +297,11 @@ internal sealed class RabbitMqClosings(TimeProvider timeProvider)
 
     private async Task CloseAsync(IConnection connection, IChannel? channel, Action? leave)
     {
-        // No one needs the result of the abort.
-        var closing = leave is null ? AbortAsync(connection) : LeaveAsync(channel, leave);
-        await closing.WaitAsync(Limit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        leave?.Invoke();
+        if (leave is null)
+            await AbortAsync(connection).WaitAsync(Limit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        else if (channel is not null)
+            await RabbitMqChannelEnd.EndAsync(channel, timeProvider).ConfigureAwait(false);
     }
 
     private static async Task AbortAsync(IConnection connection)
@@ -309,15 +310,5 @@ internal sealed class RabbitMqClosings(TimeProvider timeProvider)
         await Task.Yield();
         await connection.AbortAsync().ConfigureAwait(false);
         await connection.DisposeAsync().ConfigureAwait(false);
-    }
-
-    private static async Task LeaveAsync(IChannel? channel, Action leave)
-    {
-        await Task.Yield();
-        leave();
-        if (channel is null)
-            return;
-        await channel.AbortAsync().ConfigureAwait(false);
-        await channel.DisposeAsync().ConfigureAwait(false);
     }
 }

@@ -102,7 +102,10 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
             await DeclareAsync(channel, number, CreateArguments(number, _holder), limit.Token).ConfigureAwait(false);
             var consumer = new LeaseConsumer(channel);
             await channel.BasicConsumeAsync(Queue(number), autoAck: true, consumer, limit.Token).ConfigureAwait(false);
+            var earlier = _consumer;
             (_connection, _consumer, isTaken) = (connection, consumer, true);
+            if (earlier is not null)
+                await RabbitMqChannelEnd.EndAsync(earlier.Channel, timeProvider).ConfigureAwait(false);
             return null;
         }
         catch (OperationInterruptedException refusal) when (refusal.ShutdownReason?.ReplyCode == PreconditionFailed)

@@ -5,9 +5,7 @@ using BatchKit.TestServers.Network;
 using BatchKit.TestServers.RabbitMQ;
 using BatchKit.Transports;
 using MassTransit;
-using MassTransit.RabbitMqTransport;
 using Microsoft.Extensions.DependencyInjection;
-using RabbitMQ.Client;
 
 namespace BatchKit.IntegrationTests.MassTransit;
 
@@ -98,29 +96,6 @@ public sealed class ApplicationBusTests(RabbitMqFixture fixture, OwnRabbitMqFixt
     }
 
     [Fact]
-    public async Task A_receiver_that_is_not_told_of_its_channels_end_consumes_again()
-    {
-        var server = await fixture.GetAsync();
-        var bus = Bus.Factory.CreateUsingRabbitMq(configure => ConnectTo(server, configure));
-        await bus.StartAsync().WithinDeadline();
-        var options = new MassTransitOptions { Prefix = Some.Name("mt") };
-        var connection = new BusConnection(bus, options, new ConnectionAge(TimeProvider.System)) { Topology = new UntoldTopology(options) };
-        var received = new CollectingTransport();
-        await using (var receiver = new MassTransitReceiver(connection, new NodeNumber(1), new BatchReceiver(received), timeProvider: null, logger: null))
-        {
-            await receiver.StartAsync(CancellationToken.None);
-            await receiver.WaitUntilReadyAsync().WithinDeadline();
-            await using var transport = new MassTransitTransport(connection, timeProvider: null);
-
-            await transport.SendAsync(new[] { Some.Batch(Some.Connection(1), Some.Producer(), 1, "arrives") }, CancellationToken.None);
-
-            await received.WaitForMessagesAsync(1);
-        }
-
-        await bus.StopAsync().WithinDeadline();
-    }
-
-    [Fact]
     public async Task A_receiver_connects_its_endpoint_when_the_bus_has_started()
     {
         var bus = Bus.Factory.CreateUsingInMemory(static _ => { });
@@ -191,38 +166,6 @@ public sealed class ApplicationBusTests(RabbitMqFixture fixture, OwnRabbitMqFixt
     {
         var options = new MassTransitOptions { Prefix = prefix };
         return new BusConnection(bus, options, new ConnectionAge(TimeProvider.System)) { Topology = new PublishTopology(options) };
-    }
-
-    /// <summary>RabbitMQ's topology. The first channel of an endpoint ends, and what is to consume on it is never told, as when the connection ends while the broker's answer is read.</summary>
-    private sealed class UntoldTopology(MassTransitOptions options) : BusTopology(options), IFilter<ChannelContext>
-    {
-        private readonly RabbitMqTopology _inner = new(options);
-        private int _channels;
-
-        public override Task<ISendEndpoint> GetDirectAsync(IBus bus, int node) => _inner.GetDirectAsync(bus, node);
-
-        public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => _inner.GetFanOutAsync(bus);
-
-        public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointWatch watch, Func<IConnection, Task> lease)
-        {
-            _inner.Bind(endpoint, node, watch, lease);
-            ((IRabbitMqReceiveEndpointConfigurator)endpoint).ConfigureChannel(channel => channel.UseFilter(this));
-        }
-
-        public async Task Send(ChannelContext context, IPipe<ChannelContext> next)
-        {
-            if (Interlocked.Increment(ref _channels) == 1)
-            {
-                await context.Channel.CloseAsync();
-                await Task.Delay(Timeout.Infinite, TestContext.Current.CancellationToken);
-            }
-
-            await next.Send(context);
-        }
-
-        public void Probe(ProbeContext context)
-        {
-        }
     }
 }
 

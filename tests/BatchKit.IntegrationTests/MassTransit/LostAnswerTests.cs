@@ -1,0 +1,144 @@
+using System.Reflection;
+using BatchKit.IntegrationTests.RabbitMQ;
+using BatchKit.MassTransit;
+using BatchKit.Testing;
+using BatchKit.TestServers.RabbitMQ;
+using BatchKit.Transports;
+using MassTransit;
+using MassTransit.RabbitMqTransport;
+using Microsoft.Extensions.Logging.Abstractions;
+using RabbitMQ.Client;
+
+namespace BatchKit.IntegrationTests.MassTransit;
+
+/// <summary>Receivers whose first channel ends, while what is to consume on it is never told, as when the connection ends while the broker's answer is read.</summary>
+public sealed class LostAnswerTests(RabbitMqFixture fixture)
+{
+    [Fact]
+    public async Task A_receiver_that_is_not_told_of_its_channels_end_consumes_again()
+    {
+        var server = await fixture.GetAsync();
+        var user = server.Address.UserInfo.Split(':');
+        var bus = Bus.Factory.CreateUsingRabbitMq(configure => configure.Host(server.Host, (ushort)server.Port, "/", host =>
+        {
+            host.Username(user[0]);
+            host.Password(user[1]);
+        }));
+        var options = new MassTransitOptions { Prefix = Some.Name("mt") };
+        var topology = new UntoldTopology(options, seemsOpen: false);
+
+        await ReceiveAsync(bus, new BusConnection(bus, options, new ConnectionAge(TimeProvider.System)) { Topology = topology }, () => topology.FirstChannel);
+    }
+
+    [Fact]
+    public async Task A_receiver_whose_channel_seems_open_after_its_connection_has_ended_consumes_again()
+    {
+        var server = await fixture.GetAsync();
+        var options = new MassTransitOptions();
+        MassTransitSome.Settings(server, Some.Name("mt"))(options);
+        var age = new ConnectionAge(TimeProvider.System);
+        using var link = new BusLink(options.RabbitMq!, "the broker", age, TimeProvider.System, NullLogger.Instance);
+        var bus = RabbitMqBus.Create(options.RabbitMq!, "test", link);
+        var topology = new UntoldTopology(options, seemsOpen: true);
+
+        await ReceiveAsync(bus, new BusConnection(bus, options, age) { Topology = topology, Link = link }, async () =>
+        {
+            await topology.FirstChannel;
+            link.End();
+        });
+    }
+
+    private static async Task ReceiveAsync(IBusControl bus, BusConnection connection, Func<Task> endFirst)
+    {
+        await bus.StartAsync().WithinDeadline();
+        var received = new CollectingTransport();
+        await using (var receiver = new MassTransitReceiver(connection, new NodeNumber(1), new BatchReceiver(received), timeProvider: null, logger: null))
+        await using (var transport = new MassTransitTransport(connection, timeProvider: null))
+        await using (var output = new OutputBuffer(transport))
+        {
+            await receiver.StartAsync(CancellationToken.None);
+
+            await endFirst().WithinDeadline();
+            output.Write(Some.Connection(1), "arrives"u8);
+
+            await received.WaitForMessagesAsync(1);
+            await Until.TrueAsync(() => receiver.Fault is null);
+        }
+
+        await bus.StopAsync().WithinDeadline();
+    }
+
+    /// <summary>RabbitMQ's topology. What is to consume on the first channel of an endpoint is never told anything.</summary>
+    /// <param name="options">The settings.</param>
+    /// <param name="seemsOpen">Whether the first channel seems open when its connection has ended; if not, it is closed at once.</param>
+    private sealed class UntoldTopology(MassTransitOptions options, bool seemsOpen) : BusTopology(options), IFilter<ChannelContext>
+    {
+        private readonly RabbitMqTopology _inner = new(options);
+        private readonly TaskCompletionSource _firstChannel = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+        public Task FirstChannel => _firstChannel.Task;
+
+        public override Task<ISendEndpoint> GetDirectAsync(IBus bus, int node) => _inner.GetDirectAsync(bus, node);
+
+        public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => _inner.GetFanOutAsync(bus);
+
+        public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointRun run, Func<IConnection, Task> lease)
+        {
+            var queue = (IRabbitMqReceiveEndpointConfigurator)endpoint;
+            if (seemsOpen && !_firstChannel.Task.IsCompleted)
+                queue.ConfigureChannel(channel => channel.UseFilter(new OpenSeemingFilter()));
+            _inner.Bind(endpoint, node, run, lease);
+            queue.ConfigureChannel(channel => channel.UseFilter(this));
+        }
+
+        public async Task Send(ChannelContext context, IPipe<ChannelContext> next)
+        {
+            if (!_firstChannel.Task.IsCompleted)
+            {
+                _firstChannel.SetResult();
+                // The client may never complete it (version 7.2.2, issue 1976).
+                if (!seemsOpen)
+                    await context.Channel.AbortAsync();
+                await Task.Delay(Timeout.Infinite, TestContext.Current.CancellationToken);
+            }
+
+            await next.Send(context);
+        }
+
+        public void Probe(ProbeContext context)
+        {
+        }
+    }
+
+    private sealed class OpenSeemingFilter : IFilter<ChannelContext>
+    {
+        public Task Send(ChannelContext context, IPipe<ChannelContext> next)
+        {
+            var channel = Override<IChannel>.Of(context.Channel, "get_IsOpen", true);
+            return next.Send(Override<ChannelContext>.Of(context, "get_Channel", channel));
+        }
+
+        public void Probe(ProbeContext context)
+        {
+        }
+    }
+
+    /// <summary>Passes all calls on, but for one, whose answer is given.</summary>
+    private class Override<T> : DispatchProxy
+        where T : class
+    {
+        private T _inner = null!;
+        private string _method = string.Empty;
+        private object? _answer;
+
+        public static T Of(T inner, string method, object? answer)
+        {
+            var proxy = Create<T, Override<T>>();
+            var self = (Override<T>)(object)proxy;
+            (self._inner, self._method, self._answer) = (inner, method, answer);
+            return proxy;
+        }
+
+        protected override object? Invoke(MethodInfo? targetMethod, object?[]? args) => targetMethod!.Name == _method ? _answer : targetMethod.Invoke(_inner, args);
+    }
+}

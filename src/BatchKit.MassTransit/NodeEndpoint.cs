@@ -214,6 +214,7 @@ internal sealed class EndpointWatch(Func<string> queue, BusConnection connection
         // A stop sets its own reason first.
         if (_fault is not null)
             return;
+        connection.Age.Restart();
         _fault = "The receiver's connection ended.";
         reporter.Lose(_fault);
     }

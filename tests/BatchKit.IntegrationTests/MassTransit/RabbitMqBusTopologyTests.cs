@@ -40,7 +40,11 @@ public sealed class RabbitMqBusTopologyTests(RabbitMqFixture fixture, OwnRabbitM
     public async Task A_deleted_queue_is_declared_again()
     {
         var server = await fixture.GetAsync();
-        await using var node = await MassTransitNode.StartReadyAsync(1, CheckedOften(server));
+        await using var node = await MassTransitNode.StartReadyAsync(1, options =>
+        {
+            CheckedOften(server)(options);
+            options.UnroutableGrace = Deadline.Time;
+        });
         await using var tap = await WireTap.ConnectAsync(server, _prefix);
 
         await tap.DeleteQueueAsync(node.Receiver.Queue);

@@ -170,8 +170,9 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
     {
         var server = await fixture.GetAsync();
         var options = RabbitMqSome.Options(server, options => options.PublishTimeout = Limit);
+        var clock = new ManualTimeProvider();
         await using var path = await RabbitMqPath.StartAsync(options, options);
-        await using var transport = new RabbitMqTransport(options);
+        await using var transport = new RabbitMqTransport(options, clock);
         var handle = Some.Connection(RabbitMqPath.Node);
         await WriteAsync(path, handle, "before");
         await SendAsync(transport);
@@ -181,7 +182,15 @@ public sealed class RabbitMqFaultTests(OwnRabbitMqFixture fixture) : IClassFixtu
         try
         {
             path.Output.Write(handle, "meanwhile"u8);
-            failure = await Assert.ThrowsAsync<IOException>(() => SendAsync(transport).WithinDeadline());
+            var sending = SendAsync(transport);
+            // A broker says that it is in alarm when the first message comes, and takes none from then on.
+            await Until.TrueAsync(async () => await transport.FindFaultAsync(CancellationToken.None) is not null);
+            await Until.TrueAsync(() =>
+            {
+                clock.Advance(Limit);
+                return sending.IsCompleted;
+            });
+            failure = await Assert.ThrowsAsync<IOException>(() => sending.WithinDeadline());
         }
         finally
         {

@@ -10,6 +10,10 @@ public static class RabbitMqControl
 {
     private const string Tester = "<<\"test\">>";
     private const string VirtualHost = "<<\"/\">>";
+
+    // A connection is added to this list without waiting, and the list is complete after a synchronisation.
+    private const string Connections = "begin pg_local:sync(), rabbit_networking:local_connections() end";
+
     private const int MaxMessageBytes = 134_217_728;
 
     private static readonly UTF8Encoding Strict = new(encoderShouldEmitUTF8Identifier: false, throwOnInvalidBytes: true);
@@ -41,11 +45,11 @@ public static class RabbitMqControl
     public static Task CloseConnectionsAsync(this RabbitMqServer server, string user) =>
         server.EvaluateAsync($"ok = rabbit_networking:close_all_user_connections({Binary(user)}, \"The rights were changed.\")");
 
-    /// <summary>Raises or ends the alarm of a full disk.</summary>
-    public static Task SetDiskAlarmAsync(this RabbitMqServer server, bool isOn) => server.EvaluateAsync(DiskLimit(isOn));
+    /// <summary>Raises or ends the alarm of a full disk. No connection that is open then takes a message between this and the end of the alarm.</summary>
+    public static Task SetDiskAlarmAsync(this RabbitMqServer server, bool isOn) => SetAlarmAsync(server, DiskLimit(isOn));
 
-    /// <summary>Raises or ends the alarm of a full memory.</summary>
-    public static Task SetMemoryAlarmAsync(this RabbitMqServer server, bool isOn) => server.EvaluateAsync(MemoryLimit(isOn));
+    /// <summary>Raises or ends the alarm of a full memory, as <see cref="SetDiskAlarmAsync"/> does that of a full disk.</summary>
+    public static Task SetMemoryAlarmAsync(this RabbitMqServer server, bool isOn) => SetAlarmAsync(server, MemoryLimit(isOn));
 
     /// <summary>Sets the largest message that channels opened from now on take.</summary>
     public static Task SetMaxMessageBytesAsync(this RabbitMqServer server, int bytes) => server.EvaluateAsync(MessageLimit(bytes));
@@ -67,6 +71,10 @@ public static class RabbitMqControl
             $"rabbit_networking:ensure_ssl(), ok = rabbit_networking:start_ssl_listener({{\"127.0.0.1\", {port}}}, [{{certfile, \"{files.Certificate}\"}}, {{keyfile, \"{files.Key}\"}}, {{verify, verify_none}}{versions}], 2)"));
         return port;
     }
+
+    // The monitor tells the process of alarms, and that one tells the connections, without waiting. Each answers what it is asked after it has read what it was told before.
+    private static Task SetAlarmAsync(RabbitMqServer server, string limit) =>
+        server.EvaluateAsync($"{limit}, rabbit_alarm:get_alarms(), [catch rabbit_networking:connection_info(C, [pid]) || C <- {Connections}]");
 
     private static string DiskLimit(bool isFull) => $"ok = rabbit_disk_monitor:set_disk_free_limit(\"{(isFull ? "1000000GB" : "50MB")}\")";
 

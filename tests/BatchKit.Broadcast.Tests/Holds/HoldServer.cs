@@ -22,7 +22,7 @@ internal sealed class HoldServer : IAsyncDisposable
 
     private readonly Func<HoldServer, ClientConnection, IConnectionHandler> _handlers;
 
-    private HoldServer(BroadcastOptions options, TimeProvider? clock, int node, Func<HoldServer, ClientConnection, IConnectionHandler> handlers)
+    private HoldServer(BroadcastOptions options, TimeProvider clock, int node, Func<HoldServer, ClientConnection, IConnectionHandler> handlers)
     {
         _handlers = handlers;
         BufferClock = new ManualTimeProvider();
@@ -44,13 +44,14 @@ internal sealed class HoldServer : IAsyncDisposable
     /// <summary>The buffer's clock: it stands still, so that idle handles stay until a test moves it.</summary>
     public ManualTimeProvider BufferClock { get; }
 
-    /// <summary>Starts a server; by default without a limit for each address, because all clients of a test have one address.</summary>
+    /// <summary>Starts a server; by default without a limit for each address, because all clients of a test have one address, and with a clock that stands still: on a busy machine a thousand
+    /// clients take longer than the server waits for one that does not read.</summary>
     public static async Task<HoldServer> StartAsync(
         BroadcastOptions? options = null, TimeProvider? clock = null, int node = 0, Func<HoldServer, ClientConnection, IConnectionHandler>? handlers = null)
     {
         options ??= new BroadcastOptions();
         options.MaxConnectionsPerAddress ??= options.MaxConnections;
-        var server = new HoldServer(options, clock, node, handlers ?? ((server, connection) => new HoldHandler(server, connection)));
+        var server = new HoldServer(options, clock ?? new ManualTimeProvider(), node, handlers ?? ((server, connection) => new HoldHandler(server, connection)));
         await server._tcp.StartAsync(CancellationToken.None);
         await server._telnet.StartAsync(CancellationToken.None);
         await server._application.StartAsync();
@@ -106,7 +107,7 @@ internal sealed class HoldServer : IAsyncDisposable
 
     internal void End(ClientConnection connection, DisconnectReason reason) => Ending(connection).SetResult(reason);
 
-    private BroadcastListener Listener(ClientProtocol protocol, TimeProvider? clock) =>
+    private BroadcastListener Listener(ClientProtocol protocol, TimeProvider clock) =>
         new(Transport, new BroadcastListenerOptions { Protocol = protocol, EndPoint = new IPEndPoint(IPAddress.Loopback, 0), FiltersText = true }, Handle, Output, clock);
 
     private IConnectionHandler Handle(ClientConnection connection) => _handlers(this, connection);

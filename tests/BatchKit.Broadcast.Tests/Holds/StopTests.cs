@@ -13,7 +13,8 @@ public sealed class StopTests(ITestOutputHelper report)
     [Fact]
     public async Task At_stop_everybody_reads_what_waits_and_the_goodbye_within_the_limit()
     {
-        await using var server = await HoldServer.StartAsync(new BroadcastOptions { GoodbyeMessage = "goodbye\n" });
+        // The real time: a client that has everything keeps its side open, and the server ends that after the close timeout.
+        await using var server = await HoldServer.StartAsync(new BroadcastOptions { GoodbyeMessage = "goodbye\n" }, TimeProvider.System);
         var crowd = await Crowd.ConnectAsync(server, Clients, small: Clients);
         await crowd.JoinAsync(crowd.Clients);
         foreach (var client in crowd.Clients)

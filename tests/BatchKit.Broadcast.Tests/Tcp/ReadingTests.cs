@@ -133,6 +133,7 @@ public sealed class ReadingTests
         await one.SendAsync("throw\n");
 
         Assert.Equal("throw\n", await one.ReadToEndAsync());
+        one.Finish();
         Assert.Equal(DisconnectReason.HandlerFailed, await handler.Ended.WithinDeadline());
         await server.Logger.WaitForAsync(2304);
         await other.SendAsync("fine\n");

@@ -1,14 +1,15 @@
 using System.Net;
 using System.Threading.Channels;
+using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.Tcp;
 
-/// <summary>A listener on a free port, with all that it needs. By default its clients are answered each record and a line's end.</summary>
+/// <summary>A listener on a free port, with all that it needs. By default its clients are answered each record and a line's end, and its clock stands still: no time limit ends before a client on a busy machine has come so far.</summary>
 internal sealed class TcpServer : IAsyncDisposable
 {
     private readonly Channel<ScriptedHandler> _handlers = Channel.CreateUnbounded<ScriptedHandler>();
 
-    private TcpServer(BroadcastOptions options, BroadcastListenerOptions listener, TimeProvider? clock)
+    private TcpServer(BroadcastOptions options, BroadcastListenerOptions listener, TimeProvider clock)
     {
         Transport = new BroadcastTransport(options, timeProvider: clock);
         Output = new OutputBuffer(Transport);
@@ -39,7 +40,7 @@ internal sealed class TcpServer : IAsyncDisposable
     {
         var listener = new BroadcastListenerOptions { EndPoint = new IPEndPoint(IPAddress.Loopback, 0) };
         configure?.Invoke(listener);
-        var server = new TcpServer(options ?? new BroadcastOptions(), listener, clock);
+        var server = new TcpServer(options ?? new BroadcastOptions(), listener, clock ?? new ManualTimeProvider());
         await server.Listener.StartAsync(CancellationToken.None);
         return server;
     }

@@ -85,9 +85,10 @@ public sealed class TlsTests
         using var client = await LineClient.ConnectAsync(server.EndPoint);
 
         // A client hello (RFC 4346, section 7.4.1.2) of version 3.1, which is TLS 1.0, or of 3.2 with cipher suites of those versions.
-        await client.SendAsync((byte[])[22, 3, minor, 0, 49, 1, 0, 0, 45, 3, minor, .. new byte[32], 0, 6, 0xC0, 0x0A, 0xC0, 0x09, 0xC0, 0x14, 1, 0]);
+        await client.SendAsync((byte[])[22, 3, minor, 0, 49, 1, 0, 0, 45, 3, minor, .. new byte[32], 0, 0, 6, 0xC0, 0x0A, 0xC0, 0x09, 0xC0, 0x14, 1, 0]);
 
-        Assert.Equal("", await client.ReadToEndAsync());
+        // A fatal alert (RFC 4346, section 7.2), and no hello of the server's.
+        Assert.Matches("^\u0015\u0003.\0\u0002\u0002.$", await client.ReadToEndAsync());
         Assert.Contains("did not establish its connection", await server.Logger.WaitForAsync(2303), StringComparison.Ordinal);
         await server.WhenEmptyAsync();
     }

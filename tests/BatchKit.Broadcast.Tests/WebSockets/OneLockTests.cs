@@ -104,7 +104,7 @@ public sealed class OneLockTests
     [Fact]
     public async Task No_message_is_ever_sent_in_fragments()
     {
-        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Options = new BroadcastOptions { MaxRecordBytes = 400_000 } });
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Options = new BroadcastOptions { MaxRecordBytes = 400_000, TextInputLimits = null } });
         using var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
         var large = new string('x', 300_000);
 

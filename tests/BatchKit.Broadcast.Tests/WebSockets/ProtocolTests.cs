@@ -227,6 +227,7 @@ public sealed class ProtocolTests
         await client.SendTextAsync("x");
 
         Assert.Equal(1011, await client.ReadCloseAsync());
+        await client.SendAsync(RawFrame.MaskedClose(1011));
         Assert.Equal(DisconnectReason.HandlerFailed, await handler.Ended.WithinDeadline());
     }
 

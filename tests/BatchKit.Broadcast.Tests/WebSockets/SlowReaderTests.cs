@@ -72,7 +72,7 @@ public sealed class SlowReaderTests
     }
 
     private static Task<WebSocketHost> StartAsync(bool isDirect, BroadcastOptions options, TimeProvider? clock = null) =>
-        WebSocketHost.StartAsync(new WebSocketHostSetup { Options = options, TimeProvider = clock ?? TimeProvider.System, Endpoint = { WritesDirectly = isDirect } });
+        WebSocketHost.StartAsync(new WebSocketHostSetup { Options = options, TimeProvider = clock ?? new ManualTimeProvider(), Endpoint = { WritesDirectly = isDirect } });
 
     private static async Task<RawClient> ConnectAsync(WebSocketHost host, bool isDirect)
     {

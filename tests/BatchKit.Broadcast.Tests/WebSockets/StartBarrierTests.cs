@@ -79,7 +79,7 @@ public sealed class StartBarrierTests
 
     private static WebSocketHostSetup Greeting(string greeting, TimeProvider? clock = null) => new()
     {
-        TimeProvider = clock ?? TimeProvider.System,
+        TimeProvider = clock ?? new ManualTimeProvider(),
         Handlers = (connection, output) => new GreetingHandler(connection, output, greeting),
     };
 

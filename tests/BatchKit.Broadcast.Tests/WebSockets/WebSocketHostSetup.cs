@@ -1,4 +1,5 @@
 using System.Net;
+using BatchKit.Testing;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Hosting;
 using Microsoft.AspNetCore.Server.Kestrel.Core;
@@ -13,7 +14,8 @@ internal sealed class WebSocketHostSetup
 
     public WebSocketEndpointOptions Endpoint { get; init; } = new();
 
-    public TimeProvider TimeProvider { get; init; } = TimeProvider.System;
+    /// <summary>By default a clock that stands still: no time limit ends before a client on a busy machine has come so far.</summary>
+    public TimeProvider TimeProvider { get; init; } = new ManualTimeProvider();
 
     public Func<ClientConnection, IOutputBuffer, EchoHandler> Handlers { get; init; } = (connection, output) => new EchoHandler(connection, output);
 

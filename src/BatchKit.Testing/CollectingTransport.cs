@@ -90,7 +90,7 @@ public sealed class CollectingTransport(bool sendsWithoutBlocking = true, int ma
 
     /// <summary>Completes once this many messages have arrived, for all handles together.</summary>
     /// <param name="count">How many, counted from the start.</param>
-    /// <exception cref="TimeoutException">No further message arrived for 30 s; the exception's message says how many there are.</exception>
+    /// <exception cref="TimeoutException">No further message arrived for a minute; the exception's message says how many there are.</exception>
     public Task WaitForMessagesAsync(long count) => WaitAsync(() => _messages, count);
 
     /// <summary>Completes once this many messages have arrived for one handle.</summary>

@@ -123,7 +123,7 @@ public sealed class ManualTimeProvider : TimeProvider
 
     /// <summary>Completes once at least this many timers are armed.</summary>
     /// <param name="count">How many.</param>
-    /// <exception cref="TimeoutException">No timer was armed for 30 s of real time, and there are fewer.</exception>
+    /// <exception cref="TimeoutException">No timer was armed for a minute of real time, and there are fewer.</exception>
     public async Task WaitForTimersAsync(int count = 1)
     {
         while (true)

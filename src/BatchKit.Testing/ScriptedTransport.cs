@@ -155,7 +155,7 @@ public sealed class StalledSend
     }
 
     /// <summary>Completes when a send has taken this step.</summary>
-    /// <exception cref="TimeoutException">None did within 30 s.</exception>
+    /// <exception cref="TimeoutException">None did within a minute.</exception>
     public Task EnteredAsync() => _entered.Task.WithinDeadline();
 
     /// <summary>Lets the send pass on and complete.</summary>

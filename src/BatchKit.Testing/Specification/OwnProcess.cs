@@ -6,7 +6,7 @@ namespace BatchKit.Testing.Specification;
 /// <summary>Runs explicit tests in a process of their own, whose thread pool has one worker thread: what they do to their process harms no other test.</summary>
 internal static class OwnProcess
 {
-    // The tests' own waits end after 30 s each, and they may start a broker first.
+    // The tests' own waits end after a minute each, and they may start a broker first.
     private static readonly TimeSpan Limit = TimeSpan.FromMinutes(5);
 
     public static async Task RunAsync(Type testClass, params string[] methods)

@@ -2,20 +2,21 @@ using System.Runtime.ExceptionServices;
 
 namespace BatchKit.Testing.Specification;
 
-/// <summary>Advances a manual clock as real time passes, some milliseconds at a time. Disposing it throws what a timer's callback threw.</summary>
+/// <summary>Advances a manual clock by the real time that passes. Disposing it throws what a timer's callback threw.</summary>
 internal sealed class PassingTime : IAsyncDisposable
 {
-    private static readonly TimeSpan Step = TimeSpan.FromMilliseconds(5);
+    private static readonly TimeSpan Pause = TimeSpan.FromMilliseconds(5);
 
     private readonly ManualTimeProvider _clock;
     private readonly ITimer _timer;
     private Exception? _failure;
     private int _isPassing;
+    private long _passedAt = TimeProvider.System.GetTimestamp();
 
     public PassingTime(ManualTimeProvider clock)
     {
         _clock = clock;
-        _timer = TimeProvider.System.CreateTimer(static state => ((PassingTime)state!).Pass(), this, Step, Step);
+        _timer = TimeProvider.System.CreateTimer(static state => ((PassingTime)state!).Pass(), this, Pause, Pause);
     }
 
     public async ValueTask DisposeAsync()
@@ -25,14 +26,17 @@ internal sealed class PassingTime : IAsyncDisposable
             ExceptionDispatchInfo.Throw(_failure);
     }
 
-    // Without this, a step that takes longer than its time would overlap with the next one.
+    // On a busy machine calls come late, and some not at all: with a step of fixed length a poll that waits by this clock could outlast a test's own time limits.
     private void Pass()
     {
+        // Without this, a call that takes longer than a pause would overlap with the next one.
         if (Interlocked.Exchange(ref _isPassing, 1) != 0)
             return;
         try
         {
-            _clock.Advance(Step);
+            var before = _passedAt;
+            _passedAt = TimeProvider.System.GetTimestamp();
+            _clock.Advance(TimeProvider.System.GetElapsedTime(before, _passedAt));
         }
         catch (Exception failure)
         {

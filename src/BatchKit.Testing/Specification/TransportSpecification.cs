@@ -140,8 +140,11 @@ public abstract class TransportSpecification : ProcessSpecification
         var handles = Enumerable.Range(0, 64).Select(index => index % 4 == 0 ? Some.Group() : Connection()).ToArray();
         var batches = Enumerable.Range(1, count).Select(number => Some.Batch(handles[number % 64], producer, number, $"{number}")).ToArray();
 
-        await SendAsync(batches);
-        await Collected.WaitForMessagesAsync(count);
+        // A transport may wait for an answer to each of thousands of frames. Each message that arrives extends the deadline.
+        var sending = Harness.Transport.SendAsync(batches, CancellationToken.None).AsTask();
+        var arriving = Collected.WaitForMessagesAsync(count);
+        await await Task.WhenAny(sending, arriving);
+        await Task.WhenAll(sending.WithinDeadline(), arriving);
 
         foreach (var (handle, index) in handles.Select((handle, index) => (handle, index)))
             Assert.Equal([.. Enumerable.Range(1, count).Where(number => number % 64 == index).Select(number => $"{number}")], Collected.TextsFor(handle));

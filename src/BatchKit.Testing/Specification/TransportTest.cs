@@ -43,7 +43,7 @@ public abstract class TransportTest : IAsyncLifetime
     public virtual async ValueTask InitializeAsync() => _harness = await CreateAsync(NextHop);
 
     /// <summary>Disposes the transport and its receiver, after each test.</summary>
-    /// <exception cref="TimeoutException">That took longer than 30 s.</exception>
+    /// <exception cref="TimeoutException">That took longer than a minute.</exception>
     public virtual async ValueTask DisposeAsync()
     {
         GC.SuppressFinalize(this);
@@ -69,7 +69,7 @@ public abstract class TransportTest : IAsyncLifetime
 
     /// <summary>Sends through the transport under test.</summary>
     /// <param name="batches">The batches of one send, in order.</param>
-    /// <exception cref="TimeoutException">The send took longer than 30 s.</exception>
+    /// <exception cref="TimeoutException">The send took longer than a minute.</exception>
     protected Task SendAsync(params MessageBatch[] batches) => Harness.Transport.SendAsync(batches, CancellationToken.None).WithinDeadline();
 
     /// <summary>Skips the test when the transport does not promise this.</summary>

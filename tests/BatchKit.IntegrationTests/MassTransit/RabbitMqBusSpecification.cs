@@ -17,7 +17,12 @@ public sealed class RabbitMqBusSpecification(RabbitMqFixture fixture) : Transpor
 
     protected override async ValueTask<TransportHarness> CreateAsync(IBatchTransport nextHop)
     {
-        var settings = MassTransitSome.Settings(await fixture.GetAsync(), Some.Name("mt"), configure: options => options.UnroutableGrace = TimeSpan.Zero);
+        var settings = MassTransitSome.Settings(await fixture.GetAsync(), Some.Name("mt"), configure: static options =>
+        {
+            options.UnroutableGrace = TimeSpan.Zero;
+            // The rule of thousands of batches has thousands of confirms, one after the other, and none may take longer.
+            options.PublishTimeout = TimeSpan.FromSeconds(10);
+        });
         return await MassTransitHarness.ConnectAsync(ReceiverNode, settings, nextHop, Surroundings);
     }
 }

@@ -87,7 +87,7 @@ public sealed class MosquittoServer : IAsyncDisposable
     public async Task StartAsync()
     {
         _process = Owned().Start();
-        await _process.WaitUntilAsync(() => ListeningPorts.AllOpenAsync(Host, Port, WebSocketPort, TlsPort, SecureWebSocketPort), "Mosquitto", _options.StartLimit);
+        await _process.WaitUntilAsync(() => ListeningPorts.AllOpenAsync(Host, Port, WebSocketPort, TlsPort, SecureWebSocketPort), "Mosquitto");
     }
 
     /// <summary>Stops it in good order (SIGTERM), so that it saves what is to be kept.</summary>

@@ -34,7 +34,4 @@ public sealed class MosquittoServerOptions
 
     /// <summary>More lines for the configuration's general part; none by default.</summary>
     public IReadOnlyList<string> Lines { get; init; } = [];
-
-    /// <summary>How long it may take to start; 30 s by default, because continuous integration shares its cores.</summary>
-    public TimeSpan StartLimit { get; init; } = TimeSpan.FromSeconds(30);
 }

@@ -11,7 +11,7 @@ public sealed partial class TelnetClient : IDisposable
     // GA, which follows a prompt and nothing else, read as Latin-1.
     private const string Prompt = "> \u00ff\u00f9";
 
-    private static readonly TimeSpan Limit = TimeSpan.FromSeconds(30);
+    private static readonly TimeSpan Limit = TimeSpan.FromMinutes(1);
 
     private readonly TcpClient _client = new();
     private readonly byte[] _bytes = new byte[64 * 1024];

@@ -11,7 +11,7 @@ public sealed partial class TerminalProgram : IDisposable
     // Of util-linux: makes the pseudo-terminal.
     private const string Script = "script";
 
-    private static readonly TimeSpan Limit = TimeSpan.FromSeconds(30);
+    private static readonly TimeSpan Limit = TimeSpan.FromMinutes(1);
 
     private readonly Process _process;
     private readonly byte[] _bytes = new byte[64 * 1024];

@@ -14,7 +14,7 @@ public sealed class NatsServer : IAsyncDisposable
     // A user's PATH may lack where Debian and Homebrew keep it.
     private static readonly string[] ProgramFolders = ["/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"];
 
-    private static readonly TimeSpan StartLimit = TimeSpan.FromSeconds(60);
+    private static readonly TimeSpan StopLimit = TimeSpan.FromSeconds(60);
 
     private readonly string? _folder;
     private ServerProcess? _process;
@@ -51,7 +51,7 @@ public sealed class NatsServer : IAsyncDisposable
         if (_process is { } process)
         {
             Signal.Send(process.Id, Signal.Kill);
-            await process.WaitForExitAsync(StartLimit);
+            await process.WaitForExitAsync(StopLimit);
             process.Dispose();
         }
 
@@ -65,6 +65,6 @@ public sealed class NatsServer : IAsyncDisposable
     {
         string[] arguments = ["--addr", Address.Host, "--port", $"{Address.Port}", "--jetstream", "--store_dir", _folder!];
         _process = ServerProcess.Start(program, arguments, new Dictionary<string, string>());
-        return _process.WaitUntilAsync(() => Task.FromResult(_process.Output.Contains("Server is ready", StringComparison.Ordinal)), "NATS", StartLimit);
+        return _process.WaitUntilAsync(() => Task.FromResult(_process.Output.Contains("Server is ready", StringComparison.Ordinal)), "NATS");
     }
 }

@@ -11,7 +11,6 @@ namespace BatchKit.TestServers.Postgres;
 public sealed class PgBouncerServer : IAsyncDisposable
 {
     private const string DebianPath = "/usr/sbin/pgbouncer";
-    private static readonly TimeSpan StartLimit = TimeSpan.FromSeconds(30);
 
     private readonly string _folder;
     private readonly ServerProcess _process;
@@ -46,7 +45,7 @@ public sealed class PgBouncerServer : IAsyncDisposable
         var process = program.Start(path, [settings], new Dictionary<string, string>());
         var address = new NpgsqlConnectionStringBuilder(server.ConnectionString) { Host = "127.0.0.1", Port = port, NoResetOnClose = true };
         return await ServerStart.OrDisposeAsync(
-            new PgBouncerServer(folder, process, address.ConnectionString), _ => process.WaitUntilAsync(() => ListensAsync(port), "PgBouncer", StartLimit));
+            new PgBouncerServer(folder, process, address.ConnectionString), _ => process.WaitUntilAsync(() => ListensAsync(port), "PgBouncer"));
     }
 
     /// <inheritdoc/>

@@ -113,6 +113,5 @@ public sealed class PostgresPair : IAsyncDisposable
         // What the primary has written while a standby starts must still be there for it.
         Lines = ["wal_keep_size = '256MB'", .. options.Lines, .. lines],
         Environment = options.Environment,
-        StartLimit = options.StartLimit,
     };
 }

@@ -83,7 +83,7 @@ public sealed class PostgresServer : IAsyncDisposable
     {
         var folder = Owned();
         var process = _process = folder.Start();
-        await process.WaitUntilAsync(() => Task.FromResult(folder.IsReady(process.Id)), "PostgreSQL", _options.StartLimit);
+        await process.WaitUntilAsync(() => Task.FromResult(folder.IsReady(process.Id)), "PostgreSQL");
     }
 
     /// <summary>Appends lines to its configuration, and has it read them.</summary>

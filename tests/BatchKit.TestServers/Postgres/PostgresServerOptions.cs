@@ -19,7 +19,4 @@ public sealed class PostgresServerOptions
 
     /// <summary>Environment variables of the server, such as <c>LD_PRELOAD</c>; none by default.</summary>
     public IReadOnlyDictionary<string, string> Environment { get; init; } = new Dictionary<string, string>();
-
-    /// <summary>How long it may take to start; 60 s by default, because continuous integration shares its cores, and a killed server reads its log first.</summary>
-    public TimeSpan StartLimit { get; init; } = TimeSpan.FromSeconds(60);
 }

@@ -13,7 +13,6 @@ public sealed class RabbitMqServer : IAsyncDisposable
     public const string AddressVariable = "BATCHKIT_TEST_RABBITMQ";
 
     // Continuous integration shares its cores.
-    private static readonly TimeSpan StartLimit = TimeSpan.FromMinutes(3);
     private static readonly TimeSpan StopLimit = TimeSpan.FromSeconds(90);
 
     private readonly RabbitMqFolder? _folder;
@@ -81,7 +80,7 @@ public sealed class RabbitMqServer : IAsyncDisposable
         if (_startsPortMapper)
             _portMapper ??= folder.StartPortMapper();
         _process = folder.StartBroker();
-        await _process.WaitUntilAsync(() => ListeningPorts.AllOpenAsync(Host, Port), "RabbitMQ", StartLimit);
+        await _process.WaitUntilAsync(() => ListeningPorts.AllOpenAsync(Host, Port), "RabbitMQ");
     }
 
     /// <summary>Stops it in good order (SIGTERM), so that it saves what is durable.</summary>

@@ -3,9 +3,7 @@ namespace BatchKit.TestSupport;
 /// <summary>Counts what code allocates.</summary>
 public static class Allocations
 {
-    private static readonly TimeSpan Limit = TimeSpan.FromSeconds(20);
-
-    /// <summary>The fewest bytes that one run allocates on this thread. Runs the code until that is zero, or for 20 s.</summary>
+    /// <summary>The fewest bytes that one run allocates on this thread. Runs the code until that is zero, or up to the deadline of a test.</summary>
     /// <remarks>
     /// In the first runs pools fill, and the runtime's own generic code (text search, for one) boxes until it is recompiled, which other tests delay while they keep the compiler busy.
     /// </remarks>
@@ -13,7 +11,7 @@ public static class Allocations
     {
         ArgumentNullException.ThrowIfNull(rounds);
         var least = long.MaxValue;
-        for (var until = Environment.TickCount64 + (long)Limit.TotalMilliseconds; least != 0 && Environment.TickCount64 < until;)
+        for (var until = Environment.TickCount64 + (long)Deadline.Time.TotalMilliseconds; least != 0 && Environment.TickCount64 < until;)
         {
             var before = GC.GetAllocatedBytesForCurrentThread();
             rounds();

@@ -140,7 +140,6 @@ public sealed class PostgresOutboxFaultTests(PostgresFixture fixture)
         await way.WaitForAsync(1);
 
         Assert.Equal(Some.Lines(1), way.Arrived.Texts);
-        Assert.Equal(1, way.Log.Count(SendingOnFailed));
         Assert.Contains("within 00:00:02 (SendTimeout)", way.Log.Text, StringComparison.Ordinal);
     }
 

@@ -36,7 +36,7 @@ public sealed class ClaimLossTests(PostgresFixture fixture)
             began.TrySetResult();
             await Task.Delay(Timeout.InfiniteTimeSpan, cancellationToken);
         });
-        await using var scene = await ReceiverScene.OpenAsync(fixture, handler, static options => options.ClaimTimeLimit = TimeSpan.FromSeconds(1));
+        await using var scene = await ReceiverScene.OpenAsync(fixture, handler, static options => options.ClaimTimeLimit = TimeSpan.FromSeconds(3));
         await scene.Claims.InsertAsync("a", "b");
         await scene.StartAsync();
         await began.Task.WithinDeadline();

@@ -24,12 +24,12 @@ public sealed class PayloadsInLogsTests
         transport.Fail(sends: 1000);
         var options = new OutputBufferOptions { SendTimeout = TimeSpan.FromSeconds(1), DeliveryTimeout = TimeSpan.FromSeconds(20), DrainTimeout = TimeSpan.FromSeconds(2) };
         var buffer = Buffer(transport, options);
-        for (var round = 0; round < 200 && _log.Count(1) + _log.Count(3) + _log.Count(4) + _log.Count(8) < 5; round++)
+        await Until.TrueAsync(() =>
         {
             Write(buffer);
             _clock.Advance(TimeSpan.FromSeconds(1));
-            await Task.Delay(1);
-        }
+            return Array.TrueForAll([1, 3, 4, 8], id => _log.Count(id) > 0);
+        });
 
         await StopAsync(buffer);
 

@@ -10,7 +10,7 @@ internal struct BatchMemory
     private const int OwnBytes = 256;
     private const int OwnMessages = 16;
 
-    // Above this, the pool would round an array up to a power of two and keep it. Such a message gets an array of its exact size.
+    // The pool would keep larger arrays for good, so these are allocated.
     private const int LargestRentedBytes = 1 << 20;
 
     private readonly byte[] _ownBytes;
@@ -67,12 +67,12 @@ internal struct BatchMemory
         return isOutgrown;
     }
 
+    // Doubles, so that a batch of any size copies each byte about once. Only a message that is large alone gets an array of its exact size.
     private void GrowBytes(int payloadBytes)
     {
         var needed = checked(UsedBytes + payloadBytes);
-        var grown = needed > LargestRentedBytes
-            ? GC.AllocateUninitializedArray<byte>(needed)
-            : ArrayPool<byte>.Shared.Rent(Math.Max(needed, Math.Min(Bytes.Length * 2, LargestRentedBytes)));
+        var size = UsedBytes == 0 ? needed : (int)Math.Max(needed, Math.Min(Bytes.Length * 2L, Array.MaxLength));
+        var grown = size > LargestRentedBytes ? GC.AllocateUninitializedArray<byte>(size) : ArrayPool<byte>.Shared.Rent(size);
         Bytes.AsSpan(0, UsedBytes).CopyTo(grown);
         ReturnBytes();
         Bytes = grown;

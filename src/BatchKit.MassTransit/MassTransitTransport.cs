@@ -14,9 +14,6 @@ namespace BatchKit.MassTransit;
 /// </remarks>
 public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
 {
-    // The bytes of a frame besides the message: producer, numbers and a handle with a short name.
-    private const int FrameOverheadBytes = 1024;
-
     private const ushort NotFound = 404;
     private const ushort PreconditionFailed = 406;
 
@@ -65,7 +62,13 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     public bool SendsWithoutBlocking => true;
 
     /// <inheritdoc/>
-    public int MaxMessageBytes => Options.MaxFrameBytes - FrameOverheadBytes;
+    public int MaxMessageBytes => MaxBatchBytes;
+
+    /// <inheritdoc/>
+    public int MaxBatchBytes => Options.MaxFrameBytes - FrameWriter.OverheadBytes;
+
+    /// <inheritdoc/>
+    public string LimitingSetting => $"{nameof(MassTransitOptions)}.{nameof(MassTransitOptions.MaxFrameBytes)}";
 
     /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
     internal string? CallbackFault => _reporter.CallbackFault;

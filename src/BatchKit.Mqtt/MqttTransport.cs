@@ -61,6 +61,12 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     /// <inheritdoc/>
     public int MaxMessageBytes => _options.MaxPacketBytes - PacketLimits.FindOverheadBytes(_options);
 
+    /// <summary>The largest batch of a frame in envelope mode, within the broker's limit too once it is known; otherwise without a limit, because each message has a packet.</summary>
+    public int MaxBatchBytes => _envelope is null ? int.MaxValue : _envelope.MaxBatchBytes;
+
+    /// <inheritdoc/>
+    public string LimitingSetting => $"{nameof(MqttOptions)}.{nameof(MqttOptions.MaxPacketBytes)}";
+
     /// <summary>Publishes every message of the batches. Completes when the broker has acknowledged the messages with QoS 1 and those with QoS 0 are written.</summary>
     /// <remarks>
     /// In envelope mode (<see cref="MqttOptions.EnvelopePrefix"/>) it publishes frames instead, one message for each destination.
@@ -205,7 +211,7 @@ public readonly record struct MqttTransportStatistics
     public int InFlightMessages { get; init; }
 }
 
-/// <summary>Checks that the packet limit is large enough for a buffer: for a message with its topic, and in envelope mode for a batch.</summary>
+/// <summary>Checks that the packet limit is large enough for a message of a buffer with its topic.</summary>
 internal static class PacketLimits
 {
     // The bytes of a packet besides topic, header and payload.
@@ -226,10 +232,6 @@ internal static class PacketLimits
             throw Broken(name, options, $"{overheadBytes} bytes, which a packet needs besides its message, above {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.MaxMessageBytes)} "
                 + $"({buffer.MaxMessageBytes})");
         }
-
-        // Besides the bytes of its messages, a frame contains their lengths and headers.
-        if (options.EnvelopePrefix is not null && options.MaxPacketBytes < 2L * buffer.MaxBatchBytes)
-            throw Broken(name, options, $"twice {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.MaxBatchBytes)} ({buffer.MaxBatchBytes})");
     }
 
     private static OptionsValidationException Broken(string name, MqttOptions options, string least) =>

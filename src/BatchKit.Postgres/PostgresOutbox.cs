@@ -51,10 +51,18 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
         _handler = new OutboxHandler(inner, options, timeProvider, guarded, _stopping.Token);
         _receiver = new PostgresQueueReceiver(dataSource, ReceiverOptions(options), _handler, timeProvider, guarded, metrics);
         MaxMessageBytes = Math.Min(inner.MaxMessageBytes, _store.MaxMessageBytes);
+        MaxBatchBytes = Math.Min(inner.MaxBatchBytes, _store.MaxBatchBytes);
+        LimitingSetting = inner.MaxBatchBytes < _store.MaxBatchBytes ? inner.LimitingSetting : _store.LimitingSetting;
     }
 
     /// <inheritdoc/>
     public int MaxMessageBytes { get; }
+
+    /// <inheritdoc/>
+    public int MaxBatchBytes { get; }
+
+    /// <inheritdoc/>
+    public string? LimitingSetting { get; }
 
     /// <summary>Why it does not forward now, in a human-readable sentence without secrets; null while it does.</summary>
     public string? Fault => _receiver.Fault ?? _handler.Fault;

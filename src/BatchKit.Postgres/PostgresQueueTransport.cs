@@ -69,7 +69,13 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     public bool SendsWithoutBlocking => false;
 
     /// <summary>The largest message: <see cref="PostgresOptions.MaxStatementBytes"/> less 1 KiB, and with <see cref="PostgresOptions.FrameQueue"/> at most 64 MiB less 1 KiB.</summary>
-    public int MaxMessageBytes => _limits.MaxMessageBytes;
+    public int MaxMessageBytes => MaxBatchBytes;
+
+    /// <inheritdoc/>
+    public int MaxBatchBytes => _limits.MaxBatchBytes;
+
+    /// <inheritdoc/>
+    public string LimitingSetting => $"{nameof(PostgresOptions)}.{nameof(PostgresOptions.MaxStatementBytes)}";
 
     /// <summary>Inserts the batches' messages, and completes when they are committed.</summary>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>

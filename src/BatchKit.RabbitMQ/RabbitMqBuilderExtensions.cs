@@ -124,13 +124,6 @@ public static class RabbitMqBuilderExtensions
     private static RabbitMqTransport CreateTransport(IServiceProvider services, string name)
     {
         var options = services.GetRequiredService<IOptionsMonitor<RabbitMqOptions>>().Get(name);
-        var batchBytes = services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(name).MaxBatchBytes;
-        if (options.MaxFrameBytes < 2L * batchBytes)
-        {
-            throw new OptionsValidationException(name, typeof(RabbitMqOptions), [$"{nameof(RabbitMqOptions)}.{nameof(RabbitMqOptions.MaxFrameBytes)} ({options.MaxFrameBytes}) must be at "
-                + $"least twice {nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.MaxBatchBytes)} ({batchBytes})."]);
-        }
-
         var signer = services.GetRequiredKeyedService<BatchKitBuilder>(name).CreateSigner(services);
         return new RabbitMqTransport(
             options, services.GetService<TimeProvider>(), services.GetService<ILogger<RabbitMqTransport>>(), signer, services.GetKeyedService<ConnectionMetrics>(name))

@@ -14,9 +14,6 @@ namespace BatchKit.RabbitMQ;
 /// </remarks>
 public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
 {
-    // The bytes of a frame besides the message: producer, numbers and a handle with a short name.
-    private const int FrameOverheadBytes = 1024;
-
     private const ushort PreconditionFailed = 406;
 
     // The least age of a channel that a rejection ends. A queue that has reached its operator's limit rejects too, and a new channel does not change that.
@@ -69,7 +66,13 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     public bool SendsWithoutBlocking => true;
 
     /// <inheritdoc/>
-    public int MaxMessageBytes => _options.MaxFrameBytes - FrameOverheadBytes;
+    public int MaxMessageBytes => MaxBatchBytes;
+
+    /// <inheritdoc/>
+    public int MaxBatchBytes => _options.MaxFrameBytes - FrameWriter.OverheadBytes;
+
+    /// <inheritdoc/>
+    public string LimitingSetting => $"{nameof(RabbitMqOptions)}.{nameof(RabbitMqOptions.MaxFrameBytes)}";
 
     /// <summary>Publishes the batches, and completes when the broker has confirmed all frames.</summary>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>

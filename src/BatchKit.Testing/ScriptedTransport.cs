@@ -25,6 +25,12 @@ public sealed class ScriptedTransport(IBatchTransport next, bool sendsWithoutBlo
     /// <inheritdoc/>
     public int MaxMessageBytes => next.MaxMessageBytes;
 
+    /// <inheritdoc/>
+    public int MaxBatchBytes => next.MaxBatchBytes;
+
+    /// <inheritdoc/>
+    public string? LimitingSetting => next.LimitingSetting;
+
     /// <summary>How many sends have begun.</summary>
     public int Sends => Volatile.Read(ref _sends);
 

@@ -82,7 +82,7 @@ public sealed class MessageHeader
         if (IsExtended)
             total += (bytesPerNumber * 3) + BytesOf(CorrelationData);
         foreach (var property in properties)
-            units += UnitsOf(property.Key, "property name") + UnitsOf(property.Value, "property value");
+            units += UnitsOf(NotNull(property.Key, "property name"), "property name") + UnitsOf(NotNull(property.Value, "property value"), "property value");
 
         // A header that is larger than this says is above every limit for a message.
         return (int)Math.Min(total + (units * bytesPerUnit), int.MaxValue);
@@ -96,12 +96,15 @@ public sealed class MessageHeader
         return bytes;
     }
 
-    // Checked at the write: in a frame, an unknown kind or a text that is too long would fail every send, and block the batches behind it.
+    // Checked at the write: in a frame, an unknown kind, or a text that is null or too long, would fail every send, and block the batches behind it.
     private static void ThrowIfUnknown(MessageKind kind)
     {
         if (kind is < MessageKind.Output or > MessageKind.Control)
             throw new ArgumentException($"A header's {nameof(Kind)} ({(int)kind}) must be one of {string.Join(", ", Enum.GetNames<MessageKind>())}.", nameof(kind));
     }
+
+    private static string NotNull(string? text, string part) =>
+        text ?? throw new ArgumentException($"A header's {part} is null. Use an empty text, or leave the property out.", nameof(text));
 
     private static int UnitsOf(string? text, string part)
     {

@@ -41,7 +41,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     /// <param name="timeProvider">The clock; the system's by default.</param>
     /// <param name="logger">Gets warnings about what failed; none by default.</param>
     /// <param name="meterFactory">Creates the meter <c>BatchKit</c>; by default, the buffer creates it itself.</param>
-    /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">An option is outside its range; the message names it.</exception>
+    /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">An option is outside its range, or above what the transport takes; the message names it.</exception>
     public OutputBuffer(
         IBatchTransport transport, OutputBufferOptions? options = null, string name = "", TimeProvider? timeProvider = null,
         ILogger<OutputBuffer>? logger = null, IMeterFactory? meterFactory = null)
@@ -57,7 +57,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     /// <param name="timeProvider">The clock; the system's by default.</param>
     /// <param name="logger">Gets warnings about what failed; none by default.</param>
     /// <param name="meterFactory">Creates the meter <c>BatchKit</c>; by default, the buffer creates it itself.</param>
-    /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">An option is outside its range; the message names it.</exception>
+    /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">An option is outside its range, or above what a route takes; the message names it.</exception>
     /// <exception cref="ArgumentException">There is no route, or two have the same name.</exception>
     public OutputBuffer(
         IReadOnlyList<OutputRoute> routes, IOutputRouter? router = null, OutputBufferOptions? options = null, string name = "",
@@ -74,6 +74,8 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         ArgumentNullException.ThrowIfNull(routes);
         ArgumentOutOfRangeException.ThrowIfZero(routes.Count, nameof(routes));
         OutputBufferOptionsValidator.ThrowIfInvalid(options, name);
+        foreach (var route in routes)
+            route.ThrowIfTooNarrow(options, name);
         Name = name;
         _epoch = epoch;
         var guarded = GuardedLogger.Of(logger);
@@ -82,8 +84,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         _dispatcher = new Dispatcher(routes, router, _settings, _holds, epoch);
         _handles = new HandleTable(_dispatcher, _settings, _holds);
         _ambientScopes = new AmbientScopes(_settings, _holds);
-        var maxMessageBytes = Math.Min(_settings.MaxMessageBytes, routes.Min(static route => route.Transport.MaxMessageBytes));
-        _writer = new OutputWriter(_handles, _ambientScopes, _dispatcher, _settings, maxMessageBytes);
+        _writer = new OutputWriter(_handles, _ambientScopes, _dispatcher, _settings, routes.MinBy(static route => route.Transport.MaxMessageBytes)!.Transport);
         _watch = new BufferWatch(_handles, _settings);
         _counters = new BufferCounters(GetStatistics, _dispatcher.CountUnscopedBatches);
         _settings.Metrics.Observe(_counters);

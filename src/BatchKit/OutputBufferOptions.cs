@@ -38,8 +38,8 @@ public sealed class OutputBufferOptions : IValidatableObject
     public IList<byte[]> FrameKeys { get; } = [];
 
     /// <summary>
-    /// The largest payload of a batch in bytes; 64 KiB by default, from 256 bytes to 1 GiB. The buffer seals a batch before a message would exceed it. A message that is
-    /// larger alone is a batch of its own.
+    /// The largest batch in bytes, counted as a frame takes it: payloads, headers and 4 bytes a message; 64 KiB by default, from 256 bytes to 1 GiB. The buffer seals a batch before a message would exceed it.
+    /// A message that is larger alone is a batch of its own. A header object that is written again at once counts 2 bytes. A route whose frames or packets are smaller is refused at the start.
     /// </summary>
     [NumberRange(256, 1 << 30)]
     public int MaxBatchBytes { get; set; } = 64 * 1024;
@@ -73,7 +73,7 @@ public sealed class OutputBufferOptions : IValidatableObject
     public TimeSpan Linger { get; set; } = TimeSpan.Zero;
 
     /// <summary>
-    /// The most bytes in one send, counted as payloads, headers and 4 bytes a message; 1 MiB by default, from 256 bytes to 1 GiB. A batch that is larger alone is sent alone.
+    /// The most bytes in one send, counted as <see cref="MaxBatchBytes"/> are; 1 MiB by default, from 256 bytes to 1 GiB. A batch that is larger alone is sent alone.
     /// What one scope held leaves in one send if it fits.
     /// </summary>
     [NumberRange(256, 1 << 30)]
@@ -192,6 +192,10 @@ public enum OverflowPolicy
 [AttributeUsage(AttributeTargets.Property)]
 internal sealed class NumberRangeAttribute(long minimum, long maximum) : ValidationAttribute
 {
+    public long Minimum => minimum;
+
+    public long Maximum => maximum;
+
     protected override ValidationResult? IsValid(object? value, ValidationContext validationContext)
     {
         if (value is null)

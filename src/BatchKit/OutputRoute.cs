@@ -1,5 +1,6 @@
 using System.Collections.Immutable;
 using BatchKit.Transports;
+using Microsoft.Extensions.Options;
 
 namespace BatchKit;
 
@@ -37,6 +38,18 @@ public sealed class OutputRoute
 
     /// <summary>How many partitions it has.</summary>
     public int Partitions { get; }
+
+    internal void ThrowIfTooNarrow(OutputBufferOptions options, string buffer)
+    {
+        if (options.MaxBatchBytes <= Transport.MaxBatchBytes)
+            return;
+        var setting = Transport.LimitingSetting ?? $"the largest frame or packet in the options of {Transport.GetType().Name}";
+        throw new OptionsValidationException(buffer, typeof(OutputBufferOptions),
+        [
+            $"{nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.MaxBatchBytes)} ({options.MaxBatchBytes}) must be at most {Transport.MaxBatchBytes}, which is the largest batch that route '{Name}' takes. "
+            + $"Lower it, or raise {setting}.",
+        ]);
+    }
 }
 
 /// <summary>Chooses the routes of a handle's output.</summary>

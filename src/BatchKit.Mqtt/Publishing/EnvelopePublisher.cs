@@ -15,6 +15,8 @@ internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions op
 
     private readonly string _prefix = options.EnvelopePrefix!;
 
+    public int MaxBatchBytes => FindMaxFrameBytes() - FrameWriter.OverheadBytes;
+
     public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
     {
         cancellationToken.ThrowIfCancellationRequested();

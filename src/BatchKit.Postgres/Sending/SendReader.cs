@@ -73,9 +73,6 @@ internal sealed class SendReader(PostgresOptions options, SendLimits limits, Que
 /// <summary>Splits a send's batches into runs; one statement stores a run.</summary>
 internal sealed class SendLimits(PostgresOptions options)
 {
-    // The bytes of a frame besides the message: producer, numbers and a handle with a short name.
-    private const int FrameOverheadBytes = 1024;
-
     // Half of a receiver's default limit (FrameLimits), so that everything around the payload fits too.
     private const int MaxFrameBytes = 64 * 1024 * 1024;
 
@@ -88,7 +85,7 @@ internal sealed class SendLimits(PostgresOptions options)
     /// <summary>The maximum bytes of payload, or of a frame, in one statement.</summary>
     public int MaxBytes { get; } = options.FrameQueue is null ? options.MaxStatementBytes : Math.Min(options.MaxStatementBytes, MaxFrameBytes);
 
-    public int MaxMessageBytes => MaxBytes - FrameOverheadBytes;
+    public int MaxBatchBytes => MaxBytes - FrameWriter.OverheadBytes;
 
     public int BytesOf(MessageBatch batch) => _areFrames ? FrameWriter.Measure([batch]) : batch.Payload.Length;
 

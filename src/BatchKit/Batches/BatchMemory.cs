@@ -28,6 +28,9 @@ internal struct BatchMemory
 
     public MessageHeader?[]? Headers { get; private set; }
 
+    /// <summary>The header of the last message; null when that is plain.</summary>
+    public readonly MessageHeader? LastHeader => Headers?[Count - 1];
+
     public int UsedBytes { get; private set; }
 
     public int Count { get; private set; }

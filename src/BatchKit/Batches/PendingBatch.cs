@@ -19,6 +19,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     // Guarded by Gate while open; read-only once sealed.
     private BatchMemory _memory = new();
     private int _cost;
+    private int _sharedBytes;
     private int _reserved;
     private bool _isSealed;
     private List<ActivityContext>? _writers;
@@ -47,8 +48,11 @@ internal sealed class PendingBatch(PendingBatchPool pool)
 
     public int Bytes => _memory.UsedBytes;
 
-    /// <summary>How many bytes it takes in total: payloads, headers, and where each message ends.</summary>
+    /// <summary>How many bytes it takes of the buffer's capacity: payloads, headers, and where each message ends.</summary>
     public int Cost => _cost;
+
+    /// <summary>How many bytes it takes in a frame at most, besides its name and <see cref="FrameWriter.OverheadBytes"/>. Less than it costs where headers repeat.</summary>
+    public int FrameBytes => _cost - _sharedBytes;
 
     public bool IsSealed => Volatile.Read(ref _isSealed);
 
@@ -111,11 +115,24 @@ internal sealed class PendingBatch(PendingBatchPool pool)
             _reserved += prepaid;
         if (_reserved - _cost < cost && !TryReserve(cost))
             return -1;
+        var sharedBytes = header is null ? 0 : SharedBytesOf(header);
         var written = _memory.Append(ref payload, header);
-        if (written >= 0)
-            _cost += cost - payload.MaxBytes + written;
+        if (written < 0)
+            return written;
+        _cost += cost - payload.MaxBytes + written;
+        _sharedBytes += sharedBytes;
         return written;
     }
+
+    /// <summary>How many bytes it would take in a frame with one more message.</summary>
+    public int FrameBytesWith(int payloadBytes, MessageHeader? header)
+    {
+        var bytes = FrameBytes + payloadBytes + OutputBufferOptions.MessageOverheadBytes;
+        return header is null ? bytes : bytes + header.EncodedBytes - SharedBytesOf(header);
+    }
+
+    // What a header costs above what a frame takes for it: a frame has one that is repeated at once only once.
+    private int SharedBytesOf(MessageHeader header) => Count > 0 && _memory.LastHeader == header ? header.EncodedBytes - FrameWriter.RepeatedHeaderBytes : 0;
 
     /// <summary>Whether it still takes messages in the given version; call it under the handle's lock.</summary>
     /// <remarks>The order of the two reads matters: a reset starts the next version before it removes the seal.</remarks>
@@ -247,7 +264,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         // What outgrew the batch's own arrays goes back to the pool, so the routes must not keep it.
         var isOutgrown = _memory.Return();
         _writers?.Clear();
-        _cost = 0;
+        _cost = _sharedBytes = 0;
         NextHeld = null;
         IsQueued = false;
         Outcome = SettlementOutcome.Acknowledged;
@@ -277,8 +294,8 @@ internal sealed class RoutedBatch(PendingBatch content, int route) : MessageBatc
     /// <summary>How many batches a scope queued with it, itself included: they leave in one send. Zero for all but the first.</summary>
     public int RunLength { get; private set; }
 
-    /// <summary>How many bytes those batches take.</summary>
-    public long RunCost { get; private set; }
+    /// <summary>How many bytes those batches take in a frame.</summary>
+    public long RunBytes { get; private set; }
 
     /// <summary>True for exactly one of the routes that have not settled it, so that a count over all partitions counts it once.</summary>
     public bool StandsForContent
@@ -295,12 +312,12 @@ internal sealed class RoutedBatch(PendingBatch content, int route) : MessageBatc
         }
     }
 
-    public void BeginRun() => (RunLength, RunCost) = (1, Content.Cost);
+    public void BeginRun() => (RunLength, RunBytes) = (1, Content.FrameBytes);
 
     public void Lead(RoutedBatch follower)
     {
         RunLength++;
-        RunCost += follower.Content.Cost;
+        RunBytes += follower.Content.FrameBytes;
     }
 
     public void Reset(bool isOutgrown)

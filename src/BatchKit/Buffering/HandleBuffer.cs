@@ -65,7 +65,7 @@ internal sealed class HandleBuffer : ITimedHold
         {
             if (_isRetired)
                 return AppendResult.Retired;
-            var batch = _output.OpenFor(payload.MaxBytes, startsRun, _scopes.HasAmbient, ref starts);
+            var batch = _output.OpenFor(payload.MaxBytes, header, startsRun, _scopes.HasAmbient, ref starts);
             var bytes = batch.Append(ref payload, header, prepaid);
             if (bytes >= 0)
             {

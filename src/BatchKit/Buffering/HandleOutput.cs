@@ -1,5 +1,6 @@
 using System.Diagnostics;
 using System.Runtime.CompilerServices;
+using System.Text;
 using BatchKit.Batches;
 using BatchKit.Dispatch;
 
@@ -15,6 +16,10 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     // The first of the held ones without a place; those behind it have none either.
     private PendingBatch? _firstUnplaced;
     private int _sealedMessages;
+
+    // The largest open batch, by what its routes take with the handle's name.
+    private readonly int _nameBytes = handle.Name is { } name ? Encoding.UTF8.GetByteCount(name) : 0;
+    private int _maxBatchBytes;
 
     public HandleSettlement Settlement { get; } = new(settings);
 
@@ -33,20 +38,20 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
 
     /// <summary>The batch that takes the next message: the open one, or a new one behind it.</summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
-    public PendingBatch OpenFor(int payloadBytes, bool startsRun, bool needsOrder, ref SenderStarts starts)
+    public PendingBatch OpenFor(int payloadBytes, MessageHeader? header, bool startsRun, bool needsOrder, ref SenderStarts starts)
     {
         var batch = _open;
-        return batch is not null && !startsRun && batch.IsHeldOpen(_openVersion) && !IsFull(batch, payloadBytes)
+        return batch is not null && !startsRun && batch.IsHeldOpen(_openVersion) && !IsFull(batch, payloadBytes, header)
             ? batch
-            : OpenForSlow(payloadBytes, startsRun, needsOrder, ref starts);
+            : OpenForSlow(payloadBytes, header, startsRun, needsOrder, ref starts);
     }
 
-    private PendingBatch OpenForSlow(int payloadBytes, bool startsRun, bool needsOrder, ref SenderStarts starts)
+    private PendingBatch OpenForSlow(int payloadBytes, MessageHeader? header, bool startsRun, bool needsOrder, ref SenderStarts starts)
     {
         var batch = _open;
         if (batch is not null && batch.IsOpen(_openVersion))
         {
-            var isFull = IsFull(batch, payloadBytes);
+            var isFull = IsFull(batch, payloadBytes, header);
             if (!batch.IsQueued)
             {
                 // Nothing that the flow wrote can be behind the batch that was given the last place of all.
@@ -194,11 +199,15 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         batch.Order = settings.DropsOldest || needsOrder ? settings.NextOrder() : 0;
         _open = batch;
         _openVersion = batch.Version;
+        _maxBatchBytes = settings.MaxBatchBytes;
+        foreach (var partition in partitions)
+            _maxBatchBytes = Math.Min(_maxBatchBytes, partition.MaxBatchBytes - _nameBytes);
         return batch;
     }
 
-    private readonly bool IsFull(PendingBatch batch, int payloadBytes) =>
-        batch.Bytes + (long)payloadBytes > settings.MaxBatchBytes || batch.Count >= settings.MaxBatchMessages || batch.Cost > PendingBatch.MaxCostToGrow;
+    // A batch that costs little enough to grow takes the largest message without passing the largest int.
+    private readonly bool IsFull(PendingBatch batch, int payloadBytes, MessageHeader? header) =>
+        batch.Count >= settings.MaxBatchMessages || batch.Cost > PendingBatch.MaxCostToGrow || batch.FrameBytesWith(payloadBytes, header) > _maxBatchBytes;
 
     // A message that is added to a batch may overtake what is queued behind it.
     private readonly bool MayGrow(PendingBatch batch)

@@ -1,17 +1,25 @@
 using System.Runtime.ExceptionServices;
+using System.Text;
 using BatchKit.Batches;
 using BatchKit.Dispatch;
+using BatchKit.Transports;
 
 namespace BatchKit.Buffering;
 
 /// <summary>Adds a message to its handle's buffer, and decides what happens when there is no capacity for it.</summary>
-internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientScopes, Dispatcher dispatcher, BufferSettings settings, int maxMessageBytes)
+internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientScopes, Dispatcher dispatcher, BufferSettings settings, IBatchTransport narrowest)
 {
+    // The most bytes that UTF-8 needs for a UTF-16 unit.
+    private const long MaxBytesPerUnit = 3;
+
+    private readonly int _routesLimit = narrowest.MaxMessageBytes;
+    private readonly int _leastLimit = Math.Min(narrowest.MaxMessageBytes, settings.MaxMessageBytes);
+
     /// <returns>True when the message was accepted.</returns>
     public bool TryWrite<TPayload>(OutputHandle handle, scoped ref TPayload payload, MessageHeader? header)
         where TPayload : struct, IMessagePayload, allows ref struct
     {
-        ThrowIfTooLarge(payload.MaxBytes, header);
+        ThrowIfTooLarge(handle, payload.MaxBytes, header);
         return TryAppend(handle, ref payload, header, prepaid: 0) switch
         {
             AppendResult.Accepted => true,
@@ -23,7 +31,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
     public void Write<TPayload>(OutputHandle handle, scoped ref TPayload payload, MessageHeader? header)
         where TPayload : struct, IMessagePayload, allows ref struct
     {
-        ThrowIfTooLarge(payload.MaxBytes, header);
+        ThrowIfTooLarge(handle, payload.MaxBytes, header);
         var result = TryAppend(handle, ref payload, header, prepaid: 0);
         if (result == AppendResult.Accepted)
             return;
@@ -33,7 +41,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
 
     public ValueTask WriteAsync(OutputHandle handle, ReadOnlyMemory<byte> bytes, MessageHeader? header, CancellationToken cancellationToken)
     {
-        ThrowIfTooLarge(bytes.Length, header);
+        ThrowIfTooLarge(handle, bytes.Length, header);
         if (cancellationToken.IsCancellationRequested)
             return ValueTask.FromCanceled(cancellationToken);
         var payload = new CopiedPayload(bytes.Span);
@@ -136,11 +144,24 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         return result;
     }
 
-    private void ThrowIfTooLarge(int payloadBytes, MessageHeader? header)
+    private void ThrowIfTooLarge(OutputHandle handle, int payloadBytes, MessageHeader? header)
     {
         var bytes = payloadBytes + (long)(header?.EncodedBytes ?? 0);
-        if (bytes > maxMessageBytes)
-            throw TooLarge(bytes);
+        if (bytes + (handle.Name is { } name ? name.Length * MaxBytesPerUnit : 0) > _leastLimit)
+            ThrowIfAboveLimit(handle, bytes);
+    }
+
+    // The buffer keeps a name once, but a frame or packet has it beside each message that is alone in it.
+    private void ThrowIfAboveLimit(OutputHandle handle, long bytes)
+    {
+        if (bytes > settings.MaxMessageBytes)
+            throw TooLarge(nameof(OutputBufferOptions.MaxMessageBytes), settings.MaxMessageBytes, $"A message of {bytes} bytes", $"{nameof(OutputBufferOptions)}.{nameof(OutputBufferOptions.MaxMessageBytes)}");
+        var nameBytes = handle.Name is { } name ? Encoding.UTF8.GetByteCount(name) : 0;
+        if (bytes + nameBytes > _routesLimit)
+        {
+            throw TooLarge("the transport's MaxMessageBytes", _routesLimit, bytes > _routesLimit ? $"A message of {bytes} bytes" : $"A message of {bytes} bytes, with the {nameBytes} of its handle's name,",
+                narrowest.LimitingSetting ?? "the largest frame or packet in the transport's options");
+        }
     }
 
     private static void ThrowIfStopped(AppendResult result)
@@ -149,13 +170,8 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
             throw HandleTable.Stopped();
     }
 
-    private OutputOverflowException TooLarge(long bytes)
-    {
-        var isOwnLimit = maxMessageBytes == settings.MaxMessageBytes;
-        var limit = isOwnLimit ? nameof(OutputBufferOptions.MaxMessageBytes) : "the transport's MaxMessageBytes";
-        var remedy = isOwnLimit ? $"raise {nameof(OutputBufferOptions)}.{limit}" : "raise the largest frame or packet in the transport's options";
-        return new OutputOverflowException(limit, maxMessageBytes, $"A message of {bytes} bytes is larger than {limit} ({maxMessageBytes}). Split it into several messages, or {remedy}.", isPermanent: true);
-    }
+    private static OutputOverflowException TooLarge(string limit, int limitBytes, string message, string setting) =>
+        new(limit, limitBytes, $"{message} is larger than {limit} ({limitBytes}). Split it into several messages, or raise {setting}.", isPermanent: true);
 
     private OutputOverflowException Full() => new(
         nameof(OutputBufferOptions.MaxBufferedBytes), settings.Budget.Capacity,

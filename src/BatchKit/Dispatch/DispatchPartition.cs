@@ -49,10 +49,11 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
             _queue.Release(long.MaxValue);
     }
 
-    /// <inheritdoc/>
     public int HoldPlace { get; set; }
 
     public string RouteName => _sender.RouteName;
+
+    public int MaxBatchBytes => _sender.MaxBatchBytes;
 
     public long Sends => _sender.Counters.Sends;
 
@@ -321,7 +322,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
             do
             {
                 var batch = _queue.Dequeue();
-                bytes += batch.Content.Cost;
+                bytes += batch.Content.FrameBytes;
                 batches++;
                 _sender.Take(batch);
             }
@@ -334,9 +335,9 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
     private bool Fits(RoutedBatch next, long bytes, int batches)
     {
         var (maxBytes, maxBatches) = (_settings.MaxSendBytes, _settings.MaxSendBatches);
-        if (next.RunLength > 1 && next.RunLength <= maxBatches && next.RunCost <= maxBytes)
-            return batches + next.RunLength <= maxBatches && bytes + next.RunCost <= maxBytes;
-        return batches < maxBatches && bytes + next.Content.Cost <= maxBytes;
+        if (next.RunLength > 1 && next.RunLength <= maxBatches && next.RunBytes <= maxBytes)
+            return batches + next.RunLength <= maxBatches && bytes + next.RunBytes <= maxBytes;
+        return batches < maxBatches && bytes + next.Content.FrameBytes <= maxBytes;
     }
 
     private void CompleteIdleWhenEmpty()

@@ -35,9 +35,13 @@ internal sealed class PartitionSender : IAsyncDisposable
         _random = new Random((int)identity.Epoch ^ identity.Number);
         _isTooOld = batch => settings.Clock.AgeOf(batch.Content.QueuedAt) >= settings.DeliveryTimeout;
         _send = new OutgoingSend(Counters);
+        MaxBatchBytes = _transport.MaxBatchBytes;
     }
 
     public string RouteName { get; }
+
+    /// <summary>The largest batch that the transport takes, as far as is known: it may learn of a lower limit when it connects.</summary>
+    public int MaxBatchBytes { get; private set; }
 
     public PartitionCounters Counters { get; } = new();
 
@@ -128,8 +132,11 @@ internal sealed class PartitionSender : IAsyncDisposable
     {
         try
         {
-            while (await WaitAsync(pending).ConfigureAwait(false) is { } failure)
+            while (await WaitAsync(pending).ConfigureAwait(false) is var failure)
             {
+                MaxBatchBytes = _transport.MaxBatchBytes;
+                if (failure is null)
+                    break;
                 observation?.Fail(failure);
                 if (!await PrepareRetryAsync(failure, observation).ConfigureAwait(false))
                     return;

@@ -14,9 +14,6 @@ namespace BatchKit.Transports;
 /// </remarks>
 public sealed class FrameTransport : IBatchTransport, IDisposable
 {
-    // What a frame has besides one message for a handle with a short name.
-    private const int FrameOverheadBytes = 1024;
-
     private readonly Func<OutgoingFrame, CancellationToken, ValueTask> _publish;
     private readonly string _busName;
     private readonly int _maxFrameBytes;
@@ -48,7 +45,13 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
     public bool SendsWithoutBlocking { get; }
 
     /// <inheritdoc/>
-    public int MaxMessageBytes => _maxFrameBytes - FrameOverheadBytes;
+    public int MaxMessageBytes => MaxBatchBytes;
+
+    /// <inheritdoc/>
+    public int MaxBatchBytes => _maxFrameBytes - FrameWriter.OverheadBytes;
+
+    /// <inheritdoc/>
+    public string LimitingSetting => $"{nameof(FrameTransportOptions)}.{nameof(FrameTransportOptions.MaxFrameBytes)}";
 
     /// <summary>Publishes the batches, and completes when the broker has all frames.</summary>
     /// <inheritdoc cref="IBatchTransport.SendAsync"/>
@@ -60,19 +63,22 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
         cancellationToken.ThrowIfCancellationRequested();
         var frames = FramePlan.Create(batches, _maxFrameBytes, _destinationNode, _signer);
         var results = new FrameResult[frames.Count];
+        var hasFailed = false;
         for (var first = 0; first < frames.Count;)
         {
             var publishes = new List<Task<FrameResult>>();
             do
             {
                 var index = first + publishes.Count;
-                publishes.Add(IsBehindFailure(frames, results, index, first)
+                publishes.Add(hasFailed && IsBehindFailure(frames, results, index, first)
                     ? Task.FromResult(new FrameResult(FrameOutcome.NotTaken, $"A frame for {frames[index].Destination} waits behind one that failed."))
                     : PublishAsync(frames[index], cancellationToken));
             }
             while (first + publishes.Count < frames.Count && !SharesReceiver(frames, first, first + publishes.Count));
 
-            (await Task.WhenAll(publishes).ConfigureAwait(false)).CopyTo(results, first);
+            var answers = await Task.WhenAll(publishes).ConfigureAwait(false);
+            answers.CopyTo(results, first);
+            hasFailed = hasFailed || Array.Exists(answers, IsHeldUp);
             first += publishes.Count;
         }
 
@@ -101,12 +107,14 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
     {
         for (var earlier = 0; earlier < finished; earlier++)
         {
-            if (results[earlier].Outcome is FrameOutcome.NotTaken or FrameOutcome.Unknown && frames[earlier].Destination.Shares(frames[index].Destination))
+            if (IsHeldUp(results[earlier]) && frames[earlier].Destination.Shares(frames[index].Destination))
                 return true;
         }
 
         return false;
     }
+
+    private static bool IsHeldUp(FrameResult result) => result.Outcome is FrameOutcome.NotTaken or FrameOutcome.Unknown;
 
     private async Task<FrameResult> PublishAsync(PlannedFrame frame, CancellationToken cancellationToken)
     {
@@ -156,8 +164,8 @@ public sealed class FrameTransportOptions
     [Required]
     public string BusName { get; set; } = "The bus";
 
-    /// <summary>The most bytes in a frame; 1 MiB by default, at least 4,096. A batch that takes more is refused.</summary>
-    /// <remarks>Keep it at least twice <see cref="OutputBufferOptions.MaxBatchBytes"/>, and within what the broker takes as one message.</remarks>
+    /// <summary>The most bytes in a frame; 1 MiB by default, at least 4,096.</summary>
+    /// <remarks>Keep it within what the broker takes as one message, and <see cref="FrameWriter.OverheadBytes"/> above <see cref="OutputBufferOptions.MaxBatchBytes"/>: otherwise a buffer is not created.</remarks>
     [NumberRange(4096, int.MaxValue)]
     public int MaxFrameBytes { get; set; } = 1024 * 1024;
 

@@ -8,7 +8,14 @@ namespace BatchKit.Transports;
 /// <summary>Encodes batches as a frame, which <see cref="FrameReader"/> reads on the far side of a broker.</summary>
 public static class FrameWriter
 {
-    private const int MaxRepeatedHeaderBytes = 2;
+    /// <summary>
+    /// What a transport leaves of a frame for the frame's own fields, a trace and a signature: 1,024 bytes, of which this version of the format needs fewer than 150. Its largest frame less these is its
+    /// <see cref="IBatchTransport.MaxBatchBytes"/>.
+    /// </summary>
+    public const int OverheadBytes = 1024;
+
+    /// <summary>What a header takes that is the same object as the header directly before: nothing, because that one counts it, or a gap and a shared header's number, each of one byte.</summary>
+    internal const int RepeatedHeaderBytes = 2;
 
     /// <summary>The most bytes that a frame of these batches takes; the frame may be smaller.</summary>
     /// <param name="batches">The batches of the frame.</param>
@@ -79,9 +86,8 @@ public static class FrameWriter
         MessageHeader? before = null;
         foreach (var header in batch.Headers)
         {
-            // A header that repeats the one directly before is in the count of that one, or takes a gap and a shared header's number, each of one byte.
             if (header is not null)
-                total += header == before ? MaxRepeatedHeaderBytes : header.EncodedBytes;
+                total += header == before ? RepeatedHeaderBytes : header.EncodedBytes;
             before = header;
         }
 

@@ -26,8 +26,24 @@ public interface IBatchTransport
     /// </summary>
     bool SendsWithoutBlocking => false;
 
-    /// <summary>The largest message, payload and header in bytes, that the next hop takes; no limit by default. Must not change.</summary>
-    int MaxMessageBytes => int.MaxValue;
+    /// <summary>
+    /// The largest message that the next hop takes, in bytes: its payload, its header and the name of its handle (UTF-8); <see cref="MaxBatchBytes"/> by default. A larger one is refused
+    /// at its write. The buffer reads it once, when it is created.
+    /// </summary>
+    int MaxMessageBytes => MaxBatchBytes;
+
+    /// <summary>
+    /// The largest batch that the next hop takes, in bytes: payloads, headers, 4 bytes a message, and the name of its handle (UTF-8); no limit by default. The
+    /// buffer seals no larger one, and is not created when <see cref="OutputBufferOptions.MaxBatchBytes"/> is above it.
+    /// </summary>
+    /// <remarks>
+    /// A transport that sends frames returns its largest frame less <see cref="FrameWriter.OverheadBytes"/>. One that learns of a lower limit when it connects returns that one from then on: the buffer reads it again
+    /// after each send that waited or failed, and applies it to the batches that it begins then.
+    /// </remarks>
+    int MaxBatchBytes => int.MaxValue;
+
+    /// <summary>The setting that both limits follow from, for errors: <c>RabbitMqOptions.MaxFrameBytes</c>, for example. Null, the default, when there is none.</summary>
+    string? LimitingSetting => null;
 }
 
 /// <summary>What a last hop implements when it knows which groups have members on this node: a receiver then asks its broker for the output of these groups only.</summary>

@@ -40,6 +40,12 @@ public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable
     public int MaxMessageBytes => _next.MaxMessageBytes;
 
     /// <inheritdoc/>
+    public int MaxBatchBytes => _next.MaxBatchBytes;
+
+    /// <inheritdoc/>
+    public string? LimitingSetting => _next.LimitingSetting;
+
+    /// <inheritdoc/>
     /// <exception cref="ObjectDisposedException">The transport is disposed.</exception>
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder))]
     public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)

@@ -28,7 +28,7 @@ internal static class RabbitMqErrors
         await errors.CatchAsync("A node without a receiver", () => SendAsync(server, static options => options.UnroutableGrace = TimeSpan.Zero));
         await errors.CatchAsync("A topology that is taken as given and is missing", () => SendAsync(server, static options => (options.Prefix, options.DeclareTopology) = ("batchkit-missing", false)));
         await errors.CatchAsync("A batch above the largest frame", () => SendAsync(server, static options => options.MaxFrameBytes = 4096, bytes: 5000));
-        await errors.CatchAsync("Frames that are smaller than two batches", () => StartAsync(static options => options.MaxFrameBytes = 4096));
+        await errors.CatchAsync("Frames that are smaller than a batch", () => StartAsync(static options => options.MaxFrameBytes = 4096));
         errors.Catch("UseRabbitMq twice", static () => new ServiceCollection().AddBatchKit().UseRabbitMq().UseRabbitMq());
         await CollectReceiverAsync(server, errors);
     }

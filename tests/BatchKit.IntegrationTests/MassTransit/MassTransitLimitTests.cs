@@ -82,7 +82,7 @@ public sealed class MassTransitLimitTests(RabbitMqFixture fixture, OwnRabbitMqFi
     }
 
     private Task<MassTransitNode> StartAsync(RabbitMqServer server, Action<MassTransitOptions>? configure = null) =>
-        MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, configure: configure));
+        MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, configure: configure), configureOutput: static options => options.MaxBatchBytes = 2048);
 
     private Task SendAsync(MassTransitNode node, long number, int bytes) =>
         node.Transport.SendAsync(new[] { MessageBatch.Create(Some.Connection(1), _producer, number, new BatchMessage(new byte[bytes])) }, CancellationToken.None).WithinDeadline();

@@ -85,7 +85,7 @@ public sealed class RabbitMqHealthTests(RabbitMqFixture fixture, OwnRabbitMqFixt
     [Fact]
     public async Task A_frame_limit_that_cannot_hold_a_batch_stops_the_start()
     {
-        using var host = _hosts.Build("test", rabbit => rabbit.MaxFrameBytes = 100_000);
+        using var host = _hosts.Build("test", rabbit => rabbit.MaxFrameBytes = 50_000);
 
         var failure = await Assert.ThrowsAsync<OptionsValidationException>(() => host.StartAsync());
 

@@ -42,7 +42,7 @@ public sealed class RabbitMqLimitTests(RabbitMqFixture fixture, OwnRabbitMqFixtu
     public async Task A_message_has_up_to_the_bytes_that_a_frame_holds_and_a_larger_one_is_rejected_at_the_write(int above, bool isAccepted)
     {
         var options = RabbitMqSome.Options(await fixture.GetAsync(), options => options.MaxFrameBytes = MaxFrameBytes);
-        await using var path = await RabbitMqPath.StartAsync(options, options);
+        await using var path = await RabbitMqPath.StartAsync(options, options, static output => output.MaxBatchBytes = 2048);
         var payload = new byte[path.Transport.MaxMessageBytes + above];
 
         var failure = Record.Exception(() => path.Output.Write(Some.Connection(Node), payload));

@@ -27,8 +27,8 @@ public sealed class LimitTests : IAsyncDisposable
 
         using (buffer.BeginBufferingScope(_first))
         {
-            buffer.Write(_first, new byte[600]);
-            buffer.Write(_first, new byte[400 + above]);
+            buffer.Write(_first, new byte[600 - OutputBufferOptions.MessageOverheadBytes]);
+            buffer.Write(_first, new byte[400 - OutputBufferOptions.MessageOverheadBytes + above]);
         }
 
         Assert.Equal((batches, 2), (_arrived.Batches.Count, _arrived.Messages.Count));

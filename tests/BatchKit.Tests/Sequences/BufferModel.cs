@@ -24,10 +24,10 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
         var handle = _handles[handleIndex];
         Accepted++;
         var startsBatch = _ambient is { OpenScopes: > 0 } gathering && Gather(gathering, handle) && !HasLastPlace(handle);
-        if (startsBatch || handle.Held is not [.., var open] || open.Bytes + bytes > maxBatchBytes || open.Messages.Count == maxBatchMessages)
+        if (startsBatch || handle.Held is not [.., var open] || open.Bytes + bytes + OutputBufferOptions.MessageOverheadBytes > maxBatchBytes || open.Messages.Count == maxBatchMessages)
             handle.Held.Add(open = new ModelBatch { Place = handle.IsGathered ? ++_lastPlace : 0 });
         open.Messages.Add(message);
-        open.Bytes += bytes;
+        open.Bytes += bytes + OutputBufferOptions.MessageOverheadBytes;
         if (handle.Held.Sum(batch => batch.Messages.Count) == 1)
             handle.HeldSince = _now;
         if (!handle.IsHeldBack)

@@ -8,10 +8,15 @@ internal sealed class OutgoingSend(PartitionCounters counters)
 {
     private MessageBatch[] _batches = new MessageBatch[4];
     private int _count;
+    private int _withheld;
 
     public int Count => _count;
 
-    public ReadOnlyMemory<MessageBatch> Batches => _batches.AsMemory(0, _count);
+    /// <summary>How many batches the next attempt has: the first ones.</summary>
+    public int Offered => _count - _withheld;
+
+    /// <summary>The batches of the next attempt.</summary>
+    public ReadOnlyMemory<MessageBatch> Batches => _batches.AsMemory(0, Offered);
 
     public RoutedBatch this[int index] => (RoutedBatch)_batches[index];
 
@@ -24,6 +29,9 @@ internal sealed class OutgoingSend(PartitionCounters counters)
         _batches.AsSpan()[_count] = batch;
         Volatile.Write(ref _count, _count + 1);
     }
+
+    /// <summary>Sets how many batches the next attempt has.</summary>
+    public void Offer(int batches) => _withheld = _count - batches;
 
     /// <summary>Seals the batches that still took unscoped writes.</summary>
     /// <returns>How many of them it had to seal.</returns>
@@ -64,32 +72,48 @@ internal sealed class OutgoingSend(PartitionCounters counters)
     {
         for (var index = 0; index < _count; index++)
             counters.Settle(this[index], outcome, failure);
-        _count = 0;
+        _count = _withheld = 0;
     }
 
-    /// <summary>True when a failed send leaves nothing to be sent again: <see cref="SettleDecided"/> would settle all of it.</summary>
-    public bool IsDecided(Exception failure, Func<RoutedBatch, bool> isTooOld)
+    /// <summary>Settles the batches of a successful attempt; those that it left out stay.</summary>
+    /// <returns>How many it settled.</returns>
+    public int SettleOffered()
+    {
+        var settled = Offered;
+        for (var index = 0; index < settled; index++)
+            counters.Settle(this[index], SettlementOutcome.Acknowledged, failure: null);
+        RemoveOffered(kept: 0);
+        return settled;
+    }
+
+    /// <summary>True when a failed attempt leaves nothing to be sent again: <see cref="SettleDecided"/> would settle the whole send.</summary>
+    public bool IsDecided(Exception failure, Func<RoutedBatch, bool> isTooOld, bool givesUpAll)
     {
         var partial = failure as BatchSendException;
-        for (var index = 0; index < _count; index++)
+        var mayGiveUp = givesUpAll || CountUndecided(partial) == 1;
+        for (var index = 0; index < Offered; index++)
         {
-            if ((partial?.OutcomeOf(index) ?? BatchOutcome.Unacknowledged) == BatchOutcome.Unacknowledged && !isTooOld(this[index]))
+            if (OutcomeOf(partial, index) == BatchOutcome.Unacknowledged && !(mayGiveUp && isTooOld(this[index])))
                 return false;
         }
 
-        return true;
+        return _withheld == 0;
     }
 
-    /// <summary>Settles what a failed send decided and what is too old to be sent again; the rest stays, in order.</summary>
-    public DecidedBatches SettleDecided(Exception failure, Func<RoutedBatch, bool> isTooOld)
+    /// <summary>Settles what a failed attempt decided, and what is too old to be sent again; the rest stays, in order.</summary>
+    /// <param name="failure">Why it failed.</param>
+    /// <param name="isTooOld">Whether a batch may be given up.</param>
+    /// <param name="givesUpAll">False when only a batch that failed alone is given up.</param>
+    public DecidedBatches SettleDecided(Exception failure, Func<RoutedBatch, bool> isTooOld, bool givesUpAll)
     {
         var partial = failure as BatchSendException;
+        var mayGiveUp = givesUpAll || CountUndecided(partial) == 1;
         var decided = default(DecidedBatches);
         var kept = 0;
-        for (var index = 0; index < _count; index++)
+        for (var index = 0; index < Offered; index++)
         {
             var batch = this[index];
-            var outcome = partial?.OutcomeOf(index) ?? BatchOutcome.Unacknowledged;
+            var outcome = OutcomeOf(partial, index);
             if (outcome == BatchOutcome.Acknowledged)
             {
                 var refused = FindRefused(partial!, index, batch.Count);
@@ -101,7 +125,7 @@ internal sealed class OutgoingSend(PartitionCounters counters)
                 decided = decided with { Refused = decided.Refused + 1 };
                 counters.Settle(batch, SettlementOutcome.Failed, failure);
             }
-            else if (isTooOld(batch))
+            else if (mayGiveUp && isTooOld(batch))
             {
                 decided = decided with { GivenUp = decided.GivenUp + 1 };
                 counters.Settle(batch, SettlementOutcome.Failed, failure);
@@ -112,15 +136,15 @@ internal sealed class OutgoingSend(PartitionCounters counters)
             }
         }
 
-        _count = kept;
-        return decided;
+        RemoveOffered(kept);
+        return decided with { Left = kept };
     }
 
     /// <summary>Leaves the present array and the batches' memory to an abandoned call until that call has ended.</summary>
     public void Abandon(Task send)
     {
-        var contents = new PendingBatch[_count];
-        for (var index = 0; index < _count; index++)
+        var contents = new PendingBatch[Offered];
+        for (var index = 0; index < Offered; index++)
         {
             contents[index] = this[index].Content;
             contents[index].AddReference();
@@ -137,6 +161,23 @@ internal sealed class OutgoingSend(PartitionCounters counters)
             contents, CancellationToken.None, TaskContinuationOptions.ExecuteSynchronously, TaskScheduler.Default);
     }
 
+    private static BatchOutcome OutcomeOf(BatchSendException? partial, int index) => partial?.OutcomeOf(index) ?? BatchOutcome.Unacknowledged;
+
+    private int CountUndecided(BatchSendException? partial)
+    {
+        var undecided = 0;
+        for (var index = 0; index < Offered; index++)
+            undecided += OutcomeOf(partial, index) == BatchOutcome.Unacknowledged ? 1 : 0;
+        return undecided;
+    }
+
+    // Moves what the attempt left out behind what it left.
+    private void RemoveOffered(int kept)
+    {
+        _batches.AsSpan(Offered, _withheld).CopyTo(_batches.AsSpan(kept));
+        Volatile.Write(ref _count, kept + _withheld);
+    }
+
     // A transport may name a message twice, or one that does not exist.
     private static HashSet<int>? FindRefused(BatchSendException partial, int batch, int messages)
     {
@@ -151,12 +192,13 @@ internal sealed class OutgoingSend(PartitionCounters counters)
     }
 }
 
-/// <summary>How many batches of a failed send were decided, and how.</summary>
+/// <summary>How many batches of a failed attempt were decided, and how.</summary>
 /// <param name="Acknowledged">Batches that the next hop has.</param>
 /// <param name="Refused">Batches that it will never take.</param>
 /// <param name="GivenUp">Batches that are too old to be sent again.</param>
 /// <param name="RefusedMessages">Messages of acknowledged batches that it will never take.</param>
-internal readonly record struct DecidedBatches(int Acknowledged, int Refused, int GivenUp, int RefusedMessages);
+/// <param name="Left">Batches of the attempt that are sent again.</param>
+internal readonly record struct DecidedBatches(int Acknowledged, int Refused, int GivenUp, int RefusedMessages, int Left);
 
 /// <summary>Counts the outcomes of one partition's output. Written by one thread at a time, read by any.</summary>
 internal sealed class PartitionCounters

@@ -18,6 +18,7 @@ internal sealed class PartitionSender : IAsyncDisposable
     private readonly Random _random;
     private readonly Func<RoutedBatch, bool> _isTooOld;
     private readonly OutgoingSend _send;
+    private SendHalving _halving;
     private long _lastNumber;
 
     // Written by the sender, read by the health check.
@@ -132,14 +133,23 @@ internal sealed class PartitionSender : IAsyncDisposable
     {
         try
         {
-            while (await WaitAsync(pending).ConfigureAwait(false) is var failure)
+            while (true)
             {
+                var failure = await WaitAsync(pending).ConfigureAwait(false);
                 MaxBatchBytes = _transport.MaxBatchBytes;
-                if (failure is null)
+                if (failure is null && _send.Offered == _send.Count)
                     break;
-                observation?.Fail(failure);
-                if (!await PrepareRetryAsync(failure, observation).ConfigureAwait(false))
-                    return;
+                if (failure is null)
+                {
+                    Continue();
+                }
+                else
+                {
+                    observation?.Fail(failure);
+                    if (!await PrepareRetryAsync(failure, observation).ConfigureAwait(false))
+                        return;
+                }
+
                 pending = BeginSend();
             }
 
@@ -227,21 +237,33 @@ internal sealed class PartitionSender : IAsyncDisposable
     private TimeoutException TookTooLong(string what, Exception? cause) =>
         new($"A send took longer than {nameof(OutputBufferOptions.SendTimeout)} ({_settings.SendTimeout}) {what}.", cause);
 
+    /// <summary>Continues behind the first batches, which have arrived: one of those that are left is the cause of the failures.</summary>
+    private void Continue()
+    {
+        _send.Offer(_halving.Acknowledge(_send.SettleOffered(), _send.Count));
+        _failure = _failure! with { Attempts = 1 };
+        lock (_gate)
+            _deadline.Begin();
+    }
+
     /// <summary>Settles what is decided and waits until the rest may be sent again.</summary>
     /// <returns>False when nothing is left to send.</returns>
     private async ValueTask<bool> PrepareRetryAsync(Exception failure, SendObservation? observation)
     {
         Counters.CountFailedSend();
-        if (observation is not null && _send.IsDecided(failure, _isTooOld))
+        if (_failure is null)
+            _halving.Begin();
+        if (observation is not null && _send.IsDecided(failure, _isTooOld, _halving.IsRouteDown))
             observation.Dispose();
-        var decided = _send.SettleDecided(failure, _isTooOld);
+        var decided = _send.SettleDecided(failure, _isTooOld, _halving.IsRouteDown);
         if (decided.Refused > 0 && failure is not BatchSendException { DestinationsAreGone: true })
             _settings.Logger.BatchesRefused(_settings.LogThrottle, RouteName, decided.Refused, failure);
         if (decided.RefusedMessages > 0)
             _settings.Logger.MessagesRefused(_settings.LogThrottle, RouteName, decided.RefusedMessages, failure);
         if (decided.GivenUp > 0)
             _settings.Logger.BatchesGivenUp(_settings.LogThrottle, RouteName, decided.GivenUp, _settings.DeliveryTimeout, failure);
-        if (_send.Count == 0 && decided.GivenUp == 0)
+        var isAnswered = decided.Left == 0 && decided.GivenUp == 0;
+        if (isAnswered && _send.Count == 0)
         {
             // The next hop acknowledged or refused each batch, so the route works.
             if (_failure is { } past)
@@ -249,11 +271,13 @@ internal sealed class PartitionSender : IAsyncDisposable
             return false;
         }
 
-        var attempts = decided.Acknowledged > 0 ? 1 : (_failure?.Attempts ?? 0) + 1;
+        var attempts = decided.Acknowledged > 0 || isAnswered ? 1 : (_failure?.Attempts ?? 0) + 1;
         _failure = new PartitionFailure(_failure?.Since ?? _settings.Clock.Now, attempts, failure);
         if (attempts == 1)
             _settings.Logger.SendFailed(_settings.LogThrottle, RouteName, _send.Count, failure);
-        await PauseAsync(attempts).ConfigureAwait(false);
+        if (_send.Count > 0)
+            _send.Offer(FindNextAttempt(decided, attempts));
+        await PauseAsync(_halving.IsProbing ? 1 : attempts).ConfigureAwait(false);
         if (_deadline.IsAborted)
         {
             observation?.Dispose();
@@ -265,6 +289,16 @@ internal sealed class PartitionSender : IAsyncDisposable
         lock (_gate)
             _deadline.Begin();
         return true;
+    }
+
+    /// <summary>How many of the batches that are left the next attempt has.</summary>
+    private int FindNextAttempt(in DecidedBatches decided, int attempts)
+    {
+        if (decided.Acknowledged + decided.Refused > 0)
+            _send.Offer(_halving.Acknowledge(decided.Acknowledged + decided.Refused, _send.Count));
+        if (decided.Left > 0)
+            return _halving.Fail(decided.Left, _send.Count, attempts, _isTooOld(_send[0]));
+        return decided.GivenUp > 0 ? _halving.GiveUp(_send.Count) : _send.Offered;
     }
 
     private async ValueTask PauseAsync(int attempts)

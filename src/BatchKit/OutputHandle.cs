@@ -40,6 +40,9 @@ public readonly struct OutputHandle : IEquatable<OutputHandle>
     /// <summary>The node that the connection is on, from 0 to <see cref="MaxNode"/>; zero for a named destination.</summary>
     public int Node => Name is null ? (int)(_number >> SequenceBits) : 0;
 
+    /// <summary>Equal for equal handles, and different for most others.</summary>
+    internal long Key => _number;
+
     /// <summary>True for a connection, false for a named destination and for <c>default</c>.</summary>
     public bool IsConnection => Name is null && _number != 0;
 

@@ -6,7 +6,8 @@ namespace BatchKit.Transports;
 /// <remarks>
 /// <para>frame: magic (3 bytes), version (1 byte), producer's node, epoch (8 bytes), partition, count of batches, batches.
 /// batch: flags (1 byte), the trace when flagged, number, handle (a connection's number, or a text), count of messages, bytes of payload, each message's length,
-/// headers when flagged, payload.
+/// headers when flagged, payload. The first <see cref="MaxKnownHandles"/> handles that a frame writes out have numbers, and a flagged batch has that number (1 byte) in place of its handle. A batch of one message for such a
+/// handle, whose number follows the one before, is short: <see cref="ShortBatch"/>, a flag for headers and the handle's number (1 byte together), bytes of payload, headers when flagged, payload.
 /// trace, in the first batch only: the W3C trace context of the frame's send: trace id (16 bytes), span id (8 bytes), trace flags (1 byte).
 /// headers: how many messages have one; then, until these are covered, how many messages without one come next, and a header.
 /// header: kind and flags (1 byte), then what is flagged: excluded connections (count, numbers), key, content type (shared), type (shared), properties
@@ -47,7 +48,15 @@ internal static class FrameFormat
     public const byte NamedFlag = 0x01;
     public const byte HeadersFlag = 0x02;
     public const byte TraceFlag = 0x04;
-    public const byte KnownBatchFlags = NamedFlag | HeadersFlag | TraceFlag;
+    public const byte KnownHandleFlag = 0x08;
+    public const byte KnownBatchFlags = NamedFlag | HeadersFlag | TraceFlag | KnownHandleFlag;
+
+    public const byte ShortBatch = 0x80;
+    public const byte ShortHeadersFlag = 0x40;
+    public const byte ShortHandleMask = 0x3F;
+
+    // As many as a short batch's first byte counts.
+    public const int MaxKnownHandles = ShortHandleMask;
 
     public const byte KindMask = 0x03;
     public const byte SharedHeader = 0x03;
@@ -107,6 +116,45 @@ internal ref struct NumberedValues<T>(int maxCount)
         if (_values is not null)
             ArrayPool<T>.Shared.Return(_values, clearArray: true);
         _values = null;
+        Count = 0;
+    }
+}
+
+/// <summary>The handles of the frame that is being written or read, by numbers from 1. It rents memory for the first.</summary>
+internal ref struct KnownHandles
+{
+    private OutputHandle[]? _handles;
+    private long[]? _keys;
+
+    public int Count { get; private set; }
+
+    public readonly OutputHandle this[int number] => _handles![number - 1];
+
+    /// <summary>The number of this handle, or 0 when it has none.</summary>
+    public readonly int Find(OutputHandle handle)
+    {
+        var place = _keys.AsSpan(0, Count).IndexOf(handle.Key);
+        return place >= 0 && _handles![place] == handle ? place + 1 : 0;
+    }
+
+    /// <summary>Gives a handle that the frame writes out the next number, unless all are given.</summary>
+    public void Add(OutputHandle handle)
+    {
+        if (Count == FrameFormat.MaxKnownHandles)
+            return;
+        _handles ??= ArrayPool<OutputHandle>.Shared.Rent(FrameFormat.MaxKnownHandles);
+        _keys ??= ArrayPool<long>.Shared.Rent(FrameFormat.MaxKnownHandles);
+        (_handles[Count], _keys[Count]) = (handle, handle.Key);
+        Count++;
+    }
+
+    public void Dispose()
+    {
+        if (_handles is null)
+            return;
+        ArrayPool<OutputHandle>.Shared.Return(_handles, clearArray: true);
+        ArrayPool<long>.Shared.Return(_keys!);
+        _handles = null;
         Count = 0;
     }
 }

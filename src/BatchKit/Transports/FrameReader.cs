@@ -8,8 +8,9 @@ public static class FrameReader
     // Counted before a batch is created: its object takes 112 bytes, and its references in the array that grows by doubling at most 56.
     // The objects of the frame itself take 64, once.
     private const int BatchBytes = 256;
-    // Flags, number, handle, count of messages, bytes of payload, and one message's length.
-    private const int LeastBatchBytes = 6;
+    private const int HandleBytes = 16;
+    // A short batch: its first byte, and bytes of payload.
+    private const int LeastBatchBytes = 2;
 
     /// <summary>Reads one frame without copying payloads.</summary>
     /// <param name="frame">The frame; it must stay unchanged until the result is disposed.</param>
@@ -45,39 +46,56 @@ public static class FrameReader
     {
         var cursor = new FrameCursor(frame.Span, limits);
         var headers = new HeaderReader(ReadVersion(ref cursor));
+        var handles = default(KnownHandles);
         try
         {
-            var producer = ReadProducer(ref cursor);
-            received.Begin(producer);
-            var batches = cursor.ReadCount(LeastBatchBytes, "batches");
-            if (batches < 1 || batches > limits.MaxBatches)
-                FrameCursor.Refuse($"The frame has {batches} batches, not from 1 to {nameof(FrameLimits.MaxBatches)} ({limits.MaxBatches}).");
-            var messagesLeft = limits.MaxMessages;
-            var number = 0L;
-            for (var index = 0; index < batches; index++)
-            {
-                cursor.Spend(BatchBytes);
-                var batch = received.Add();
-                var flags = ReadFlags(ref cursor);
-                if ((flags & FrameFormat.TraceFlag) != 0)
-                    received.Trace = ReadTrace(ref cursor, index);
-                number = cursor.ReadNumber(number + 1, long.MaxValue, "batch number");
-                batch.Identify(producer, number);
-                var handle = ReadHandle(ref cursor, (flags & FrameFormat.NamedFlag) != 0, names);
-                var count = ReadCount(ref cursor, messagesLeft, out var payloadBytes);
-                messagesLeft -= count;
-                var ends = ReadEnds(ref cursor, batch, count, payloadBytes);
-                var batchHeaders = (flags & FrameFormat.HeadersFlag) != 0 ? ReadHeaders(ref cursor, batch, count, ref headers) : null;
-                batch.Assign(handle, ReadPayload(ref cursor, frame, payloadBytes), ends, batchHeaders, count);
-            }
+            received.Begin(ReadProducer(ref cursor));
+            ReadBatches(ref cursor, frame, limits, received, names, ref headers, ref handles);
         }
         finally
         {
             headers.Dispose();
+            handles.Dispose();
         }
 
         if (cursor.Remaining > 0)
             FrameCursor.Refuse($"The frame has {cursor.Remaining} bytes behind its last batch.");
+    }
+
+    private static void ReadBatches(
+        ref FrameCursor cursor, ReadOnlyMemory<byte> frame, FrameLimits limits, FrameBatches received, HandleNames? names, ref HeaderReader headers, ref KnownHandles handles)
+    {
+        var batches = cursor.ReadCount(LeastBatchBytes, "batches");
+        if (batches < 1 || batches > limits.MaxBatches)
+            FrameCursor.Refuse($"The frame has {batches} batches, not from 1 to {nameof(FrameLimits.MaxBatches)} ({limits.MaxBatches}).");
+        var messagesLeft = limits.MaxMessages;
+        var number = 0L;
+        for (var index = 0; index < batches; index++)
+        {
+            cursor.Spend(BatchBytes);
+            if (number == long.MaxValue)
+                FrameCursor.Refuse("The frame has a batch behind the one with the highest number.");
+            var batch = received.Add();
+            var flags = cursor.ReadByte();
+            var isShort = (flags & FrameFormat.ShortBatch) != 0;
+            if (!isShort && (flags & ~FrameFormat.KnownBatchFlags) != 0)
+                FrameCursor.Refuse("A batch in the frame has a flag that this version does not know.");
+            if (!isShort && (flags & FrameFormat.TraceFlag) != 0)
+                received.Trace = ReadTrace(ref cursor, index);
+            number = isShort ? number + 1 : cursor.ReadNumber(number + 1, long.MaxValue, "batch number");
+            batch.Identify(received.Producer, number);
+            if (isShort)
+            {
+                ReadShortBatch(ref cursor, frame, flags, batch, messagesLeft, handles, ref headers);
+            }
+            else
+            {
+                var handle = ReadHandle(ref cursor, flags, names, ref handles, mayBeKnownLater: batches > 1);
+                ReadLongBatch(ref cursor, frame, flags, batch, messagesLeft, handle, ref headers);
+            }
+
+            messagesLeft -= batch.Count;
+        }
     }
 
     private static byte ReadVersion(ref FrameCursor cursor)
@@ -99,12 +117,33 @@ public static class FrameReader
         return new ProducerId(node, epoch, partition);
     }
 
-    private static byte ReadFlags(ref FrameCursor cursor)
+    private static void ReadLongBatch(ref FrameCursor cursor, ReadOnlyMemory<byte> frame, byte flags, ReceivedBatch batch, int maxMessages, OutputHandle handle, ref HeaderReader reader)
     {
-        var flags = cursor.ReadByte();
-        if ((flags & ~FrameFormat.KnownBatchFlags) != 0)
-            FrameCursor.Refuse("A batch in the frame has a flag that this version does not know.");
-        return flags;
+        var count = ReadCount(ref cursor, maxMessages, out var payloadBytes);
+        var ends = ReadEnds(ref cursor, batch, count, payloadBytes);
+        var headers = (flags & FrameFormat.HeadersFlag) != 0 ? ReadHeaders(ref cursor, batch, count, ref reader) : null;
+        batch.Assign(handle, ReadPayload(ref cursor, frame, payloadBytes), ends, headers, count);
+    }
+
+    private static void ReadShortBatch(
+        ref FrameCursor cursor, ReadOnlyMemory<byte> frame, byte flags, ReceivedBatch batch, int maxMessages, in KnownHandles handles, ref HeaderReader reader)
+    {
+        if (maxMessages < 1)
+            FrameCursor.Refuse($"The frame has more messages than {nameof(FrameLimits.MaxMessages)} allows.");
+        var handle = GetKnown(handles, flags & FrameFormat.ShortHandleMask);
+        var payloadBytes = cursor.ReadCount(leastBytesEach: 1, "bytes of payload");
+        cursor.SpendRented(1, sizeof(int));
+        var ends = batch.RentEnds(1);
+        ends[0] = payloadBytes;
+        var headers = (flags & FrameFormat.ShortHeadersFlag) != 0 ? ReadHeaders(ref cursor, batch, count: 1, ref reader) : null;
+        batch.Assign(handle, ReadPayload(ref cursor, frame, payloadBytes), ends, headers, count: 1);
+    }
+
+    private static OutputHandle GetKnown(in KnownHandles handles, int number)
+    {
+        if (number < 1 || number > handles.Count)
+            FrameCursor.Refuse("A batch in the frame has a handle that the frame does not hold.");
+        return handles[number];
     }
 
     private static ActivityContext ReadTrace(ref FrameCursor cursor, int batch)
@@ -118,6 +157,19 @@ public static class FrameReader
         // Later versions of W3C trace context may set other flags, which say nothing to this one.
         var flags = (ActivityTraceFlags)cursor.ReadByte() & ActivityTraceFlags.Recorded;
         return new ActivityContext(ActivityTraceId.CreateFromBytes(traceId), ActivitySpanId.CreateFromBytes(spanId), flags, traceState: null, isRemote: true);
+    }
+
+    private static OutputHandle ReadHandle(ref FrameCursor cursor, byte flags, HandleNames? names, ref KnownHandles handles, bool mayBeKnownLater)
+    {
+        if ((flags & FrameFormat.KnownHandleFlag) != 0)
+            return GetKnown(handles, cursor.ReadByte());
+        var handle = ReadHandle(ref cursor, (flags & FrameFormat.NamedFlag) != 0, names);
+        if (!mayBeKnownLater)
+            return handle;
+        if (handles.Count == 0)
+            cursor.SpendRented(FrameFormat.MaxKnownHandles, HandleBytes + sizeof(long));
+        handles.Add(handle);
+        return handle;
     }
 
     private static OutputHandle ReadHandle(ref FrameCursor cursor, bool isNamed, HandleNames? names)

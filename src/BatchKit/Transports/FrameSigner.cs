@@ -8,7 +8,8 @@ namespace BatchKit.Transports;
 /// <para>A signed frame is the three bytes <c>BKS</c>, a byte with the version 1, the 32 bytes of the HMAC, and the frame. The HMAC is that of the first four bytes and of the frame.</para>
 /// <para>The first key signs; every key verifies. To change a key without a stop, add the new key as the second on all processes, then move it to the front on all, then remove the old key.</para>
 /// <para>A signature shows that a process with the key wrote the frame. It hides nothing, and it does not stop someone from repeating a frame: receivers drop repeats by their numbers for
-/// <see cref="BatchReceiverOptions.ProducerExpiry"/>. All members are thread-safe.</para>
+/// <see cref="BatchReceiverOptions.ProducerExpiry"/>, but a receiver that starts again knows no number, and the destination is not under the signature, so a frame for one node is valid at another. All members are
+/// thread-safe.</para>
 /// </remarks>
 public sealed class FrameSigner
 {

@@ -56,20 +56,28 @@ public static class FrameWriter
         var position = WritePrologue(target, producer, batches.Length);
         var lastNumber = 0L;
         var headers = new HeaderWriter();
+        var handles = default(KnownHandles);
         try
         {
             foreach (var batch in batches)
             {
                 if (batch.Producer != producer || batch.Number <= lastNumber || batch.Handle.IsNone)
                     throw new ArgumentException("The batches of a frame have handles, one producer, and numbers that rise from 1.", nameof(batches));
+                var known = handles.Find(batch.Handle);
+                position = known > 0 && batch.Count == 1 && batch.Number == lastNumber + 1
+                    ? WriteShortBatch(target, position, batch, known, ref headers)
+                    : WriteBatch(target, position, batch, known, trace, ref headers);
+                // A frame of one batch refers to no handle.
+                if (known == 0 && batches.Length > 1)
+                    handles.Add(batch.Handle);
                 lastNumber = batch.Number;
-                position = WriteBatch(target, position, batch, trace, ref headers);
                 trace = default;
             }
         }
         finally
         {
             headers.Dispose();
+            handles.Dispose();
         }
 
         return position;
@@ -104,19 +112,35 @@ public static class FrameWriter
         return VarintWriter.Write(target, position, (uint)batches);
     }
 
-    private static int WriteBatch(Span<byte> target, int position, MessageBatch batch, ActivityContext trace, ref HeaderWriter headers)
+    private static int WriteBatch(Span<byte> target, int position, MessageBatch batch, int known, ActivityContext trace, ref HeaderWriter headers)
     {
         var name = batch.Handle.Name;
-        target[position++] = (byte)((name is null ? 0 : FrameFormat.NamedFlag) | (batch.HasHeaders ? FrameFormat.HeadersFlag : 0) | (trace == default ? 0 : FrameFormat.TraceFlag));
+        target[position++] = (byte)((batch.HasHeaders ? FrameFormat.HeadersFlag : 0)
+            | (trace == default ? 0 : FrameFormat.TraceFlag)
+            | (known > 0 ? FrameFormat.KnownHandleFlag : name is not null ? FrameFormat.NamedFlag : 0));
         if (trace != default)
             position = WriteTrace(target, position, trace);
         position = VarintWriter.Write(target, position, (ulong)batch.Number);
-        position = name is null
-            ? VarintWriter.Write(target, position, (ulong)batch.Handle.Number)
-            : VarintWriter.WriteText(target, position, name);
+        if (known > 0)
+            target[position++] = (byte)known;
+        else if (name is null)
+            position = VarintWriter.Write(target, position, (ulong)batch.Handle.Number);
+        else
+            position = VarintWriter.WriteText(target, position, name);
         position = VarintWriter.Write(target, position, (uint)batch.Count);
         position = VarintWriter.Write(target, position, (uint)batch.Payload.Length);
         position = WriteLengths(target, position, batch.MessageEnds);
+        if (batch.HasHeaders)
+            position = headers.WriteAll(target, position, batch.Headers);
+        batch.Payload.Span.CopyTo(target[position..]);
+        return position + batch.Payload.Length;
+    }
+
+    // What several handles write in turn is a batch for each message, so such a batch takes little more than its message would in a batch of many.
+    private static int WriteShortBatch(Span<byte> target, int position, MessageBatch batch, int known, ref HeaderWriter headers)
+    {
+        target[position++] = (byte)(FrameFormat.ShortBatch | (batch.HasHeaders ? FrameFormat.ShortHeadersFlag : 0) | known);
+        position = VarintWriter.Write(target, position, (uint)batch.Payload.Length);
         if (batch.HasHeaders)
             position = headers.WriteAll(target, position, batch.Headers);
         batch.Payload.Span.CopyTo(target[position..]);

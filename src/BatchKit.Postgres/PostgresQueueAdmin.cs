@@ -213,26 +213,26 @@ internal sealed class AdminStatements(Tables tables)
     /// <summary>All queues. The messages of a leased shard's batch are still rows of <c>messages</c>; those of a claim are not.</summary>
     public string Count { get; } = $"""
         with in_hand as materialized (
-            select unnest(in_hand) as id from {tables.Shards} where until is not null
+            select pg_catalog.unnest(in_hand) as id from {tables.Shards} where until is not null
         ), blocking as materialized (
-            select queue, shard, coalesce(key, '') as key, key is null as has_none, min(id) as id
-            from {tables.Messages} where shard is not null and due_at > now() group by 1, 2, 3, 4
+            select queue, shard, coalesce(key, '') as key, key is null as has_none, pg_catalog.min(id) as id
+            from {tables.Messages} where shard is not null and due_at > pg_catalog.now() group by 1, 2, 3, 4
         ), waiting as (
             select m.queue, m.enqueued_at, m.id in (select id from in_hand) as is_claimed,
-                   m.due_at is not null and m.due_at > now() or b.id is not null and b.id < m.id as is_delayed
+                   m.due_at is not null and m.due_at > pg_catalog.now() or b.id is not null and b.id < m.id as is_delayed
             from {tables.Messages} m left join blocking b
               on b.queue = m.queue and b.shard = m.shard and b.key = coalesce(m.key, '') and b.has_none = (m.key is null)
         ), counted as (
-            select queue, count(*) filter (where not is_claimed and not is_delayed) as ready, count(*) filter (where not is_claimed and is_delayed) as delayed,
-                   count(*) filter (where is_claimed) as claimed, 0::bigint as dead, min(enqueued_at) filter (where is_claimed or not is_delayed) as oldest
+            select queue, pg_catalog.count(*) filter (where not is_claimed and not is_delayed) as ready, pg_catalog.count(*) filter (where not is_claimed and is_delayed) as delayed,
+                   pg_catalog.count(*) filter (where is_claimed) as claimed, 0::bigint as dead, pg_catalog.min(enqueued_at) filter (where is_claimed or not is_delayed) as oldest
             from waiting group by queue
             union all
-            select c.queue, 0, 0, count(*), 0, min(t.enqueued_at) from {tables.Claims} c cross join lateral unnest(c.enqueued_at) as t(enqueued_at) group by c.queue
+            select c.queue, 0, 0, pg_catalog.count(*), 0, pg_catalog.min(t.enqueued_at) from {tables.Claims} c cross join lateral pg_catalog.unnest(c.enqueued_at) as t(enqueued_at) group by c.queue
             union all
-            select queue, 0, 0, 0, count(*), null from {tables.Dead} group by queue
+            select queue, 0, 0, 0, pg_catalog.count(*), null from {tables.Dead} group by queue
         )
-        select q.name, q.shards, coalesce(sum(n.ready), 0)::bigint, coalesce(sum(n.delayed), 0)::bigint, coalesce(sum(n.claimed), 0)::bigint, coalesce(sum(n.dead), 0)::bigint,
-               case when min(n.oldest) is not null then greatest(now() - min(n.oldest), interval '0') end
+        select q.name, q.shards, coalesce(pg_catalog.sum(n.ready), 0)::bigint, coalesce(pg_catalog.sum(n.delayed), 0)::bigint, coalesce(pg_catalog.sum(n.claimed), 0)::bigint, coalesce(pg_catalog.sum(n.dead), 0)::bigint,
+               case when pg_catalog.min(n.oldest) is not null then greatest(pg_catalog.now() - pg_catalog.min(n.oldest), interval '0') end
         from {tables.Queues} q left join counted n on n.queue = q.id
         group by q.id order by q.name
         """;
@@ -271,11 +271,11 @@ internal sealed class AdminStatements(Tables tables)
         with leases as materialized (
             select in_hand, until from {tables.Shards} where queue = $1 order by shard for update
         ), purged as (
-            delete from {tables.Messages} where queue = $1 and id not in (select unnest(in_hand) from leases where until is not null)
+            delete from {tables.Messages} where queue = $1 and id not in (select pg_catalog.unnest(in_hand) from leases where until is not null)
             returning unique_key
         ), freed as (
             delete from {tables.UniqueKeys} k using purged p where k.queue = $1 and k.key = p.unique_key
         )
-        select count(*) from purged
+        select pg_catalog.count(*) from purged
         """;
 }

@@ -101,7 +101,7 @@ internal sealed class OutboxInsert(Tables tables, TimeSpan commandTimeout)
 
     private readonly string _insert = $"""
         insert into {tables.Messages} (queue, shard, payload)
-        select $1, 0, stored.frame from unnest($2) with ordinality as stored(frame, place)
+        select $1, 0, stored.frame from pg_catalog.unnest($2) with ordinality as stored(frame, place)
         """;
 
     private readonly string _isKnown = $"where exists (select from {tables.Queues} where id = $1 and name = $3 and shards = {SendReader.FrameShards})";

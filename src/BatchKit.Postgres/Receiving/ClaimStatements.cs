@@ -11,20 +11,20 @@ internal sealed class ClaimStatements
     /// users of the session.
     /// </summary>
     public const string Plan =
-        "select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true)";
+        "select pg_catalog.set_config('enable_seqscan', 'off', true), pg_catalog.set_config('enable_bitmapscan', 'off', true), pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', true), pg_catalog.set_config('jit', 'off', true)";
 
     /// <summary>
     /// The same, for a transaction that settles nothing and does not wait for the disk. If the server crashes before it has written the claim, the messages are unclaimed again, and the worker's settlement is
     /// refused.
     /// </summary>
-    public const string PlanUnflushed = Plan + ", set_config('synchronous_commit', 'off', true)";
+    public const string PlanUnflushed = Plan + ", pg_catalog.set_config('synchronous_commit', 'off', true)";
 
     private const string NewClaim = "(token, queue, until, worker, attempts, ids, ranks, enqueued_at, unique_keys, headers, payloads)";
 
     // An array whose elements are all null is stored as null.
     private const string Arrays = """
-        min(attempts), array_agg(id), array_agg(rank), array_agg(enqueued_at), case when count(unique_key) > 0 then array_agg(unique_key) end,
-            case when count(header) > 0 then array_agg(header) end, array_agg(payload)
+        pg_catalog.min(attempts), pg_catalog.array_agg(id), pg_catalog.array_agg(rank), pg_catalog.array_agg(enqueued_at), case when pg_catalog.count(unique_key) > 0 then pg_catalog.array_agg(unique_key) end,
+            case when pg_catalog.count(header) > 0 then pg_catalog.array_agg(header) end, pg_catalog.array_agg(payload)
         """;
 
     private readonly Tables _tables;
@@ -41,12 +41,12 @@ internal sealed class ClaimStatements
             with gone as (
                 delete from {tables.Claims} where token = any($1) returning token, queue, unique_keys
             ), freed as (
-                delete from {tables.UniqueKeys} as u using gone, unnest(gone.unique_keys) as k(key) where u.queue = gone.queue and u.key = k.key
+                delete from {tables.UniqueKeys} as u using gone, pg_catalog.unnest(gone.unique_keys) as k(key) where u.queue = gone.queue and u.key = k.key
             )
             select token from gone
             """;
         Mixed = Settle();
-        Renew = $"update {tables.Claims} set until = now() + $2 where token = any($1) returning token";
+        Renew = $"update {tables.Claims} set until = pg_catalog.now() + $2 where token = any($1) returning token";
     }
 
     /// <summary>Parameters: queue, time limit, worker, most bytes, lowest rank, lowest id, token.</summary>
@@ -73,7 +73,7 @@ internal sealed class ClaimStatements
     // MATERIALIZED: inlined into a join, the sub-select may run again with other rows locked, and so exceed the LIMIT.
     private string Fresh(string limit) => $"""
         fresh as materialized (
-            select ctid, rank, id, octet_length(payload) as size from {_tables.Messages}
+            select ctid, rank, id, pg_catalog.octet_length(payload) as size from {_tables.Messages}
             where queue = $1 and due_at is null and shard is null and (rank, id) >= ($5, $6)
             order by rank, id limit ({limit}) for update skip locked
         )
@@ -81,7 +81,7 @@ internal sealed class ClaimStatements
 
     private string Retry(string limit) => $"""
         retry as materialized (
-            select ctid, id from {_tables.Messages} where queue = $1 and attempts > 0 and shard is null and due_at <= now()
+            select ctid, id from {_tables.Messages} where queue = $1 and attempts > 0 and shard is null and due_at <= pg_catalog.now()
             order by due_at limit ({limit}) for update skip locked
         )
         """;
@@ -90,22 +90,22 @@ internal sealed class ClaimStatements
         with {picks}, picked as (
             select ctid from retry
             union all
-            select ctid from (select ctid, size, sum(size) over (order by rank, id rows unbounded preceding) as upto from fresh) as measured where upto <= $4 or upto = size
+            select ctid from (select ctid, size, pg_catalog.sum(size) over (order by rank, id rows unbounded preceding) as upto from fresh) as measured where upto <= $4 or upto = size
         ), taken as (
             delete from {_tables.Messages} as m using picked where m.ctid = picked.ctid
             returning m.id, m.rank, m.enqueued_at, m.attempts, m.unique_key, m.header, m.payload
         )
         insert into {_tables.Claims} {NewClaim}
-        select $7, $1, now() + $2, $3, {Arrays}
-        from taken having count(*) > 0
-        returning token, attempts, ids, ranks, enqueued_at, headers, payloads, (select count(*) from fresh)
+        select $7, $1, pg_catalog.now() + $2, $3, {Arrays}
+        from taken having pg_catalog.count(*) > 0
+        returning token, attempts, ids, ranks, enqueued_at, headers, payloads, (select pg_catalog.count(*) from fresh)
         """;
 
     // A message larger than half the limit gets a claim of its own. The others are split at each half of the limit, so that no claim exceeds the limit.
     private string Several(int batchSize, string picks) => $"""
         with {picks}, measured as (
-            select ctid, case when size > $4 / 2 then id end as lone, (row_number() over (order by rank, id) - 1) / {batchSize} as turn,
-                sum(case when size > $4 / 2 then 0 else size end) over (order by rank, id rows unbounded preceding) * 2 / $4 as part
+            select ctid, case when size > $4 / 2 then id end as lone, (pg_catalog.row_number() over (order by rank, id) - 1) / {batchSize} as turn,
+                pg_catalog.sum(case when size > $4 / 2 then 0 else size end) over (order by rank, id rows unbounded preceding) * 2 / $4 as part
             from fresh
         ), picked as (
             select ctid, id as lone, 0 as turn, 0 as part from retry
@@ -116,9 +116,9 @@ internal sealed class ClaimStatements
             returning m.id, m.rank, m.enqueued_at, m.attempts, m.unique_key, m.header, m.payload, picked.lone, picked.turn, picked.part
         )
         insert into {_tables.Claims} {NewClaim}
-        select $7 + row_number() over () - 1, $1, now() + $2, $3, {Arrays}
+        select $7 + pg_catalog.row_number() over () - 1, $1, pg_catalog.now() + $2, $3, {Arrays}
         from taken group by lone, turn, part
-        returning token, attempts, ids, ranks, enqueued_at, headers, payloads, (select count(*) from fresh)
+        returning token, attempts, ids, ranks, enqueued_at, headers, payloads, (select pg_catalog.count(*) from fresh)
         """;
 
     // A message that has failed before always has a due time, even when it was given back, so that it is claimed in a batch of its own.
@@ -127,11 +127,11 @@ internal sealed class ClaimStatements
             delete from {_tables.Claims} where token = $1 returning queue, attempts, ids, ranks, enqueued_at, unique_keys, headers, payloads
         ), evaluated as materialized (
             select gone.queue, gone.attempts, m.*, o.outcome, o.error, o.delay
-            from gone, unnest(gone.ids, gone.ranks, gone.enqueued_at, gone.unique_keys, gone.headers, gone.payloads) as m(id, rank, enqueued_at, unique_key, header, payload)
-            join unnest($2, $3, $4, $5) as o(id, outcome, error, delay) on o.id = m.id
+            from gone, {Rows.Of("gone.ids", "gone.ranks", "gone.enqueued_at", "gone.unique_keys", "gone.headers", "gone.payloads")} as m(id, rank, enqueued_at, unique_key, header, payload)
+            join {Rows.Of("$2", "$3", "$4", "$5")} as o(id, outcome, error, delay) on o.id = m.id
         ), back as (
             insert into {_tables.Messages} (id, enqueued_at, due_at, queue, rank, attempts, unique_key, error, header, payload) overriding system value
-            select id, enqueued_at, case when outcome = {(int)MessageOutcome.Retry} or delay > interval '0' then now() + delay when attempts > 0 then now() end, queue, rank,
+            select id, enqueued_at, case when outcome = {(int)MessageOutcome.Retry} or delay > interval '0' then pg_catalog.now() + delay when attempts > 0 then pg_catalog.now() end, queue, rank,
                 attempts + case when outcome = {(int)MessageOutcome.Retry} then 1 else 0 end, unique_key, error, header, payload
             from evaluated where outcome in ({(int)MessageOutcome.Retry}, {(int)MessageOutcome.Released})
         ), buried as (
@@ -141,7 +141,7 @@ internal sealed class ClaimStatements
             delete from {_tables.UniqueKeys} as u using evaluated where evaluated.outcome in ({(int)MessageOutcome.Done}, {(int)MessageOutcome.Dead})
                 and u.queue = evaluated.queue and u.key = evaluated.unique_key
         )
-        select count(*) from gone
+        select pg_catalog.count(*) from gone
         """;
 }
 
@@ -156,14 +156,14 @@ internal static class UpkeepStatement
     public static string Of(Tables tables) => $"""
         with ended as (
             delete from {tables.Claims} where token in (
-                select token from {tables.Claims} where queue = $1 and until <= now() order by until limit {MaxClaims} for update skip locked)
+                select token from {tables.Claims} where queue = $1 and until <= pg_catalog.now() order by until limit {MaxClaims} for update skip locked)
             returning worker, attempts, ids, ranks, enqueued_at, unique_keys, headers, payloads
         ), evaluated as materialized (
             select ended.attempts, m.*, 'The claim of ' || ended.worker || ' ended: it was not settled, nor renewed, within ' || $4 || '.' as error
-            from ended, unnest(ended.ids, ended.ranks, ended.enqueued_at, ended.unique_keys, ended.headers, ended.payloads) as m(id, rank, enqueued_at, unique_key, header, payload)
+            from ended, {Rows.Of("ended.ids", "ended.ranks", "ended.enqueued_at", "ended.unique_keys", "ended.headers", "ended.payloads")} as m(id, rank, enqueued_at, unique_key, header, payload)
         ), back as (
             insert into {tables.Messages} (id, enqueued_at, due_at, queue, rank, attempts, unique_key, error, header, payload) overriding system value
-            select id, enqueued_at, now(), $1, rank, attempts + 1, unique_key, error, header, payload from evaluated where attempts + 1 < $2
+            select id, enqueued_at, pg_catalog.now(), $1, rank, attempts + 1, unique_key, error, header, payload from evaluated where attempts + 1 < $2
             returning 1
         ), buried as (
             insert into {tables.Dead} (id, queue, enqueued_at, rank, attempts, unique_key, error, header, payload)
@@ -173,22 +173,22 @@ internal static class UpkeepStatement
             delete from {tables.UniqueKeys} as u using buried where u.queue = $1 and u.key = buried.unique_key
         ), due as (
             update {tables.Messages} set due_at = null where ctid = any(array(
-                select ctid from {tables.Messages} where queue = $1 and due_at <= now() and due_at is not null and attempts = 0 and shard is null
+                select ctid from {tables.Messages} where queue = $1 and due_at <= pg_catalog.now() and due_at is not null and attempts = 0 and shard is null
                 order by due_at limit {MaxRows} for update skip locked))
             returning 1
         ), forgotten as (
             delete from {tables.Dead} where ctid = any(array(
-                select ctid from {tables.Dead} where queue = $1 and died_at < now() - $3::interval order by died_at limit {MaxRows} for update skip locked))
+                select ctid from {tables.Dead} where queue = $1 and died_at < pg_catalog.now() - $3::interval order by died_at limit {MaxRows} for update skip locked))
         ), counted as (
-            select (select count(*) from back)::int as returned, (select count(*) from buried)::int as buried, (select count(*) from due)::int as due
+            select (select pg_catalog.count(*) from back)::int as returned, (select pg_catalog.count(*) from buried)::int as buried, (select pg_catalog.count(*) from due)::int as due
         )
         select returned > 0 or due > 0 or ready.id is not null
-                or exists (select from {tables.Messages} where queue = $1 and attempts > 0 and shard is null and due_at <= now()),
+                or exists (select from {tables.Messages} where queue = $1 and attempts > 0 and shard is null and due_at <= pg_catalog.now()),
             returned, buried,
             least(
-                (select due_at from {tables.Messages} where queue = $1 and due_at > now() and attempts = 0 and shard is null order by due_at limit 1),
-                (select due_at from {tables.Messages} where queue = $1 and due_at > now() and attempts > 0 and shard is null order by due_at limit 1),
-                (select until from {tables.Claims} where queue = $1 and until > now() order by until limit 1)) - now(),
+                (select due_at from {tables.Messages} where queue = $1 and due_at > pg_catalog.now() and attempts = 0 and shard is null order by due_at limit 1),
+                (select due_at from {tables.Messages} where queue = $1 and due_at > pg_catalog.now() and attempts > 0 and shard is null order by due_at limit 1),
+                (select until from {tables.Claims} where queue = $1 and until > pg_catalog.now() order by until limit 1)) - pg_catalog.now(),
             ready.rank, ready.id
         from counted left join (
             select rank, id from {tables.Messages} where queue = $1 and due_at is null and shard is null order by rank, id limit 1) as ready on true

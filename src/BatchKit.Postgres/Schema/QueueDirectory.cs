@@ -24,7 +24,7 @@ internal sealed class QueueDirectory(NpgsqlDataSource dataSource, Tables tables)
         with made as (insert into {tables.Queues} (name, shards) values ($1, $2) on conflict (name) do nothing returning id, shards),
             slots as (
                 insert into {tables.Shards} (queue, shard, epoch)
-                select made.id, slot, (random() * 4503599627370496)::bigint from made, generate_series(0, made.shards - 1) as slot)
+                select made.id, slot, (pg_catalog.random() * 4503599627370496::double precision)::bigint from made, pg_catalog.generate_series(0, made.shards - 1) as slot)
         select id, shards from made
         """;
 
@@ -95,12 +95,12 @@ internal static class QueueGuard
     /// <param name="name">The parameter with the name.</param>
     /// <param name="shards">The parameter with the number of shards.</param>
     public static string One(Tables tables, string id, string name, string shards) =>
-        $"1 / (select count(*) from {tables.Queues} where id = {id} and name = {name} and shards = {shards})";
+        $"1 / (select pg_catalog.count(*) from {tables.Queues} where id = {id} and name = {name} and shards = {shards})";
 
     /// <summary>Returns an expression that is 1, or fails; its parameters are arrays.</summary>
     public static string Several(Tables tables, string ids, string names, string shards) =>
         $"""
-        1 / (select case when count(q.id) = count(*) then 1 else 0 end from unnest({ids}, {names}, {shards}) as u (id, name, shards)
+        1 / (select case when pg_catalog.count(q.id) = pg_catalog.count(*) then 1 else 0 end from {Rows.Of(ids, names, shards)} as u (id, name, shards)
              left join {tables.Queues} as q on q.id = u.id and q.name = u.name and q.shards = u.shards)
         """;
 

@@ -21,6 +21,7 @@ internal sealed class SchemaGate(NpgsqlDataSource dataSource, string schema, boo
     {
         _isOpen = await Detached.UseAsync(dataSource, async (connection, token) =>
         {
+            await SessionCheck.RunAsync(connection, token).ConfigureAwait(false);
             if (mayCreate)
                 await _migration.RunAsync(connection, token).ConfigureAwait(false);
             else
@@ -120,7 +121,7 @@ internal sealed class SchemaMigration(Tables tables, SchemaSteps steps)
     {
         const string Statement =
             """
-            select count(*) from pg_catalog.pg_namespace as n left join pg_catalog.pg_class as c on c.relnamespace = n.oid and c.relname = $2
+            select pg_catalog.count(*) from pg_catalog.pg_namespace as n left join pg_catalog.pg_class as c on c.relnamespace = n.oid and c.relname = $2
             where n.nspname = $1 and ($2 is null or c.oid is not null)
             """;
         var command = new NpgsqlCommand(Statement, connection);
@@ -186,21 +187,21 @@ internal static class FirstVersion
 
         create table {tables.Queues} (
             id int generated always as identity primary key,
-            name text not null unique,
+            name pg_catalog.text not null unique,
             shards smallint not null default 0,
-            created_at timestamptz not null default now());
+            created_at pg_catalog.timestamptz not null default pg_catalog.now());
 
         create table {tables.Producers} (
             node int,
             epoch bigint,
             lane int,
             number bigint not null,
-            seen_at timestamptz not null,
+            seen_at pg_catalog.timestamptz not null,
             primary key (node, epoch, lane)) with ({Updated});
 
         create table {tables.UniqueKeys} (
             queue int,
-            key text,
+            key pg_catalog.text,
             primary key (queue, key)) with ({Vacuum});
 
         """;
@@ -211,17 +212,17 @@ internal static class FirstVersion
         $"""
         create table {tables.Messages} (
             id bigint generated always as identity,
-            enqueued_at timestamptz not null default now(),
-            due_at timestamptz,
+            enqueued_at pg_catalog.timestamptz not null default pg_catalog.now(),
+            due_at pg_catalog.timestamptz,
             queue int not null,
             rank smallint not null default 0,
             attempts smallint not null default 0,
             shard smallint,
-            key text,
-            unique_key text,
-            error text,
-            header bytea,
-            payload bytea not null) with ({Vacuum}, {VacuumToast});
+            key pg_catalog.text,
+            unique_key pg_catalog.text,
+            error pg_catalog.text,
+            header pg_catalog.bytea,
+            payload pg_catalog.bytea not null) with ({Vacuum}, {VacuumToast});
         alter table {tables.Messages} alter column header set storage external, alter column payload set storage external;
         create index messages_ready on {tables.Messages} (queue, rank, id) where due_at is null and shard is null;
         create index messages_delayed on {tables.Messages} (queue, due_at) where due_at is not null and attempts = 0 and shard is null;
@@ -237,15 +238,15 @@ internal static class FirstVersion
         create table {tables.Claims} (
             token bigint primary key,
             queue int not null,
-            until timestamptz not null,
-            worker text not null,
+            until pg_catalog.timestamptz not null,
+            worker pg_catalog.text not null,
             attempts smallint not null,
             ids bigint[] not null,
             ranks smallint[] not null,
-            enqueued_at timestamptz[] not null,
-            unique_keys text[],
-            headers bytea[],
-            payloads bytea[] not null) with ({Vacuum}, {VacuumToast});
+            enqueued_at pg_catalog.timestamptz[] not null,
+            unique_keys pg_catalog.text[],
+            headers pg_catalog.bytea[],
+            payloads pg_catalog.bytea[] not null) with ({Vacuum}, {VacuumToast});
         alter table {tables.Claims}
             alter column ids set storage external, alter column ranks set storage external, alter column enqueued_at set storage external,
             alter column unique_keys set storage external, alter column headers set storage external, alter column payloads set storage external;
@@ -255,10 +256,10 @@ internal static class FirstVersion
             queue int,
             shard smallint,
             epoch bigint not null default 0,
-            until timestamptz,
-            worker text,
+            until pg_catalog.timestamptz,
+            worker pg_catalog.text,
             in_hand bigint[],
-            served_at timestamptz,
+            served_at pg_catalog.timestamptz,
             primary key (queue, shard)) with ({Updated});
 
         """;
@@ -268,16 +269,16 @@ internal static class FirstVersion
         create table {tables.Dead} (
             id bigint primary key,
             queue int not null,
-            died_at timestamptz not null default now(),
-            enqueued_at timestamptz not null,
+            died_at pg_catalog.timestamptz not null default pg_catalog.now(),
+            enqueued_at pg_catalog.timestamptz not null,
             rank smallint not null,
             attempts smallint not null,
             shard smallint,
-            key text,
-            unique_key text,
-            error text not null,
-            header bytea,
-            payload bytea not null);
+            key pg_catalog.text,
+            unique_key pg_catalog.text,
+            error pg_catalog.text not null,
+            header pg_catalog.bytea,
+            payload pg_catalog.bytea not null);
         alter table {tables.Dead} alter column header set storage external, alter column payload set storage external;
         create index dead_queue on {tables.Dead} (queue, died_at);
 

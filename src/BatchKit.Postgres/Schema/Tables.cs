@@ -34,6 +34,13 @@ internal sealed class Tables
     public string Dead => $"{Quoted}.dead";
 }
 
+/// <summary>Arrays as rows. Every statement names the schema of each table, function and type, because <c>public</c> may have a stranger's of the same name, which fits the arguments better.</summary>
+internal static class Rows
+{
+    /// <summary>Returns an item of a FROM clause with one column for each array: <c>unnest</c> of several arrays has no qualified form (manual, section 7.2.1.4).</summary>
+    public static string Of(params ReadOnlySpan<string> arrays) => $"rows from (pg_catalog.unnest({string.Join("), pg_catalog.unnest(", arrays)}))";
+}
+
 /// <summary>The channel of a schema's notifications. The payload of a notification is the queue's number.</summary>
 internal static class NotificationChannel
 {

@@ -148,8 +148,8 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
 /// </remarks>
 internal sealed class InsertStatements
 {
-    private const string FieldsFrom = "unnest($1, $2, $3, $4, $5, $6, $7, $8) with ordinality as u (payload, queue, rank, delay, shard, key, unique_key, header, place)";
-    private const string DueAt = "case when s.delay > 0 then now() + s.delay * interval '1 millisecond' end";
+    private static readonly string FieldsFrom = $"{Rows.Of("$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8")} with ordinality as u (payload, queue, rank, delay, shard, key, unique_key, header, place)";
+    private const string DueAt = "case when s.delay > 0 then pg_catalog.now() + s.delay::double precision * interval '1 millisecond' end";
 
     private readonly Tables _tables;
 
@@ -179,7 +179,7 @@ internal sealed class InsertStatements
     private string Advance(int firstParameter, string guard) =>
         $"""
         advanced as (
-            update {_tables.Producers} set number = ${firstParameter + 4}, seen_at = now()
+            update {_tables.Producers} set number = ${firstParameter + 4}, seen_at = pg_catalog.now()
             where node = ${firstParameter} and epoch = ${firstParameter + 1} and lane = ${firstParameter + 2} and number < ${firstParameter + 3} and {guard} = 1
             returning 1)
         """;
@@ -189,9 +189,9 @@ internal sealed class InsertStatements
         with {advanced},
         stored as (
             insert into {_tables.Messages} (queue, shard, payload)
-            select $2, $3, u.payload from advanced, unnest($1) with ordinality as u (payload, place)
+            select $2, $3, u.payload from advanced, pg_catalog.unnest($1) with ordinality as u (payload, place)
             order by u.place)
-        select count(*) from advanced
+        select pg_catalog.count(*) from advanced
         """;
 
     private string CreateFull(string advanced) =>
@@ -201,7 +201,7 @@ internal sealed class InsertStatements
             insert into {_tables.Messages} (queue, rank, due_at, shard, key, header, payload)
             select s.queue, s.rank, {DueAt}, s.shard, s.key, s.header, s.payload from advanced, lateral (select * from {FieldsFrom}) as s
             order by s.place)
-        select count(*) from advanced
+        select pg_catalog.count(*) from advanced
         """;
 
     // The keys are inserted in one order, so that two sends with common keys can't deadlock.
@@ -209,7 +209,7 @@ internal sealed class InsertStatements
         $"""
         with {advanced},
         sent as materialized (select u.* from advanced, {FieldsFrom}),
-        wanted as (select queue, unique_key, min(place) as place from sent where unique_key is not null group by queue, unique_key),
+        wanted as (select queue, unique_key, pg_catalog.min(place) as place from sent where unique_key is not null group by queue, unique_key),
         taken as (
             insert into {_tables.UniqueKeys} (queue, key) select queue, unique_key from wanted order by queue, unique_key
             on conflict do nothing returning queue, key),
@@ -219,7 +219,7 @@ internal sealed class InsertStatements
             select s.queue, s.rank, {DueAt}, s.shard, s.key, s.unique_key, s.header, s.payload from sent as s left join chosen on chosen.place = s.place
             where s.unique_key is null or chosen.place is not null
             order by s.place)
-        select count(*) from advanced
+        select pg_catalog.count(*) from advanced
         """;
 
     // Each process start adds a producer, and at the same time deletes producers that were silent for long. SKIP LOCKED keeps two concurrent starts from waiting for each other.
@@ -227,11 +227,11 @@ internal sealed class InsertStatements
         $"""
         with silent as materialized (
             select ctid from {_tables.Producers}
-            where seen_at < now() - interval '30 days' and (node, epoch, lane) <> ($1, $2, $3) limit 1000 for update skip locked),
+            where seen_at < pg_catalog.now() - interval '30 days' and (node, epoch, lane) <> ($1, $2, $3) limit 1000 for update skip locked),
         forgotten as (delete from {_tables.Producers} where ctid in (select ctid from silent)),
         seen as (
-            insert into {_tables.Producers} as p (node, epoch, lane, number, seen_at) values ($1, $2, $3, 0, now())
-            on conflict (node, epoch, lane) do update set seen_at = now() returning p.number)
+            insert into {_tables.Producers} as p (node, epoch, lane, number, seen_at) values ($1, $2, $3, 0, pg_catalog.now())
+            on conflict (node, epoch, lane) do update set seen_at = pg_catalog.now() returning p.number)
         select number from seen
         """;
 }

@@ -10,7 +10,7 @@ namespace BatchKit.Postgres.Sending;
 /// <remarks>A failed notification is retried until it succeeds or the notifier is disposed. The failure is logged once per outage; receivers poll meanwhile.</remarks>
 internal sealed class QueueNotifier(NpgsqlDataSource dataSource, Tables tables, TimeSpan interval, TimeProvider timeProvider, ILogger? logger = null, bool usesPreparedStatements = true) : IAsyncDisposable
 {
-    private const string Statement = "select pg_catalog.pg_notify($1, queue::text) from unnest($2) as queue";
+    private const string Statement = "select pg_catalog.pg_notify($1, queue::pg_catalog.text) from pg_catalog.unnest($2) as queue";
     private const int TimeoutSeconds = 5;
     private static readonly TimeSpan StopLimit = TimeSpan.FromSeconds(2);
 

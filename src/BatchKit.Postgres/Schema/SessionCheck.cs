@@ -1,0 +1,28 @@
+using Npgsql;
+
+namespace BatchKit.Postgres.Schema;
+
+/// <summary>Checks, before the schema is used, that a data source's connections fit this package's statements.</summary>
+internal static class SessionCheck
+{
+    private const string CatalogSchema = "pg_catalog";
+
+    /// <exception cref="InvalidOperationException">They don't fit; the message says what to change.</exception>
+    public static async Task RunAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
+    {
+        // Operators have no readable qualified form. Each one is applied to types for which pg_catalog has exactly it, and so is found there, as long as pg_catalog comes first, which is the default.
+        var command = new NpgsqlCommand("select pg_catalog.array_to_string(pg_catalog.current_schemas(true), ',')", connection);
+        await using (command.ConfigureAwait(false))
+        {
+            var path = (string)(await command.ExecuteScalarAsync(cancellationToken).ConfigureAwait(false))!;
+            // Temporary tables come before it, and have no functions and operators.
+            var first = path.Split(',').FirstOrDefault(static schema => !schema.StartsWith("pg_temp_", StringComparison.Ordinal));
+            if (!string.Equals(first, CatalogSchema, StringComparison.Ordinal))
+            {
+                throw new InvalidOperationException(
+                    $"The search path of the database's user names {CatalogSchema} after other schemas ({path}), whose operators would run in place of PostgreSQL's. "
+                    + $"Put {CatalogSchema} first, or leave it out, in 'Search Path' of the connection string and in the user's and the database's settings.");
+            }
+        }
+    }
+}

@@ -27,6 +27,8 @@ internal sealed class QueueListener(
     // LISTEN takes no parameters. The name consists of letters, digits and a colon, so nothing needs escaping.
     private readonly string _listen = $"listen \"{NotificationChannel.Of(tables)}\"";
     private int _failures;
+    private long? _listensSince;
+    private bool _isAgainLogged;
     private volatile string? _fault;
 
     /// <summary>Why it does not listen now, in a sentence; null while it does. The receiver polls meanwhile.</summary>
@@ -49,6 +51,10 @@ internal sealed class QueueListener(
             {
                 // A new connection ends every failure, and until then the receiver polls. The failure is logged once per outage, because the receiver itself logs more.
                 _fault = $"Listening for notifications ended, so work is found by polling. {ServerFault.Describe(exception)}";
+                // A connection that was never checked, because it did not last that long, was part of the same outage.
+                if (_listensSince is { } since && timeProvider.GetElapsedTime(since) >= options.ListenKeepAlive)
+                    (_failures, _isAgainLogged) = (0, false);
+                _listensSince = null;
                 if (_failures++ == 0)
                 {
                     Log.ListeningEnded(_logger, queue.Name, ServerFault.Describe(exception));
@@ -72,9 +78,13 @@ internal sealed class QueueListener(
                     wake();
             };
             await ExecuteAsync(connection, _listen, stopping).ConfigureAwait(false);
-            if (_failures > 0)
+            if (_failures > 0 && !_isAgainLogged)
+            {
+                _isAgainLogged = true;
                 Log.ListeningAgain(_logger, queue.Name, _failures);
-            (_failures, _fault) = (0, null);
+            }
+
+            (_listensSince, _fault) = (timeProvider.GetTimestamp(), null);
             wake();
             while (true)
             {

@@ -69,6 +69,21 @@ public sealed class QueueListenerTests(PostgresFixture postgres) : IAsyncLifetim
     }
 
     [Fact]
+    public async Task A_server_that_ends_each_connection_soon_is_logged_once()
+    {
+        Start();
+
+        for (var ends = 0; ends < 5; ends++)
+        {
+            await WokenAsync();
+            await EndListenersAsync();
+        }
+
+        await WokenAsync();
+        Assert.Equal((1, 1), (_log.Count(2610), _log.Count(2611)));
+    }
+
+    [Fact]
     public async Task A_connection_that_was_dropped_in_silence_is_found_out_and_replaced()
     {
         var server = await postgres.GetAsync();

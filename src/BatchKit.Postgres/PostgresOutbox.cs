@@ -33,6 +33,7 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
     /// <param name="timeProvider">The clock; the system's when null.</param>
     /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="metrics">The instruments of its connections; null for none.</param>
+    /// <exception cref="ArgumentException">The data source multiplexes.</exception>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresOutbox(
         NpgsqlDataSource dataSource, IBatchTransport inner, PostgresOutboxOptions? options = null, TimeProvider? timeProvider = null, ILogger<PostgresOutbox>? logger = null,

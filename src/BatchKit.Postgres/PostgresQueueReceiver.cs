@@ -42,6 +42,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     /// <param name="timeProvider">The clock; the system's when null. Claims and delays use the server's clock.</param>
     /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="metrics">The instruments of its connections; null for none.</param>
+    /// <exception cref="ArgumentException">The data source multiplexes.</exception>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresQueueReceiver(
         NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IMessageHandler<QueueMessage> handler, TimeProvider? timeProvider = null, ILogger<PostgresQueueReceiver>? logger = null,
@@ -56,6 +57,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
         ArgumentNullException.ThrowIfNull(dataSource);
         ArgumentNullException.ThrowIfNull(options);
         ArgumentNullException.ThrowIfNull(handler);
+        SessionCheck.ThrowIfUnfit(dataSource);
         _options = options = options.Copy();
         PostgresQueueReceiverOptionsValidator.ThrowIfInvalid(options);
         _dataSource = dataSource;
@@ -141,7 +143,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
 
     private async Task ReceiveAsync(QueueEntry queue)
     {
-        var worker = $"{Environment.MachineName}:{Environment.ProcessId}";
+        var worker = ErrorText.Ascii($"{Environment.MachineName}:{Environment.ProcessId}");
         IClaimStore store = queue.Shards == 0 ? new ClaimStore(_tables, queue, _options, worker, _timeProvider) : new ShardStore(_tables, queue, _options, worker, _logger);
         var parts = _parts = new ReceiverParts(_dataSource, _options, store, _counters, _health, _stop, _timeProvider, _logger, _tables);
         await using (parts.ConfigureAwait(false))

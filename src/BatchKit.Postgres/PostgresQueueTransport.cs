@@ -38,6 +38,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="signer">Signs the frames in <see cref="PostgresOptions.FrameQueue"/>; null for none. Other messages are not signed.</param>
     /// <param name="metrics">The instruments of its connections; null for none.</param>
+    /// <exception cref="ArgumentException">The data source multiplexes.</exception>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresQueueTransport(NpgsqlDataSource dataSource, PostgresOptions? options = null, TimeProvider? timeProvider = null, ILogger<PostgresQueueTransport>? logger = null,
         FrameSigner? signer = null, ConnectionMetrics? metrics = null)
@@ -48,6 +49,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     internal PostgresQueueTransport(NpgsqlDataSource dataSource, PostgresOptions? options, TimeProvider? timeProvider, ILogger? logger, FrameSigner? signer, ConnectionMetrics? metrics)
     {
         ArgumentNullException.ThrowIfNull(dataSource);
+        SessionCheck.ThrowIfUnfit(dataSource);
         _options = options?.Copy() ?? new PostgresOptions();
         PostgresOptionsValidator.ThrowIfInvalid(_options);
         _dataSource = dataSource;
@@ -163,13 +165,35 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         await _gate.PassAsync(limit.Token).ConfigureAwait(false);
         using var rows = await _reader.ReadAsync(batches, report, limit.Token).ConfigureAwait(false);
         foreach (var run in _limits.Split(batches, report))
+            await StoreAsync(batches, rows, run, report, limit).ConfigureAwait(false);
+    }
+
+    // A run with a batch that the server can't store is halved, until that batch is alone and refused.
+    private async Task StoreAsync(ReadOnlyMemory<MessageBatch> batches, SendRows rows, Range run, SendReport report, TimeLimit limit)
+    {
+        // Each statement has the full time limit.
+        limit.Restart(_options.CommandTimeout);
+        try
         {
-            // Each statement has the full time limit.
-            limit.Restart(_options.CommandTimeout);
             using var part = rows.Of(run);
             await _insert.StoreAsync(part, limit.Token).ConfigureAwait(false);
             report.Acknowledge(run);
+            return;
         }
+        catch (PostgresException exception) when (ServerFault.RefusesContent(exception))
+        {
+            var (start, length) = run.GetOffsetAndLength(batches.Length);
+            if (length == 1)
+            {
+                report.Refuse(start, SendReader.Refuse(batches.Span[start], exception));
+                return;
+            }
+        }
+
+        var (first, count) = run.GetOffsetAndLength(batches.Length);
+        var middle = first + (count / 2);
+        await StoreAsync(batches, rows, first..middle, report, limit).ConfigureAwait(false);
+        await StoreAsync(batches, rows, middle..(first + count), report, limit).ConfigureAwait(false);
     }
 
     private Task<bool> IsReadOnlyAsync(CancellationToken stopping) => Detached.UseAsync(_dataSource, static async (connection, token) =>

@@ -6,9 +6,15 @@ namespace BatchKit.Postgres;
 /// <summary>Describes an error of the server in a human-readable sentence, and decides whether the pool's connections are still usable.</summary>
 internal static class ServerFault
 {
+    /// <summary>What to change when prepared statements are missing or exist already.</summary>
+    public const string PoolerAdvice =
+        $"A pooler in transaction mode, such as PgBouncer, gives each transaction another session, without the statements that were prepared: set {nameof(PostgresOptions.UsePreparedStatements)} to false, and leave 'Max Auto Prepare' of the connection string at 0.";
+
     public static string Describe(Exception exception) => exception switch
     {
         PostgresException { SqlState: QueueGuard.Lost } => "The server knows the queue by another number: its tables were dropped, restored or made again. The queue is looked up again.",
+        PostgresException { MessageText: var text, SqlState: PostgresErrorCodes.InvalidSqlStatementName or PostgresErrorCodes.DuplicatePreparedStatement } =>
+            $"The server said: {text}. {PoolerAdvice}",
         // Not Message, which also has lines with details that may quote a row's content.
         PostgresException { MessageText: var text, SqlState: var state } => $"The server said: {text} (SQLSTATE {state}).",
         OperationCanceledException => "The server did not answer in time.",
@@ -24,6 +30,11 @@ internal static class ServerFault
         SqlState: QueueGuard.Lost or PostgresErrorCodes.UndefinedTable or PostgresErrorCodes.InvalidSchemaName
             or PostgresErrorCodes.UndefinedColumn or PostgresErrorCodes.UndefinedFunction or PostgresErrorCodes.DatatypeMismatch or PostgresErrorCodes.NotNullViolation,
     };
+
+    /// <summary>True when the server can never store what was sent, because of its content: a character that the database's encoding lacks, a value outside a type's range, a row above a limit. A constraint is not one of them, because it may be dropped again.</summary>
+    public static bool RefusesContent(PostgresException exception) =>
+        exception.SqlState is PostgresErrorCodes.ProgramLimitExceeded
+        || (exception.SqlState.StartsWith("22", StringComparison.Ordinal) && exception.SqlState is not QueueGuard.Lost);
 
     /// <summary>True when the server can't be reached, or is not ready for statements that write.</summary>
     public static bool IsOutage(Exception exception) => exception is NpgsqlException and not PostgresException || SpoilsPool(exception);

@@ -1,5 +1,6 @@
 using System.Text;
 using BatchKit.Transports;
+using Npgsql;
 
 namespace BatchKit.Postgres.Receiving;
 
@@ -11,6 +12,7 @@ internal sealed class OutcomePolicy(PostgresQueueReceiverOptions options, Random
 
     private readonly RetrySchedule _schedule = new(options.RetryDelay, options.MaxRetryDelay);
     private readonly Random _random = random ?? Random.Shared;
+    private volatile bool _storesAscii;
 
     // A queue without order has no key to block.
     private readonly bool _blocks = options.Shards > 0 && options.Poison == PoisonPolicy.Block;
@@ -26,7 +28,7 @@ internal sealed class OutcomePolicy(PostgresQueueReceiverOptions options, Random
     public Verdict Evaluate(QueueMessage message)
     {
         var outcome = OutcomeOf(message);
-        var error = outcome is MessageOutcome.Retry or MessageOutcome.Dead ? ErrorText.Of(message.Reason) : null;
+        var error = outcome is MessageOutcome.Retry or MessageOutcome.Dead ? TextOf(message.Reason) : null;
         var delay = outcome switch
         {
             MessageOutcome.Retry => PauseOf(message),
@@ -38,6 +40,11 @@ internal sealed class OutcomePolicy(PostgresQueueReceiverOptions options, Random
 
     /// <summary>How long a message that this process can't read waits before it is claimed again: at least a poll interval, so that a process that can read it claims it first.</summary>
     public static TimeSpan UnreadableDelay(PostgresQueueReceiverOptions options) => options.RetryDelay > options.PollInterval ? options.RetryDelay : options.PollInterval;
+
+    /// <summary>Learns the encoding of the database. In one other than UTF-8, errors are stored in ASCII: a character that it lacks would make each attempt of the whole settlement fail.</summary>
+    public void Fit(NpgsqlConnection connection) => _storesAscii = connection.PostgresParameters.TryGetValue("server_encoding", out var encoding) && encoding is not ("UTF8" or "SQL_ASCII");
+
+    private string TextOf(string? reason) => _storesAscii ? ErrorText.Ascii(ErrorText.Of(reason)) : ErrorText.Of(reason);
 
     private TimeSpan PauseOf(QueueMessage message) => message.RetryDelay is { } delay ? (delay < MaxDelay ? delay : MaxDelay) : PauseAfter(message.Attempt);
 
@@ -54,6 +61,9 @@ internal readonly record struct Verdict(MessageOutcome Outcome, string? Error, T
 internal static class ErrorText
 {
     public const int MaxLength = 4000;
+
+    /// <summary>Replaces characters that are not ASCII.</summary>
+    public static string Ascii(string text) => Encoding.ASCII.GetString(Encoding.ASCII.GetBytes(text));
 
     public static string Of(string? reason)
     {

@@ -7,21 +7,47 @@ internal static class SessionCheck
 {
     private const string CatalogSchema = "pg_catalog";
 
-    /// <exception cref="InvalidOperationException">They don't fit; the message says what to change.</exception>
+    /// <exception cref="ArgumentException">The data source can't be used; the message says what to change.</exception>
+    public static void ThrowIfUnfit(NpgsqlDataSource dataSource)
+    {
+        if (new NpgsqlConnectionStringBuilder(dataSource.ConnectionString).Multiplexing)
+        {
+            throw new ArgumentException(
+                "The data source has 'Multiplexing=true', with which Npgsql can't prepare statements and can't listen. Create another data source without it, also for the same database.", nameof(dataSource));
+        }
+    }
+
+    /// <exception cref="InvalidOperationException">A connection does not fit; the message says what to change.</exception>
     public static async Task RunAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
         // Operators have no readable qualified form. Each one is applied to types for which pg_catalog has exactly it, and so is found there, as long as pg_catalog comes first, which is the default.
-        var command = new NpgsqlCommand("select pg_catalog.array_to_string(pg_catalog.current_schemas(true), ',')", connection);
+        var path = await ReadSearchPathAsync(connection, cancellationToken).ConfigureAwait(false);
+        // Temporary tables come before it, and have no functions and operators.
+        var first = path.Split(',').FirstOrDefault(static schema => !schema.StartsWith("pg_temp_", StringComparison.Ordinal));
+        if (!string.Equals(first, CatalogSchema, StringComparison.Ordinal))
+        {
+            throw new InvalidOperationException(
+                $"The search path of the database's user names {CatalogSchema} after other schemas ({path}), whose operators would run in place of PostgreSQL's. "
+                + $"Put {CatalogSchema} first, or leave it out, in 'Search Path' of the connection string and in the user's and the database's settings.");
+        }
+    }
+
+    // The parameter shows, in the same round trip, whether the data source can send arrays.
+    private static async Task<string> ReadSearchPathAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
+    {
+        var command = new NpgsqlCommand("select pg_catalog.array_to_string(pg_catalog.current_schemas(true), ','), pg_catalog.cardinality($1)", connection)
+        {
+            Parameters = { new NpgsqlParameter<int[]> { TypedValue = [] } },
+        };
         await using (command.ConfigureAwait(false))
         {
-            var path = (string)(await command.ExecuteScalarAsync(cancellationToken).ConfigureAwait(false))!;
-            // Temporary tables come before it, and have no functions and operators.
-            var first = path.Split(',').FirstOrDefault(static schema => !schema.StartsWith("pg_temp_", StringComparison.Ordinal));
-            if (!string.Equals(first, CatalogSchema, StringComparison.Ordinal))
+            try
             {
-                throw new InvalidOperationException(
-                    $"The search path of the database's user names {CatalogSchema} after other schemas ({path}), whose operators would run in place of PostgreSQL's. "
-                    + $"Put {CatalogSchema} first, or leave it out, in 'Search Path' of the connection string and in the user's and the database's settings.");
+                return (string)(await command.ExecuteScalarAsync(cancellationToken).ConfigureAwait(false))!;
+            }
+            catch (Exception exception) when (exception is NotSupportedException or InvalidCastException)
+            {
+                throw new InvalidOperationException("The data source can't send arrays: call EnableArrays() on the NpgsqlSlimDataSourceBuilder that creates it, or use NpgsqlDataSourceBuilder.", exception);
             }
         }
     }

@@ -12,6 +12,10 @@ internal sealed class SendReader(PostgresOptions options, SendLimits limits, Que
     /// <summary>Frames are stored in order: one shard.</summary>
     public const int FrameShards = 1;
 
+    /// <summary>Returns why a batch is refused whose content the server can't store.</summary>
+    public static string Refuse(MessageBatch batch, PostgresException exception) =>
+        $"The server can't store a batch for {batch.Handle}: {exception.MessageText} (SQLSTATE {exception.SqlState}). Change its names and keys, or use a database with the encoding UTF8.";
+
     /// <summary>Reads all batches, and adds refused ones to the report.</summary>
     /// <exception cref="InvalidOperationException">The queue for frames is another kind of queue.</exception>
     public async ValueTask<SendRows> ReadAsync(ReadOnlyMemory<MessageBatch> batches, SendReport report, CancellationToken cancellationToken)
@@ -32,9 +36,7 @@ internal sealed class SendReader(PostgresOptions options, SendLimits limits, Que
                 var refusal = Refuse(batch);
                 if (refusal is null && frameQueue is null)
                 {
-                    var shards = options.ShardsOf(batch.Handle.Name!);
-                    var queue = await directory.FindOrCreateAsync(batch.Handle.Name!, shards, cancellationToken).ConfigureAwait(false);
-                    refusal = RefuseUnordered(queue, shards) ?? rows.TryAdd(batch, queue);
+                    refusal = await TryAddAsync(rows, batch, cancellationToken).ConfigureAwait(false);
                 }
 
                 if (refusal is not null)
@@ -49,6 +51,20 @@ internal sealed class SendReader(PostgresOptions options, SendLimits limits, Que
         }
 
         return rows;
+    }
+
+    private async ValueTask<string?> TryAddAsync(SendRows rows, MessageBatch batch, CancellationToken cancellationToken)
+    {
+        var shards = options.ShardsOf(batch.Handle.Name!);
+        try
+        {
+            var queue = await directory.FindOrCreateAsync(batch.Handle.Name!, shards, cancellationToken).ConfigureAwait(false);
+            return RefuseUnordered(queue, shards) ?? rows.TryAdd(batch, queue);
+        }
+        catch (PostgresException exception) when (ServerFault.RefusesContent(exception))
+        {
+            return Refuse(batch, exception);
+        }
     }
 
     // With any number of shards a queue keeps the order of each key, so only a queue without order is refused.
@@ -163,6 +179,7 @@ internal sealed class SendReport(int batches)
     private static string? Advise(Exception? cause) => cause switch
     {
         PostgresException { SqlState: PostgresErrorCodes.DiskFull } => $"{cause.Message}. Give the server more disk space; the buffer sends again meanwhile.",
+        PostgresException { SqlState: PostgresErrorCodes.InvalidSqlStatementName or PostgresErrorCodes.DuplicatePreparedStatement } => $"{cause.Message}. {ServerFault.PoolerAdvice}",
         PostgresException => $"{cause.Message}. Check the database and its user in the connection string.",
         NpgsqlException { InnerException: AuthenticationException } => $"{ServerFault.Describe(cause)} Check the server's certificate, and SSL Mode and Root Certificate in the connection string.",
         NpgsqlException => $"{cause.Message}. Check that the server runs, and its address in the connection string.",

@@ -8,20 +8,26 @@ namespace BatchKit.Postgres.Ordered;
 /// <summary>The claims of an ordered queue. A claim is the lease of a shard with a batch of its messages.</summary>
 internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueReceiverOptions options, string worker, ILogger logger) : IClaimStore
 {
-    // After a shard was chosen, its previous holder may still complete its last messages, so that the batch is empty.
-    private const int MaxChoices = 3;
+    // The batch of a chosen shard is empty when its previous holder completed the last messages meanwhile, and when all messages that the exchange looked at were blocked. These are then parked, and the next choice
+    // looks at others.
+    private const int MaxChoices = 1000;
 
     private readonly ShardCommands _commands = new(tables, queue, options, worker);
     private readonly OutcomePolicy _policy = new(options);
+    private readonly UpkeepLimit _upkeepLimit = new(options.CommandTimeout);
 
     public async Task<ClaimExchange> ExchangeAsync(NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, CancellationToken cancellationToken)
     {
+        // What the lost attempt settled was committed together with the lease that it took.
+        if (request.IsRepeat && await AdoptAsync(connection, request.Token, cancellationToken).ConfigureAwait(false) is { } adopted)
+            return new ClaimExchange([adopted], Refused: []);
         var refused = new List<Claim>();
         var taken = new List<Claim>(1);
-        var hasChosen = await ExchangeOnceAsync(connection, settled, request.Claims > 0, refused, taken, cancellationToken).ConfigureAwait(false);
+        var hasChosen = await ExchangeOnceAsync(connection, settled, request, refused, taken, cancellationToken).ConfigureAwait(false);
         for (var choices = 1; hasChosen && taken.Count == 0 && choices < MaxChoices; choices++)
-            hasChosen = await ExchangeOnceAsync(connection, [], takes: true, refused, taken, cancellationToken).ConfigureAwait(false);
-        return new ClaimExchange(taken, refused);
+            hasChosen = await ExchangeOnceAsync(connection, [], request, refused, taken, cancellationToken).ConfigureAwait(false);
+        return new ClaimExchange(
+            taken, request.IsRepeat ? await RepeatedSettlement.FindLostAsync(connection, refused, _commands.Unsettled, cancellationToken).ConfigureAwait(false) : refused);
     }
 
     public async Task<IReadOnlyList<Claim>> RenewAsync(NpgsqlConnection connection, IReadOnlyList<Claim> held, CancellationToken cancellationToken)
@@ -45,15 +51,20 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
         }
     }
 
-    public async Task<UpkeepReport> UpkeepAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
+    public Task<UpkeepReport> UpkeepAsync(NpgsqlConnection connection, CancellationToken cancellationToken) => _upkeepLimit.ApplyAsync(UpkeepOnceAsync(connection, cancellationToken));
+
+    private async Task<UpkeepReport> UpkeepOnceAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
         var batch = CreateBatch(connection);
+        batch.Timeout = _upkeepLimit.TimeoutSeconds;
         await using (batch.ConfigureAwait(false))
         {
-            batch.BatchCommands.Add(_commands.Upkeep());
+            batch.BatchCommands.Add(_commands.LockForUpkeep(_upkeepLimit.Claims));
+            batch.BatchCommands.Add(_commands.Upkeep(_upkeepLimit.Claims));
             var reader = await ExecuteAsync(batch, cancellationToken).ConfigureAwait(false);
             await using (reader.ConfigureAwait(false))
             {
+                await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
                 await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
                 TimeSpan? nextDue = await reader.IsDBNullAsync(3, cancellationToken).ConfigureAwait(false) ? null : reader.GetTimeSpan(3);
                 var report = new UpkeepReport(reader.GetBoolean(0), (int)reader.GetInt64(1), (int)reader.GetInt64(2), nextDue);
@@ -63,16 +74,38 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
         }
     }
 
-    // True when a shard was chosen.
-    private async ValueTask<bool> ExchangeOnceAsync(
-        NpgsqlConnection connection, IReadOnlyList<Claim> settled, bool takes, List<Claim> refused, List<Claim> taken, CancellationToken cancellationToken)
+    private async ValueTask<Claim?> AdoptAsync(NpgsqlConnection connection, long token, CancellationToken cancellationToken)
     {
-        if (settled.Count == 0 && !takes)
-            return false;
         var batch = CreateBatch(connection);
         await using (batch.ConfigureAwait(false))
         {
-            AddCommands(batch, settled, takes);
+            batch.BatchCommands.Add(_commands.Await());
+            batch.BatchCommands.Add(_commands.Adopt(token));
+            batch.BatchCommands.Add(_commands.Take(token));
+            var reader = await ExecuteAsync(batch, cancellationToken).ConfigureAwait(false);
+            await using (reader.ConfigureAwait(false))
+            {
+                await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+                var taken = new List<Claim>(1);
+                await ReadTakenAsync(reader, taken, isWoken: true, cancellationToken).ConfigureAwait(false);
+                await EndAsync(reader, cancellationToken).ConfigureAwait(false);
+                return taken.SingleOrDefault();
+            }
+        }
+    }
+
+    // True when a shard was chosen.
+    private async ValueTask<bool> ExchangeOnceAsync(
+        NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, List<Claim> refused, List<Claim> taken, CancellationToken cancellationToken)
+    {
+        var takes = request.Claims > 0;
+        if (settled.Count == 0 && !takes)
+            return false;
+        _policy.Fit(connection);
+        var batch = CreateBatch(connection);
+        await using (batch.ConfigureAwait(false))
+        {
+            AddCommands(batch, settled, request);
             var reader = await ExecuteAsync(batch, cancellationToken).ConfigureAwait(false);
             await using (reader.ConfigureAwait(false))
             {
@@ -92,8 +125,9 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
         }
     }
 
-    private void AddCommands(NpgsqlBatch batch, IReadOnlyList<Claim> settled, bool takes)
+    private void AddCommands(NpgsqlBatch batch, IReadOnlyList<Claim> settled, ClaimRequest request)
     {
+        var takes = request.Claims > 0;
         var blocking = 0;
         for (var index = 0; index < settled.Count; index++)
         {
@@ -109,7 +143,7 @@ internal sealed class ShardStore(Tables tables, QueueEntry queue, PostgresQueueR
         if (!takes)
             return;
         batch.BatchCommands.Add(_commands.Choose(settled.Count > 0 ? settled[^1] : null));
-        batch.BatchCommands.Add(_commands.Take());
+        batch.BatchCommands.Add(_commands.Take(request.Token));
     }
 
     private async ValueTask<bool> ReadTakenAsync(NpgsqlDataReader reader, List<Claim> taken, bool isWoken, CancellationToken cancellationToken)
@@ -214,8 +248,15 @@ internal sealed class ShardCommands(Tables tables, QueueEntry queue, PostgresQue
     public NpgsqlBatchCommand Choose(Claim? held) =>
         Create(_statements.Choose, Value(queue.Id), Value((short?)held?.Shard ?? NoShard), Value(held?.Token ?? 0), Value(Turn));
 
-    public NpgsqlBatchCommand Take() => Create(
-        _statements.Take, Value(queue.Id), Value(options.BatchSize), Value((long)options.MaxBatchBytes), Value(options.ClaimTimeLimit), Value(_worker), Value(Turn));
+    public NpgsqlBatchCommand Unsettled(Claim claim, long[] ids) =>
+        Create(_statements.Unsettled, Value(queue.Id), Value((short)claim.Shard), Value(ids), Value(claim.Batch[0].Attempt - 1));
+
+    public NpgsqlBatchCommand Await() => Create(_statements.Await, Value(queue.Id));
+
+    public NpgsqlBatchCommand Adopt(long token) => Create(_statements.Adopt, Value(queue.Id), Value(token));
+
+    public NpgsqlBatchCommand Take(long token) => Create(
+        _statements.Take, Value(queue.Id), Value(options.BatchSize), Value((long)options.MaxBatchBytes), Value(options.ClaimTimeLimit), Value(_worker), Value(Turn), Value(token));
 
     public NpgsqlBatchCommand Renew(IReadOnlyList<Claim> held) => Create(
         _statements.Renew,
@@ -224,14 +265,17 @@ internal sealed class ShardCommands(Tables tables, QueueEntry queue, PostgresQue
         Value(held.Select(claim => claim.Token).ToArray()),
         Value(options.ClaimTimeLimit));
 
-    public NpgsqlBatchCommand Upkeep() => Create(
+    public NpgsqlBatchCommand LockForUpkeep(int claims) => Create(_statements.LockForUpkeep, Value(queue.Id), Value(claims));
+
+    public NpgsqlBatchCommand Upkeep(int claims) => Create(
         _statements.Upkeep,
         Value(queue.Id),
         Value(options.MaxAttempts),
         Value(options.Poison == PoisonPolicy.Block),
         Value(options.MaxRetryDelay),
         new NpgsqlParameter<TimeSpan?> { TypedValue = options.DeadRetention, NpgsqlDbType = NpgsqlTypes.NpgsqlDbType.Interval },
-        Value(options.ClaimTimeLimit.ToString()));
+        Value(options.ClaimTimeLimit.ToString()),
+        Value(claims));
 
     private static NpgsqlParameter<T> Value<T>(T value) => new() { TypedValue = value };
 

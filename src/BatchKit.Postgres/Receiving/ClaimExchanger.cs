@@ -10,15 +10,19 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
     private readonly KeptConnection _connection = new(parts.DataSource);
     private int _failures;
 
+    // True once an exchange was sent whose answer is unknown: it may have taken claims that no worker knows of.
+    private bool _isSent;
+
     /// <summary>Settles claims, which this process then no longer holds, and takes new ones unless the receiver stops.</summary>
     public async ValueTask<IReadOnlyList<HeldClaim>> ExchangeAsync(List<HeldClaim> settled, ClaimRequest request)
     {
+        _isSent = false;
         while (true)
         {
             DropLost(settled);
             if (parts.Stop.Stopping.IsCancellationRequested)
                 request = request with { Claims = 0 };
-            if (settled.Count == 0 && request.Claims == 0)
+            if (settled.Count == 0 && request.Claims == 0 && !_isSent)
                 return [];
             try
             {
@@ -55,7 +59,15 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
         }
 
         // If the answer is not awaited, no worker knows of the new claim until it ends. So not even a stop interrupts an exchange.
-        return _connection.UseAsync((connection, closing) => parts.Store.ExchangeAsync(connection, _sent, request, closing), parts.Stop.Closing);
+        return _connection.UseAsync(
+            (connection, closing) =>
+            {
+                // A kept connection that turns out to be broken is replaced, and its use runs again.
+                var isRepeat = _isSent;
+                _isSent = true;
+                return parts.Store.ExchangeAsync(connection, _sent, request with { IsRepeat = isRepeat }, closing);
+            },
+            parts.Stop.Closing);
     }
 
     private async ValueTask FailedAsync(List<HeldClaim> settled, Exception exception)
@@ -65,12 +77,15 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
             // Claims that could not be settled end at their time limit.
             settled.ForEach(Lose);
             settled.Clear();
+            _isSent = false;
             return;
         }
 
         parts.Failed(this, exception);
         var pause = _schedule.DelayAfter(++_failures, Random.Shared);
-        // Without claims to settle, a stop need not wait.
+        // Without claims to settle, a stop need not wait; it makes one attempt to find what a lost exchange has taken.
+        if (settled.Count == 0 && parts.Stop.Stopping.IsCancellationRequested)
+            _isSent = false;
         var until = settled.Count == 0 ? parts.Stop.Stopping : parts.Stop.Abandoning;
         await Task.Delay(pause, parts.TimeProvider, until).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }

@@ -19,6 +19,9 @@ internal sealed class ClaimStatements
     /// </summary>
     public const string PlanUnflushed = Plan + ", pg_catalog.set_config('synchronous_commit', 'off', true)";
 
+    // More than one exchange can take, and few among all tokens.
+    private const int MaxClaims = 100_000;
+
     private const string NewClaim = "(token, queue, until, worker, attempts, ids, ranks, enqueued_at, unique_keys, headers, payloads)";
 
     // An array whose elements are all null is stored as null.
@@ -46,6 +49,15 @@ internal sealed class ClaimStatements
             select token from gone
             """;
         Mixed = Settle();
+        Unsettled = $"""
+            select exists (select from {tables.Claims} as c cross join lateral pg_catalog.unnest(c.ids) as held (id) where c.queue = $1 and held.id = any($2))
+                or exists (select from {tables.Messages} where queue = $1 and rank = any($3) and id = any($2) and due_at is null and shard is null)
+                or exists (select from {tables.Messages} where queue = $1 and attempts > 0 and shard is null and attempts = $4 and id = any($2))
+            """;
+        Adopt = $"""
+            update {tables.Claims} set until = pg_catalog.now() + $2 where token >= $1 and token < $1 + {MaxClaims}
+            returning token, attempts, ids, ranks, enqueued_at, headers, payloads, 0::bigint
+            """;
         Renew = $"update {tables.Claims} set until = pg_catalog.now() + $2 where token = any($1) returning token";
     }
 
@@ -66,6 +78,12 @@ internal sealed class ClaimStatements
 
     /// <summary>Parameters: token, ids, outcomes, errors, delays.</summary>
     public string Mixed { get; }
+
+    /// <summary>Renews and returns the claims of an exchange whose answer was lost. Parameters: the first of their consecutive tokens, time limit.</summary>
+    public string Adopt { get; }
+
+    /// <summary>Returns whether messages of a claim that is gone are still as they were claimed, waiting or in another claim. Parameters: queue, ids, ranks, attempts.</summary>
+    public string Unsettled { get; }
 
     /// <summary>Parameters: tokens, time limit.</summary>
     public string Renew { get; }
@@ -148,15 +166,18 @@ internal sealed class ClaimStatements
 /// <summary>The single statement of upkeep for queues without order.</summary>
 internal static class UpkeepStatement
 {
-    // The limits of one statement; the next one continues. Few claims, because each may hold megabytes, and a statement that always exceeded its time limit would never succeed.
-    private const int MaxClaims = 10;
+    // The limit of one statement; the next one continues.
     private const int MaxRows = 10_000;
 
-    /// <summary>Parameters: queue, most attempts, retention (null keeps all), claim's time limit in human-readable form, queue's name and number of shards.</summary>
+    /// <summary>Parameters: queue, most attempts, retention (null keeps all), claim's time limit in human-readable form, queue's name and number of shards, most claims, most bytes of them; the first one may have more.</summary>
     public static string Of(Tables tables) => $"""
-        with ended as (
-            delete from {tables.Claims} where token in (
-                select token from {tables.Claims} where queue = $1 and until <= pg_catalog.now() order by until limit {MaxClaims} for update skip locked)
+        with expired as materialized (
+            select token, pg_catalog.row_number() over so_far as place, pg_catalog.sum(size) over so_far as bytes from (
+                select token, until, pg_catalog.pg_column_size(payloads) as size from {tables.Claims}
+                where queue = $1 and until <= pg_catalog.now() order by until limit $7 for update skip locked) as locked
+            window so_far as (order by until, token)
+        ), ended as (
+            delete from {tables.Claims} where token in (select token from expired where place = 1 or bytes <= $8)
             returning worker, attempts, ids, ranks, enqueued_at, unique_keys, headers, payloads
         ), evaluated as materialized (
             select ended.attempts, m.*, 'The claim of ' || ended.worker || ' ended: it was not settled, nor renewed, within ' || $4 || '.' as error

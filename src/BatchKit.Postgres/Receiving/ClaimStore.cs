@@ -14,11 +14,32 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
     private readonly ClaimStatements _statements = new(tables, options.BatchSize);
     private readonly string _upkeep = UpkeepStatement.Of(tables);
     private readonly OutcomePolicy _policy = new(options);
+    private readonly UpkeepLimit _upkeepLimit = new(options.CommandTimeout);
     private readonly TimeSpan _unreadableDelay = OutcomePolicy.UnreadableDelay(options);
     private readonly int _timeoutSeconds = WholeSeconds.Of(options.CommandTimeout);
 
     public async Task<ClaimExchange> ExchangeAsync(NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, CancellationToken cancellationToken)
     {
+        if (!request.IsRepeat)
+            return await ExchangeOnceAsync(connection, settled, request, cancellationToken).ConfigureAwait(false);
+        // What the lost attempt settled was committed together with what it took.
+        if (await AdoptAsync(connection, request.Token, cancellationToken).ConfigureAwait(false) is { Count: > 0 } adopted)
+            return new ClaimExchange(adopted, Refused: []);
+        try
+        {
+            var exchange = await ExchangeOnceAsync(connection, settled, request, cancellationToken).ConfigureAwait(false);
+            return exchange with { Refused = await RepeatedSettlement.FindLostAsync(connection, exchange.Refused, Unsettled, cancellationToken).ConfigureAwait(false) };
+        }
+        catch (PostgresException exception) when (exception.SqlState == PostgresErrorCodes.UniqueViolation)
+        {
+            // The lost attempt was still under way, and has now been committed.
+            return new ClaimExchange(await AdoptAsync(connection, request.Token, cancellationToken).ConfigureAwait(false), Refused: []);
+        }
+    }
+
+    private async Task<ClaimExchange> ExchangeOnceAsync(NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, CancellationToken cancellationToken)
+    {
+        _policy.Fit(connection);
         var settlement = new ClaimSettlement(settled);
         var from = _floor.From;
         var batch = Begin(connection, settled.Count > 0 ? ClaimStatements.Plan : ClaimStatements.PlanUnflushed);
@@ -44,6 +65,27 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
                 await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
                 _floor.Claimed(from, taken);
                 return new ClaimExchange(taken, refused);
+            }
+        }
+    }
+
+    private async Task<IReadOnlyList<Claim>> AdoptAsync(NpgsqlConnection connection, long token, CancellationToken cancellationToken)
+    {
+        var batch = Begin(connection, ClaimStatements.Plan);
+        await using (batch.ConfigureAwait(false))
+        {
+            batch.BatchCommands.Add(new NpgsqlBatchCommand(_statements.Adopt)
+            {
+                Parameters = { new NpgsqlParameter<long> { TypedValue = token }, new NpgsqlParameter<TimeSpan> { TypedValue = options.ClaimTimeLimit } },
+            });
+            var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
+            await using (reader.ConfigureAwait(false))
+            {
+                await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+                // It is unknown whether more messages wait, so each claim says so.
+                var adopted = await ClaimReading.ReadAsync(reader, queue.Name, wanted: 0, _unreadableDelay, cancellationToken).ConfigureAwait(false);
+                await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+                return adopted;
             }
         }
     }
@@ -74,7 +116,9 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
         }
     }
 
-    public async Task<UpkeepReport> UpkeepAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
+    public Task<UpkeepReport> UpkeepAsync(NpgsqlConnection connection, CancellationToken cancellationToken) => _upkeepLimit.ApplyAsync(UpkeepOnceAsync(connection, cancellationToken));
+
+    private async Task<UpkeepReport> UpkeepOnceAsync(NpgsqlConnection connection, CancellationToken cancellationToken)
     {
         // Not prepared, so that the plan fits the tables' current content. The statement includes the check of the queue, so that an idle receiver runs one statement per poll interval.
         var command = Upkeep(connection);
@@ -96,6 +140,17 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
         }
     }
 
+    private NpgsqlBatchCommand Unsettled(Claim claim, long[] ids) => new(_statements.Unsettled)
+    {
+        Parameters =
+        {
+            new NpgsqlParameter<int> { TypedValue = queue.Id },
+            new NpgsqlParameter<long[]> { TypedValue = ids },
+            new NpgsqlParameter<short[]> { TypedValue = [.. claim.Batch.Select(static message => (short)-message.Priority).Distinct()] },
+            new NpgsqlParameter<int> { TypedValue = claim.Batch[0].Attempt - 1 },
+        },
+    };
+
     private NpgsqlBatch Begin(NpgsqlConnection connection, string plan) =>
         new(connection) { Timeout = _timeoutSeconds, BatchCommands = { QueueGuard.CommandFor(tables, queue, $"{plan},") } };
 
@@ -114,8 +169,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = options.MaxBatchBytes });
         command.Parameters.Add(new NpgsqlParameter<short> { TypedValue = from.Rank });
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = from.Id });
-        // Random, not from a sequence: after a crash or fail-over a sequence may repeat values, and a new claim would get a lost claim's token.
-        command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = Random.Shared.NextInt64() });
+        command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = request.Token });
         if (request.Claims > 1)
             command.Parameters.Add(new NpgsqlParameter<int> { TypedValue = request.Claims });
         return command;
@@ -123,7 +177,7 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
 
     private NpgsqlCommand Upkeep(NpgsqlConnection connection) => new(_upkeep, connection)
     {
-        CommandTimeout = _timeoutSeconds,
+        CommandTimeout = _upkeepLimit.TimeoutSeconds,
         Parameters =
         {
             new NpgsqlParameter<int> { TypedValue = queue.Id },
@@ -132,58 +186,10 @@ internal sealed class ClaimStore(Tables tables, QueueEntry queue, PostgresQueueR
             new NpgsqlParameter<string> { TypedValue = options.ClaimTimeLimit.ToString("c") },
             new NpgsqlParameter<string> { TypedValue = queue.Name },
             new NpgsqlParameter<short> { TypedValue = (short)queue.Shards },
+            new NpgsqlParameter<int> { TypedValue = _upkeepLimit.Claims },
+            new NpgsqlParameter<long> { TypedValue = UpkeepLimit.MaxBytes },
         },
     };
-}
-
-/// <summary>Reads the rows that a claim statement returns. Each row is a claim, with its messages as arrays.</summary>
-internal static class ClaimReading
-{
-    // By priority, the highest first, then by number. Aggregates usually keep this order, but do not promise it.
-    private static readonly Comparison<QueueMessage> ByTurn = static (left, right) =>
-        left.Priority != right.Priority ? right.Priority.CompareTo(left.Priority) : left.Id.CompareTo(right.Id);
-
-    public static async ValueTask<List<Claim>> ReadAsync(NpgsqlDataReader reader, string queue, int wanted, TimeSpan unreadableDelay, CancellationToken cancellationToken)
-    {
-        var claims = new List<Claim>(1);
-        var handle = OutputHandle.Named(queue);
-        while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
-        {
-            var attempt = reader.GetInt16(1) + 1;
-            var ids = reader.GetFieldValue<long[]>(2);
-            var ranks = reader.GetFieldValue<short[]>(3);
-            var times = reader.GetFieldValue<DateTime[]>(4);
-            var headers = reader.IsDBNull(5) ? null : reader.GetFieldValue<byte[]?[]>(5);
-            var payloads = reader.GetFieldValue<byte[][]>(6);
-            var messages = new QueueMessage[ids.Length];
-            for (var index = 0; index < messages.Length; index++)
-            {
-                var header = StoredHeader.Read(headers?[index], out var trace, out var fault);
-                messages[index] = new QueueMessage(handle, ids[index], attempt, -ranks[index], new DateTimeOffset(times[index]), key: null, header, payloads[index]) { Trace = trace };
-                if (fault is not null)
-                    StoredHeader.Withhold(messages[index], headers![index], fault, unreadableDelay);
-            }
-
-            if (!IsInTurn(messages))
-                Array.Sort(messages, ByTurn);
-            // A retry is a batch of its own, so more messages may wait.
-            var hasMore = attempt > 1 || reader.GetInt64(7) >= wanted || reader.GetInt64(7) > messages.Length;
-            claims.Add(new Claim(reader.GetInt64(0), shard: -1, new QueueBatch(messages)) { HasMore = hasMore });
-        }
-
-        return claims;
-    }
-
-    private static bool IsInTurn(QueueMessage[] messages)
-    {
-        for (var index = 1; index < messages.Length; index++)
-        {
-            if (ByTurn(messages[index - 1], messages[index]) > 0)
-                return false;
-        }
-
-        return true;
-    }
 }
 
 /// <summary>
@@ -222,105 +228,4 @@ internal sealed class ClaimFloor(TimeSpan farLook)
 
     /// <summary>A position in the order of claims.</summary>
     internal sealed record Position(short Rank, long Id);
-}
-
-/// <summary>The claims that one exchange settles: one statement for all claims whose messages are all completed, then one for each other claim.</summary>
-internal readonly struct ClaimSettlement
-{
-    private readonly List<Claim> _done;
-    private readonly List<Claim> _mixed;
-
-    public ClaimSettlement(IReadOnlyList<Claim> settled)
-    {
-        _done = new List<Claim>(settled.Count);
-        _mixed = [];
-        foreach (var claim in settled)
-            (IsDone(claim) ? _done : _mixed).Add(claim);
-    }
-
-    public static long[] TokensOf(IReadOnlyList<Claim> claims)
-    {
-        var tokens = new long[claims.Count];
-        for (var index = 0; index < tokens.Length; index++)
-            tokens[index] = claims[index].Token;
-        return tokens;
-    }
-
-    /// <summary>Returns the claims whose tokens are not among the rows.</summary>
-    public static async ValueTask<List<Claim>> ReadMissingAsync(NpgsqlDataReader reader, IEnumerable<Claim> claims, CancellationToken cancellationToken)
-    {
-        var missing = claims.ToList();
-        while (await reader.ReadAsync(cancellationToken).ConfigureAwait(false))
-        {
-            var token = reader.GetInt64(0);
-            missing.RemoveAll(claim => claim.Token == token);
-        }
-
-        return missing;
-    }
-
-    public void AddTo(NpgsqlBatch batch, ClaimStatements statements, OutcomePolicy policy)
-    {
-        if (_done.Count > 0)
-        {
-            var command = new NpgsqlBatchCommand(statements.Done);
-            command.Parameters.Add(new NpgsqlParameter<long[]> { TypedValue = TokensOf(_done) });
-            batch.BatchCommands.Add(command);
-        }
-
-        foreach (var claim in _mixed)
-            batch.BatchCommands.Add(Mixed(claim, statements, policy));
-    }
-
-    /// <summary>Reads the results of the commands that <see cref="AddTo"/> added, in the same order.</summary>
-    /// <returns>The claims that had ended.</returns>
-    public async ValueTask<IReadOnlyList<Claim>> ReadRefusedAsync(NpgsqlDataReader reader, CancellationToken cancellationToken)
-    {
-        List<Claim>? refused = null;
-        if (_done.Count > 0)
-        {
-            await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
-            refused = await ReadMissingAsync(reader, _done, cancellationToken).ConfigureAwait(false);
-        }
-
-        foreach (var claim in _mixed)
-        {
-            await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
-            await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
-            if (reader.GetInt64(0) == 0)
-                (refused ??= []).Add(claim);
-        }
-
-        return refused is { Count: > 0 } ? refused : [];
-    }
-
-    private static bool IsDone(Claim claim)
-    {
-        for (var index = 0; index < claim.Batch.Count; index++)
-        {
-            if (claim.Batch[index].Outcome is not (null or MessageOutcome.Done))
-                return false;
-        }
-
-        return true;
-    }
-
-    private static NpgsqlBatchCommand Mixed(Claim claim, ClaimStatements statements, OutcomePolicy policy)
-    {
-        var count = claim.Batch.Count;
-        var (ids, outcomes, errors, delays) = (new long[count], new short[count], new string?[count], new TimeSpan[count]);
-        for (var index = 0; index < count; index++)
-        {
-            var verdict = policy.Evaluate(claim.Batch[index]);
-            (ids[index], outcomes[index], errors[index], delays[index]) = (claim.Batch[index].Id, (short)verdict.Outcome, verdict.Error, verdict.Delay);
-        }
-
-        var command = new NpgsqlBatchCommand(statements.Mixed);
-        command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = claim.Token });
-        command.Parameters.Add(new NpgsqlParameter<long[]> { TypedValue = ids });
-        command.Parameters.Add(new NpgsqlParameter<short[]> { TypedValue = outcomes });
-        command.Parameters.Add(new NpgsqlParameter<string?[]> { TypedValue = errors });
-        command.Parameters.Add(new NpgsqlParameter<TimeSpan[]> { TypedValue = delays });
-        return command;
-    }
 }

@@ -7,7 +7,10 @@ namespace BatchKit.Postgres.Receiving;
 internal interface IClaimStore
 {
     /// <summary>Settles claims by the outcomes of their messages, and claims the next messages, in one round trip and one transaction.</summary>
-    /// <remarks>Settling is idempotent: when it is unknown whether the transaction was committed, call it again; it refuses claims that are settled already.</remarks>
+    /// <remarks>
+    /// It is idempotent: when it is unknown whether the transaction was committed, call it again with the same request, marked as a repeat. It then returns the claims that the lost attempt took. It refuses
+    /// only claims whose messages are still there.
+    /// </remarks>
     Task<ClaimExchange> ExchangeAsync(NpgsqlConnection connection, IReadOnlyList<Claim> settled, ClaimRequest request, CancellationToken cancellationToken);
 
     /// <summary>Renews claims for another time limit.</summary>
@@ -61,7 +64,14 @@ internal sealed class QueueBatch(QueueMessage[] messages) : IReadOnlyList<QueueM
 /// <summary>A worker's request for claims.</summary>
 /// <param name="Claims">The maximum number of claims; 0 only settles. More than 1 is for prefetching, which only queues without order support.</param>
 /// <param name="RetriesFirst">True claims a failed message that is due, in a batch of its own, before fresh ones. Workers alternate, so that neither starves.</param>
-internal readonly record struct ClaimRequest(int Claims, bool RetriesFirst);
+internal readonly record struct ClaimRequest(int Claims, bool RetriesFirst)
+{
+    /// <summary>Names the exchange in the database. Random, not from a sequence: after a crash or fail-over a sequence may repeat values, and a new claim would get a lost claim's token.</summary>
+    public long Token { get; init; } = Random.Shared.NextInt64();
+
+    /// <summary>True when an exchange with this token was sent before and its answer is unknown.</summary>
+    public bool IsRepeat { get; init; }
+}
 
 /// <summary>The result of an exchange.</summary>
 /// <param name="Taken">The new claims; empty when there is no work.</param>

@@ -178,11 +178,16 @@ internal sealed class InsertStatements
 
     private string Advance(int firstParameter, string guard) =>
         $"""
+        latest as materialized ({Latest(firstParameter)}),
         advanced as (
-            update {_tables.Producers} set number = ${firstParameter + 4}, seen_at = pg_catalog.now()
-            where node = ${firstParameter} and epoch = ${firstParameter + 1} and lane = ${firstParameter + 2} and number < ${firstParameter + 3} and {guard} = 1
+            update {_tables.Producers} as p set number = ${firstParameter + 4}, seen_at = pg_catalog.now() from latest
+            where p.ctid = latest.ctid and p.number < ${firstParameter + 3} and {guard} = 1
             returning 1)
         """;
+
+    // The last version of the producer's row, from the end of the index.
+    private string Latest(int firstParameter) =>
+        $"select ctid from {_tables.Producers} where node = ${firstParameter} and epoch = ${firstParameter + 1} and lane = ${firstParameter + 2} order by number desc limit 1";
 
     private string CreatePlain(string advanced) =>
         $"""
@@ -229,9 +234,11 @@ internal sealed class InsertStatements
             select ctid from {_tables.Producers}
             where seen_at < pg_catalog.now() - interval '30 days' and (node, epoch, lane) <> ($1, $2, $3) limit 1000 for update skip locked),
         forgotten as (delete from {_tables.Producers} where ctid in (select ctid from silent)),
-        seen as (
-            insert into {_tables.Producers} as p (node, epoch, lane, number, seen_at) values ($1, $2, $3, 0, pg_catalog.now())
-            on conflict (node, epoch, lane) do update set seen_at = pg_catalog.now() returning p.number)
-        select number from seen
+        latest as materialized ({Latest(firstParameter: 1)}),
+        seen as (update {_tables.Producers} as p set seen_at = pg_catalog.now() from latest where p.ctid = latest.ctid returning p.number),
+        added as (
+            insert into {_tables.Producers} as p (node, epoch, lane, number, seen_at) select $1, $2, $3, 0, pg_catalog.now() where not exists (select from latest)
+            on conflict (node, epoch, lane, number) do update set seen_at = pg_catalog.now() returning p.number)
+        select number from seen union all select number from added
         """;
 }

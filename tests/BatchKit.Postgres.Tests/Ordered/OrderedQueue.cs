@@ -97,10 +97,14 @@ internal sealed class OrderedQueue : IAsyncDisposable
     public Task ExpireAsync() => _schema.ExecuteAsync("update {s}.shards set until = now() - interval '1 s' where until is not null");
 
     /// <summary>Makes due what waits.</summary>
-    public Task MakeDueAsync() => _schema.ExecuteAsync("update {s}.messages set due_at = now() where due_at is not null");
+    public async Task MakeDueAsync()
+    {
+        await _schema.ExecuteAsync("update {s}.messages set due_at = now() where due_at is not null and due_at < 'infinity'");
+        await UpkeepAsync();
+    }
 
     /// <summary>Ends the turns of all workers with their shards.</summary>
-    public Task EndTurnsAsync() => _schema.ExecuteAsync("update {s}.shards set served_at = served_at - interval '1 h' where served_at is not null");
+    public Task EndTurnsAsync() => _schema.ExecuteAsync("update {s}.shards set turn_at = turn_at - interval '1 h' where turn_at is not null");
 
     public Task<List<string>> StoredAsync() => _schema.ColumnAsync<string>("select convert_from(payload, 'UTF8') || ' ' || attempts from {s}.messages order by id");
 

@@ -65,6 +65,7 @@ public sealed class ShardOrderTests(PostgresFixture fixture)
         await using var queue = await OpenAsync(await fixture.GetAsync());
         await queue.AddAsync("a:1", "b:2", "c:3");
         await queue.Schema.ExecuteAsync("update {s}.messages set attempts = 1, due_at = now() where key = 'b'");
+        await queue.UpkeepAsync();
 
         var first = await queue.TakeAsync();
         var second = await queue.SettleAndTakeAsync(first!);

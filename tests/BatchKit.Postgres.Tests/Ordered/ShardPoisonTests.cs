@@ -28,8 +28,10 @@ public sealed class ShardPoisonTests(PostgresFixture fixture)
         await queue.MakeDueAsync();
         await FailFirstAsync(queue, "twice");
 
+        var next = await queue.TakeAsync();
         var upkeep = await queue.UpkeepAsync();
 
+        Assert.Null(next);
         Assert.Empty(await queue.DeadAsync());
         Assert.Equal(["1 2", "2 0"], await queue.StoredAsync());
         Assert.False(upkeep.HasWork);

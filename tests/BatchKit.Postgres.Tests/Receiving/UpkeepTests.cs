@@ -1,3 +1,5 @@
+using BatchKit.Postgres.Receiving;
+
 namespace BatchKit.Postgres.Tests.Receiving;
 
 public sealed class UpkeepTests(PostgresFixture fixture)
@@ -140,4 +142,52 @@ public sealed class UpkeepTests(PostgresFixture fixture)
     private static Task InsertDeadAsync(ClaimScene scene) =>
         scene.Schema.ExecuteAsync(
             $"insert into {{s}}.dead (id, queue, died_at, enqueued_at, rank, attempts, error, payload) values (1, {scene.Queue.Id}, now() - interval '3 days', now(), 0, 1, 'x', 'old'), (2, {scene.Queue.Id}, now(), now(), 0, 1, 'x', 'young')");
+
+    [Fact]
+    public async Task Claims_with_large_messages_are_given_back_a_few_megabytes_at_a_time_and_one_at_least()
+    {
+        await using var scene = await ClaimScene.OpenAsync(fixture, static options => options.BatchSize = 1);
+        await scene.Schema.ExecuteAsync($"insert into {{s}}.messages (queue, payload) select {scene.Queue.Id}, pg_catalog.convert_to(repeat('x', size * 1024 * 1024), 'UTF8') from unnest(array[12, 3, 3, 3]) with ordinality as u (size, n) order by n");
+        for (var claim = 0; claim < 4; claim++)
+            Assert.NotNull(await scene.ClaimAsync());
+        await scene.EndClaimsAsync();
+        await scene.Schema.ExecuteAsync("update {s}.claims set until = until + ids[1] * interval '1 microsecond' - interval '1 minute'");
+
+        var returned = new List<int>();
+        while ((await scene.UpkeepAsync()).Returned is > 0 and var count)
+            returned.Add(count);
+
+        Assert.Equal([1, 2, 1], returned);
+    }
+
+    [Theory]
+    [InlineData(0)]
+    [InlineData(1)]
+    public async Task An_upkeep_that_did_not_end_in_time_has_more_time_the_next_time(int shards)
+    {
+        await using var scene = await ClaimScene.OpenAsync(fixture, options => options.CommandTimeout = TimeSpan.FromSeconds(1));
+        await using var ordered = await Ordered.OrderedQueue.OpenAsync(await fixture.GetAsync(), configure: options => options.CommandTimeout = TimeSpan.FromSeconds(1));
+        var schema = shards == 0 ? scene.Schema : ordered.Schema;
+        await (shards == 0 ? scene.InsertAsync("slow") : ordered.AddAsync("slow"));
+        Assert.NotNull(shards == 0 ? await scene.ClaimAsync() : await ordered.TakeAsync());
+        await (shards == 0 ? scene.EndClaimsAsync() : ordered.ExpireAsync());
+        await schema.ExecuteAsync("create function {s}.slow() returns trigger language plpgsql as 'begin perform pg_sleep(1.5); return new; end'; create trigger slow before insert or update on {s}.messages for each row execute function {s}.slow()");
+        Task<UpkeepReport> UpkeepAsync() => shards == 0 ? scene.UpkeepAsync() : ordered.UpkeepAsync();
+
+        var late = await Assert.ThrowsAsync<Npgsql.NpgsqlException>(UpkeepAsync);
+        await Until.TrueAsync(async () =>
+        {
+            try
+            {
+                return (await UpkeepAsync()).Returned == 1;
+            }
+            catch (Npgsql.NpgsqlException exception) when (exception.InnerException is TimeoutException)
+            {
+                // A busy machine; the next one has twice the time.
+                return false;
+            }
+        });
+
+        Assert.IsType<TimeoutException>(late.InnerException);
+    }
 }

@@ -49,7 +49,7 @@ public sealed class SideBySideTests(PostgresFixture postgres)
         await version.InsertAsVersionAfterAsync("of the version after");
 
         await version.AssertAllHandledAsync(also: "of the version after");
-        Assert.Equal([2], await version.Schema.ColumnAsync<int>("select number from {s}.version"));
+        Assert.Equal([3], await version.Schema.ColumnAsync<int>("select number from {s}.version"));
         Assert.Null(version.Receiver.Fault);
     }
 
@@ -75,8 +75,8 @@ public sealed class SideBySideTests(PostgresFixture postgres)
         Assert.True(NamesBoth(sending.Message), sending.Message);
         Assert.True(NamesBoth(enqueueing.Message), enqueueing.Message);
         await version.Schema.ExecuteAsync(isDemanding
-            ? "alter table {s}.messages alter column tenant drop not null; update {s}.version set number = 1"
-            : "alter table {s}.messages rename column body to payload; alter table {s}.claims rename column bodies to payloads; alter table {s}.producers rename column last to number; update {s}.version set number = 1");
+            ? "alter table {s}.messages alter column tenant drop not null; update {s}.version set number = 2"
+            : "alter table {s}.messages rename column body to payload; alter table {s}.claims rename column bodies to payloads; alter table {s}.producers rename column last to number; update {s}.version set number = 2");
         await version.WriteUntilHandledAsync(10);
         await version.AssertAllHandledAsync();
     }
@@ -98,12 +98,12 @@ public sealed class SideBySideTests(PostgresFixture postgres)
         await work.CommitAsync(TestContext.Current.CancellationToken);
         await migration.WithinDeadline();
 
-        Assert.Equal([2], await schema.ColumnAsync<int>("select number from {s}.version"));
+        Assert.Equal([3], await schema.ColumnAsync<int>("select number from {s}.version"));
     }
 
-    private static bool NamesBoth(string? error) => error is not null && error.Contains("version 2", StringComparison.Ordinal) && error.Contains("version 1", StringComparison.Ordinal);
+    private static bool NamesBoth(string? error) => error is not null && error.Contains("version 3", StringComparison.Ordinal) && error.Contains("version 2", StringComparison.Ordinal);
 
-    private static SchemaSteps Steps(params Func<Tables, string>[] after) => new([FirstVersion.Script, .. after]);
+    private static SchemaSteps Steps(params Func<Tables, string>[] after) => new([FirstVersion.Script, SecondVersion.Script, .. after]);
 
     private static async Task ExecuteAsync(NpgsqlConnection connection, string sql)
     {
@@ -117,7 +117,7 @@ public sealed class SideBySideTests(PostgresFixture postgres)
         await new SchemaMigration(new Tables(schema.Name), steps).RunAsync(connection, TestContext.Current.CancellationToken);
     }
 
-    /// <summary>A sender, a receiver and an outbox of the first version of the tables, as processes that are not restarted have them.</summary>
+    /// <summary>A sender, a receiver and an outbox of the version before, as processes that are not restarted have them.</summary>
     private sealed class VersionBefore : IAsyncDisposable
     {
         private const string Queue = "tasks";

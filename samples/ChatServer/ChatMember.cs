@@ -21,7 +21,11 @@ internal sealed class ChatMember(ClientConnection connection, IOutputBuffer outp
     public ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
     {
         foreach (var record in records.Span)
-            output.Write(Everybody, $"{connection.Handle}: {Encoding.UTF8.GetString(record.Payload.Span)}\r\n");
+        {
+            if (record.Kind == RecordKind.Data)
+                output.Write(Everybody, $"{connection.Handle}: {record.GetText()}\r\n");
+        }
+
         return default;
     }
 

@@ -22,6 +22,6 @@ internal sealed class Member(ClientConnection connection, IOutputBuffer output) 
     public async ValueTask ReceiveAsync(ReadOnlyMemory<ReceivedRecord> records, CancellationToken cancellationToken)
     {
         foreach (var record in records.ToArray())
-            await output.WriteAsync(OutputHandle.Named("lobby"), record.Payload, cancellationToken: cancellationToken);
+            await output.WriteAsync(OutputHandle.Named("lobby"), $"{record.GetText()}", cancellationToken: cancellationToken);
     }
 }

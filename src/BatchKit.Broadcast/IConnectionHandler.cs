@@ -42,7 +42,16 @@ public interface IConnectionHandler
 /// <summary>One record that a client sent.</summary>
 /// <param name="Payload">Its bytes, without delimiters; for a telnet client in UTF-8. Valid until the handler's task has ended.</param>
 /// <param name="Kind">The kind of record.</param>
-public readonly record struct ReceivedRecord(ReadOnlyMemory<byte> Payload, RecordKind Kind = RecordKind.Data);
+public readonly record struct ReceivedRecord(ReadOnlyMemory<byte> Payload, RecordKind Kind = RecordKind.Data)
+{
+    /// <summary>Returns the payload as text that is safe to show to other clients: it has passed the filter <see cref="PlayerText"/>.</summary>
+    /// <remarks>
+    /// It filters whatever the kind, the listener's or the endpoint's <c>FiltersText</c> and the client's protocol are. A string inside the text that your code decodes again, such as one in JSON
+    /// with <c>\u001b</c>, needs <see cref="PlayerText.Filter(string, bool)"/> after its decoding; those of GMCP and MSDP records were filtered before, unless <c>FiltersText</c> is off.
+    /// </remarks>
+    /// <param name="keepsLineFeeds">True to keep line feeds, for a text that you split into lines afterwards.</param>
+    public string GetText(bool keepsLineFeeds = false) => PlayerText.Decode(Payload.Span, keepsLineFeeds);
+}
 
 /// <summary>The kind of a received record.</summary>
 public enum RecordKind
@@ -50,15 +59,15 @@ public enum RecordKind
     /// <summary>A line, a record of the listener's <see cref="IRecordCutter"/>, or a WebSocket's text message.</summary>
     Data = 0,
 
-    /// <summary>A WebSocket's binary message.</summary>
+    /// <summary>A WebSocket's binary message, unchanged. An endpoint for text refuses them unless <see cref="WebSocketEndpointOptions.AcceptsBinary"/> is true.</summary>
     Binary = 1,
 
-    /// <summary>A telnet client's GMCP message: its package name, a space, and its JSON.</summary>
+    /// <summary>A telnet client's GMCP message: its package name, a space, and its JSON. Its strings have passed the listener's filter, their escape sequences too.</summary>
     Gmcp = 2,
 
     /// <summary>A telnet line above <see cref="BroadcastOptions.MaxRecordBytes"/>. It was discarded; the payload is empty.</summary>
     TooLong = 3,
 
-    /// <summary>A telnet client's MSDP message, as it was sent; <see cref="TelnetMessages.ReadMsdp"/> reads it.</summary>
+    /// <summary>A telnet client's MSDP message, whose names and values have passed the listener's filter; <see cref="TelnetMessages.ReadMsdp"/> reads it.</summary>
     Msdp = 4,
 }

@@ -4,10 +4,11 @@ using System.Text.Unicode;
 
 namespace BatchKit.Broadcast;
 
-/// <summary>The filter for text that clients write and other clients read. It is on by default for telnet and for WebSocket texts.</summary>
+/// <summary>The filter for text that clients write and other clients read. It is on by default for telnet and for WebSocket texts, and <see cref="ReceivedRecord.GetText"/> always uses it.</summary>
 /// <remarks>
-/// <para>It removes control characters, and with them the start of every escape sequence, and the characters that change the direction of the text after them (Unicode's bidirectional embeddings, overrides and
-/// isolates). A tab and everything that ends a line becomes a space, so that no one can write a line that looks like another client's. Bytes that are not UTF-8 become U+FFFD.</para>
+/// <para>It removes control characters, and with them the start of every escape sequence, the characters that change the direction of the text after them (Unicode's bidirectional embeddings, overrides and
+/// isolates), and the letters that show nothing, such as U+3164: a name of them would be invisible. A tab and everything that ends a line becomes a space, so that no one can write a line that looks like another
+/// client's. Bytes that are not UTF-8 become U+FFFD.</para>
 /// <para>All members are thread-safe.</para>
 /// </remarks>
 public static class PlayerText
@@ -15,8 +16,8 @@ public static class PlayerText
     // U+FFFD takes three bytes and may replace one.
     private const int MaxGrowth = 3;
 
-    // All ASCII control characters, and the first bytes of all other characters that are filtered: C2 begins U+0080 to U+009F, E2 begins U+2000 to U+2FFF.
-    private static readonly SearchValues<byte> Suspicious = SearchValues.Create([.. Enumerable.Range(0, ' ').Select(code => (byte)code), 0x7F, 0xC2, 0xE2]);
+    // All ASCII control characters, and the first bytes of all other characters that are filtered: C2 begins U+0080 to U+009F, E2 begins U+2000 to U+2FFF, the others begin letters that show nothing.
+    private static readonly SearchValues<byte> Suspicious = SearchValues.Create([.. Enumerable.Range(0, ' ').Select(code => (byte)code), 0x7F, 0xC2, 0xE1, 0xE2, 0xE3, 0xEF, 0xF0]);
 
     /// <summary>The most bytes that filtered text can take.</summary>
     /// <param name="bytes">The length of the text in bytes.</param>
@@ -33,7 +34,7 @@ public static class PlayerText
         var written = 0;
         while (!text.IsEmpty)
         {
-            var plain = isValid ? text.IndexOfAny(Suspicious) : 0;
+            var plain = isValid ? IndexOfFiltered(text) : 0;
             plain = plain < 0 ? text.Length : plain;
             text[..plain].CopyTo(destination[written..]);
             written += plain;
@@ -60,7 +61,17 @@ public static class PlayerText
     }
 
     /// <summary>True when the filter would change nothing.</summary>
-    internal static bool IsClean(ReadOnlySpan<byte> text) => !text.ContainsAny(Suspicious) && Utf8.IsValid(text);
+    internal static bool IsClean(ReadOnlySpan<byte> text) => Utf8.IsValid(text) && IndexOfFiltered(text) < 0;
+
+    /// <summary>Filters text in UTF-8.</summary>
+    /// <returns>The filtered text.</returns>
+    internal static string Decode(ReadOnlySpan<byte> text, bool keepsLineFeeds)
+    {
+        if (IsClean(text))
+            return Encoding.UTF8.GetString(text);
+        var filtered = new byte[GetMaxBytes(text.Length)];
+        return Encoding.UTF8.GetString(filtered.AsSpan(0, Filter(text, filtered, keepsLineFeeds)));
+    }
 
     /// <summary>Filters one character.</summary>
     /// <returns>False when it is removed.</returns>
@@ -75,8 +86,29 @@ public static class PlayerText
                 return true;
             case (>= 0x202A and <= 0x202E) or (>= 0x2066 and <= 0x2069):
                 return false;
+
+            // The fillers of Hangul and the blanks of Egyptian hieroglyphs: letters to char.IsLetter.
+            case 0x115F or 0x1160 or 0x3164 or 0xFFA0 or 0x13441 or 0x13442:
+                return false;
             default:
                 return !Rune.IsControl(character);
         }
+    }
+
+    /// <summary>Finds the first character of valid UTF-8 that the filter changes or removes; -1 when there is none. A line feed counts, whether it is kept or not.</summary>
+    private static int IndexOfFiltered(ReadOnlySpan<byte> text)
+    {
+        var start = 0;
+        while (text[start..].IndexOfAny(Suspicious) is var plain and >= 0)
+        {
+            start += plain;
+            Rune.DecodeFromUtf8(text[start..], out var rune, out var bytes);
+            var filtered = rune;
+            if (!TryFilter(ref filtered, keepsLineFeeds: false) || filtered != rune)
+                return start;
+            start += bytes;
+        }
+
+        return -1;
     }
 }

@@ -8,6 +8,12 @@ public sealed class WebSocketEndpointOptions
     /// <summary>True to send binary messages; false, the default, for text. In text, each byte that is not part of valid UTF-8 becomes a question mark, because a client must end the connection on invalid text (RFC 6455, section 8.1).</summary>
     public bool SendsBinary { get; set; }
 
+    /// <summary>
+    /// Whether clients may send binary messages, which no filter changes. Null, the default: only where <see cref="SendsBinary"/> is true. Elsewhere a client that sends one is
+    /// disconnected with status 1003 (RFC 6455, section 7.4.1).
+    /// </summary>
+    public bool? AcceptsBinary { get; set; }
+
     /// <summary>True, the default, to pass texts through the filter <see cref="PlayerText"/> before the handler gets them. Binary messages are never changed.</summary>
     public bool FiltersText { get; set; } = true;
 

@@ -92,12 +92,12 @@ internal sealed class PlayerConnection(
             var record = records.Span[index];
             if (record.Kind == RecordKind.TooLong)
                 await TellAsync(InputKind.LineTooLong);
-            else if (record.Kind != RecordKind.Gmcp)
-                await TakeAsync(Encoding.UTF8.GetString(record.Payload.Span), cancellationToken);
+            else if (record.Kind == RecordKind.Data)
+                await TakeAsync(record.GetText(keepsLineFeeds: true), cancellationToken);
         }
     }
 
-    /// <summary>Splits a WebSocket's message into lines. Control characters were filtered before.</summary>
+    /// <summary>Splits a WebSocket's message into lines.</summary>
     private async ValueTask TakeAsync(string text, CancellationToken cancellationToken)
     {
         var lines = text.Split('\n', MaxLinesOfMessage + 1);

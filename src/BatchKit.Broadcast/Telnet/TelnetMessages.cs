@@ -53,7 +53,7 @@ public static class TelnetMessages
     }
 
     /// <summary>Reads a client's MSDP message: each variable with each of its values. An array's values are values of its variable; tables are skipped.</summary>
-    /// <remarks>Control characters are removed, and what is not UTF-8 becomes a replacement character.</remarks>
+    /// <remarks>Names and values pass the filter <see cref="PlayerText"/>, also where the listener's <see cref="BroadcastListenerOptions.FiltersText"/> is false.</remarks>
     /// <param name="payload">The payload of a record of kind <see cref="RecordKind.Msdp"/>.</param>
     public static IReadOnlyList<KeyValuePair<string, string>> ReadMsdp(ReadOnlySpan<byte> payload)
     {
@@ -75,6 +75,24 @@ public static class TelnetMessages
         return read;
     }
 
+    /// <summary>Passes the names and values of a message through the filter <see cref="PlayerText"/>.</summary>
+    /// <returns>The length of the filtered message in bytes.</returns>
+    internal static int FilterMsdp(ReadOnlySpan<byte> payload, Span<byte> destination)
+    {
+        var written = 0;
+        while (!payload.IsEmpty)
+        {
+            var length = payload.IndexOfAnyInRange(Variable, ArrayClose);
+            var text = length < 0 ? payload : payload[..length];
+            written += PlayerText.Filter(text, destination[written..]);
+            if (length >= 0)
+                destination[written++] = payload[length];
+            payload = payload[Math.Min(text.Length + 1, payload.Length)..];
+        }
+
+        return written;
+    }
+
     /// <summary>The telnet option that carries a message; null for text.</summary>
     internal static byte? OptionOf(MessageHeader? header) => header?.ContentType switch
     {
@@ -90,5 +108,5 @@ public static class TelnetMessages
         bytes.AddRange(Encoding.UTF8.GetBytes(text));
     }
 
-    private static string ToText(ReadOnlySpan<byte> bytes) => string.Concat(Encoding.UTF8.GetString(bytes).Where(static letter => !char.IsControl(letter)));
+    private static string ToText(ReadOnlySpan<byte> bytes) => PlayerText.Decode(bytes, keepsLineFeeds: false);
 }

@@ -220,9 +220,9 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
         else if ((_command == TelnetCode.GmcpOption ? negotiation.TakesGmcp : negotiation.TakesMsdp) && body.Length > maxRecordBytes)
             records.Add(new ReceivedRecord(default, RecordKind.TooLong));
         else if (_command == TelnetCode.GmcpOption && negotiation.TakesGmcp)
-            records.Add(new ReceivedRecord(Clean(body, TelnetCharset.Utf8), RecordKind.Gmcp));
+            records.Add(new ReceivedRecord(filtersText ? Filter(body, GmcpText.Filter) : Clean(body, TelnetCharset.Utf8), RecordKind.Gmcp));
         else if (_command == TelnetCode.MsdpOption && negotiation.TakesMsdp)
-            records.Add(new ReceivedRecord(Copy(body), RecordKind.Msdp));
+            records.Add(new ReceivedRecord(filtersText ? Filter(body, TelnetMessages.FilterMsdp) : Copy(body), RecordKind.Msdp));
     }
 
     private void CheckLimits()
@@ -238,6 +238,8 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
         bytes.CopyTo(Changed.GetFree(bytes.Length));
         return Changed.Take(bytes.Length);
     }
+
+    private ReadOnlyMemory<byte> Filter(ReadOnlySpan<byte> body, Func<ReadOnlySpan<byte>, Span<byte>, int> filter) => Changed.Take(filter(body, Changed.GetFree(PlayerText.GetMaxBytes(body.Length))));
 
     private ReadOnlyMemory<byte> Clean(ReadOnlySpan<byte> text, TelnetCharset charset) =>
         Changed.Take(TelnetText.ToUtf8(text, charset, filtersText, Changed.GetFree(PlayerText.GetMaxBytes(text.Length))));

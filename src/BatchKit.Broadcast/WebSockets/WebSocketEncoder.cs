@@ -112,6 +112,9 @@ internal static class WebSocketClosings
     /// <summary>1011: internal error.</summary>
     private static ReadOnlySpan<byte> InternalError => [0x88, 2, 0x03, 0xF3];
 
+    /// <summary>1003: a kind of message that the endpoint does not accept.</summary>
+    public static ReadOnlySpan<byte> UnacceptedKind => [0x88, 2, 0x03, 0xEB];
+
     /// <summary>1007: a text that is not UTF-8.</summary>
     public static ReadOnlySpan<byte> InvalidText => [0x88, 2, 0x03, 0xEF];
 

@@ -52,7 +52,7 @@ internal sealed class WebSocketInbound(
             }
 
             var kind = received.MessageType == WebSocketMessageType.Text ? RecordKind.Data : RecordKind.Binary;
-            _assembly ??= new MessageAssembly(options.MaxRecordBytes, endpoint.FiltersText, endpoint.KeepsLineFeeds);
+            _assembly ??= new MessageAssembly(options.MaxRecordBytes, endpoint);
             var fault = _assembly.Add(received.Count, received.EndOfMessage, kind);
             if (fault != MessageFault.None || _assembly.IsFull)
                 await DeliverAsync(delivery, cancellationToken).ConfigureAwait(false);
@@ -109,9 +109,18 @@ internal sealed class WebSocketInbound(
 
     private InboundEnd EndFaulty(MessageFault fault)
     {
-        var isTooLong = fault == MessageFault.TooLong;
-        Log.ProtocolBroken(logger, connection, isTooLong ? $"a message of more than {options.MaxRecordBytes} bytes" : "a text that is not UTF-8");
-        connection.Output.Complete(isTooLong ? WebSocketClosings.TooBig : WebSocketClosings.InvalidText);
+        Log.ProtocolBroken(logger, connection, fault switch
+        {
+            MessageFault.TooLong => $"a message of more than {options.MaxRecordBytes} bytes",
+            MessageFault.Binary => $"a binary message on an endpoint for text, whose {nameof(WebSocketEndpointOptions.AcceptsBinary)} is not set",
+            _ => "a text that is not UTF-8",
+        });
+        connection.Output.Complete(fault switch
+        {
+            MessageFault.TooLong => WebSocketClosings.TooBig,
+            MessageFault.Binary => WebSocketClosings.UnacceptedKind,
+            _ => WebSocketClosings.InvalidText,
+        });
         return InboundEnd.ProtocolError;
     }
 
@@ -133,7 +142,7 @@ internal sealed class WebSocketInbound(
 }
 
 /// <summary>Joins received fragments to messages, in one rented array. It holds no array while it holds no bytes.</summary>
-internal sealed class MessageAssembly(int maxRecordBytes, bool filtersText, bool keepsLineFeeds)
+internal sealed class MessageAssembly(int maxRecordBytes, WebSocketEndpointOptions endpoint)
 {
     private const int FirstBytes = 4096;
     private const int MaxRecords = 256;
@@ -171,6 +180,8 @@ internal sealed class MessageAssembly(int maxRecordBytes, bool filtersText, bool
         _end += bytes;
         _isInMessage = !isEnd;
         var message = _array.AsMemory(_messageStart, _end - _messageStart);
+        if (kind == RecordKind.Binary && !(endpoint.AcceptsBinary ?? endpoint.SendsBinary))
+            return MessageFault.Binary;
         if (message.Length > maxRecordBytes)
             return MessageFault.TooLong;
         if (!isEnd)
@@ -179,8 +190,8 @@ internal sealed class MessageAssembly(int maxRecordBytes, bool filtersText, bool
         // The framework's WebSocket checks texts as they arrive, but misses a character that an empty last fragment leaves incomplete.
         if (bytes == 0 && kind == RecordKind.Data && !Utf8.IsValid(message.Span))
             return MessageFault.InvalidText;
-        if (filtersText && kind == RecordKind.Data && !PlayerText.IsClean(message.Span))
-            message = message[..PlayerText.Filter(message.Span, message.Span, keepsLineFeeds)];
+        if (endpoint.FiltersText && kind == RecordKind.Data && !PlayerText.IsClean(message.Span))
+            message = message[..PlayerText.Filter(message.Span, message.Span, endpoint.KeepsLineFeeds)];
         if (_count == _records.Length)
             Array.Resize(ref _records, Math.Max(1, _count * 2));
         _records[_count++] = new ReceivedRecord(message, kind);
@@ -227,4 +238,7 @@ internal enum MessageFault
 
     /// <summary>It is a text that is not UTF-8.</summary>
     InvalidText = 2,
+
+    /// <summary>It is binary, and the endpoint is for text.</summary>
+    Binary = 3,
 }

@@ -1,4 +1,3 @@
-using System.Text;
 using BatchKit;
 using BatchKit.Broadcast;
 
@@ -19,7 +18,7 @@ internal sealed class ChatMember(ClientConnection connection, IOutputBuffer outp
         for (var index = 0; index < records.Length; index++)
         {
             var record = records.Span[index];
-            var text = record.Kind == RecordKind.Data ? Encoding.UTF8.GetString(record.Payload.Span).Trim() : "";
+            var text = record.Kind == RecordKind.Data ? record.GetText().Trim() : "";
             if (text.Length == 0)
                 continue;
             if (_name is null)
@@ -38,7 +37,14 @@ internal sealed class ChatMember(ClientConnection connection, IOutputBuffer outp
 
     private async ValueTask JoinAsync(string name, CancellationToken cancellationToken)
     {
-        _name = name.Length > MaxNameLength ? name[..MaxNameLength] : name;
+        // Letters and digits are seen: with other characters a member could have an invisible name, or one that looks like another member's line.
+        if (name.Length > MaxNameLength || !name.All(char.IsLetterOrDigit))
+        {
+            await output.WriteAsync(connection.Handle, $"A name has 1 to {MaxNameLength} letters and digits. What is your name?", cancellationToken: cancellationToken);
+            return;
+        }
+
+        _name = name;
         output.Write(connection.Handle, ControlMessage.JoinGroup(Group));
         await output.WriteAsync(connection.Handle, $"Welcome, {_name}.", cancellationToken: cancellationToken);
         await output.WriteAsync(Lobby, $"{_name} joined.", new MessageHeader { ExcludedConnections = [connection.Handle] }, cancellationToken);

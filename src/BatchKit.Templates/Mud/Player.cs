@@ -1,4 +1,3 @@
-using System.Text;
 using BatchKit;
 using BatchKit.Broadcast;
 
@@ -29,7 +28,7 @@ internal sealed class Player(ClientConnection connection, IOutputBuffer output, 
             if (record.Kind == RecordKind.TooLong)
                 await TellAsync("That line is too long.", cancellationToken);
             else if (record.Kind == RecordKind.Data)
-                await TakeAsync(Encoding.UTF8.GetString(record.Payload.Span).Trim(), cancellationToken);
+                await TakeAsync(record.GetText().Trim(), cancellationToken);
         }
 
         if (!_isLeaving)

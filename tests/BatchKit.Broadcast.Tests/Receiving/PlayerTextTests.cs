@@ -14,6 +14,8 @@ public sealed class PlayerTextTests
     [InlineData("one\r\ntwo\nthree\rfour", "one two three four")]
     [InlineData("one\u0085two\u2028three\u2029four\vfive\fsix\tseven", "one two three four five six seven")]
     [InlineData("a\u202a\u202b\u202c\u202d\u202eb\u2066\u2067\u2068\u2069c", "abc")]
+    [InlineData("a\u115f\u1160\u3164\uffa0\U00013441\U00013442b", "ab")]
+    [InlineData("日本語、ﾃｽﾄ 한글 ខ្មែរ Việt 𓐍 👩‍👩‍👧", "日本語、ﾃｽﾄ 한글 ខ្មែរ Việt 𓐍 👩‍👩‍👧")]
     [InlineData("שלום\u200fעולם", "שלום\u200fעולם")]
     public void Text_is_filtered(string text, string filtered) => Assert.Equal(filtered, PlayerText.Filter(text));
 

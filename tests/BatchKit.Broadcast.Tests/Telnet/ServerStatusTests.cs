@@ -101,6 +101,17 @@ public sealed class ServerStatusTests
     }
 
     [Fact]
+    public void The_names_and_values_of_MSDP_are_clean()
+    {
+        var scene = new TelnetScene(new TelnetOptions { Offered = TelnetFeatures.Msdp, Supported = TelnetFeatures.All });
+
+        var record = Assert.Single(scene.Read("FF FD 45 FF FA 45 01 'R' 1B 'E' 02 'a' E2 80 AE 09 'b' C2 9B FF F0"));
+
+        Assert.Equal(Bytes("01 'RE' 02 'a b'"), Some.Bytes(record.Text));
+        Assert.Equal([new("RE", "a b")], TelnetMessages.ReadMsdp(Bytes("01 'R' 1B 'E' 02 'a' E2 80 AE 09 'b' C2 9B")));
+    }
+
+    [Fact]
     public void Any_bytes_are_read_as_MSDP_without_an_exception()
     {
         var random = new Random(20_261_122);

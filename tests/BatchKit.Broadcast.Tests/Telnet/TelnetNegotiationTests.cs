@@ -147,6 +147,23 @@ public sealed class TelnetNegotiationTests
     }
 
     [Theory]
+    [InlineData("""{"a":"\u001b[2J\u0007\u009b\u202e\u3164b"}""", """{"a":"[2Jb"}""")]
+    [InlineData("""{"a":"1\r\n2\t3\f4\b5\u000a6\u20287"}""", """{"a":"1  2 3 45 6 7"}""")]
+    [InlineData("""{"a":"\"\\/\/\u00e9\ud83d\ude00 \\u001b"}""", """{"a":"\"\\/\/\u00e9\ud83d\ude00 \\u001b"}""")]
+    [InlineData("""{"a":"\ud83d\u0041\ude00"}""", "{\"a\":\"\uFFFD\\u0041\uFFFD\"}")]
+    [InlineData("""{"a":"\u00\u00071b\x\"}""", """{"a":" u001b x\"}""")]
+    [InlineData("""{"a":"\ud80d\udc41b"}""", """{"a":"b"}""")]
+    [InlineData("a\u001b\tb\r\n\\", "a b  ")]
+    public void The_strings_of_GMCP_are_clean_after_their_decoding(string sent, string expected)
+    {
+        var scene = new TelnetScene();
+
+        var records = scene.Read([0xFF, 0xFD, 0xC9, 0xFF, 0xFA, 0xC9, .. Bytes($"'{sent}'"), 0xFF, 0xF0]);
+
+        Assert.Equal([(RecordKind.Gmcp, expected)], records);
+    }
+
+    [Theory]
     [InlineData(8 * 1024, null)]
     [InlineData((8 * 1024) + 1, "a subnegotiation above 8192 bytes")]
     public void A_subnegotiation_has_a_limit(int bytes, string? failure)

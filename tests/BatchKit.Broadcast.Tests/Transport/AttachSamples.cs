@@ -16,7 +16,7 @@ internal sealed class AttachSamples(BroadcastTransport transport, IOutputBuffer 
         try
         {
             while (await lines.ReadLineAsync(client.Ending) is { } line)
-                output.Write(OutputHandle.Named("lobby"), $"{line}\r\n");
+                output.Write(OutputHandle.Named("lobby"), $"{PlayerText.Filter(line)}\r\n");
         }
         catch (OperationCanceledException) when (client.Ending.IsCancellationRequested)
         {
@@ -32,7 +32,7 @@ internal sealed class AttachSamples(BroadcastTransport transport, IOutputBuffer 
         while (await pipe.Input.ReadAsync() is { IsCompleted: false, IsCanceled: false } read)
         {
             foreach (var part in read.Buffer)
-                output.Write(OutputHandle.Named("lobby"), part.Span);
+                output.Write(OutputHandle.Named("lobby"), PlayerText.Filter(Encoding.UTF8.GetString(part.Span), keepsLineFeeds: true));
             pipe.Input.AdvanceTo(read.Buffer.End);
         }
     }
@@ -43,7 +43,7 @@ internal sealed class AttachSamples(BroadcastTransport transport, IOutputBuffer 
         output.Write(client.Handle, ControlMessage.JoinGroup("lobby"));
         var buffer = new byte[4096];
         while (await socket.ReceiveAsync(buffer, CancellationToken.None) is { MessageType: not WebSocketMessageType.Close } received)
-            output.Write(OutputHandle.Named("lobby"), buffer.AsSpan(0, received.Count));
+            output.Write(OutputHandle.Named("lobby"), PlayerText.Filter(Encoding.UTF8.GetString(buffer, 0, received.Count)));
         await client.DisposeAsync();
     }
 
@@ -52,7 +52,7 @@ internal sealed class AttachSamples(BroadcastTransport transport, IOutputBuffer 
         await using var client = transport.Attach(async (bytes, cancellationToken) => await sendText(Encoding.UTF8.GetString(bytes.Span), cancellationToken));
         output.Write(client.Handle, ControlMessage.JoinGroup("lobby"));
         await foreach (var text in texts.WithCancellation(client.Ending))
-            output.Write(OutputHandle.Named("lobby"), text);
+            output.Write(OutputHandle.Named("lobby"), PlayerText.Filter(text));
     }
 
     /// <summary>For Kestrel: <c>listen.UseConnectionHandler&lt;LobbyConnections&gt;()</c>.</summary>
@@ -66,7 +66,7 @@ internal sealed class AttachSamples(BroadcastTransport transport, IOutputBuffer 
             while (await connection.Transport.Input.ReadAsync() is { IsCompleted: false, IsCanceled: false } read)
             {
                 foreach (var part in read.Buffer)
-                    output.Write(OutputHandle.Named("lobby"), part.Span);
+                    output.Write(OutputHandle.Named("lobby"), PlayerText.Filter(Encoding.UTF8.GetString(part.Span), keepsLineFeeds: true));
                 connection.Transport.Input.AdvanceTo(read.Buffer.End);
             }
         }

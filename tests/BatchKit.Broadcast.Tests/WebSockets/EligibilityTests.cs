@@ -146,7 +146,7 @@ public sealed class EligibilityTests
             new WebSocketHostSetup { Server = server => server.UseTestServer(), Options = new BroadcastOptions { MaxUnauthenticatedBytes = 10 } });
         using var client = await host.TestServer.CreateWebSocketClient().ConnectAsync(new Uri("ws://localhost/ws"), default).WithinDeadline();
 
-        await client.SendAsync(new byte[100], WebSocketMessageType.Binary, endOfMessage: true, default).WithinDeadline();
+        await client.SendAsync(new byte[100], WebSocketMessageType.Text, endOfMessage: true, default).WithinDeadline();
         var received = await client.ReceiveAsync(new byte[200].AsMemory(), default).WithinDeadline();
 
         Assert.Equal((WebSocketMessageType.Close, WebSocketCloseStatus.PolicyViolation), (received.MessageType, client.CloseStatus));

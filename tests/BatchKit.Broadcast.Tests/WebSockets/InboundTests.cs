@@ -26,7 +26,7 @@ public sealed class InboundTests
     [Fact]
     public async Task A_text_is_data_and_a_binary_message_is_binary()
     {
-        await using var host = await WebSocketHost.StartAsync();
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Endpoint = { AcceptsBinary = true } });
         using var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
         var handler = await host.HandlerAsync();
 
@@ -39,6 +39,29 @@ public sealed class InboundTests
         var records = handler.Calls.SelectMany(call => call).ToArray();
         Assert.Equal([RecordKind.Data, RecordKind.Binary, RecordKind.Data], records.Select(record => record.Kind));
         Assert.Equal([4, 2, 0], records.Select(record => record.Payload.Length));
+    }
+
+    [Theory]
+    [InlineData(false, null, false)]
+    [InlineData(false, true, true)]
+    [InlineData(true, null, true)]
+    [InlineData(true, false, false)]
+    public async Task An_endpoint_for_text_refuses_a_binary_message_with_1003_unless_it_was_asked_to_accept_it(bool sendsBinary, bool? acceptsBinary, bool isAccepted)
+    {
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Endpoint = { SendsBinary = sendsBinary, AcceptsBinary = acceptsBinary } });
+        using var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
+        var handler = await host.HandlerAsync();
+
+        // The first fragment is enough: nothing of such a message is kept.
+        await client.SendAsync(RawFrame.Masked(Final | RawFrame.Text, "text"u8));
+        await client.ReadMessageAsync();
+        await client.SendAsync(RawFrame.Masked(isAccepted ? Final | RawFrame.Binary : RawFrame.Binary, "bytes"u8));
+
+        if (isAccepted)
+            Assert.Equal("bytes", Encoding.UTF8.GetString((await client.ReadMessageAsync()).Payload));
+        else
+            Assert.Equal(1003, await client.ReadCloseAsync());
+        Assert.Equal(isAccepted ? 2 : 1, handler.Calls.Sum(call => call.Length));
     }
 
     [Fact]
@@ -58,7 +81,7 @@ public sealed class InboundTests
     [Fact]
     public async Task Text_that_is_no_UTF_8_is_made_valid()
     {
-        await using var host = await WebSocketHost.StartAsync();
+        await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup { Endpoint = { AcceptsBinary = true } });
         using var client = await RawClient.ConnectAndAnswerAsync(host.EndPoint);
 
         await client.SendAsync(RawFrame.Masked(Final | RawFrame.Binary, [.. "caf"u8, 0xE9, .. " ok"u8]));

@@ -94,7 +94,7 @@ public sealed class MutatedInputTests(ITestOutputHelper output)
             OutputHandle.Connection(0, 1), ClientProtocol.WebSocket, new ConnectionOrigin(RemoteEndPoint: null, IsSecure: false), queue, WireFormat.WebSocketText, TimeProvider.System);
         var stream = new UpgradedStream(server);
         var socket = WebSocket.CreateFromStream(stream, new WebSocketCreationOptions { IsServer = true, KeepAliveInterval = Timeout.InfiniteTimeSpan });
-        var inbound = new WebSocketInbound(connection, socket, stream, wire, Options, new WebSocketEndpointOptions { FiltersText = false }, NullLogger.Instance);
+        var inbound = new WebSocketInbound(connection, socket, stream, wire, Options, new WebSocketEndpointOptions { FiltersText = false, AcceptsBinary = true }, NullLogger.Instance);
 
         var running = inbound.RunAsync(new InboundDelivery(connection, handler, output: null, Options, new LogThrottle(TimeProvider.System), NullLogger.Instance), CancellationToken.None);
 

@@ -31,7 +31,7 @@ internal static class WebSocketTarget
         var connection = new ClientConnection(Handle, ClientProtocol.WebSocket, origin, queue, WireFormat.WebSocketText, TimeProvider.System);
         var stream = new UpgradedStream(server);
         using var socket = WebSocket.CreateFromStream(stream, new WebSocketCreationOptions { IsServer = true, KeepAliveInterval = Timeout.InfiniteTimeSpan });
-        var inbound = new WebSocketInbound(connection, socket, stream, wire, Options, new WebSocketEndpointOptions(), NullLogger.Instance);
+        var inbound = new WebSocketInbound(connection, socket, stream, wire, Options, new WebSocketEndpointOptions { AcceptsBinary = true }, NullLogger.Instance);
         var delivery = new InboundDelivery(connection, new LimitedHandler(), output: null, Options, new LogThrottle(TimeProvider.System), NullLogger.Instance);
 
         var running = inbound.RunAsync(delivery, CancellationToken.None);

@@ -64,7 +64,7 @@ public sealed class AttachedConnection : IAsyncDisposable
 
     private async Task<DisconnectReason> RunAsync(BroadcastTransport transport, ClientPlace place, CancellationToken closed)
     {
-        var lifetime = new ConnectionLifetime(transport, output: null, transport.TimeProvider, transport.Logger);
+        var lifetime = new ConnectionLifetime(transport, output: null, transport.Clock, transport.Logger);
         var registration = closed.UnsafeRegister(static state => ((ClientConnection)state!).Abort(DisconnectReason.ConnectionLost), Connection);
         await using (registration.ConfigureAwait(false))
             await lifetime.RunAsync(Connection, new UnreadInbound(Connection), static _ => IdleHandler.Shared, place).ConfigureAwait(false);

@@ -123,7 +123,7 @@ public static class BroadcastBuilderExtensions
 
     private static BroadcastHostedService CreateHostedService(IServiceProvider services, string name) => new(
         services.GetRequiredKeyedService<BatchKitBuilder>(name), services.GetRequiredKeyedService<BroadcastTransport>(name),
-        services.GetRequiredKeyedService<OutputBuffer>(name), [.. services.GetKeyedServices<BroadcastListener>(name)], services.GetService<TimeProvider>());
+        services.GetRequiredKeyedService<OutputBuffer>(name), [.. services.GetKeyedServices<BroadcastListener>(name)]);
 
     private static BroadcastListener CreateListener(
         IServiceProvider services, string name, BroadcastListenerOptions options, Func<IServiceProvider, ClientConnection, IConnectionHandler> handlers) => new(

@@ -5,7 +5,7 @@ namespace BatchKit.Broadcast;
 
 /// <summary>Starts a transport's listeners with the host, and drains the clients before anything else stops.</summary>
 internal sealed class BroadcastHostedService(
-    BatchKitBuilder registration, BroadcastTransport transport, OutputBuffer output, IReadOnlyList<BroadcastListener> listeners, TimeProvider? timeProvider)
+    BatchKitBuilder registration, BroadcastTransport transport, OutputBuffer output, IReadOnlyList<BroadcastListener> listeners)
     : IHostedLifecycleService
 {
     public Task StartingAsync(CancellationToken cancellationToken) => Task.CompletedTask;
@@ -41,7 +41,7 @@ internal sealed class BroadcastHostedService(
         try
         {
             var limit = transport.Options.DrainTimeout;
-            await output.FlushAsync(cancellationToken).AsTask().WaitAsync(limit, timeProvider ?? TimeProvider.System, cancellationToken).ConfigureAwait(false);
+            await output.FlushAsync(cancellationToken).AsTask().WaitAsync(limit, transport.Clock, cancellationToken).ConfigureAwait(false);
         }
         catch (Exception exception) when (exception is TimeoutException or OperationCanceledException or OutputDeliveryException or ObjectDisposedException)
         {

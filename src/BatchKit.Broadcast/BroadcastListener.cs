@@ -28,7 +28,7 @@ public sealed class BroadcastListener : IAsyncDisposable
     /// <param name="output">
     /// The buffer that handlers write to: all replies to one read then leave in one write. Null when they write elsewhere or open their own buffering scopes.
     /// </param>
-    /// <param name="timeProvider">The clock of all time limits, the same as the transport's; the system clock when null.</param>
+    /// <param name="timeProvider">The clock of all time limits, the same as the transport's, which is used when null.</param>
     /// <param name="logger">Logs the start and failures of clients; nothing is logged when null.</param>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range; the message names it.</exception>
     public BroadcastListener(
@@ -44,7 +44,7 @@ public sealed class BroadcastListener : IAsyncDisposable
         ArgumentNullException.ThrowIfNull(handlers);
         BroadcastListenerOptionsValidator.ThrowIfInvalid(options);
         _options = options;
-        _timeProvider = timeProvider ?? TimeProvider.System;
+        _timeProvider = timeProvider is null || timeProvider == transport.Clock.Inner ? transport.Clock : timeProvider;
         _logger = transport.Guard(logger ?? NullLogger<BroadcastListener>.Instance);
         _stoppingToken = _stopping.Token;
         _clients = new TcpClients(transport, options, handlers, output, _timeProvider, _logger);

@@ -72,8 +72,8 @@ public sealed class BroadcastOptions : IValidatableObject
     public TimeSpan? IdleTimeout { get; set; }
 
     /// <summary>
-    /// How long a client may be silent before it gets a keep-alive, a telnet NOP or a WebSocket ping; 60 s by default, from 10 ms to 1 day; null for never. Plain TCP has no such message.
-    /// For all clients of a listener the system also probes at this interval, so that a vanished machine is detected.
+    /// How long a client may be silent before it gets a keep-alive, a telnet NOP or a WebSocket ping; 60 s by default, from 10 ms to 1 day; null for never. Plain TCP has no such message,
+    /// and a telnet client that has sent no telnet command, such as <c>nc</c>, gets none. For all clients of a listener the system also probes at this interval, so that a vanished machine is detected.
     /// </summary>
     [TimeSpanRange("00:00:00.010", "1.00:00:00")]
     public TimeSpan? KeepAliveInterval { get; set; } = TimeSpan.FromSeconds(60);

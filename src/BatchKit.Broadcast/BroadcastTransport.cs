@@ -51,13 +51,13 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
         Options = options ?? new BroadcastOptions();
         BroadcastOptionsValidator.ThrowIfInvalid(Options);
         Limits = SendQueueLimits.From(Options);
-        TimeProvider = timeProvider ?? TimeProvider.System;
-        LogThrottle = new LogThrottle(TimeProvider);
+        Clock = new RunningClock(timeProvider ?? TimeProvider.System, ConnectionSweep.PeriodFor(Options));
+        LogThrottle = new LogThrottle(Clock);
         Logger = Guard(logger ?? NullLogger<BroadcastTransport>.Instance);
         _works = new DefaultObjectPool<FanoutWork>(new FanoutWorkPolicy(Limits, Counters));
         Connections = new ConnectionTable(Options, node);
         _metrics = new Lazy<BroadcastMetrics>(() => new BroadcastMetrics(this, node.Value, meterFactory));
-        _sweep = new ConnectionSweep(Connections, Options, TimeProvider, LogThrottle, Logger);
+        _sweep = new ConnectionSweep(Connections, Options, Clock, LogThrottle, Logger);
     }
 
     /// <inheritdoc/>
@@ -81,7 +81,7 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
 
     internal BroadcastOptions Options { get; }
 
-    internal TimeProvider TimeProvider { get; }
+    internal RunningClock Clock { get; }
 
     internal SendQueueLimits Limits { get; }
 
@@ -210,7 +210,7 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
     public Task DrainAsync(CancellationToken cancellationToken)
     {
         Connections.Close();
-        return new ConnectionDrain(this, TimeProvider, Logger).RunAsync(cancellationToken);
+        return new ConnectionDrain(this, Clock, Logger).RunAsync(cancellationToken);
     }
 
     /// <summary>Disconnects all remaining connections at once; drain first. It waits for writes to attached connections, for at most <see cref="BroadcastOptions.CloseTimeout"/>.</summary>
@@ -227,7 +227,7 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
             connection.Abort(DisconnectReason.Stopped);
         try
         {
-            await Attached.WhenNone().WaitAsync(Options.CloseTimeout, TimeProvider).ConfigureAwait(false);
+            await Attached.WhenNone().WaitAsync(Options.CloseTimeout, Clock).ConfigureAwait(false);
         }
         catch (TimeoutException)
         {
@@ -252,8 +252,8 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
                 : $"A connection limit is reached: {nameof(BroadcastOptions.MaxConnections)} ({Options.MaxConnections}) in total, or {nameof(BroadcastOptions.MaxConnectionsPerAddress)} ({Options.PlacesPerAddress}) for the address. Raise it, or turn the client away.");
         var origin = new ConnectionOrigin(options.RemoteEndPoint, options.IsSecure, options.User);
         var format = protocol != ClientProtocol.WebSocket ? WireFormat.Raw : options.SendsBinary ? WireFormat.WebSocketBinary : WireFormat.WebSocketText;
-        var output = new SendQueue(wire, Limits, Counters, TimeProvider);
-        var connection = new ClientConnection(Connections.NextHandle(), protocol, origin, output, format, TimeProvider) { IsAttached = true };
+        var output = new SendQueue(wire, Limits, Counters, Clock);
+        var connection = new ClientConnection(Connections.NextHandle(), protocol, origin, output, format, Clock) { IsAttached = true };
         connection.MarkAuthenticated();
         return AttachedConnection.Start(this, connection, wire, place, closed);
     }

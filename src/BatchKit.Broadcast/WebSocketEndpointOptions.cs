@@ -25,7 +25,8 @@ public sealed class WebSocketEndpointOptions
     /// origin does not come from a browser and is accepted (RFC 6455, section 10.2).
     /// </summary>
     /// <remarks>
-    /// While it is empty, the default, pages of the hosts in the configuration's <c>AllowedHosts</c> may connect, with the request's scheme or <c>https</c>. When that is not set either, pages of the host that the
+    /// While it is empty, the default, pages of the hosts in the configuration's <c>AllowedHosts</c> may connect, with the request's scheme or <c>https</c> and the request's port; with the
+    /// default port too if the request names another host, as behind some proxies. When that is not set either, pages of the host that the
     /// request itself names may connect, with the request's scheme, and a warning is logged at the start: a page that gives its own name this machine's address (DNS rebinding) may then connect too.
     /// </remarks>
     public IList<string> AllowedOrigins { get; } = [];

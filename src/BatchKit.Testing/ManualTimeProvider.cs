@@ -111,6 +111,29 @@ public sealed class ManualTimeProvider : TimeProvider
         }
     }
 
+    /// <summary>Moves the clock as if the process had stood still, as it does under SIGSTOP, in a debugger or on a machine that sleeps: what falls due meanwhile fires afterwards, once for each timer.</summary>
+    /// <param name="time">For how long.</param>
+    /// <exception cref="ArgumentOutOfRangeException">The time is negative.</exception>
+    public void Freeze(TimeSpan time)
+    {
+        ArgumentOutOfRangeException.ThrowIfLessThan(time, TimeSpan.Zero);
+        lock (_lock)
+        {
+            var now = _elapsedTicks + time.Ticks;
+            foreach (var timer in _timers.Where(timer => timer.PeriodTicks != 0 && timer.DueTicks <= now).ToArray())
+            {
+                _timers.Remove(timer);
+                timer.DueTicks += (now - timer.DueTicks) / timer.PeriodTicks * timer.PeriodTicks;
+                timer.FiresAtTicks = Math.Max(timer.FiresAtTicks, timer.DueTicks);
+                _timers.Add(timer);
+            }
+
+            Interlocked.Exchange(ref _elapsedTicks, now);
+        }
+
+        Advance(TimeSpan.Zero);
+    }
+
     /// <summary>Moves the clock to the next timer and fires it.</summary>
     /// <returns>How far it moved; null when no timer is armed.</returns>
     public TimeSpan? AdvanceToNextTimer()

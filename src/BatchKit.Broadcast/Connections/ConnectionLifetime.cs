@@ -193,7 +193,7 @@ internal sealed class HandlerCalls(ClientConnection connection, ClientPlace plac
     private async Task FinishAsync()
     {
         var limit = transport.Options.CloseTimeout;
-        using var timer = transport.TimeProvider.CreateTimer(
+        using var timer = transport.Clock.CreateTimer(
             static state => ((ClientConnection)state!).Close(DisconnectReason.ClientClosed), connection, limit, Timeout.InfiniteTimeSpan);
         try
         {

@@ -11,33 +11,46 @@ internal sealed class ConnectionSweep : IAsyncDisposable
     private static readonly TimeSpan LongestPeriod = TimeSpan.FromSeconds(1);
     private static readonly TimeSpan DefaultAuthenticationTimeout = TimeSpan.FromMinutes(1);
 
+    private readonly RunningClock _clock;
     private readonly ConnectionTable _connections;
     private readonly BroadcastOptions _options;
     private readonly ILogger _logger;
     private readonly LogThrottle _throttle;
     private readonly ITimer _timer;
 
-    public ConnectionSweep(ConnectionTable connections, BroadcastOptions options, TimeProvider timeProvider, LogThrottle throttle, ILogger logger)
+    /// <summary>Starts the sweep, which is the tick of the clock too.</summary>
+    public ConnectionSweep(ConnectionTable connections, BroadcastOptions options, RunningClock clock, LogThrottle throttle, ILogger logger)
     {
+        _clock = clock;
         _connections = connections;
         _options = options;
         _logger = logger;
         _throttle = throttle;
         var period = PeriodFor(options);
-        _timer = timeProvider.CreateTimer(static state => ((ConnectionSweep)state!).Run(), this, period, period);
+        _timer = clock.Inner.CreateTimer(static state => ((ConnectionSweep)state!).Run(), this, period, period);
     }
 
-    public ValueTask DisposeAsync() => _timer.DisposeAsync();
-
-    private static TimeSpan PeriodFor(BroadcastOptions options)
+    public async ValueTask DisposeAsync()
     {
-        TimeSpan?[] limits = [options.SlowConsumerTimeout, options.IdleTimeout, options.AuthenticationTimeout, options.KeepAliveInterval];
+        await _timer.DisposeAsync().ConfigureAwait(false);
+        _clock.Release();
+    }
+
+    /// <summary>The time between two sweeps: short enough that a limit is kept within a quarter of it.</summary>
+    public static TimeSpan PeriodFor(BroadcastOptions options)
+    {
+        TimeSpan?[] limits =
+        [
+            options.SlowConsumerTimeout, options.IdleTimeout, options.AuthenticationTimeout, options.KeepAliveInterval, options.HandshakeTimeout, options.CloseTimeout, options.DrainTimeout,
+        ];
         var quarter = limits.Min()!.Value / 4;
         return quarter < LongestPeriod ? quarter : LongestPeriod;
     }
 
     private void Run()
     {
+        if (!_clock.Tick())
+            return;
         var swept = 0;
         foreach (var connection in _connections.All)
         {
@@ -73,7 +86,7 @@ internal sealed class ConnectionSweep : IAsyncDisposable
         // A client that does not read its output needs no keep-alive: the time limit for slow consumers watches it.
         if (connection.Output.HeldBytes > 0)
             return;
-        if (connection.Protocol == ClientProtocol.Telnet)
+        if (connection.Terminal is { SpeaksTelnet: true })
             connection.SendControl(TelnetCode.KeepAlive);
         else if (connection.Protocol == ClientProtocol.WebSocket)
             connection.SendControl(WebSocketEncoder.Ping);

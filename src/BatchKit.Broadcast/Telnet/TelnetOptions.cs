@@ -39,7 +39,7 @@ public sealed class TelnetOptions
 
     /// <summary>
     /// True to keep the prompt at the end of the screen: a line that is sent while the prompt shows starts on a new line, and the prompt is sent again after it. It is not sent again
-    /// while the user waits for an answer to a line, because that answer ends with a prompt; no answer is expected five seconds after the last line or prompt. False by default.
+    /// while the user waits for an answer to a line, because that answer ends with a prompt; no answer is expected five seconds after the last line, or one second after a prompt. False by default.
     /// </summary>
     public bool RepeatsPrompt { get; set; }
 }

@@ -8,8 +8,11 @@ internal sealed class TelnetPrompts(TimeProvider timeProvider)
 {
     private static readonly byte[] NewLine = "\r\n"u8.ToArray();
 
-    // One prompt may answer several lines, and some lines get none. After this time without a line or a prompt no answer is expected. A long answer that is sent line by line over a broker takes seconds.
+    // Some lines get no prompt. After this time without a line or a prompt no answer is expected. A long answer that is sent line by line over a broker takes seconds.
     private static readonly TimeSpan AnswerLimit = TimeSpan.FromSeconds(5);
+
+    // One prompt may answer several lines. After it the answers to the others follow soon, or there are none.
+    private static readonly TimeSpan NextAnswerLimit = TimeSpan.FromSeconds(1);
 
     // Guards all fields: the reader notes lines while sends add output.
     private readonly Lock _lock = new();
@@ -17,15 +20,17 @@ internal sealed class TelnetPrompts(TimeProvider timeProvider)
     private bool _isShown;
     private int _unansweredLines;
     private long _answerExpectedAt;
+    private TimeSpan _answerLimit;
 
     /// <summary>Notes that the user ended a line: the cursor is below the prompt, and an answer will follow.</summary>
     public void NoteLine()
     {
         lock (_lock)
         {
+            // Who types while the prompt shows has seen the answers to all earlier lines.
+            _unansweredLines = _isShown ? 1 : _unansweredLines + 1;
             _isShown = false;
-            _unansweredLines++;
-            _answerExpectedAt = timeProvider.GetTimestamp();
+            (_answerExpectedAt, _answerLimit) = (timeProvider.GetTimestamp(), AnswerLimit);
         }
     }
 
@@ -47,7 +52,7 @@ internal sealed class TelnetPrompts(TimeProvider timeProvider)
     {
         lock (_lock)
         {
-            if (_unansweredLines > 0 && timeProvider.GetElapsedTime(_answerExpectedAt) >= AnswerLimit)
+            if (_unansweredLines > 0 && timeProvider.GetElapsedTime(_answerExpectedAt) >= _answerLimit)
                 _unansweredLines = 0;
             if (!_isShown && _unansweredLines == 0 && _prompt.Length > 0)
                 _isShown = composer.TryAppend(_prompt);
@@ -64,7 +69,7 @@ internal sealed class TelnetPrompts(TimeProvider timeProvider)
             if (!isPrompt)
                 return wasShown;
             if (_unansweredLines > 0 && --_unansweredLines > 0)
-                _answerExpectedAt = timeProvider.GetTimestamp();
+                (_answerExpectedAt, _answerLimit) = (timeProvider.GetTimestamp(), NextAnswerLimit);
             if (!run.Bytes.SequenceEqual(_prompt))
                 _prompt = run.Bytes.ToArray();
             return wasShown;

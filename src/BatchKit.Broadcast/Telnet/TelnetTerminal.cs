@@ -15,6 +15,9 @@ public sealed class TelnetTerminal
     /// <summary>The terminal's type as the client names it, printable ASCII of at most 40 bytes; null when not reported (TTYPE, RFC 1091).</summary>
     public string? Type { get; internal set; }
 
+    /// <summary>True once it has sent a telnet command. A client such as <c>nc</c> never does, and would show the server's commands as odd characters.</summary>
+    internal bool SpeaksTelnet { get; set; }
+
     /// <summary>True when it accepts GMCP messages (<see cref="TelnetMessages.Gmcp"/>).</summary>
     public bool TakesGmcp { get; internal set; }
 

@@ -77,8 +77,15 @@ internal sealed class WebSocketAdmission(
             return false;
         var isSameScheme = page.Scheme == (forwarded.Read(context).IsSecure ? Uri.UriSchemeHttps : Uri.UriSchemeHttp);
         if (_allowedHosts.Length > 0)
-            return (isSameScheme || page.Scheme == Uri.UriSchemeHttps) && HostString.MatchesAny(page.Host, _allowedHosts);
+            return (isSameScheme || page.Scheme == Uri.UriSchemeHttps) && HostString.MatchesAny(page.Host, _allowedHosts) && IsPortAllowed(page, context.Request.Host);
         return isSameScheme && context.Request.Host.HasValue && page.Authority.Equals(WithoutDefaultPort(context.Request.Host, page), StringComparison.OrdinalIgnoreCase);
+    }
+
+    // Another port of this host is another server. A page of another name has a default port: a proxy between may have changed the request's host.
+    private static bool IsPortAllowed(Uri page, HostString host)
+    {
+        var isSamePort = host.Port is { } port ? page.Port == port : page.IsDefaultPort;
+        return isSamePort || (page.IsDefaultPort && !page.Host.Equals(host.Host, StringComparison.OrdinalIgnoreCase));
     }
 
     // A URI omits its scheme's default port.

@@ -24,7 +24,7 @@ internal sealed class WebSocketEndpoint(
 
     private readonly ForwardedOrigin _forwarded = new(transport.Options.TrustedProxies);
 
-    private readonly ConnectionLifetime _lifetime = new(transport, output, transport.TimeProvider, logger);
+    private readonly ConnectionLifetime _lifetime = new(transport, output, transport.Clock, logger);
     private readonly TimeSpan _startLimit = StartLimit(transport.Options);
 
     /// <summary>Serves a request until its connection has ended. A client that is silent holds one state machine for it.</summary>
@@ -115,7 +115,7 @@ internal sealed class WebSocketEndpoint(
 
     private HandlerCalls Start(ClientConnection connection, WebSocket socket, UpgradedStream stream, UpgradedWire wire, ClientPlace place)
     {
-        wire.Path.ChooseWithin(_startLimit, transport.TimeProvider);
+        wire.Path.ChooseWithin(_startLimit, transport.Clock);
         var inbound = new WebSocketInbound(connection, socket, stream, wire, transport.Options, options, logger);
         return _lifetime.Start(connection, inbound, handlers, place);
     }
@@ -129,7 +129,7 @@ internal sealed class WebSocketEndpoint(
         await calls.Connection.Output.Ended.ConfigureAwait(false);
         inbound.Wire.Ending.NoteEnd();
         if (!inbound.Wire.Path.IsDirect && HttpProtocol.IsHttp11(context.Request.Protocol) && context.Features.Get<IConnectionLifetimeFeature>() is { } lingering)
-            LingeringEnd.Start(lingering, transport.Options.CloseTimeout, transport.TimeProvider);
+            LingeringEnd.Start(lingering, transport.Options.CloseTimeout, transport.Clock);
     }
 
     private Socket? FindSocket(HttpContext context, IHttpUpgradeFeature? upgrade, OutputPath path)
@@ -144,9 +144,9 @@ internal sealed class WebSocketEndpoint(
 
     private ClientConnection Connect(OutputHandle handle, ConnectionOrigin origin, UpgradedWire wire)
     {
-        var queue = new SendQueue(wire, transport.Limits, transport.Counters, transport.TimeProvider);
+        var queue = new SendQueue(wire, transport.Limits, transport.Counters, transport.Clock);
         var format = options.SendsBinary ? WireFormat.WebSocketBinary : WireFormat.WebSocketText;
-        return new ClientConnection(handle, ClientProtocol.WebSocket, origin, queue, format, transport.TimeProvider) { InputLimits = transport.InputLimitsFor(isText: !options.SendsBinary) };
+        return new ClientConnection(handle, ClientProtocol.WebSocket, origin, queue, format, transport.Clock) { InputLimits = transport.InputLimitsFor(isText: !options.SendsBinary) };
     }
 
     // Half of the time limits after which a client that reads nothing is disconnected. A client that reads, but sends no pong, is then still connected when the stream is chosen.

@@ -1,3 +1,6 @@
+using System.Net.Sockets;
+using System.Text;
+using BatchKit.Broadcast.Telnet;
 using BatchKit.Testing;
 
 namespace BatchKit.Broadcast.Tests.Tcp;
@@ -56,6 +59,38 @@ public sealed class SilentClientTests
         Assert.Equal(DisconnectReason.NotAuthenticated, await handler.Ended.WithinDeadline());
         await known.SendAsync("here\n");
         Assert.Equal("here", await known.ReadLineAsync());
+    }
+
+    [Theory]
+    [InlineData(new byte[0], "one|two|")]
+    [InlineData(new byte[] { 0xFF, 0xF1 }, "one|\u00ff\u00f1two|")]
+    [InlineData(new byte[] { 0xFF, 0xFC, 0x18 }, "one|\u00ff\u00f1two|")]
+    public async Task A_keep_alive_goes_to_telnet_clients_that_have_sent_a_telnet_command(byte[] command, string expected)
+    {
+        await using var server = await TcpServer.StartAsync(
+            configure: listener =>
+            {
+                listener.Protocol = ClientProtocol.Telnet;
+                listener.Telnet.Offered = TelnetFeatures.None;
+            },
+            clock: _clock);
+        server.OnRecord = static (handler, record, _) =>
+        {
+            handler.Write(record + "|");
+            return default;
+        };
+        using var client = new TcpClient();
+        await client.ConnectAsync(server.EndPoint);
+        var (buffer, received) = (new byte[100], 0);
+
+        await client.Client.SendAsync((byte[])[.. command, .. "one\n"u8]);
+        received += await client.Client.ReceiveAsync(buffer).WithinDeadline();
+        _clock.Advance(TimeSpan.FromSeconds(61));
+        await client.Client.SendAsync("two\n"u8.ToArray());
+        while (buffer[..received].Count(static letter => letter == '|') < 2)
+            received += await client.Client.ReceiveAsync(buffer.AsMemory(received)).AsTask().WithinDeadline();
+
+        Assert.Equal(expected, Encoding.Latin1.GetString(buffer, 0, received));
     }
 
     [Fact]

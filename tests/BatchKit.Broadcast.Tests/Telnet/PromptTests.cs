@@ -77,6 +77,27 @@ public sealed class PromptTests : IAsyncDisposable
         Assert.Equal("A hall.\r\nAnn.\r\n> \r\nAnn waves.\r\n> ", Shown);
     }
 
+    [Theory]
+    [InlineData("'look' 0D 0A", 0.9)]
+    [InlineData("'look' 0D 0A", 4)]
+    [InlineData("'look' 0D 0A 'who' 0D 0A", 4)]
+    public async Task While_the_user_types_on_a_prompt_that_answered_several_lines_is_repeated_again(string typed, double secondsBetween)
+    {
+        _scene.Read("'look' 0D 0A 'who' 0D 0A");
+        await SendAsync(Line("A hall."), Line("Ann."), Prompt("> "));
+        for (var round = 0; round < 10; round++)
+        {
+            _scene.Time.Advance(TimeSpan.FromSeconds(secondsBetween));
+            _scene.Read(typed);
+            await SendAsync(Line("A hall."), Prompt("> "));
+        }
+
+        _scene.Time.Advance(TimeSpan.FromSeconds(1));
+        await SendAsync(Line("Ann waves."));
+
+        Assert.EndsWith("> \r\nAnn waves.\r\n> ", Shown, StringComparison.Ordinal);
+    }
+
     [Fact]
     public async Task After_a_line_that_no_prompt_answers_the_prompt_is_repeated_again()
     {

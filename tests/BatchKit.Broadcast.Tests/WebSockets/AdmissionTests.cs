@@ -59,6 +59,25 @@ public sealed class AdmissionTests
         Assert.DoesNotContain("trusts whatever host", host.Log.Text);
     }
 
+    [Theory]
+    [InlineData("localhost:4001", "http://localhost:4001", true)]
+    [InlineData("localhost:4001", "https://localhost:4001", true)]
+    [InlineData("localhost:4001", "http://localhost:3000", false)]
+    [InlineData("localhost:4001", "http://localhost", false)]
+    [InlineData("localhost", "http://localhost", true)]
+    [InlineData("localhost", "https://localhost", true)]
+    [InlineData("localhost", "http://localhost:3000", false)]
+    [InlineData("gateway.example:4001", "https://play.example", true)]
+    [InlineData("gateway.example:4001", "https://play.example:4001", true)]
+    [InlineData("gateway.example:4001", "https://play.example:3000", false)]
+    public async Task A_page_of_an_allowed_host_has_the_requests_port_too(string host, string origin, bool isAllowed)
+    {
+        await using var server = await WebSocketHost.StartAsync(new WebSocketHostSetup { Configuration = { ["AllowedHosts"] = "localhost;play.example;gateway.example" } });
+        using var client = await RawClient.ConnectAsync(server.EndPoint, $"Origin: {origin}\r\n", host: host);
+
+        Assert.StartsWith(isAllowed ? "HTTP/1.1 101 " : "HTTP/1.1 403 ", client.Head);
+    }
+
     [Fact]
     public async Task An_endpoint_that_was_told_neither_origins_nor_hosts_says_at_the_start_what_to_set()
     {

@@ -23,10 +23,10 @@ internal sealed class RawClient : IDisposable
     public string Head { get; private set; } = "";
 
     /// <summary>Connects and upgrades; the server's first ping is not answered yet.</summary>
-    public static async Task<RawClient> ConnectAsync(EndPoint endPoint, string headers = "", Func<Stream, Task<Stream>>? wrap = null)
+    public static async Task<RawClient> ConnectAsync(EndPoint endPoint, string headers = "", Func<Stream, Task<Stream>>? wrap = null, string host = "localhost")
     {
         var client = await OpenAsync(endPoint, wrap);
-        await client.SendAsync(RequestFor("/ws", "localhost", headers));
+        await client.SendAsync(RequestFor("/ws", host, headers));
         await client.ReadHeadAsync();
         return client;
     }

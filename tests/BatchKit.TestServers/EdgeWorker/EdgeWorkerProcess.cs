@@ -1,0 +1,26 @@
+using System.Globalization;
+using System.Net;
+using BatchKit.TestServers.Processes;
+
+namespace BatchKit.TestServers.EdgeWorker;
+
+/// <summary>A telnet server with short limits as a child process, to be frozen. Dispose it: that kills it.</summary>
+public sealed class EdgeWorkerProcess : SampleProcess
+{
+    private EdgeWorkerProcess(TimeSpan limit)
+        : base("BatchKit.EdgeWorker", [limit.TotalMilliseconds.ToString(CultureInfo.InvariantCulture)])
+    {
+    }
+
+    /// <summary>Where it listens.</summary>
+    public IPEndPoint EndPoint => new(IPAddress.Loopback, (int)ReadCount("port"));
+
+    /// <summary>Starts it and waits until it listens.</summary>
+    /// <param name="limit">Its limits of idle and slow clients.</param>
+    public static async Task<EdgeWorkerProcess> StartAsync(TimeSpan limit)
+    {
+        var process = new EdgeWorkerProcess(limit);
+        await process.WaitForOutputAsync("port ");
+        return process;
+    }
+}

@@ -11,6 +11,11 @@ namespace MudServer.Hosting;
 /// <summary>Builds and starts the server.</summary>
 internal static class MudApplication
 {
+    /// <summary>The most HTTP connections that are no WebSocket.</summary>
+    public const int MaxHttpConnections = 256;
+
+    private static readonly TimeSpan HttpIdleTimeout = TimeSpan.FromSeconds(10);
+
     /// <exception cref="MudUsageException">The arguments or settings are wrong.</exception>
     public static WebApplication Build(IReadOnlyList<string> arguments)
     {
@@ -18,7 +23,15 @@ internal static class MudApplication
         var options = MudOptionsReader.Read(arguments, Environment.GetEnvironmentVariable, builder.Configuration);
         if (IPAddress.IsLoopback(options.Address))
             builder.Configuration["AllowedHosts"] ??= "localhost;127.0.0.1;[::1]";
-        builder.WebHost.ConfigureKestrel(kestrel => kestrel.Listen(options.Address, options.HttpPort));
+        builder.WebHost.ConfigureKestrel(kestrel =>
+        {
+            kestrel.Listen(options.Address, options.HttpPort);
+
+            // The limits of clients begin with a WebSocket. Kestrel has none for requests, and lets a silent connection stay for two minutes.
+            kestrel.Limits.MaxConcurrentConnections = MaxHttpConnections;
+            kestrel.Limits.KeepAliveTimeout = HttpIdleTimeout;
+            kestrel.Limits.RequestHeadersTimeout = HttpIdleTimeout;
+        });
         builder.Services.AddSingleton(options);
         builder.Services.AddSingleton(TimeProvider.System);
         builder.Services.AddHealthChecks();

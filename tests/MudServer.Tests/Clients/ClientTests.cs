@@ -1,5 +1,7 @@
+using System.Net;
 using System.Net.Sockets;
 using BatchKit.TestServers.Mud;
+using MudServer.Hosting;
 using MudServer.Tests.Support;
 
 namespace MudServer.Tests.Clients;
@@ -115,6 +117,24 @@ public sealed class ClientTests
 
         Assert.StartsWith("The island is full.", await late.ReadToEndAsync(), StringComparison.Ordinal);
         foreach (var client in silent)
+            client.Dispose();
+    }
+
+    [Fact]
+    public async Task Idle_connections_to_the_web_page_have_a_limit_and_no_player_notices()
+    {
+        await using var mud = await RunningMud.StartAsync();
+        using var ana = await mud.LoginAsync("Ana");
+        var idle = Enumerable.Range(0, MudApplication.MaxHttpConnections + 1).Select(_ => new TcpClient()).ToArray();
+        foreach (var client in idle)
+            await client.ConnectAsync(IPAddress.Loopback, mud.Page.Port).WithinDeadline();
+
+        // Which of them Kestrel accepts last is the system's choice.
+        var refused = await Task.WhenAny(idle.Select(client => client.Client.ReceiveAsync(new byte[1]))).WithinDeadline();
+
+        Assert.Equal(0, await refused);
+        Assert.Equal(["still here"], await ana.AskAsync("think still here"));
+        foreach (var client in idle)
             client.Dispose();
     }
 

@@ -10,13 +10,13 @@ internal static partial class Log
     public static void AcceptFailed(ILogger logger, LogThrottle throttle, Exception exception, EndPoint endPoint)
     {
         if (throttle.TryBegin(2301, $"{endPoint}", amount: 1, out var events))
-            AcceptFailed(logger, endPoint, events.Count, ThrottledEvents.CauseOf(exception), events.TraceOf(exception));
+            AcceptFailed(logger, endPoint, events.Count, FailureText.Describe(exception), events.TraceOf(exception));
     }
 
     public static void HandlerFailed(ILogger logger, LogThrottle throttle, Exception exception, ClientConnection connection)
     {
         if (throttle.TryBegin(2304, exception.GetType().Name, amount: 1, out var events))
-            HandlerFailed(logger, connection, events.Count, ThrottledEvents.CauseOf(exception), events.TraceOf(exception));
+            HandlerFailed(logger, connection, events.Count, FailureText.Describe(exception), events.TraceOf(exception));
     }
 
     public static void ClientsSwept(ILogger logger, LogThrottle throttle, int clients)

@@ -1,4 +1,5 @@
 using System.Collections.Immutable;
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 
 namespace BatchKit;
@@ -163,7 +164,7 @@ public sealed class MessageDispatcher : IBatchTransport
         outcomes.AsSpan(0, acknowledged).Fill(BatchOutcome.Acknowledged);
         var refused = (refusals ?? []).Where(refusal => refusal.Message.Batch < acknowledged).Select(refusal => refusal.Message).ToImmutableArray();
         return new BatchSendException(
-            [.. outcomes], $"{acknowledged} of {batches} batches were handled, and {refused.Length} of their messages were refused. {cause.Message}", cause, refused);
+            [.. outcomes], $"{acknowledged} of {batches} batches were handled, and {refused.Length} of their messages were refused. {FailureText.MessageOf(cause)}", cause, refused);
     }
 
     private readonly record struct Refusal(MessageRefusal Message, MessageRefusedException Reason);

@@ -307,6 +307,6 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     }
 
     private string? DescribeObserverFaults() => _settings.Logger.Faults is { Count: > 0, Last: { } last } faults
-        ? $"Loggers, listeners or handlers of cancellation threw {faults.Count} times, last {last.GetType().Name}: {last.Message}"
+        ? $"Loggers, listeners or handlers of cancellation threw {faults.Count} times, last {FailureText.Describe(last)}"
         : null;
 }

@@ -74,7 +74,7 @@ public abstract class SurroundingsSpecification : HeaderSpecification
         Exception[] failures =
         [
             new OperationCanceledException("Not by a token of the receiver."), new TaskCanceledException(), new ObjectDisposedException("next hop"), new AggregateException(),
-            new TransactionException(), new TimeoutException(), new UnreadableException(),
+            new TransactionException(), new TimeoutException(), new HostileException(), new HostileException(reads: 1), new IOException("A cause that can't be read.", new HostileException()),
         ];
 
         for (var number = 1; number <= failures.Length; number++)
@@ -313,13 +313,5 @@ public abstract class SurroundingsSpecification : HeaderSpecification
     private sealed class PoolContext : SynchronizationContext
     {
         public override void Post(SendOrPostCallback d, object? state) => ThreadPool.QueueUserWorkItem(_ => d(state));
-    }
-
-    /// <summary>An exception that throws when a logger reads it.</summary>
-    private sealed class UnreadableException : Exception
-    {
-        public override string Message => throw new InvalidOperationException("The message can't be read.");
-
-        public override string ToString() => throw new InvalidOperationException("The text can't be read.");
     }
 }

@@ -150,8 +150,8 @@ internal sealed class FlushWaiter
     /// <summary>The next flush that is done at the same time.</summary>
     public FlushWaiter? Next { get; set; }
 
-    /// <summary>The error that its caller gets when it is done; null when nothing was lost.</summary>
-    public OutputDeliveryException? Error { get; set; }
+    /// <summary>What its caller learns when it is done; null when nothing was lost.</summary>
+    public LossReport? Loss { get; set; }
 
     public void Begin(ReportedLosses reports, long since, long heldSince, long through, bool isDone, long began)
     {
@@ -189,13 +189,13 @@ internal sealed class FlushWaiter
 
     private void Complete()
     {
-        if (Error is null)
+        if (Loss is not { } loss)
         {
             _completion!.SetResult();
             return;
         }
 
-        _completion!.SetException(Error);
+        _completion!.SetException(loss.ToException());
 
         // A wait whose caller gave up must not raise an unobserved task exception.
         _ = _completion.Task.Exception;

@@ -1,3 +1,5 @@
+using BatchKit.Diagnostics;
+
 namespace BatchKit.Batches;
 
 /// <summary>How a batch ended, from best to worst: with several routes the worst counts.</summary>
@@ -133,7 +135,7 @@ internal sealed class HandleSettlement(BufferSettings settings)
     /// <param name="cancellationToken">Ends the wait.</param>
     public ValueTask EndWait(FlushWaiter waiter, bool isInsideSend, CancellationToken cancellationToken)
     {
-        OutputDeliveryException? error = null;
+        LossReport? loss = null;
         Task? completion = null;
         var isTaken = false;
         try
@@ -145,7 +147,7 @@ internal sealed class HandleSettlement(BufferSettings settings)
             }
             else
             {
-                error = waiter.IsDone ? Report(waiter) : null;
+                loss = waiter.IsDone ? Report(waiter) : null;
                 if (waiter.IsDone || _flushes!.TryRemoveLast(waiter))
                     _spare = waiter;
             }
@@ -158,7 +160,7 @@ internal sealed class HandleSettlement(BufferSettings settings)
 
         if (completion is not null)
             return new ValueTask(completion.WaitAsync(cancellationToken));
-        return error is null ? default : ValueTask.FromException(error);
+        return loss is { } report ? ValueTask.FromException(report.ToException()) : default;
     }
 
     private void AddLoss(Loss loss)
@@ -195,11 +197,11 @@ internal sealed class HandleSettlement(BufferSettings settings)
     {
         var done = flushes.CountDown(sequence);
         for (var waiter = done; waiter is not null; waiter = waiter.Next)
-            waiter.Error = Report(waiter);
+            waiter.Loss = Report(waiter);
         return done;
     }
 
-    private OutputDeliveryException? Report(FlushWaiter waiter)
+    private LossReport? Report(FlushWaiter waiter)
     {
         if (_losses is null)
             return null;
@@ -218,9 +220,18 @@ internal sealed class HandleSettlement(BufferSettings settings)
             Volatile.Write(ref _unreportedLosses, _unreportedLosses - 1);
         }
 
-        return lost == 0 ? null : ErrorFor(lost, cause);
+        return lost == 0 ? null : new LossReport(lost, cause);
     }
+}
 
-    public static OutputDeliveryException ErrorFor(long lostMessages, Exception? cause) =>
-        new(lostMessages, $"{lostMessages} {(lostMessages == 1 ? "message was" : "messages were")} not delivered and will not be sent again: {cause?.Message ?? "they were dropped."} Write them again if they still matter.", cause);
+/// <summary>What a wait has to report: how many messages were lost, and why.</summary>
+internal readonly record struct LossReport(long Messages, Exception? Cause)
+{
+    /// <summary>The error that the caller gets. Call it outside every lock, because it reads the cause's text.</summary>
+    public OutputDeliveryException ToException()
+    {
+        var cause = Cause is null ? "they were dropped." : FailureText.MessageOf(Cause);
+        return new OutputDeliveryException(
+            Messages, $"{Messages} {(Messages == 1 ? "message was" : "messages were")} not delivered and will not be sent again: {cause} Write them again if they still matter.", Cause);
+    }
 }

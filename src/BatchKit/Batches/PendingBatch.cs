@@ -201,15 +201,15 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     /// <summary>Releases its capacity, tells its handle's flushes, and returns the memory with the last reference.</summary>
     public void Finish(int refusedMessages)
     {
-        // The batch may be in use again as soon as it is released: what is needed of it is read first.
-        var (settlement, sequence, cause) = (Settlement, Sequence, Failure);
         var lost = Outcome == SettlementOutcome.Acknowledged ? refusedMessages : Count;
         pool.Budget.Release(_reserved);
         if (_isUnderWay != 0)
             pool.Budget.AddUnderWay(-_reserved);
         _reserved = 0;
+        Settlement.Settle(Sequence, lost, Failure);
+
+        // Last, because the batch may be in use again as soon as it is released.
         Release();
-        settlement.Settle(sequence, lost, cause);
     }
 
     /// <summary>Keeps the memory while an abandoned send may still read it.</summary>

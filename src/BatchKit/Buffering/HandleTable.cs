@@ -135,7 +135,7 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
         }
 
         if (lost > 0)
-            throw HandleSettlement.ErrorFor(lost, cause);
+            throw new LossReport(lost, cause).ToException();
     }
 
     private HandleBuffer? GetOrAddSlow(OutputHandle handle)

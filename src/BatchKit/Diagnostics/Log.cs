@@ -9,7 +9,7 @@ internal static partial class Log
     public static void SendFailed(this ILogger logger, LogThrottle throttle, string route, int batches, Exception failure)
     {
         if (throttle.TryBegin(1, route, amount: 1, out var events))
-            SendFailed(logger, route, batches, events.Count, ThrottledEvents.CauseOf(failure), events.TraceOf(failure));
+            SendFailed(logger, route, batches, events.Count, FailureText.Describe(failure), events.TraceOf(failure));
     }
 
     public static void SendRecovered(this ILogger logger, LogThrottle throttle, string route, int attempts, TimeSpan duration)
@@ -21,13 +21,13 @@ internal static partial class Log
     public static void BatchesRefused(this ILogger logger, LogThrottle throttle, string route, int batches, Exception failure)
     {
         if (throttle.TryBegin(3, route, batches, out var events))
-            BatchesRefused(logger, route, events.Amount, events.Count, ThrottledEvents.CauseOf(failure), events.TraceOf(failure));
+            BatchesRefused(logger, route, events.Amount, events.Count, FailureText.Describe(failure), events.TraceOf(failure));
     }
 
     public static void BatchesGivenUp(this ILogger logger, LogThrottle throttle, string route, int batches, TimeSpan deliveryTimeout, Exception failure)
     {
         if (throttle.TryBegin(4, route, batches, out var events))
-            BatchesGivenUp(logger, route, events.Amount, events.Count, deliveryTimeout, ThrottledEvents.CauseOf(failure), events.TraceOf(failure));
+            BatchesGivenUp(logger, route, events.Amount, events.Count, deliveryTimeout, FailureText.Describe(failure), events.TraceOf(failure));
     }
 
     public static void ScopeExpired(this ILogger logger, LogThrottle throttle, TimeSpan maxScopeAge, string openerFile, int openerLine)
@@ -45,19 +45,19 @@ internal static partial class Log
     public static void MessagesRefused(this ILogger logger, LogThrottle throttle, string route, int messages, Exception failure)
     {
         if (throttle.TryBegin(8, route, messages, out var events))
-            MessagesRefused(logger, route, events.Amount, events.Count, ThrottledEvents.CauseOf(failure), events.TraceOf(failure));
+            MessagesRefused(logger, route, events.Amount, events.Count, FailureText.Describe(failure), events.TraceOf(failure));
     }
 
     public static void SendBroke(this ILogger logger, LogThrottle throttle, string route, Exception failure)
     {
         if (throttle.TryBegin(9, route, amount: 1, out var events))
-            SendBroke(logger, route, events.Count, ThrottledEvents.CauseOf(failure), events.TraceOf(failure));
+            SendBroke(logger, route, events.Count, FailureText.Describe(failure), events.TraceOf(failure));
     }
 
     public static void CancellationFailed(this ILogger logger, LogThrottle throttle, Exception failure)
     {
         if (throttle.TryBegin(10, string.Empty, amount: 1, out var events))
-            CancellationFailed(logger, events.Count, ThrottledEvents.CauseOf(failure), events.TraceOf(failure));
+            CancellationFailed(logger, events.Count, FailureText.Describe(failure), events.TraceOf(failure));
     }
 
     [LoggerMessage(1, LogLevel.Warning, "Route '{Route}' failed to send {Batches} batches; they are retried. Failures since the last such line: {Count}. {Cause}")]
@@ -87,7 +87,7 @@ internal static partial class Log
     public static void NextHopFailed(this ILogger logger, LogThrottle throttle, int batches, int failures, TimeSpan delay, Exception exception)
     {
         if (throttle.TryBegin(200, string.Empty, amount: 1, out var events))
-            NextHopFailed(logger, batches, failures, delay, ThrottledEvents.CauseOf(exception), events.TraceOf(exception));
+            NextHopFailed(logger, batches, failures, delay, FailureText.Describe(exception), events.TraceOf(exception));
     }
 
     public static void NextHopRecovered(this ILogger logger, LogThrottle throttle, int failures)
@@ -99,25 +99,25 @@ internal static partial class Log
     public static void ReceivedMessagesRefused(this ILogger logger, LogThrottle throttle, int messages, int batches, Exception exception)
     {
         if (throttle.TryBegin(202, string.Empty, messages, out var events))
-            ReceivedMessagesRefused(logger, events.Amount, batches, ThrottledEvents.CauseOf(exception), events.TraceOf(exception));
+            ReceivedMessagesRefused(logger, events.Amount, batches, FailureText.Describe(exception), events.TraceOf(exception));
     }
 
     public static void ReceivedBatchesGivenUp(this ILogger logger, LogThrottle throttle, int batches, int messages, TimeSpan deliveryTimeout, Exception exception)
     {
         if (throttle.TryBegin(203, string.Empty, amount: 1, out var events))
-            ReceivedBatchesGivenUp(logger, batches, messages, deliveryTimeout, events.Count, ThrottledEvents.CauseOf(exception), events.TraceOf(exception));
+            ReceivedBatchesGivenUp(logger, batches, messages, deliveryTimeout, events.Count, FailureText.Describe(exception), events.TraceOf(exception));
     }
 
     public static void MessagesGivenUp(this ILogger logger, LogThrottle throttle, int messages, TimeSpan deliveryTimeout, Exception exception)
     {
         if (throttle.TryBegin(205, string.Empty, messages, out var events))
-            MessagesGivenUp(logger, messages, deliveryTimeout, events.Amount, ThrottledEvents.CauseOf(exception), events.TraceOf(exception));
+            MessagesGivenUp(logger, messages, deliveryTimeout, events.Amount, FailureText.Describe(exception), events.TraceOf(exception));
     }
 
     public static void FrameDropped(this ILogger logger, LogThrottle throttle, int bytes, Exception exception)
     {
         if (throttle.TryBegin(204, string.Empty, amount: 1, out var events))
-            FrameDropped(logger, bytes, events.Count, ThrottledEvents.CauseOf(exception), events.TraceOf(exception));
+            FrameDropped(logger, bytes, events.Count, FailureText.Describe(exception), events.TraceOf(exception));
     }
 
     public static void FramesRejected(this ILogger logger, LogThrottle throttle, string reason, TimeSpan period)
@@ -129,7 +129,7 @@ internal static partial class Log
     public static void HandlerFailed(this ILogger logger, LogThrottle throttle, int messages, Exception exception)
     {
         if (throttle.TryBegin(207, string.Empty, amount: 1, out var events))
-            HandlerFailed(logger, messages, events.Count, ThrottledEvents.CauseOf(exception), events.TraceOf(exception));
+            HandlerFailed(logger, messages, events.Count, FailureText.Describe(exception), events.TraceOf(exception));
     }
 
     [LoggerMessage(200, LogLevel.Warning, "The next hop failed to take {Batches} received batches, {Failures} consecutive times; the next try is in {Delay}. {Cause}")]

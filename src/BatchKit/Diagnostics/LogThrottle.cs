@@ -57,13 +57,6 @@ internal sealed class LogThrottle(TimeProvider timeProvider, TimeSpan? period = 
 /// <param name="IsFirst">True when none of the kind happened in the period before.</param>
 internal readonly record struct ThrottledEvents(long Count, long Amount, bool IsFirst)
 {
-    /// <summary>The exception to log: only the first event is logged with its stack trace.</summary>
-    public Exception? TraceOf(Exception failure) => IsFirst ? failure : null;
-
-    /// <summary>The exception's type and message, for a log without its stack trace.</summary>
-    public static string CauseOf(Exception failure)
-    {
-        ArgumentNullException.ThrowIfNull(failure);
-        return $"{failure.GetType().Name}: {failure.Message}";
-    }
+    /// <summary>The exception to log: only the first event is logged with its stack trace, and none whose text can't be read, because the logger would lose the line.</summary>
+    public Exception? TraceOf(Exception failure) => IsFirst && FailureText.IsReadable(failure) ? failure : null;
 }

@@ -123,7 +123,7 @@ internal sealed class Dispatcher : IAsyncDisposable
         {
             var failure = partition.Failure!;
             var since = _settings.Clock.ElapsedSince(failure.Since);
-            return $"Route '{partition.RouteName}' has not been able to send for {since.TotalSeconds:0} s ({failure.Attempts} attempts): {failure.Cause.Message}";
+            return $"Route '{partition.RouteName}' has not been able to send for {since.TotalSeconds:0} s ({failure.Attempts} attempts): {FailureText.MessageOf(failure.Cause)}";
         }),
     ];
 

@@ -10,6 +10,9 @@ internal sealed class OutgoingSend(PartitionCounters counters)
     private int _count;
     private int _withheld;
 
+    // How many at the start SettleAll has taken out; zero outside it.
+    private int _taken;
+
     public int Count => _count;
 
     /// <summary>How many batches the next attempt has: the first ones.</summary>
@@ -70,19 +73,27 @@ internal sealed class OutgoingSend(PartitionCounters counters)
 
     public void SettleAll(SettlementOutcome outcome, Exception? failure)
     {
-        for (var index = 0; index < _count; index++)
-            counters.Settle(this[index], outcome, failure);
-        _count = _withheld = 0;
+        // Each is taken out before it is settled: after an exception the rest is settled, and none is twice.
+        while (_taken < _count)
+            counters.Settle(this[_taken++], outcome, failure);
+        _taken = _count = _withheld = 0;
     }
 
     /// <summary>Settles the batches of a successful attempt; those that it left out stay.</summary>
     /// <returns>How many it settled.</returns>
     public int SettleOffered()
     {
-        var settled = Offered;
-        for (var index = 0; index < settled; index++)
-            counters.Settle(this[index], SettlementOutcome.Acknowledged, failure: null);
-        RemoveOffered(kept: 0);
+        var (settled, next) = (Offered, 0);
+        try
+        {
+            while (next < settled)
+                counters.Settle(this[next++], SettlementOutcome.Acknowledged, failure: null);
+        }
+        finally
+        {
+            Keep(kept: 0, next);
+        }
+
         return settled;
     }
 
@@ -109,34 +120,34 @@ internal sealed class OutgoingSend(PartitionCounters counters)
         var partial = failure as BatchSendException;
         var mayGiveUp = givesUpAll || CountUndecided(partial) == 1;
         var decided = default(DecidedBatches);
-        var kept = 0;
-        for (var index = 0; index < Offered; index++)
+        var (kept, next) = (0, 0);
+        try
         {
-            var batch = this[index];
-            var outcome = OutcomeOf(partial, index);
-            if (outcome == BatchOutcome.Acknowledged)
+            for (var offered = Offered; next < offered;)
             {
-                var refused = FindRefused(partial!, index, batch.Count);
-                decided = decided with { Acknowledged = decided.Acknowledged + 1, RefusedMessages = decided.RefusedMessages + (refused?.Count ?? 0) };
-                counters.Settle(batch, SettlementOutcome.Acknowledged, refused is null ? null : failure, refused);
-            }
-            else if (outcome == BatchOutcome.Refused)
-            {
-                decided = decided with { Refused = decided.Refused + 1 };
-                counters.Settle(batch, SettlementOutcome.Failed, failure);
-            }
-            else if (mayGiveUp && isTooOld(batch))
-            {
-                decided = decided with { GivenUp = decided.GivenUp + 1 };
-                counters.Settle(batch, SettlementOutcome.Failed, failure);
-            }
-            else
-            {
-                _batches[kept++] = batch;
+                var batch = this[next];
+                var outcome = OutcomeOf(partial, next);
+                var refused = outcome == BatchOutcome.Acknowledged ? FindRefused(partial!, next, batch.Count) : null;
+                var isGivenUp = outcome == BatchOutcome.Unacknowledged && mayGiveUp && isTooOld(batch);
+                next++;
+                if (outcome == BatchOutcome.Unacknowledged && !isGivenUp)
+                {
+                    _batches[kept++] = batch;
+                    continue;
+                }
+
+                decided = decided.With(outcome, refused?.Count ?? 0);
+                if (outcome == BatchOutcome.Acknowledged)
+                    counters.Settle(batch, SettlementOutcome.Acknowledged, refused is null ? null : failure, refused);
+                else
+                    counters.Settle(batch, SettlementOutcome.Failed, failure);
             }
         }
+        finally
+        {
+            Keep(kept, next);
+        }
 
-        RemoveOffered(kept);
         return decided with { Left = kept };
     }
 
@@ -171,11 +182,12 @@ internal sealed class OutgoingSend(PartitionCounters counters)
         return undecided;
     }
 
-    // Moves what the attempt left out behind what it left.
-    private void RemoveOffered(int kept)
+    // Moves what was not looked at behind what is kept: after an exception, too, nothing stays that was settled.
+    private void Keep(int kept, int next)
     {
-        _batches.AsSpan(Offered, _withheld).CopyTo(_batches.AsSpan(kept));
-        Volatile.Write(ref _count, kept + _withheld);
+        var left = _count - next;
+        _batches.AsSpan(next, left).CopyTo(_batches.AsSpan(kept));
+        Volatile.Write(ref _count, kept + left);
     }
 
     // A transport may name a message twice, or one that does not exist.
@@ -198,49 +210,13 @@ internal sealed class OutgoingSend(PartitionCounters counters)
 /// <param name="GivenUp">Batches that are too old to be sent again.</param>
 /// <param name="RefusedMessages">Messages of acknowledged batches that it will never take.</param>
 /// <param name="Left">Batches of the attempt that are sent again.</param>
-internal readonly record struct DecidedBatches(int Acknowledged, int Refused, int GivenUp, int RefusedMessages, int Left);
-
-/// <summary>Counts the outcomes of one partition's output. Written by one thread at a time, read by any.</summary>
-internal sealed class PartitionCounters
+internal readonly record struct DecidedBatches(int Acknowledged, int Refused, int GivenUp, int RefusedMessages, int Left)
 {
-    private readonly long[] _settledMessages = new long[(int)SettlementOutcome.Failed + 1];
-    private long _unscopedBatches;
-    private long _sends;
-    private long _failedSends;
-
-    /// <summary>Batches that were sealed because their sender took them.</summary>
-    public long UnscopedBatches => Volatile.Read(ref _unscopedBatches);
-
-    public long Sends => Volatile.Read(ref _sends);
-
-    public long FailedSends => Volatile.Read(ref _failedSends);
-
-    public long Messages(SettlementOutcome outcome) => Volatile.Read(ref _settledMessages[(int)outcome]);
-
-    public void CountUnscoped(int batches) => Volatile.Write(ref _unscopedBatches, _unscopedBatches + batches);
-
-    public void CountSend() => Volatile.Write(ref _sends, _sends + 1);
-
-    public void CountFailedSend() => Volatile.Write(ref _failedSends, _failedSends + 1);
-
-    /// <summary>Settles a batch on its route, and counts its messages once that was the last route.</summary>
-    public void Settle(RoutedBatch batch, SettlementOutcome outcome, Exception? failure, HashSet<int>? refused = null)
+    /// <summary>Counts a batch. One that is decided although the next hop said nothing of it is too old.</summary>
+    public DecidedBatches With(BatchOutcome outcome, int refusedMessages) => outcome switch
     {
-        var content = batch.Content;
-        if (!content.SettleRoute(batch, outcome, failure, refused))
-            return;
-
-        // Counted first, so that a caller that awaits the batch finds it counted.
-        var refusedMessages = content.RefusedMessages;
-        Count(content.Outcome, content.Count - refusedMessages);
-        if (refusedMessages > 0)
-            Count(SettlementOutcome.Failed, refusedMessages);
-        content.Finish(refusedMessages);
-    }
-
-    private void Count(SettlementOutcome outcome, int messages)
-    {
-        ref var counter = ref _settledMessages[(int)outcome];
-        Volatile.Write(ref counter, counter + messages);
-    }
+        BatchOutcome.Acknowledged => this with { Acknowledged = Acknowledged + 1, RefusedMessages = RefusedMessages + refusedMessages },
+        BatchOutcome.Refused => this with { Refused = Refused + 1 },
+        _ => this with { GivenUp = GivenUp + 1 },
+    };
 }

@@ -33,7 +33,7 @@ internal sealed class SendObservation : IDisposable
     {
         _errorType = failure.GetType().FullName;
         _activity?.SetTag("error.type", _errorType);
-        _activity?.SetStatus(ActivityStatusCode.Error, failure.Message);
+        _activity?.SetStatus(ActivityStatusCode.Error, FailureText.MessageOf(failure));
     }
 
     /// <summary>Ends it as a success. Earlier failures count as failed sends, and are not the operation's error.</summary>

@@ -129,7 +129,7 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
         }
         catch (ArgumentException exception) when (encoded is null)
         {
-            return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} can't be encoded: {exception.Message}", exception);
+            return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} can't be encoded: {FailureText.MessageOf(exception)}", exception);
         }
         catch (FrameRefusedException exception)
         {
@@ -138,7 +138,7 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
         catch (Exception exception)
         {
             // After any other exception the broker may have the frame; the send reports it.
-            return new FrameResult(FrameOutcome.Unknown, exception.Message, exception);
+            return new FrameResult(FrameOutcome.Unknown, FailureText.MessageOf(exception), exception);
         }
         finally
         {

@@ -1,0 +1,46 @@
+namespace BatchKit.Diagnostics;
+
+/// <summary>Reads the text of an exception that foreign code threw. Its members are foreign code too, and may throw: the text of one that looks up a resource does when resources are trimmed away.</summary>
+/// <remarks>Every text of such an exception is read here. Call it outside every lock.</remarks>
+internal static class FailureText
+{
+    /// <summary>The exception's message; a sentence with its type when the message can't be read.</summary>
+    public static string MessageOf(Exception failure)
+    {
+        ArgumentNullException.ThrowIfNull(failure);
+        try
+        {
+            if (failure.Message is { } message)
+                return message;
+        }
+        catch (Exception)
+        {
+            // Nothing is hidden: the text says that the message can't be read.
+        }
+
+        return $"{failure.GetType().Name}, whose message can't be read.";
+    }
+
+    /// <summary>The exception's type and message.</summary>
+    public static string Describe(Exception failure)
+    {
+        ArgumentNullException.ThrowIfNull(failure);
+        return $"{failure.GetType().Name}: {MessageOf(failure)}";
+    }
+
+    /// <summary>False when a logger that formats the exception, or an exception inside it, would throw.</summary>
+    public static bool IsReadable(Exception failure)
+    {
+        ArgumentNullException.ThrowIfNull(failure);
+        try
+        {
+            for (var inner = failure; inner is not null; inner = inner.InnerException)
+                _ = (inner.Message, inner.StackTrace, inner.Source, inner.HelpLink, inner.Data.Count);
+            return failure.ToString() is not null;
+        }
+        catch (Exception)
+        {
+            return false;
+        }
+    }
+}

@@ -28,6 +28,7 @@ public readonly struct BufferingScope : IDisposable, IAsyncDisposable, IEquatabl
     }
 
     /// <summary>Closes the scope. The last scope to close seals and queues what was held. The call never blocks, and throws only what a callback of <see cref="Create"/> throws.</summary>
+    /// <exception cref="InvalidOperationException">A <see cref="MessageEncoder{TState}"/> called it. The scope stays open.</exception>
     public void Dispose() => _token?.Close(_version);
 
     /// <summary>Closes the scope, and completes when the output that this flushes is acknowledged.</summary>

@@ -224,6 +224,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     /// <param name="cancellationToken">Ends the drain early.</param>
     public Task StopAsync(CancellationToken cancellationToken)
     {
+        EncoderGuard.ThrowIfEncoding();
         if (Interlocked.Exchange(ref _stopBegun, 1) == 0)
             _ = StopOnceAsync(cancellationToken);
         return _stopped.Task;

@@ -60,6 +60,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
 
     public void Close(long version)
     {
+        EncoderGuard.ThrowIfEncoding();
         if (End(version, out _) != AmbientEnd.OfAll)
             return;
         if (_more is not { HasScopes: true })
@@ -70,6 +71,7 @@ internal sealed class AmbientScope(AmbientScopes owner, string openerFile, int o
 
     public ValueTask CloseAsync(long version)
     {
+        EncoderGuard.ThrowIfEncoding();
         var end = End(version, out var openedAt);
         if (end == AmbientEnd.OfNone)
             return default;
@@ -315,6 +317,7 @@ internal sealed class AmbientScopes(BufferSettings settings, HoldQueue holds)
 
     public BufferingScope Open(string openerFile, int openerLine, TimeSpan maxHold)
     {
+        EncoderGuard.ThrowIfEncoding();
         if (Current?.TryNest() is { } nested)
             return nested;
         Interlocked.Increment(ref _open);

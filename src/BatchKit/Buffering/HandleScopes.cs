@@ -183,7 +183,15 @@ internal sealed class HandleScopeToken(HandleBuffer owner) : IScopeToken
     /// <summary>The place of the last batch that was queued before the scope opened: what is lost behind it was written in the scope.</summary>
     public long Since { get; set; }
 
-    public void Close(long version) => owner.CloseScope(this, version);
+    public void Close(long version)
+    {
+        EncoderGuard.ThrowIfEncoding();
+        owner.CloseScope(this, version);
+    }
 
-    public ValueTask CloseAsync(long version) => owner.CloseScopeAsync(this, version);
+    public ValueTask CloseAsync(long version)
+    {
+        EncoderGuard.ThrowIfEncoding();
+        return owner.CloseScopeAsync(this, version);
+    }
 }

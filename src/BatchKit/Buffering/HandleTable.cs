@@ -16,9 +16,6 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
     [ThreadStatic]
     private static HandleBuffer? _lastOfThread;
 
-    [ThreadStatic]
-    private static bool _isEncoding;
-
     // Guards additions to the dictionary and removals; a look-up takes no lock.
     private readonly Lock _gate = new();
     private volatile ConcurrentDictionary<OutputHandle, HandleBuffer> _handles = new();
@@ -42,33 +39,25 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
     /// <returns>Null when the handle is not in use.</returns>
     public HandleBuffer? TryGet(OutputHandle handle)
     {
-        ThrowIfEncoding();
+        EncoderGuard.ThrowIfEncoding();
         return _handles.GetValueOrDefault(handle);
     }
 
-    /// <summary>Begins to encode a message on this thread, under its handle's lock. Until <see cref="EndEncoding"/> the thread may use no buffer; otherwise two encoders could deadlock.</summary>
+    /// <summary>Begins to encode a message in place; see <see cref="EncoderGuard"/>. Each look-up of a handle now takes the way that is guarded.</summary>
     public static void BeginEncoding()
     {
         _lastOfThread = null;
-        _isEncoding = true;
+        EncoderGuard.Begin();
     }
-
-    public static void EndEncoding() => _isEncoding = false;
 
     /// <summary>The error of a write or scope after the stop.</summary>
     public static ObjectDisposedException Stopped() => new(nameof(OutputBuffer),
         "The output buffer has stopped and takes no more writes. Write before the host stops: hosted services stop in the reverse order of their registration, so register those that write after AddBatchKit.");
 
-    public static void ThrowIfEncoding()
-    {
-        if (_isEncoding)
-            throw new InvalidOperationException("A message encoder used an output buffer. It may only write to the memory that it is given.");
-    }
-
     /// <summary>Flushes every handle, and completes when all of it is settled; fails when a message was lost meanwhile.</summary>
     public async ValueTask FlushAllAsync(CancellationToken cancellationToken)
     {
-        ThrowIfEncoding();
+        EncoderGuard.ThrowIfEncoding();
         List<Task>? flushes = null;
         foreach (var (_, handle) in _handles)
         {
@@ -107,7 +96,7 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
 
     public HandleStatistics GetStatistics()
     {
-        ThrowIfEncoding();
+        EncoderGuard.ThrowIfEncoding();
         HandleStatistics total;
         lock (_gate)
             total = _retired;
@@ -140,7 +129,7 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
 
     private HandleBuffer? GetOrAddSlow(OutputHandle handle)
     {
-        ThrowIfEncoding();
+        EncoderGuard.ThrowIfEncoding();
         if (_isStopped)
             return null;
         var found = _handles.TryGetValue(handle, out var known) ? known : Add(handle);

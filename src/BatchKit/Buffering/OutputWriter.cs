@@ -217,7 +217,7 @@ internal struct EncodedPayload<TState>(int maxBytes, TState state, MessageEncode
         }
         finally
         {
-            HandleTable.EndEncoding();
+            EncoderGuard.End();
         }
 
         return -1;

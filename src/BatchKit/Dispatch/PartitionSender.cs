@@ -201,6 +201,16 @@ internal sealed class PartitionSender : IAsyncDisposable
 
     private async ValueTask<Exception?> WaitAsync(ValueTask pending)
     {
+        var failure = await WaitForEndAsync(pending).ConfigureAwait(false);
+
+        // An encoder has ended the send, for instance by a task completion source: settling and sending can't go on under the lock of its handle.
+        if (EncoderGuard.IsEncoding)
+            await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
+        return failure;
+    }
+
+    private async ValueTask<Exception?> WaitForEndAsync(ValueTask pending)
+    {
         try
         {
             if (pending.IsCompleted)

@@ -96,8 +96,23 @@ public sealed class WriteInPlaceTests
     {
         await using var buffer = new OutputBuffer(_arrived, timeProvider: _clock);
         await using var other = new OutputBuffer(_arrived, timeProvider: _clock);
+        var neighbour = Some.Connection();
+        using var ownScope = buffer.BeginBufferingScope(_handle);
+        using var foreignScope = other.BeginBufferingScope(neighbour);
+        using var ambientScope = other.BeginBufferingScope();
+        other.Write(neighbour, "held");
+        other.Write(Some.Connection(), "held");
         Action[] uses =
         [
+            ownScope.Dispose,
+            () => _ = ownScope.DisposeAsync().AsTask(),
+            foreignScope.Dispose,
+            () => _ = foreignScope.DisposeAsync().AsTask(),
+            ambientScope.Dispose,
+            () => _ = ambientScope.DisposeAsync().AsTask(),
+            () => other.BeginBufferingScope(),
+            () => other.StopAsync(CancellationToken.None),
+            () => other.DisposeAsync().AsTask().GetAwaiter().GetResult(),
             () => buffer.Write(_handle, "line"),
             () => buffer.Write(Some.Connection(), "line"),
             () => other.Write(_handle, "line"),
@@ -119,8 +134,34 @@ public sealed class WriteInPlaceTests
         }
 
         buffer.Write(_handle, "line 0");
+        Assert.Empty(_arrived.Texts);
+        ownScope.Dispose();
         Assert.Equal(Some.Lines(1), _arrived.Texts);
         Assert.Equal(0, buffer.GetStatistics().BufferedBytes);
+    }
+
+    [Fact]
+    public async Task A_message_is_whole_when_its_encoder_ends_the_send_under_way()
+    {
+        var sent = new TaskCompletionSource();
+        var transport = new ScriptedTransport(_arrived).Then(async (batches, cancellationToken) =>
+        {
+            await sent.Task;
+            await _arrived.SendAsync(batches, cancellationToken);
+        });
+        await using var buffer = new OutputBuffer(transport, timeProvider: _clock);
+        buffer.Write(Some.Connection(), "first");
+        await Until.TrueAsync(() => transport.Sends == 1);
+        buffer.Write(_handle, "line 0");
+
+        buffer.Write(_handle, maxBytes: 10, sent, static (destination, ending) =>
+        {
+            ending.SetResult();
+            return Encoding.UTF8.GetBytes("line 1", destination);
+        });
+
+        await buffer.FlushAsync().WithinDeadline();
+        Assert.Equal(["first", .. Some.Lines(2)], _arrived.Texts);
     }
 
     [Fact]

@@ -86,7 +86,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         _ambientScopes = new AmbientScopes(_settings, _holds);
         _writer = new OutputWriter(_handles, _ambientScopes, _dispatcher, _settings, routes.MinBy(static route => route.Transport.MaxMessageBytes)!.Transport);
         _watch = new BufferWatch(_handles, _settings);
-        _counters = new BufferCounters(GetStatistics, _dispatcher.CountUnscopedBatches);
+        _counters = new BufferCounters(GetStatistics, _dispatcher.CountUnscopedBatches, timeProvider);
         _settings.Metrics.Observe(_counters);
     }
 

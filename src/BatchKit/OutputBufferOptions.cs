@@ -56,7 +56,7 @@ public sealed class OutputBufferOptions : IValidatableObject
 
     /// <summary>
     /// The buffer's capacity: the most bytes that are accepted and not yet acknowledged, failed or dropped; 64 MiB by default, from 1 KiB to 1 TiB. Payloads, headers
-    /// and 4 bytes a message count. A batch reserves 256 bytes at first and more in advance as it grows, so many small batches fill the buffer before their payloads do.
+    /// and 4 bytes a message count. A batch that grows reserves more in advance, up to 64 KiB, and returns what it has not used when it is sealed.
     /// <see cref="Overflow"/> decides what happens when the buffer is full.
     /// </summary>
     [NumberRange(1024, 1L << 40)]

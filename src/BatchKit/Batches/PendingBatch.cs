@@ -154,6 +154,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     public void Seal()
     {
         Debug.Assert(Count > 0 && !IsSealed, "Only an open batch with messages is sealed.");
+        ReturnUnused();
         foreach (var route in Routes)
             route.Assign(Handle, _memory.Bytes.AsMemory(0, Bytes), _memory.Ends, _memory.Headers, Count);
         Volatile.Write(ref _isSealed, true);
@@ -245,11 +246,21 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         }
     }
 
+    // What was reserved in advance would else be missing to others for as long as the batch waits.
+    private void ReturnUnused()
+    {
+        var unused = _reserved - _cost;
+        if (unused == 0)
+            return;
+        _reserved = _cost;
+        pool.Budget.Release(unused);
+    }
+
     private bool TryReserve(int cost)
     {
-        // Near the limit, only the missing bytes are requested.
+        // The first message reserves what it takes, because most batches have one. Near the limit, only the missing bytes are requested.
         var missing = cost - (_reserved - _cost);
-        var chunk = Math.Max(missing, Math.Clamp(_reserved, FirstChunkBytes, LargestChunkBytes));
+        var chunk = _reserved == 0 ? missing : Math.Max(missing, Math.Clamp(_reserved, FirstChunkBytes, LargestChunkBytes));
         if (pool.Budget.TryReserve(chunk))
             _reserved += chunk;
         else if (pool.Budget.TryReserve(missing))

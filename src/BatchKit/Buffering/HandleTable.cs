@@ -164,10 +164,10 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
         return null;
     }
 
-    // A trim walks all handles, so it pays only after a share of them is new.
+    // A trim walks all handles, so it pays only after a share of them is new: also when none may be idle, and all are in use.
     private void Trim()
     {
-        if (Interlocked.Increment(ref _createdSinceTrim) <= settings.MaxIdleHandles / 8)
+        if (Interlocked.Increment(ref _createdSinceTrim) <= Math.Max(settings.MaxIdleHandles, Live) / 8)
             return;
         Interlocked.Exchange(ref _createdSinceTrim, 0);
         Sweep(TimeSpan.Zero);

@@ -87,9 +87,9 @@ internal sealed class BatchKitMetrics
         _meter.CreateObservableCounter("batchkit.batches", () => Measure(Flushes), "{batch}", "Batches sealed, by the reason of the flush.");
 
         void Count(string name, string description, Func<OutputStatistics, long> of) =>
-            _meter.CreateObservableCounter(name, () => Measure(counters => [new(of(counters.Read()))]), null, description);
+            _meter.CreateObservableCounter(name, () => Measure(counters => [new(of(counters.Read(name)))]), null, description);
         void Gauge(string name, string unit, string description, Func<OutputStatistics, long> of) =>
-            _meter.CreateObservableUpDownCounter(name, () => Measure(counters => [new(of(counters.Read()))]), unit, description);
+            _meter.CreateObservableUpDownCounter(name, () => Measure(counters => [new(of(counters.Read(name)))]), unit, description);
     }
 
     /// <summary>Ends the instruments. What a listener throws meanwhile is counted.</summary>
@@ -111,7 +111,7 @@ internal sealed class BatchKitMetrics
 
     private static Measurement<long>[] Dropped(BufferCounters counters)
     {
-        var statistics = counters.Read();
+        var statistics = counters.Read("batchkit.messages.dropped");
         return
         [
             new(statistics.OverflowDroppedMessages + statistics.RefusedMessages, new KeyValuePair<string, object?>("batchkit.reason", nameof(DropReason.Overflow))),
@@ -130,5 +130,40 @@ internal sealed class BatchKitMetrics
     }
 }
 
-/// <summary>Reads the counters of one buffer.</summary>
-internal sealed record BufferCounters(Func<OutputStatistics> Read, Func<long> ReadUnscopedBatches);
+/// <summary>Reads the counters of one buffer. All instruments of a scrape share one reading, because a reading walks all handles. Thread-safe.</summary>
+/// <param name="read">Reads all counters.</param>
+/// <param name="readUnscopedBatches">Reads how many batches were sealed by the sender that took them.</param>
+/// <param name="timeProvider">The clock that tells how old a reading is.</param>
+internal sealed class BufferCounters(Func<OutputStatistics> read, Func<long> readUnscopedBatches, TimeProvider timeProvider)
+{
+    // A scrape takes milliseconds, and no one scrapes more often.
+    private static readonly TimeSpan Fresh = TimeSpan.FromSeconds(1);
+
+    // Guards the fields below.
+    private readonly Lock _lock = new();
+    private readonly HashSet<string> _readers = new(StringComparer.Ordinal);
+    private OutputStatistics? _reading;
+    private long _readAt;
+
+    /// <summary>The counters, as they were when the first instrument of this scrape asked.</summary>
+    /// <param name="instrument">Who asks. One that asks again begins the next scrape.</param>
+    public OutputStatistics Read(string instrument)
+    {
+        lock (_lock)
+        {
+            if (_reading is not null && timeProvider.GetElapsedTime(_readAt) < Fresh && _readers.Add(instrument))
+                return _reading;
+            _reading = null;
+            _readers.Clear();
+            _readers.Add(instrument);
+        }
+
+        // Outside the lock, because a reading takes the handles' locks.
+        var reading = read();
+        lock (_lock)
+            (_reading, _readAt) = (reading, timeProvider.GetTimestamp());
+        return reading;
+    }
+
+    public long ReadUnscopedBatches() => readUnscopedBatches();
+}

@@ -79,7 +79,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         Name = name;
         _epoch = epoch;
         var guarded = GuardedLogger.Of(logger);
-        _settings = new BufferSettings(options, name, new BufferClock(timeProvider), scheduler, new BatchKitMetrics(name, meterFactory), guarded);
+        _settings = new BufferSettings(options, name, new BufferClock(timeProvider), scheduler, new BatchKitMetrics(name, meterFactory), guarded, router is null ? 1 : routes.Count);
         _holds = new HoldQueue(_settings.Clock);
         _dispatcher = new Dispatcher(routes, router, _settings, _holds, epoch);
         _handles = new HandleTable(_dispatcher, _settings, _holds);
@@ -176,6 +176,25 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         };
     }
 
+    /// <summary>How many handles were looked at so far by what looks at all of them.</summary>
+    internal long HandleLooks => _settings.HandleLooks;
+
+    /// <summary>Reads how many bytes a handle has pending: accepted and not yet settled, in open scopes too. Payloads, headers and 4 bytes a message count, and what its open batch reserved in advance.</summary>
+    /// <remarks>It looks at that handle alone, and is zero for a handle that is not in use. Call it from any thread; while messages move, it may be off by a few.</remarks>
+    /// <param name="handle">The destination.</param>
+    public long GetPendingBytes(OutputHandle handle) => _handles.TryGet(handle)?.Budget.Pending ?? 0;
+
+    /// <summary>Reads how many bytes are queued or under way on a route. Output for several routes counts on each that has not settled it; what open scopes hold does not count yet.</summary>
+    /// <remarks>It walks the route's queues, so call it for a page or a test, not on a hot path. Call it from any thread.</remarks>
+    /// <param name="routeName">The name of the <see cref="OutputRoute"/>; <c>default</c> for a buffer of one transport.</param>
+    /// <exception cref="ArgumentException">The buffer has no such route.</exception>
+    public long GetPendingBytes(string routeName)
+    {
+        ArgumentNullException.ThrowIfNull(routeName);
+        EncoderGuard.ThrowIfEncoding();
+        return _dispatcher.CountPendingBytes(routeName);
+    }
+
     /// <summary>True when this buffer itself numbered a batch and gave it to its local route (<see cref="LocalFirstRouter.LocalRoute"/>) as well, so that a receiver of this node drops it.</summary>
     /// <remarks>
     /// False for a batch of any other buffer, process or earlier start, whatever its node number: no local route has delivered that one here. Call it from any
@@ -237,9 +256,25 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         await _watch.DisposeAsync().ConfigureAwait(false);
         await _holds.DisposeAsync().ConfigureAwait(false);
         await _dispatcher.DisposeAsync().ConfigureAwait(false);
-        _handles.Held.Clear();
+        await ReportDropsAsync().ConfigureAwait(false);
+        Array.ForEach(_handles.Held, static held => held.Clear());
         _settings.Batches.Clear();
         _settings.Metrics.Dispose(_settings.Logger.Faults);
+    }
+
+    // A callback that hangs must not hang the end of the buffer.
+    private async Task ReportDropsAsync()
+    {
+        if (_settings.Drops is not { } drops)
+            return;
+        try
+        {
+            await drops.WhenIdleAsync().WaitAsync(_settings.DrainTimeout, _settings.Clock.TimeProvider).ConfigureAwait(false);
+        }
+        catch (TimeoutException slow)
+        {
+            _settings.Logger.Faults.Add(slow);
+        }
     }
 
     private async Task StopOnceAsync(CancellationToken cancellationToken)

@@ -57,13 +57,28 @@ public sealed class OutputBufferOptions : IValidatableObject
     /// <summary>
     /// The buffer's capacity: the most bytes that are accepted and not yet acknowledged, failed or dropped; 64 MiB by default, from 1 KiB to 1 TiB. Payloads, headers
     /// and 4 bytes a message count. A batch that grows reserves more in advance, up to 64 KiB, and returns what it has not used when it is sealed.
-    /// <see cref="Overflow"/> decides what happens when the buffer is full.
+    /// <see cref="Overflow"/> decides what happens when the buffer is full. With several routes, half of it is divided among them and output for several, so that a route whose output does not leave can't take what the others
+    /// need; they share the other half.
     /// </summary>
     [NumberRange(1024, 1L << 40)]
     public long MaxBufferedBytes { get; set; } = 64L * 1024 * 1024;
 
+    /// <summary>
+    /// The most bytes of one handle that are accepted and not yet settled, counted as for <see cref="MaxBufferedBytes"/>; null by default: three quarters of what the handle's routes can have. From <see cref="MaxMessageBytes"/> + 4 bytes
+    /// to 1 TiB. So one handle whose output does not leave can't take what the others need. At the limit, <see cref="Overflow"/> decides, and the policy that drops the oldest drops the handle's own.
+    /// </summary>
+    [NumberRange(1, 1L << 40)]
+    public long? MaxBufferedBytesPerHandle { get; set; }
+
     /// <summary>What happens when the buffer is full; <see cref="OverflowPolicy.Wait"/> by default: <c>WriteAsync</c> waits, <c>Write</c> throws.</summary>
     public OverflowPolicy Overflow { get; set; } = OverflowPolicy.Wait;
+
+    /// <summary>Called when messages were dropped, refused for good or given up, with their handle, the reason and how many; null by default: nobody is called.</summary>
+    /// <remarks>
+    /// Calls do not overlap and run on the thread pool, behind the loss. What is lost during a call is added up and reported by the next ones. A callback that is slow or throws holds up neither a writer nor a route; what it throws is
+    /// counted, and health is degraded. The end of the buffer waits for the last calls, at most for <see cref="DrainTimeout"/>.
+    /// </remarks>
+    public Action<DroppedMessages>? MessagesDropped { get; set; }
 
     /// <summary>
     /// How long a message outside a scope may be delayed so that others can join its batch; zero by default, at most 1 min and below <see cref="MaxScopeAge"/>. With zero, only
@@ -142,6 +157,12 @@ public sealed class OutputBufferOptions : IValidatableObject
         {
             yield return Invalid(nameof(MaxMessageBytes), MaxMessageBytes,
                 $"must be at least {MessageOverheadBytes} below {nameof(MaxBufferedBytes)} ({MaxBufferedBytes}), or the buffer can never accept the largest message");
+        }
+
+        if (MaxBufferedBytesPerHandle < MaxMessageBytes + (long)MessageOverheadBytes)
+        {
+            yield return Invalid(nameof(MaxBufferedBytesPerHandle), MaxBufferedBytesPerHandle!,
+                $"must be at least {MessageOverheadBytes} above {nameof(MaxMessageBytes)} ({MaxMessageBytes}), or a handle can never have the largest message");
         }
 
         if (MaxRetryDelay < RetryDelay)

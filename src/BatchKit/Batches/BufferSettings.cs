@@ -9,8 +9,9 @@ internal sealed class BufferSettings
     private readonly NodeNumber _node;
     private long _order;
     private long _losses;
+    private long _handleLooks;
 
-    public BufferSettings(OutputBufferOptions options, string name, BufferClock clock, IDispatchScheduler scheduler, BatchKitMetrics metrics, GuardedLogger logger)
+    public BufferSettings(OutputBufferOptions options, string name, BufferClock clock, IDispatchScheduler scheduler, BatchKitMetrics metrics, GuardedLogger logger, int routes = 1)
     {
         Name = name;
         _node = options.NumberInUse ?? new NodeNumber(options.Node ?? 0);
@@ -36,8 +37,11 @@ internal sealed class BufferSettings
         Metrics = metrics;
         Logger = logger;
         LogThrottle = new LogThrottle(clock.TimeProvider);
-        Budget = new ByteBudget(options.MaxBufferedBytes, scheduler);
-        Batches = new PendingBatchPool(Budget);
+        Drops = options.MessagesDropped is { } dropped ? new DropReporter(dropped, scheduler, logger.Faults) : null;
+        Batches = new PendingBatchPool(Drops);
+        MaxHandleBytes = options.MaxBufferedBytesPerHandle;
+        LeastHandleBytes = Math.Min(options.MaxMessageBytes + (long)OutputBufferOptions.MessageOverheadBytes, options.MaxBufferedBytes);
+        Budget = new ByteBudget(options.MaxBufferedBytes, routes, scheduler, DropsOldest);
     }
 
     public string Name { get; }
@@ -90,12 +94,26 @@ internal sealed class BufferSettings
 
     public PendingBatchPool Batches { get; }
 
+    /// <summary>Tells the application of lost messages; null when it does not ask.</summary>
+    public DropReporter? Drops { get; }
+
+    /// <summary>The most bytes that one handle may have; null for a part of what its routes have.</summary>
+    public long? MaxHandleBytes { get; }
+
+    /// <summary>What every handle may have: the largest message.</summary>
+    public long LeastHandleBytes { get; }
+
     public BatchKitMetrics Metrics { get; }
 
     public GuardedLogger Logger { get; }
 
     /// <summary>Bounds what repeated failures add to the log, for all partitions of a route together.</summary>
     public LogThrottle LogThrottle { get; }
+
+    /// <summary>How many handles were looked at by what looks at all of them: what a sweep, a reading or a search costs.</summary>
+    public long HandleLooks => Volatile.Read(ref _handleLooks);
+
+    public void CountLook() => Interlocked.Increment(ref _handleLooks);
 
     /// <summary>The next place in the order of batches over all handles.</summary>
     public long NextOrder() => Interlocked.Increment(ref _order);

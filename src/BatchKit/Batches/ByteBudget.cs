@@ -1,81 +1,51 @@
 namespace BatchKit.Batches;
 
-/// <summary>The bytes that are accepted and not yet settled. Writers that wait for capacity get it in the order in which they came.</summary>
-internal sealed class ByteBudget(long capacity, IDispatchScheduler scheduler)
+/// <summary>The bytes that are accepted and not yet settled. Each route has a part of the capacity that others can't take; what it needs above it comes from the half that all routes share.</summary>
+/// <remarks>Output for several routes has one part more, so that a route that is away holds up neither what others carry alone nor the reverse. With one route there is one part: all of it.</remarks>
+internal sealed class ByteBudget
 {
-    private readonly Lock _gate = new();
+    private readonly long _sharedCapacity;
+    private long _shared;
 
-    // Waiters without a decision, and some that are decided but whose writers have not run yet.
-    private readonly LinkedList<CapacityWaiter> _waiters = [];
-    private long _reserved;
-    private long _underWay;
-    private volatile int _waiting;
-
-    public long Reserved => Volatile.Read(ref _reserved);
-
-    public long Capacity => capacity;
-
-    /// <summary>While true, nothing is held back, so that capacity can become free.</summary>
-    public bool HasWaiters => _waiting != 0;
-
-    /// <summary>How often a waiter was looked at: what waiting costs.</summary>
-    public long Looks { get; private set; }
-
-    /// <summary>Fails while others wait, so that they are not starved.</summary>
-    public bool TryReserve(int bytes) => _waiting == 0 && TryTake(bytes);
-
-    public void Release(long bytes)
+    /// <summary>Divides a capacity.</summary>
+    /// <param name="capacity">All bytes.</param>
+    /// <param name="routes">How many routes there are.</param>
+    /// <param name="scheduler">Where writers that waited continue.</param>
+    /// <param name="dropsOldest">True when older output is dropped for newer: then each part knows the age of what waits.</param>
+    public ByteBudget(long capacity, int routes, IDispatchScheduler scheduler, bool dropsOldest)
     {
-        Interlocked.Add(ref _reserved, -bytes);
-        if (_waiting != 0)
-            GrantWaiters();
+        Capacity = capacity;
+        var parts = routes == 1 ? 1 : routes + 1;
+        var own = parts == 1 ? capacity : capacity / 2 / parts;
+        _sharedCapacity = capacity - (own * parts);
+        Parts = [.. Enumerable.Range(0, parts).Select(index => new RouteBudget(this, index, own, scheduler, dropsOldest ? new BatchAges() : null))];
     }
 
-    /// <summary>Counts bytes that a send has: dropping older output can't free them.</summary>
-    public void AddUnderWay(long bytes) => Interlocked.Add(ref _underWay, bytes);
+    public long Capacity { get; }
 
-    /// <summary>False when the bytes would not fit even if everything that waits were dropped.</summary>
-    public bool CouldFit(long bytes) => bytes <= capacity - Volatile.Read(ref _underWay);
+    /// <summary>The routes' parts, in their order. Behind them, where there are several routes, the part of the output that takes more than one.</summary>
+    public RouteBudget[] Parts { get; }
 
-    /// <summary>Completes when the bytes are reserved for the caller, who then owns them.</summary>
-    public async ValueTask ReserveAsync(int bytes, CancellationToken cancellationToken)
+    public long Reserved
     {
-        var waiter = new CapacityWaiter(bytes, scheduler);
-        lock (_gate)
+        get
         {
-            waiter.Node = _waiters.AddLast(waiter);
-            _waiting++;
-        }
-
-        GrantWaiters();
-        var registration = cancellationToken.UnsafeRegister(static (state, token) => ((CapacityWaiter)state!).TryRefuse(new OperationCanceledException(token)), waiter);
-        try
-        {
-            await waiter.Task.ConfigureAwait(false);
-        }
-        finally
-        {
-            await registration.DisposeAsync().ConfigureAwait(false);
-            Forget(waiter);
+            var reserved = 0L;
+            foreach (var part in Parts)
+                reserved += part.Reserved;
+            return reserved;
         }
     }
 
-    /// <summary>Ends every wait with an error: the buffer has stopped.</summary>
-    public void FailWaiters(Exception error)
-    {
-        lock (_gate)
-        {
-            foreach (var waiter in _waiters)
-                waiter.TryRefuse(error);
-        }
-    }
+    /// <summary>What is left of the shared half.</summary>
+    public long SharedLeft => _sharedCapacity - Volatile.Read(ref _shared);
 
-    private bool TryTake(int bytes)
+    public bool TryTakeShared(long bytes)
     {
-        var seen = Volatile.Read(ref _reserved);
-        while (bytes <= capacity - seen)
+        var seen = Volatile.Read(ref _shared);
+        while (bytes <= _sharedCapacity - seen)
         {
-            var before = Interlocked.CompareExchange(ref _reserved, seen + bytes, seen);
+            var before = Interlocked.CompareExchange(ref _shared, seen + bytes, seen);
             if (before == seen)
                 return true;
             seen = before;
@@ -84,87 +54,95 @@ internal sealed class ByteBudget(long capacity, IDispatchScheduler scheduler)
         return false;
     }
 
-    private void GrantWaiters()
-    {
-        lock (_gate)
-        {
-            while (_waiters.First is { Value: var waiter })
-            {
-                Looks++;
-                if (!waiter.IsDecided)
-                {
-                    if (!TryTake(waiter.Bytes))
-                        return;
-                    if (!waiter.TryGrant())
-                        Interlocked.Add(ref _reserved, -waiter.Bytes);
-                }
+    public void ReturnShared(long bytes) => Interlocked.Add(ref _shared, -bytes);
 
-                Remove(waiter);
-            }
+    /// <summary>Gives shared bytes that became free to those that wait, whichever route they wait for.</summary>
+    public void GrantWaiters()
+    {
+        foreach (var part in Parts)
+        {
+            if (part.HasWaiters)
+                part.GrantWaiters();
         }
     }
 
-    // A waiter counts until its writer runs again, so that no other writer takes its turn in between.
-    private void Forget(CapacityWaiter waiter)
+    /// <summary>Ends every wait with an error: the buffer has stopped.</summary>
+    public void FailWaiters(Exception error)
     {
-        lock (_gate)
-        {
-            Remove(waiter);
-            _waiting--;
-        }
-
-        if (_waiting != 0)
-            GrantWaiters();
-    }
-
-    // By its node: a search by value would make each of n cancelled waits cost n.
-    private void Remove(CapacityWaiter waiter)
-    {
-        if (waiter.Node is null)
-            return;
-        _waiters.Remove(waiter.Node);
-        waiter.Node = null;
+        foreach (var part in Parts)
+            part.FailWaiters(error);
     }
 }
 
-/// <summary>A writer that waits for capacity. It continues where senders run, never on the thread that freed the capacity or cancelled the wait.</summary>
-internal sealed class CapacityWaiter(int bytes, IDispatchScheduler scheduler) : IThreadPoolWorkItem
+/// <summary>One route's part of the capacity. Writers that wait for it get it in the order in which they came.</summary>
+/// <param name="budget">The whole.</param>
+/// <param name="index">Which part it is.</param>
+/// <param name="own">The bytes that no other part can take.</param>
+/// <param name="scheduler">Where writers that waited continue.</param>
+/// <param name="ages">Knows which batch is the oldest; null when the policy drops none.</param>
+internal sealed class RouteBudget(ByteBudget budget, int index, long own, IDispatchScheduler scheduler, BatchAges? ages) : CapacityQueue(scheduler)
 {
-    private readonly TaskCompletionSource _decision = new();
-    private Exception? _refusal;
-    private int _isDecided;
+    private long _reserved;
+    private long _underWay;
 
-    public int Bytes { get; } = bytes;
+    public int Index => index;
 
-    /// <summary>Its place in the list of waiters, guarded by the budget's gate; null once it was removed.</summary>
-    public LinkedListNode<CapacityWaiter>? Node { get; set; }
+    public BatchAges? Ages => ages;
 
-    public Task Task => _decision.Task;
+    public long Reserved => Volatile.Read(ref _reserved);
 
-    public bool IsDecided => Volatile.Read(ref _isDecided) != 0;
+    /// <summary>The most bytes that it could have now, when others keep what they have of the shared half.</summary>
+    public long Limit => own + budget.SharedLeft + SharedOf(Reserved);
 
-    /// <returns>False when the wait had ended already.</returns>
-    public bool TryGrant() => TryDecide(refusal: null);
+    /// <summary>Fails while others wait for the same route, so that they are not starved.</summary>
+    public bool TryReserve(int bytes) => !HasWaiters && TryTake(bytes);
 
-    /// <inheritdoc cref="TryGrant"/>
-    public bool TryRefuse(Exception refusal) => TryDecide(refusal);
-
-    void IThreadPoolWorkItem.Execute()
+    public void Release(long bytes)
     {
-        if (_refusal is OperationCanceledException cancellation)
-            _decision.SetCanceled(cancellation.CancellationToken);
-        else if (_refusal is not null)
-            _decision.SetException(_refusal);
-        else
-            _decision.SetResult();
+        var left = Interlocked.Add(ref _reserved, -bytes);
+        var shared = SharedOf(left + bytes) - SharedOf(left);
+        if (shared != 0)
+        {
+            budget.ReturnShared(shared);
+            budget.GrantWaiters();
+        }
+        else if (HasWaiters)
+        {
+            GrantWaiters();
+        }
     }
 
-    private bool TryDecide(Exception? refusal)
+    /// <summary>True when a message that waits for this part can get it from the part's own bytes alone, whatever other routes do.</summary>
+    public bool IsEnoughFor(int bytes) => bytes <= own;
+
+    /// <summary>Counts bytes that a send has: dropping older output can't free them.</summary>
+    public void AddUnderWay(long bytes) => Interlocked.Add(ref _underWay, bytes);
+
+    /// <summary>False when the bytes would not fit even if everything that waits for this part were dropped.</summary>
+    public bool CouldFit(long bytes) => bytes <= Limit - Volatile.Read(ref _underWay);
+
+    protected override bool TryTake(int bytes)
     {
-        if (Interlocked.Exchange(ref _isDecided, 1) != 0)
-            return false;
-        _refusal = refusal;
-        scheduler.Schedule(this);
-        return true;
+        var seen = Volatile.Read(ref _reserved);
+        while (true)
+        {
+            var shared = SharedOf(seen + bytes) - SharedOf(seen);
+            if (shared > 0 && !budget.TryTakeShared(shared))
+                return false;
+            var before = Interlocked.CompareExchange(ref _reserved, seen + bytes, seen);
+            if (before == seen)
+                return true;
+            if (shared > 0)
+                budget.ReturnShared(shared);
+            seen = before;
+        }
     }
+
+    protected override void Return(int bytes)
+    {
+        var left = Interlocked.Add(ref _reserved, -bytes);
+        budget.ReturnShared(SharedOf(left + bytes) - SharedOf(left));
+    }
+
+    private long SharedOf(long reserved) => Math.Max(0, reserved - own);
 }

@@ -17,7 +17,7 @@ internal enum SettlementOutcome
 }
 
 /// <summary>Knows how much of a handle's output is settled, what was lost, and which flushes wait.</summary>
-internal sealed class HandleSettlement(BufferSettings settings)
+internal sealed class HandleSettlement(BufferSettings settings, RouteBudget route)
 {
     // Beyond this, older losses are merged, so that a handle whose losses are never reported stays small.
     private const int MaxLosses = 32;
@@ -41,6 +41,9 @@ internal sealed class HandleSettlement(BufferSettings settings)
     // Both moments are counters, not times: a wait reports what was not reported before it began.
     private readonly record struct Loss(long Sequence, long Messages, Exception? Cause, long At, long ReportedAt, long Moment);
 
+    /// <summary>The handle's part of the capacity.</summary>
+    public HandleBudget Budget { get; } = new(route, settings);
+
     /// <summary>The place of the last batch that was queued. Exact only under the handle's lock.</summary>
     public long Queued => _queued;
 
@@ -54,7 +57,7 @@ internal sealed class HandleSettlement(BufferSettings settings)
     /// <returns>The batch's place.</returns>
     public long Add() => ++_queued;
 
-    public void Settle(long sequence, long lostMessages, Exception? cause)
+    public void Settle(long sequence, long bytes, long lostMessages, Exception? cause)
     {
         FlushWaiter? done = null;
         var isTaken = false;
@@ -62,6 +65,7 @@ internal sealed class HandleSettlement(BufferSettings settings)
         {
             _gate.Enter(ref isTaken);
             Volatile.Write(ref _settled, _settled + 1);
+            Budget.CountReturned(bytes);
             if (lostMessages > 0)
                 AddLoss(new Loss(sequence, lostMessages, cause, ++_moment, ReportedAt: 0, settings.NextLoss()));
             if (_flushes is { IsEmpty: false })
@@ -73,6 +77,7 @@ internal sealed class HandleSettlement(BufferSettings settings)
                 _gate.Exit(useMemoryBarrier: false);
         }
 
+        Budget.GrantWaiters();
         done?.CompleteAll();
     }
 

@@ -1,6 +1,5 @@
 using System.Diagnostics;
 using System.Runtime.CompilerServices;
-using BatchKit.Transports;
 
 namespace BatchKit.Batches;
 
@@ -28,9 +27,21 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     private int _routesLeft;
     private int _references;
     private HashSet<int>? _refused;
-    private int _isUnderWay;
+    private int _routesUnderWay;
+
+    // Guarded by the lock of Ages, as WaitingRoutes and IsAgedAsQueued are.
+    private BatchLinks _linksOfRoute;
+    private BatchLinks _linksOfHandle;
 
     public PendingBatchPool Pool => pool;
+
+    /// <summary>The list of waiting batches that it is in; null when it is in none.</summary>
+    public BatchAges? Ages { get; set; }
+
+    public bool IsAgedAsQueued { get; set; }
+
+    /// <summary>In how many queues it still waits.</summary>
+    public int WaitingRoutes { get; set; }
 
     /// <summary>The lock of the handle that the batch belongs to.</summary>
     public Lock Gate { get; private set; } = null!;
@@ -112,7 +123,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     {
         var cost = CostOf(payload.MaxBytes, header);
         if (prepaid != 0)
-            _reserved += prepaid;
+            TakeOver(prepaid);
         if (_reserved - _cost < cost && !TryReserve(cost))
             return -1;
         var sharedBytes = header is null ? 0 : SharedBytesOf(header);
@@ -175,11 +186,19 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         }
     }
 
-    /// <summary>Marks it as part of a send: from then on, dropping can't free what it reserved.</summary>
+    /// <summary>Marks it as part of a send: until that has ended, dropping can't free what it reserved.</summary>
     public void MarkUnderWay()
     {
-        if (Interlocked.Exchange(ref _isUnderWay, 1) == 0)
-            pool.Budget.AddUnderWay(_reserved);
+        if (Interlocked.Increment(ref _routesUnderWay) == 1)
+            Settlement.Budget.AddUnderWay(_reserved);
+        Ages?.CountLeft(this);
+    }
+
+    public ref BatchLinks Links(bool ofHandle)
+    {
+        if (ofHandle)
+            return ref _linksOfHandle;
+        return ref _linksOfRoute;
     }
 
     /// <summary>Records its outcome on one route.</summary>
@@ -187,6 +206,8 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     public bool SettleRoute(RoutedBatch route, SettlementOutcome outcome, Exception? failure, HashSet<int>? refused)
     {
         route.IsSettled = true;
+        if (route.IsUnderWay)
+            EndUnderWay(route);
         if (Routes.Length > 1)
             return SettleOneOfSeveral(outcome, failure, refused);
         Outcome = outcome;
@@ -203,11 +224,13 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     public void Finish(int refusedMessages)
     {
         var lost = Outcome == SettlementOutcome.Acknowledged ? refusedMessages : Count;
-        pool.Budget.Release(_reserved);
-        if (_isUnderWay != 0)
-            pool.Budget.AddUnderWay(-_reserved);
+        var reserved = _reserved;
         _reserved = 0;
-        Settlement.Settle(Sequence, lost, Failure);
+        Ages?.Remove(this, Version);
+        Settlement.Budget.Route.Release(reserved);
+        Settlement.Settle(Sequence, reserved, lost, Failure);
+        if (lost > 0)
+            pool.Drops?.Add(Handle, ReasonOf(Outcome), lost);
 
         // Last, because the batch may be in use again as soon as it is released.
         Release();
@@ -224,13 +247,21 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         pool.Return(this);
     }
 
-    /// <summary>Gives up a batch that never had a message.</summary>
+    /// <summary>Gives up a batch that never had a message; call it under the handle's lock.</summary>
     public void GiveUpEmpty()
     {
-        pool.Budget.Release(_reserved);
+        Ages?.Remove(this, Version);
+        Settlement.Budget.ReturnUnused(_reserved);
         _reserved = 0;
         Release();
     }
+
+    private static DropReason ReasonOf(SettlementOutcome outcome) => outcome switch
+    {
+        SettlementOutcome.Evicted => DropReason.Overflow,
+        SettlementOutcome.Stopped => DropReason.Stopped,
+        _ => DropReason.Failed,
+    };
 
     private bool SettleOneOfSeveral(SettlementOutcome outcome, Exception? failure, HashSet<int>? refused)
     {
@@ -253,7 +284,20 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         if (unused == 0)
             return;
         _reserved = _cost;
-        pool.Budget.Release(unused);
+        Settlement.Budget.ReturnUnused(unused);
+    }
+
+    private void TakeOver(int prepaid)
+    {
+        _reserved += prepaid;
+        Settlement.Budget.TakeOver(prepaid);
+    }
+
+    private void EndUnderWay(RoutedBatch route)
+    {
+        route.IsUnderWay = false;
+        if (Interlocked.Decrement(ref _routesUnderWay) == 0)
+            Settlement.Budget.AddUnderWay(-_reserved);
     }
 
     private bool TryReserve(int cost)
@@ -261,9 +305,10 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         // The first message reserves what it takes, because most batches have one. Near the limit, only the missing bytes are requested.
         var missing = cost - (_reserved - _cost);
         var chunk = _reserved == 0 ? missing : Math.Max(missing, Math.Clamp(_reserved, FirstChunkBytes, LargestChunkBytes));
-        if (pool.Budget.TryReserve(chunk))
+        var budget = Settlement.Budget;
+        if (budget.TryReserve(chunk))
             _reserved += chunk;
-        else if (pool.Budget.TryReserve(missing))
+        else if (budget.TryReserve(missing))
             _reserved += missing;
         else
             return false;
@@ -281,62 +326,9 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         Outcome = SettlementOutcome.Acknowledged;
         Failure = null;
         _refused = null;
-        _isUnderWay = 0;
         foreach (var route in Routes)
             route.Reset(isOutgrown);
         Version++;
         Volatile.Write(ref _isSealed, false);
-    }
-}
-
-/// <summary>A pending batch on one of its routes: numbered there, queued there, settled there. Its payload is shared.</summary>
-internal sealed class RoutedBatch(PendingBatch content, int route) : MessageBatch
-{
-    public PendingBatch Content { get; } = content;
-
-    /// <summary>The next in the partition's queue; guarded by the partition's lock.</summary>
-    public RoutedBatch? Next { get; set; }
-
-    /// <summary>Its place among all batches that were ever queued in the partition.</summary>
-    public long Place { get; set; }
-
-    public bool IsSettled { get; set; }
-
-    /// <summary>How many batches a scope queued with it, itself included: they leave in one send. Zero for all but the first.</summary>
-    public int RunLength { get; private set; }
-
-    /// <summary>How many bytes those batches take in a frame.</summary>
-    public long RunBytes { get; private set; }
-
-    /// <summary>True for exactly one of the routes that have not settled it, so that a count over all partitions counts it once.</summary>
-    public bool StandsForContent
-    {
-        get
-        {
-            for (var earlier = 0; earlier < route; earlier++)
-            {
-                if (!Content.Routes[earlier].IsSettled)
-                    return false;
-            }
-
-            return !IsSettled;
-        }
-    }
-
-    public void BeginRun() => (RunLength, RunBytes) = (1, Content.FrameBytes);
-
-    public void Lead(RoutedBatch follower)
-    {
-        RunLength++;
-        RunBytes += follower.Content.FrameBytes;
-    }
-
-    public void Reset(bool isOutgrown)
-    {
-        Next = null;
-        RunLength = 0;
-        IsSettled = false;
-        if (isOutgrown)
-            Unassign();
     }
 }

@@ -2,7 +2,7 @@ using Microsoft.Extensions.ObjectPool;
 
 namespace BatchKit.Batches;
 
-/// <summary>Hands out empty batches and takes settled ones back; knows the budget that they draw on.</summary>
+/// <summary>Hands out empty batches and takes settled ones back.</summary>
 internal sealed class PendingBatchPool : IPooledObjectPolicy<PendingBatch>
 {
     // About 700 bytes each: at most 12 MB kept after a burst, and 10,000 busy handles allocate nothing.
@@ -15,13 +15,14 @@ internal sealed class PendingBatchPool : IPooledObjectPolicy<PendingBatch>
 
     private DefaultObjectPool<PendingBatch>? _batches;
 
-    public PendingBatchPool(ByteBudget budget)
+    public PendingBatchPool(DropReporter? drops)
     {
-        Budget = budget;
+        Drops = drops;
         _batches = new DefaultObjectPool<PendingBatch>(this, MaxRetained);
     }
 
-    public ByteBudget Budget { get; }
+    /// <summary>Is told of lost messages; null when nobody asks.</summary>
+    public DropReporter? Drops { get; }
 
     public PendingBatch Rent()
     {

@@ -26,17 +26,19 @@ internal sealed class HandleBuffer : ITimedHold
     private long _acceptedMessages;
     private long _acceptedBytes;
 
-    public HandleBuffer(OutputHandle handle, DispatchPartition[] partitions, BufferSettings settings, HeldHandles heldHandles, HoldQueue holds)
+    public HandleBuffer(OutputHandle handle, DispatchPartition[] partitions, RouteBudget budget, BufferSettings settings, HeldHandles heldHandles, HoldQueue holds)
     {
         Handle = handle;
         _settings = settings;
-        _output = new HandleOutput(handle, _gate, partitions, settings);
+        _output = new HandleOutput(handle, _gate, partitions, settings, budget);
         _heldHandles = heldHandles;
         _hold = new HandleHold(holds);
         _usedAt = settings.Clock.Coarse;
     }
 
     public OutputHandle Handle { get; }
+
+    public HandleBudget Budget => _output.Settlement.Budget;
 
     /// <summary>Its lock, for the end of an ambient scope, which queues several handles' output in one step.</summary>
     public Lock Gate => _gate;
@@ -90,7 +92,7 @@ internal sealed class HandleBuffer : ITimedHold
     public void CountDroppedAtWrite()
     {
         lock (_gate)
-            _output.Settlement.Settle(_output.Settlement.Add(), lostMessages: 1, cause: null);
+            _output.Settlement.Settle(_output.Settlement.Add(), bytes: 0, lostMessages: 1, cause: null);
     }
 
     /// <returns>Null when the handle was retired meanwhile: look it up again.</returns>
@@ -203,13 +205,6 @@ internal sealed class HandleBuffer : ITimedHold
         starts.StartAll();
     }
 
-    /// <summary>The place in the buffer's order of the oldest batch that a scope holds back; null when it holds none.</summary>
-    public long? FindHeldOrder()
-    {
-        lock (_gate)
-            return _output.HasHeld ? _output.HeldOrder : null;
-    }
-
     /// <summary>Takes out the oldest batch that a scope holds back. The caller settles it as dropped.</summary>
     public PendingBatch? TakeHeld()
     {
@@ -221,6 +216,7 @@ internal sealed class HandleBuffer : ITimedHold
     /// <returns>True when it was retired.</returns>
     public bool Sweep(TimeSpan idleTimeout, out List<ScopeOpening>? expired)
     {
+        _settings.CountLook();
         var starts = default(SenderStarts);
         bool retires;
         lock (_gate)
@@ -248,10 +244,12 @@ internal sealed class HandleBuffer : ITimedHold
         lock (_gate)
             _isRetired = true;
         Flush(FlushReason.Drain);
+        Budget.FailWaiters(HandleTable.Stopped());
     }
 
     public HandleStatistics GetStatistics()
     {
+        _settings.CountLook();
         lock (_gate)
             return new HandleStatistics(_acceptedMessages, _acceptedBytes, _output.HeldMessages, _scopes.Count);
     }
@@ -259,6 +257,7 @@ internal sealed class HandleBuffer : ITimedHold
     /// <summary>Leaves the list of held handles when nothing is held.</summary>
     public void LeaveHeldHandles()
     {
+        _settings.CountLook();
         lock (_gate)
             (_output.HasHeld ? null : _heldHandles)?.Remove(this);
     }
@@ -324,7 +323,7 @@ internal sealed class HandleBuffer : ITimedHold
     private void QueueUnlessHeld(ref SenderStarts starts)
     {
         // While a writer waits for capacity, holding back could make it wait for ever.
-        if (_settings.Budget.HasWaiters)
+        if (Budget.HasWaiters)
         {
             _output.QueueAll(FlushReason.CapacityNeeded, ref starts);
         }

@@ -7,7 +7,7 @@ using BatchKit.Dispatch;
 namespace BatchKit.Buffering;
 
 /// <summary>One handle's open batch, and the sealed ones that its scopes hold back. Guarded by the handle's lock.</summary>
-internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[] partitions, BufferSettings settings)
+internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[] partitions, BufferSettings settings, RouteBudget budget)
 {
     private PendingBatch? _open;
     private long _openVersion;
@@ -21,7 +21,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     private readonly int _nameBytes = handle.Name is { } name ? Encoding.UTF8.GetByteCount(name) : 0;
     private int _maxBatchBytes;
 
-    public HandleSettlement Settlement { get; } = new(settings);
+    public HandleSettlement Settlement { get; } = new(settings, budget);
 
     /// <summary>False once the sender has sealed it: the batch may be settled and in another version by then.</summary>
     public readonly bool HasOpen => _open is not null && _open.IsOpen(_openVersion);
@@ -32,9 +32,6 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     public readonly bool HasHeld => _firstHeld is not null || (HasOpen && !_open!.IsQueued);
 
     public readonly int HeldMessages => _sealedMessages + (HasOpen && !_open!.IsQueued ? _open.Count : 0);
-
-    /// <summary>The place in the buffer's order of the oldest batch that is held.</summary>
-    public readonly long HeldOrder => (_firstHeld ?? _open!).Order;
 
     /// <summary>The batch that takes the next message: the open one, or a new one behind it.</summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
@@ -189,6 +186,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         oldest.NextHeld = null;
         _sealedMessages -= oldest.Count;
         oldest.Sequence = Settlement.Add();
+        budget.Ages?.Remove(oldest, oldest.Version);
         return oldest;
     }
 
@@ -197,6 +195,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         var batch = settings.Batches.Rent();
         batch.Open(gate, handle, Settlement, partitions.Length);
         batch.Order = settings.DropsOldest || needsOrder ? settings.NextOrder() : 0;
+        budget.Ages?.AddHeld(batch);
         _open = batch;
         _openVersion = batch.Version;
         _maxBatchBytes = settings.MaxBatchBytes;
@@ -226,6 +225,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         batch.IsQueued = true;
         batch.QueuedAt = settings.Clock.Coarse;
         batch.Sequence = Settlement.Add();
+        budget.Ages?.MoveToQueued(batch);
     }
 
     // A queued batch may be sent, settled and in another version as soon as it is sealed.

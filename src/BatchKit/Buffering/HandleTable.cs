@@ -29,8 +29,8 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
 
     public int Live => Volatile.Read(ref _live);
 
-    /// <summary>The handles that may hold something back.</summary>
-    public HeldHandles Held { get; } = new();
+    /// <summary>The handles that may hold something back, for each part of the capacity.</summary>
+    public HeldHandles[] Held { get; } = [.. settings.Budget.Parts.Select(static _ => new HeldHandles())];
 
     /// <returns>Null when the buffer has stopped.</returns>
     public HandleBuffer? GetOrAdd(OutputHandle handle) =>
@@ -151,7 +151,8 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
         {
             if (!_handles.TryGetValue(handle, out kept!))
             {
-                kept = new HandleBuffer(handle, partitions, settings, Held, holds);
+                var budget = dispatcher.BudgetOf(partitions);
+                kept = new HandleBuffer(handle, partitions, budget, settings, Held[budget.Index], holds);
                 _handles.TryAdd(handle, kept);
                 _mostLive = Math.Max(_mostLive, ++_live);
             }
@@ -175,7 +176,7 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
 
     private void Remove(HandleBuffer handle)
     {
-        Held.Remove(handle);
+        Held[handle.Budget.Route.Index].Remove(handle);
         lock (_gate)
         {
             _retired = Sum(_retired, handle.GetStatistics());
@@ -244,22 +245,6 @@ internal sealed class HeldHandles
             handle.Flush(reason);
             handle.LeaveHeldHandles();
         }
-    }
-
-    /// <summary>The handle whose scope has held something back for longest; null when nothing is held.</summary>
-    public HandleBuffer? FindOldest()
-    {
-        HandleBuffer? oldest = null;
-        var oldestOrder = long.MaxValue;
-        foreach (var handle in Snapshot())
-        {
-            if (handle.FindHeldOrder() is not { } order)
-                handle.LeaveHeldHandles();
-            else if (order < oldestOrder)
-                (oldest, oldestOrder) = (handle, order);
-        }
-
-        return oldest;
     }
 
     private HandleBuffer[] Snapshot()

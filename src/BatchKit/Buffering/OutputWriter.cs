@@ -59,25 +59,48 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         OutputHandle handle, ReadOnlyMemory<byte> bytes, MessageHeader? header, CancellationToken cancellationToken)
     {
         var cost = PendingBatch.CostOf(bytes.Length, header);
-        var reservation = settings.Budget.ReserveAsync(cost, cancellationToken);
+        if (handles.GetOrAdd(handle) is not { Budget: var budget } buffer)
+            throw HandleTable.Stopped();
+        var share = budget.Queue.ReserveAsync(cost, cancellationToken);
 
         // The request for capacity stands, so later writes are queued at once. Only output that scopes hold or that lingers now has to be queued here.
-        handles.Held.FlushAll(FlushReason.CapacityNeeded);
-        dispatcher.EndLinger();
-        await reservation.ConfigureAwait(false);
+        if (!share.IsCompleted)
+            buffer.Flush(FlushReason.CapacityNeeded);
+        await share.ConfigureAwait(false);
         var result = AppendResult.Retired;
         try
         {
-            result = TryAppendPrepaid(handle, bytes.Span, header, cost);
+            await ReserveAsync(budget.Route, cost, cancellationToken).ConfigureAwait(false);
+            try
+            {
+                result = TryAppendPrepaid(handle, bytes.Span, header, cost);
+            }
+            finally
+            {
+                // A router may throw as well.
+                if (result != AppendResult.Accepted)
+                    budget.Route.Release(cost);
+            }
         }
         finally
         {
-            // A router may throw as well.
-            if (result != AppendResult.Accepted)
-                settings.Budget.Release(cost);
+            budget.Queue.Redeem(cost);
         }
 
         ThrowIfStopped(result);
+    }
+
+    private ValueTask ReserveAsync(RouteBudget route, int cost, CancellationToken cancellationToken)
+    {
+        var reservation = route.ReserveAsync(cost, cancellationToken);
+
+        // Output of other routes is held on, unless only theirs can free what the message needs above the route's own part.
+        if (route.IsEnoughFor(cost))
+            handles.Held[route.Index].FlushAll(FlushReason.CapacityNeeded);
+        else
+            Array.ForEach(handles.Held, static held => held.FlushAll(FlushReason.CapacityNeeded));
+        dispatcher.EndLinger();
+        return reservation;
     }
 
     private AppendResult TryAppendPrepaid(OutputHandle handle, ReadOnlySpan<byte> bytes, MessageHeader? header, int prepaid)
@@ -92,7 +115,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         var result = AppendByPolicy(handle, ref payload, header);
         ThrowIfStopped(result);
         if (result == AppendResult.NoCapacity)
-            throw Full();
+            throw Full(handle, PendingBatch.CostOf(payload.MaxBytes, header));
 
         // This call does not report the loss, so the end of its scope or a flush does.
         if (result == AppendResult.Dropped)
@@ -109,22 +132,26 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
 
         // When it could not fit even beside only what is under way, dropping older output would only lose more.
         var cost = PendingBatch.CostOf(payload.MaxBytes, header);
-        while (settings.DropsOldest && result == AppendResult.NoCapacity && settings.Budget.CouldFit(cost) && TryDropOldest())
+        while (settings.DropsOldest && result == AppendResult.NoCapacity && handles.TryGet(handle)?.Budget is { } budget && budget.CouldFit(cost) && TryDropOldest(budget, cost))
             result = TryAppend(handle, ref payload, header, prepaid: 0);
         if (result != AppendResult.NoCapacity)
             return result;
         settings.Metrics.CountRefused();
+        settings.Drops?.Add(handle, DropReason.Overflow, messages: 1);
         return AppendResult.Dropped;
     }
 
-    // Queued output is dropped before what open scopes hold, because it is found without walking the handles.
-    private bool TryDropOldest()
+    // A handle that has used up its share loses its own oldest output. Otherwise the oldest of its routes goes, queued output before what open scopes hold.
+    /// <returns>False when nothing waits that could be dropped.</returns>
+    private bool TryDropOldest(HandleBudget budget, int cost)
     {
-        if (dispatcher.TryDropOldest())
-            return true;
-        if (handles.Held.FindOldest()?.TakeHeld() is not { } held)
+        var ages = budget.Route.Ages!;
+        if ((budget.IsUsedUp(cost) ? ages.FindOldest(budget) : ages.FindOldest()) is not { } oldest)
             return false;
-        dispatcher.Drop(held);
+        if (!oldest.IsHeld && !Dispatcher.TryDropQueued(oldest))
+            ages.Remove(oldest.Batch, oldest.Version);
+        if (oldest.IsHeld && handles.TryGet(oldest.Handle)?.TakeHeld() is { } held)
+            dispatcher.Drop(held);
         return true;
     }
 
@@ -173,10 +200,22 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
     private static OutputOverflowException TooLarge(string limit, int limitBytes, string message, string setting) =>
         new(limit, limitBytes, $"{message} is larger than {limit} ({limitBytes}). Split it into several messages, or raise {setting}.", isPermanent: true);
 
-    private OutputOverflowException Full() => new(
-        nameof(OutputBufferOptions.MaxBufferedBytes), settings.Budget.Capacity,
-        $"Output buffer '{settings.Name}' is full: {settings.Budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({settings.Budget.Capacity}) bytes are accepted and not yet settled. "
-        + $"Call WriteAsync, which waits for capacity while {nameof(OutputBufferOptions.Overflow)} is {nameof(OverflowPolicy.Wait)}, or raise {nameof(OutputBufferOptions.MaxBufferedBytes)}.", isPermanent: false);
+    private OutputOverflowException Full(OutputHandle handle, int cost)
+    {
+        const string remedy = $"Call WriteAsync, which waits for capacity while {nameof(OutputBufferOptions.Overflow)} is {nameof(OverflowPolicy.Wait)}, or raise ";
+        if (handles.TryGet(handle)?.Budget is { } budget && budget.IsUsedUp(cost))
+        {
+            return new OutputOverflowException(
+                nameof(OutputBufferOptions.MaxBufferedBytesPerHandle), budget.Share,
+                $"The handle has used up its share of output buffer '{settings.Name}': {budget.Pending} of {nameof(OutputBufferOptions.MaxBufferedBytesPerHandle)} ({budget.Share}) bytes are accepted and not yet settled. "
+                + $"{remedy}{nameof(OutputBufferOptions.MaxBufferedBytesPerHandle)}.", isPermanent: false);
+        }
+
+        return new OutputOverflowException(
+            nameof(OutputBufferOptions.MaxBufferedBytes), settings.Budget.Capacity,
+            $"Output buffer '{settings.Name}' is full: {settings.Budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({settings.Budget.Capacity}) bytes are accepted and not yet settled. "
+            + $"{remedy}{nameof(OutputBufferOptions.MaxBufferedBytes)}.", isPermanent: false);
+    }
 }
 
 /// <summary>The outcome of an append.</summary>

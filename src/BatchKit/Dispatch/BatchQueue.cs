@@ -42,8 +42,14 @@ internal struct BatchQueue
         }
     }
 
-    public void Append(RoutedBatch first, RoutedBatch last)
+    /// <summary>Adds batches that are linked with each other.</summary>
+    /// <param name="first">The first of them.</param>
+    /// <param name="last">The last of them.</param>
+    /// <param name="owner">The queue that they know as theirs, where the oldest batches are dropped; null elsewhere.</param>
+    public void Append(RoutedBatch first, RoutedBatch last, IDroppingQueue? owner)
     {
+        if (owner is not null)
+            Own(first, owner);
         if (_last is null)
             First = first;
         else
@@ -56,8 +62,38 @@ internal struct BatchQueue
         var batch = First!;
         First = batch.Next;
         batch.Next = null;
+        batch.Queue = null;
         if (First is null)
             _last = null;
+        else
+            First.Previous = null;
         return batch;
+    }
+
+    /// <summary>Removes a batch that waits here.</summary>
+    public void Remove(RoutedBatch batch)
+    {
+        if (batch.Previous is not { } previous)
+        {
+            Dequeue();
+            return;
+        }
+
+        previous.Next = batch.Next;
+        if (batch.Next is { } next)
+            next.Previous = previous;
+        else
+            _last = previous;
+        (batch.Next, batch.Previous, batch.Queue) = (null, null, null);
+    }
+
+    private readonly void Own(RoutedBatch first, IDroppingQueue owner)
+    {
+        var previous = _last;
+        for (RoutedBatch? batch = first; batch is not null; batch = batch.Next)
+        {
+            (batch.Previous, batch.Queue) = (previous, owner);
+            previous = batch;
+        }
     }
 }

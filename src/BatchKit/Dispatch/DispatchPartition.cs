@@ -3,7 +3,7 @@ using BatchKit.Batches;
 namespace BatchKit.Dispatch;
 
 /// <summary>One ordered part of a route: has one send in flight and gives it every batch that waits, up to the limits.</summary>
-internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyncDisposable
+internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDroppingQueue, IAsyncDisposable
 {
     // Otherwise a slow transport would keep one caller sending for all others (4,869 sends in one call were measured).
     private const int MaxRoundsPerCall = 4;
@@ -39,8 +39,9 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
     private readonly Lock _evictionGate = new();
     private readonly PartitionCounters _evicted = new();
 
-    public DispatchPartition(BufferSettings settings, HoldQueue holds, OutputRoute route, PartitionIdentity identity)
+    public DispatchPartition(BufferSettings settings, HoldQueue holds, OutputRoute route, PartitionIdentity identity, RouteBudget budget)
     {
+        Budget = budget;
         _settings = settings;
         _holds = holds;
         _sendsInline = route.Transport.SendsWithoutBlocking;
@@ -63,15 +64,8 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
 
     public PartitionFailure? Failure => _sender.Failure;
 
-    /// <summary>The place in the buffer's order of the batch that waits longest; null when none waits.</summary>
-    public long? OldestOrder
-    {
-        get
-        {
-            lock (_gate)
-                return _queue.First?.Content.Order;
-        }
-    }
+    /// <summary>The part of the capacity that its route has.</summary>
+    public RouteBudget Budget { get; }
 
     /// <summary>True when the caller that must start the sender sends on its own thread. Only that caller may read it, until it has called <see cref="Start"/>.</summary>
     public bool StartsInline => _startsInline;
@@ -102,7 +96,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
             if (_settings.Lingers)
                 LingerOrRelease(isUnscoped);
             var mustStart = !_isSending && _queue.IsReleased(first);
-            _queue.Append(first, last);
+            _queue.Append(first, last, _settings.DropsOldest ? this : null);
             if (!mustStart)
                 return false;
             (_startsInline, _isUnscoped) = (startsInline, isUnscoped);
@@ -166,19 +160,18 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
 
     void IThreadPoolWorkItem.Execute() => _settings.SendContext.Run(RunLoopCallback, this);
 
-    /// <summary>Drops the batch that waits longest.</summary>
-    /// <returns>False when none waits.</returns>
-    public bool TryDropOldest()
+    /// <inheritdoc/>
+    public bool TryDrop(RoutedBatch batch, long version)
     {
-        RoutedBatch batch;
         lock (_gate)
         {
-            if (_queue.First is null)
+            if (batch.Queue != this || batch.Content.Version != version)
                 return false;
-            batch = _queue.Dequeue();
+            _queue.Remove(batch);
             CompleteIdleWhenEmpty();
         }
 
+        batch.Content.Ages?.CountLeft(batch.Content);
         var sealedHere = batch.Content.EnsureSealed();
         lock (_evictionGate)
         {
@@ -191,17 +184,20 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IAsyn
 
     public long CountMessages(SettlementOutcome outcome) => _sender.Counters.Messages(outcome) + _evicted.Messages(outcome);
 
-    /// <summary>Messages that wait or are under way here and that no earlier route's partition counts.</summary>
-    public long CountPendingMessages()
+    /// <summary>Messages that wait or are under way here and that no earlier route's partition counts; and the bytes of all that wait or are under way here.</summary>
+    public (long Messages, long Bytes) CountPending()
     {
-        var pending = _sender.CountPendingMessages();
+        var (messages, bytes) = _sender.CountPending();
         lock (_gate)
         {
             for (var batch = _queue.First; batch is not null; batch = batch.Next)
-                pending += batch.StandsForContent ? batch.Content.Count : 0;
+            {
+                messages += batch.StandsForContent ? batch.Content.Count : 0;
+                bytes += batch.Content.Cost;
+            }
         }
 
-        return pending;
+        return (messages, bytes);
     }
 
     public Task WhenIdleAsync()

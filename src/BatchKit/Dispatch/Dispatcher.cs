@@ -48,20 +48,24 @@ internal sealed class Dispatcher : IAsyncDisposable
         return _router is null ? _routes[LocalFirstRouter.LocalRoute] == _firstRoute : _router.GetRoutes(handle).Contains(LocalFirstRouter.LocalRoute, StringComparer.Ordinal);
     }
 
-    /// <summary>Drops the batch that waits longest in any queue.</summary>
-    /// <returns>False when none waits.</returns>
-    public bool TryDropOldest()
-    {
-        DispatchPartition? oldest = null;
-        var oldestOrder = long.MaxValue;
-        foreach (var partition in _partitions)
-        {
-            if (partition.OldestOrder is { } order && order < oldestOrder)
-                (oldest, oldestOrder) = (partition, order);
-        }
+    /// <summary>The part of the capacity of output that takes these partitions.</summary>
+    public RouteBudget BudgetOf(DispatchPartition[] partitions) => partitions.Length == 1 ? partitions[0].Budget : _settings.Budget.Parts[^1];
 
-        return oldest is not null && oldest.TryDropOldest();
+    /// <summary>Drops a batch from the queues that it waits in.</summary>
+    /// <returns>False when it waits in none: a sender has just taken it.</returns>
+    public static bool TryDropQueued(in OldestBatch oldest)
+    {
+        var isDropped = false;
+        foreach (var route in oldest.Batch.Routes)
+            isDropped |= route.Queue is { } queue && queue.TryDrop(route, oldest.Version);
+        return isDropped;
     }
+
+    /// <summary>Bytes of batches that are queued or under way on a route.</summary>
+    /// <exception cref="ArgumentException">There is no such route.</exception>
+    public long CountPendingBytes(string route) => _routes.TryGetValue(route, out var known)
+        ? known.CountPendingBytes()
+        : throw new ArgumentException($"There is no route '{route}'. Name one of these: {string.Join(", ", _routes.Keys)}.", nameof(route));
 
     /// <summary>Drops a batch that never reached a queue.</summary>
     public void Drop(PendingBatch held)
@@ -107,7 +111,7 @@ internal sealed class Dispatcher : IAsyncDisposable
         StopDroppedMessages = CountMessages(SettlementOutcome.Stopped),
         OverflowDroppedMessages = CountMessages(SettlementOutcome.Evicted),
         RefusedMessages = _settings.Metrics.RefusedMessages,
-        PendingMessages = _partitions.Sum(static partition => partition.CountPendingMessages()),
+        PendingMessages = _partitions.Sum(static partition => partition.CountPending().Messages),
         BufferedBytes = 0,
         Batches = _settings.Metrics.Batches + CountUnscopedBatches(),
         Sends = _partitions.Sum(static partition => partition.Sends),
@@ -140,10 +144,12 @@ internal sealed class Dispatcher : IAsyncDisposable
 
     private void Add(OutputRoute route, HoldQueue holds, long epoch)
     {
+        // Without a router everything takes the first route, which then has all of the capacity.
+        var budget = _settings.Budget.Parts[Math.Min(_routes.Count, _settings.Budget.Parts.Length - 1)];
         var partitions = new DispatchPartition[route.Partitions];
         for (var index = 0; index < partitions.Length; index++)
         {
-            partitions[index] = new DispatchPartition(_settings, holds, route, new PartitionIdentity(epoch, _partitions.Count));
+            partitions[index] = new DispatchPartition(_settings, holds, route, new PartitionIdentity(epoch, _partitions.Count), budget);
             _partitions.Add(partitions[index]);
         }
 
@@ -160,6 +166,8 @@ internal sealed class DispatchRoute(DispatchPartition[] partitions)
 
     // An array for each, so that a handle with one route allocates none.
     private readonly DispatchPartition[][] _single = [.. partitions.Select(static partition => new[] { partition })];
+
+    public long CountPendingBytes() => partitions.Sum(static partition => partition.CountPending().Bytes);
 
     public DispatchPartition[] PartitionsOf(OutputHandle handle)
     {

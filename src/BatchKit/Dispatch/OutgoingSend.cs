@@ -49,7 +49,11 @@ internal sealed class OutgoingSend(PartitionCounters counters)
     public void MarkUnderWay()
     {
         for (var index = 0; index < _count; index++)
-            this[index].Content.MarkUnderWay();
+        {
+            var batch = this[index];
+            batch.IsUnderWay = true;
+            batch.Content.MarkUnderWay();
+        }
     }
 
     public void Number(ProducerId producer, ref long lastNumber)
@@ -58,14 +62,20 @@ internal sealed class OutgoingSend(PartitionCounters counters)
             this[index].Identify(producer, ++lastNumber);
     }
 
-    /// <summary>Messages under way that no earlier route's partition counts. Read while the sender runs, so it may be off by a few while batches are settled.</summary>
-    public long CountPendingMessages()
+    /// <summary>Messages under way that no earlier route's partition counts, and the bytes of all that are under way. Read while the sender runs, so it may be off by a few while batches are settled.</summary>
+    public (long Messages, long Bytes) CountPending()
     {
         var count = Volatile.Read(ref _count);
-        var pending = 0L;
+        var (messages, bytes) = (0L, 0L);
         foreach (var batch in _batches.AsSpan(0, Math.Min(count, _batches.Length)))
-            pending += batch is RoutedBatch { StandsForContent: true } routed ? routed.Content.Count : 0;
-        return pending;
+        {
+            if (batch is not RoutedBatch { IsSettled: false } routed)
+                continue;
+            messages += routed.StandsForContent ? routed.Content.Count : 0;
+            bytes += routed.Content.Cost;
+        }
+
+        return (messages, bytes);
     }
 
     /// <summary>Drops the references to settled batches that its array still has: a thread may keep its last handle, and through it this partition.</summary>

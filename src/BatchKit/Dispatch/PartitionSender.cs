@@ -103,8 +103,8 @@ internal sealed class PartitionSender : IAsyncDisposable
         _send.SettleAll(SettlementOutcome.Stopped, failure: null);
     }
 
-    /// <summary>Messages under way that no earlier route's partition counts.</summary>
-    public long CountPendingMessages() => _send.CountPendingMessages();
+    /// <inheritdoc cref="OutgoingSend.CountPending"/>
+    public (long Messages, long Bytes) CountPending() => _send.CountPending();
 
     public void Abort() => _deadline.Abort();
 

@@ -111,7 +111,7 @@ public sealed class WriteInPlaceTests
             ambientScope.Dispose,
             () => _ = ambientScope.DisposeAsync().AsTask(),
             () => other.BeginBufferingScope(),
-            () => other.StopAsync(CancellationToken.None),
+            () => _ = other.StopAsync(CancellationToken.None),
             () => other.DisposeAsync().AsTask().GetAwaiter().GetResult(),
             () => buffer.Write(_handle, "line"),
             () => buffer.Write(Some.Connection(), "line"),
@@ -184,7 +184,7 @@ public sealed class WriteInPlaceTests
     [Fact]
     public async Task What_an_encoder_did_not_use_of_its_maximum_is_free_for_the_next()
     {
-        var options = new OutputBufferOptions { MaxBufferedBytes = 2048, MaxMessageBytes = 1024, Overflow = OverflowPolicy.Fail };
+        var options = new OutputBufferOptions { MaxBufferedBytes = 2048, MaxBufferedBytesPerHandle = 2048, MaxMessageBytes = 1024, Overflow = OverflowPolicy.Fail };
         await using var buffer = new OutputBuffer(_arrived, options, timeProvider: _clock);
 
         using (buffer.BeginBufferingScope(_handle))

@@ -48,7 +48,7 @@ public sealed class CancellationTests
         await stalled.EnteredAsync();
         using var cancellation = new CancellationTokenSource();
 
-        var large = buffer.WriteAsync(_handle, new byte[900], cancellationToken: cancellation.Token).AsTask();
+        var large = buffer.WriteAsync(Some.Connection(), new byte[900], cancellationToken: cancellation.Token).AsTask();
         var small = buffer.WriteAsync(Some.Connection(), new byte[10]).AsTask();
         var waitedBehind = !small.IsCompleted;
         await cancellation.CancelAsync();

@@ -67,7 +67,7 @@ public sealed class ManyWaitersTests
     [InlineData(32_000)]
     public async Task A_cancelled_or_granted_wait_for_capacity_looks_at_a_few_waiters(int waits)
     {
-        var budget = new ByteBudget(capacity: waits, ThreadPoolDispatchScheduler.Shared);
+        var budget = new ByteBudget(capacity: waits, routes: 1, ThreadPoolDispatchScheduler.Shared, dropsOldest: false).Parts[0];
         Assert.True(budget.TryReserve(waits));
         using var cancellation = new CancellationTokenSource();
         Task[] cancelled = [.. Enumerable.Range(0, waits).Select(_ => budget.ReserveAsync(1, cancellation.Token).AsTask())];

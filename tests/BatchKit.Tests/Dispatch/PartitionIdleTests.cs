@@ -16,13 +16,13 @@ public sealed class PartitionIdleTests
         var logger = new GuardedLogger(NullLogger.Instance, new ObserverFaults());
         var settings = new BufferSettings(options, "", clock, ThreadPoolDispatchScheduler.Shared, new BatchKitMetrics("", meterFactory: null), logger);
         await using var holds = new HoldQueue(clock);
-        await using var partition = new DispatchPartition(settings, holds, new OutputRoute("only", new CollectingTransport()), new PartitionIdentity(Epoch: 1, Number: 0));
+        await using var partition = new DispatchPartition(settings, holds, new OutputRoute("only", new CollectingTransport()), new PartitionIdentity(Epoch: 1, Number: 0), settings.Budget.Parts[0]);
         var batch = Batch(settings);
         var mustStart = partition.Enqueue(batch, batch, isUnscoped: true);
 
         var idle = partition.WhenIdleAsync();
         var idledEarly = idle.IsCompleted;
-        var dropped = partition.TryDropOldest();
+        var dropped = partition.TryDrop(batch, batch.Content.Version);
 
         Assert.Equal((false, false, true), (mustStart, idledEarly, dropped));
         await idle.WithinDeadline();
@@ -30,7 +30,7 @@ public sealed class PartitionIdleTests
 
     private static RoutedBatch Batch(BufferSettings settings)
     {
-        var settlement = new HandleSettlement(settings);
+        var settlement = new HandleSettlement(settings, settings.Budget.Parts[0]);
         var content = settings.Batches.Rent();
         content.Open(new Lock(), Some.Connection(), settlement, routes: 1);
         var payload = new CopiedPayload("line"u8);

@@ -1,0 +1,110 @@
+namespace BatchKit.Batches;
+
+/// <summary>The bytes of one handle that are accepted and not yet settled: at most its share, so that one handle can't take what others need.</summary>
+/// <param name="route">The part of the capacity that the handle's routes have.</param>
+/// <param name="settings">Has the share.</param>
+internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
+{
+    // Guarded by the handle's lock.
+    private long _taken;
+
+    // Guarded by the settlement's lock, which each settled batch takes anyway.
+    private long _returned;
+    private long _underWay;
+    private ShareQueue? _queue;
+
+    public RouteBudget Route => route;
+
+    /// <summary>The handle's batches that wait, the oldest first; guarded by the lock of the route's <see cref="BatchAges"/>, and null without them.</summary>
+    public BatchList? Waiting { get; } = route.Ages is null ? null : new BatchList(ofHandle: true);
+
+    // What was returned is read first: then it can't pass what was taken.
+    public long Pending => -Volatile.Read(ref _returned) + Volatile.Read(ref _taken);
+
+    /// <summary>The most bytes that the handle may have now: three quarters of what its route could have, unless the options name a number. The largest message always fits.</summary>
+    public long Share => settings.MaxHandleBytes ?? Math.Max(settings.LeastHandleBytes, route.Limit / 4 * 3);
+
+    /// <summary>While true, nothing is held back, so that capacity can become free.</summary>
+    public bool HasWaiters => route.HasWaiters || _queue is { HasWaiters: true };
+
+    /// <summary>True when the handle's share has no place for the bytes, whatever the route has.</summary>
+    public bool IsUsedUp(long bytes) => Pending + (_queue?.Promised ?? 0) + bytes > Share;
+
+    /// <summary>Reserves bytes of the share and of the route; call it under the handle's lock.</summary>
+    public bool TryReserve(int bytes)
+    {
+        if (_queue is { HasWaiters: true } || IsUsedUp(bytes) || !route.TryReserve(bytes))
+            return false;
+        Volatile.Write(ref _taken, _taken + bytes);
+        return true;
+    }
+
+    /// <summary>Takes over what a writer that waited has reserved of the route; call it under the handle's lock.</summary>
+    public void TakeOver(int bytes) => Volatile.Write(ref _taken, _taken + bytes);
+
+    /// <summary>Returns what no message took; call it under the handle's lock.</summary>
+    public void ReturnUnused(int bytes)
+    {
+        Volatile.Write(ref _taken, _taken - bytes);
+        route.Release(bytes);
+        GrantWaiters();
+    }
+
+    /// <summary>Counts what a settled batch had; call it under the settlement's lock, then <see cref="GrantWaiters"/> outside it.</summary>
+    public void CountReturned(long bytes) => Volatile.Write(ref _returned, _returned + bytes);
+
+    public void GrantWaiters()
+    {
+        if (_queue is { HasWaiters: true } queue)
+            queue.GrantWaiters();
+    }
+
+    /// <summary>Counts bytes that a send has: dropping older output can't free them.</summary>
+    public void AddUnderWay(long bytes)
+    {
+        Interlocked.Add(ref _underWay, bytes);
+        route.AddUnderWay(bytes);
+    }
+
+    /// <summary>False when the bytes would not fit even if everything of the handle, and of its route, that waits were dropped.</summary>
+    public bool CouldFit(long bytes) => bytes <= Share - Volatile.Read(ref _underWay) && route.CouldFit(bytes);
+
+    /// <summary>The writers that wait for the share.</summary>
+    public ShareQueue Queue
+    {
+        get
+        {
+            if (_queue is null)
+                Interlocked.CompareExchange(ref _queue, new ShareQueue(this, settings.Scheduler), null);
+            return _queue;
+        }
+    }
+
+    public void FailWaiters(Exception error) => _queue?.FailWaiters(error);
+
+    /// <summary>The writers that wait for a handle's share, before they wait for its route's capacity.</summary>
+    internal sealed class ShareQueue(HandleBudget budget, IDispatchScheduler scheduler) : CapacityQueue(scheduler)
+    {
+        private long _promised;
+
+        /// <summary>What writers have got of the share and have not written yet.</summary>
+        public long Promised => Volatile.Read(ref _promised);
+
+        /// <summary>The writer has written its message, which counts as pending now, or has given it up.</summary>
+        public void Redeem(int bytes)
+        {
+            Return(bytes);
+            GrantWaiters();
+        }
+
+        protected override bool TryTake(int bytes)
+        {
+            if (budget.IsUsedUp(bytes))
+                return false;
+            Interlocked.Add(ref _promised, bytes);
+            return true;
+        }
+
+        protected override void Return(int bytes) => Interlocked.Add(ref _promised, -bytes);
+    }
+}

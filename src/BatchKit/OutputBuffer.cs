@@ -22,6 +22,9 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
 
     private static readonly TimeSpan MaxHoldLimit = TimeSpan.FromDays(1);
 
+    // The time that transports get after the drain limit to end their sends; ten times what a send gets to notice that its token was cancelled.
+    private static readonly TimeSpan AbortTimeout = TimeSpan.FromSeconds(5);
+
     private readonly BufferSettings _settings;
     private readonly Dispatcher _dispatcher;
     private readonly HoldQueue _holds;
@@ -125,7 +128,9 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     /// <inheritdoc/>
     public bool TryWrite<TState>(OutputHandle handle, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null)
     {
-        var encoded = Encoded(maxBytes, state, encode);
+        ArgumentOutOfRangeException.ThrowIfNegative(maxBytes);
+        ArgumentNullException.ThrowIfNull(encode);
+        var encoded = new EncodedPayload<TState>(maxBytes, state, encode);
         return _writer.TryWrite(handle, ref encoded, header);
     }
 
@@ -139,7 +144,9 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     /// <inheritdoc/>
     public void Write<TState>(OutputHandle handle, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null)
     {
-        var encoded = Encoded(maxBytes, state, encode);
+        ArgumentOutOfRangeException.ThrowIfNegative(maxBytes);
+        ArgumentNullException.ThrowIfNull(encode);
+        var encoded = new EncodedPayload<TState>(maxBytes, state, encode);
         _writer.Write(handle, ref encoded, header);
     }
 
@@ -238,7 +245,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
 
     /// <summary>
     /// Stops accepting writes, and sends what is pending, in open scopes too, within <see cref="OutputBufferOptions.DrainTimeout"/> or until the token is
-    /// cancelled. What is still pending then is dropped, counted and logged. Later calls return the same task.
+    /// cancelled. What is still pending then is dropped, counted and logged. Later calls return the same task. What a transport that blocks its thread has stays pending: the stop ends without it 5 s later.
     /// </summary>
     /// <param name="cancellationToken">Ends the drain early.</param>
     public Task StopAsync(CancellationToken cancellationToken)
@@ -256,25 +263,11 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         await _watch.DisposeAsync().ConfigureAwait(false);
         await _holds.DisposeAsync().ConfigureAwait(false);
         await _dispatcher.DisposeAsync().ConfigureAwait(false);
-        await ReportDropsAsync().ConfigureAwait(false);
+        if (_settings.Drops is { } drops)
+            await drops.WhenIdleAsync(_settings.DrainTimeout, _settings.Clock.TimeProvider).ConfigureAwait(false);
         Array.ForEach(_handles.Held, static held => held.Clear());
         _settings.Batches.Clear();
         _settings.Metrics.Dispose(_settings.Logger.Faults);
-    }
-
-    // A callback that hangs must not hang the end of the buffer.
-    private async Task ReportDropsAsync()
-    {
-        if (_settings.Drops is not { } drops)
-            return;
-        try
-        {
-            await drops.WhenIdleAsync().WaitAsync(_settings.DrainTimeout, _settings.Clock.TimeProvider).ConfigureAwait(false);
-        }
-        catch (TimeoutException slow)
-        {
-            _settings.Logger.Faults.Add(slow);
-        }
     }
 
     private async Task StopOnceAsync(CancellationToken cancellationToken)
@@ -293,7 +286,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     private async Task DrainAsync(CancellationToken cancellationToken)
     {
         _handles.Stop();
-        _dispatcher.EndLinger();
+        _dispatcher.Drain();
         _settings.Budget.FailWaiters(HandleTable.Stopped());
         try
         {
@@ -303,8 +296,21 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         catch (Exception limit) when (limit is TimeoutException or OperationCanceledException)
         {
             _settings.Logger.DrainTimedOut(Name, GetStatistics().PendingMessages, _settings.DrainTimeout);
-            _dispatcher.Abort();
-            await _dispatcher.WhenIdleAsync().ConfigureAwait(false);
+            await AbortAsync().ConfigureAwait(false);
+        }
+    }
+
+    // A transport that blocks its thread can't be ended: what it has stays pending.
+    private async Task AbortAsync()
+    {
+        _dispatcher.Abort();
+        try
+        {
+            await _dispatcher.WhenIdleAsync().WaitAsync(AbortTimeout, _settings.Clock.TimeProvider).ConfigureAwait(false);
+        }
+        catch (TimeoutException)
+        {
+            _settings.Logger.TransportBlocks(Name, GetStatistics().PendingMessages, AbortTimeout);
         }
     }
 
@@ -333,13 +339,6 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
     {
         if (maxHold <= TimeSpan.Zero || maxHold > MaxHoldLimit)
             throw new ArgumentOutOfRangeException(nameof(maxHold), maxHold, $"A scope's limit must be above zero and at most {MaxHoldLimit}. Leave it out for a scope without a limit.");
-    }
-
-    private static EncodedPayload<TState> Encoded<TState>(int maxBytes, TState state, MessageEncoder<TState> encode)
-    {
-        ArgumentOutOfRangeException.ThrowIfNegative(maxBytes);
-        ArgumentNullException.ThrowIfNull(encode);
-        return new EncodedPayload<TState>(maxBytes, state, encode);
     }
 
     private string? DescribeObserverFaults() => _settings.Logger.Faults is { Count: > 0, Last: { } last } faults

@@ -16,6 +16,13 @@ internal abstract class CapacityQueue(IDispatchScheduler scheduler)
     /// <summary>How often a waiter was looked at: what waiting costs.</summary>
     public long Looks { get; private set; }
 
+    /// <summary>Takes the bytes for the caller when no other writer waits and they are free.</summary>
+    public bool TryReserveAtOnce(int bytes)
+    {
+        lock (_gate)
+            return _waiting == 0 && TryTake(bytes);
+    }
+
     /// <summary>Completes when the bytes are taken for the caller, who then owns them.</summary>
     public async ValueTask ReserveAsync(int bytes, CancellationToken cancellationToken)
     {

@@ -31,11 +31,20 @@ internal sealed class DropReporter(Action<DroppedMessages> callback, IDispatchSc
         scheduler.Schedule(this);
     }
 
-    /// <summary>Completes when the callback knows of every loss so far.</summary>
-    public Task WhenIdleAsync()
+    /// <summary>Completes when the callback knows of every loss so far, or has hung for too long, which is counted.</summary>
+    public async Task WhenIdleAsync(TimeSpan limit, TimeProvider timeProvider)
     {
+        Task idle;
         lock (_lock)
-            return _isReporting ? (_idle ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task : Task.CompletedTask;
+            idle = _isReporting ? (_idle ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task : Task.CompletedTask;
+        try
+        {
+            await idle.WaitAsync(limit, timeProvider).ConfigureAwait(false);
+        }
+        catch (TimeoutException slow)
+        {
+            faults.Add(slow);
+        }
     }
 
     void IThreadPoolWorkItem.Execute()

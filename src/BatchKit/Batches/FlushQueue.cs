@@ -57,14 +57,15 @@ internal sealed class FlushQueue
         return first;
     }
 
-    /// <summary>Removes a flush that no caller waits for.</summary>
-    /// <returns>False when others wait behind it; it then stays until it is done.</returns>
+    /// <summary>Removes a flush that no caller waits for, and those before it that were given up.</summary>
+    /// <returns>False when others wait behind it; it then stays until it is the last, or done.</returns>
     public bool TryRemoveLast(FlushWaiter waiter)
     {
         if (IsEmpty || _waiters[^1] != waiter)
             return false;
-        _awaited -= waiter.Remaining;
-        _waiters.RemoveAt(_waiters.Count - 1);
+        do
+            RemoveLast();
+        while (!IsEmpty && _waiters[^1]!.IsGivenUp);
         Compact();
         return true;
     }
@@ -83,6 +84,12 @@ internal sealed class FlushQueue
         }
 
         return low;
+    }
+
+    private void RemoveLast()
+    {
+        _awaited -= _waiters[^1]!.Remaining;
+        _waiters.RemoveAt(_waiters.Count - 1);
     }
 
     private FlushWaiter RemoveFirst()
@@ -141,6 +148,9 @@ internal sealed class FlushWaiter
 
     public bool IsAwaited => _completion is not null;
 
+    /// <summary>True when its caller no longer waits: it reports nothing, so that the next flush reports what was lost.</summary>
+    public bool IsGivenUp { get; private set; }
+
     /// <summary>The last place that it waits for.</summary>
     public long Through { get; private set; }
 
@@ -160,6 +170,7 @@ internal sealed class FlushWaiter
         _heldSince = heldSince;
         _began = began;
         _completion = null;
+        IsGivenUp = false;
         Through = through;
         IsDone = isDone;
     }
@@ -174,6 +185,16 @@ internal sealed class FlushWaiter
 
     /// <summary>Completes when the wait is done; call it only before that. The caller continues on the thread pool, never on the sender's thread.</summary>
     public Task WhenDoneAsync() => (_completion ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
+
+    /// <summary>Its caller no longer waits.</summary>
+    /// <returns>What the caller waited for; end it outside the lock.</returns>
+    public TaskCompletionSource GiveUp()
+    {
+        var completion = _completion!;
+        _completion = null;
+        IsGivenUp = true;
+        return completion;
+    }
 
     /// <summary>Completes this one and those that are chained behind it. Call it outside the lock.</summary>
     public void CompleteAll()
@@ -197,7 +218,7 @@ internal sealed class FlushWaiter
 
         _completion!.SetException(loss.ToException());
 
-        // A wait whose caller gave up must not raise an unobserved task exception.
+        // A caller that does not look at its task must not raise an unobserved task exception.
         _ = _completion.Task.Exception;
     }
 }

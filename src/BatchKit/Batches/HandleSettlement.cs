@@ -164,8 +164,46 @@ internal sealed class HandleSettlement(BufferSettings settings, RouteBudget rout
         }
 
         if (completion is not null)
-            return new ValueTask(completion.WaitAsync(cancellationToken));
+            return new ValueTask(cancellationToken.CanBeCanceled ? WaitAsync(waiter, completion, cancellationToken) : completion);
         return loss is { } report ? ValueTask.FromException(report.ToException()) : default;
+    }
+
+    // The end of the wait is decided under the lock: a wait that was cancelled has reported nothing.
+    private async Task WaitAsync(FlushWaiter waiter, Task completion, CancellationToken cancellationToken)
+    {
+        var registration = cancellationToken.UnsafeRegister(static (state, token) =>
+        {
+            var (settlement, waiter) = ((HandleSettlement, FlushWaiter))state!;
+            settlement.GiveUp(waiter)?.SetCanceled(token);
+        }, (this, waiter));
+        try
+        {
+            await completion.ConfigureAwait(false);
+        }
+        finally
+        {
+            await registration.DisposeAsync().ConfigureAwait(false);
+        }
+    }
+
+    /// <returns>Null when the wait is done.</returns>
+    private TaskCompletionSource? GiveUp(FlushWaiter waiter)
+    {
+        var isTaken = false;
+        try
+        {
+            _gate.Enter(ref isTaken);
+            if (waiter.IsDone)
+                return null;
+            var completion = waiter.GiveUp();
+            _flushes!.TryRemoveLast(waiter);
+            return completion;
+        }
+        finally
+        {
+            if (isTaken)
+                _gate.Exit(useMemoryBarrier: false);
+        }
     }
 
     private void AddLoss(Loss loss)

@@ -105,7 +105,7 @@ internal sealed class HandleBuffer : ITimedHold
 
             // What was written before the scope must not wait for it.
             if (_scopes.Count == 0)
-                QueueAll(FlushReason.ScopeOpened, ref starts);
+                _output.QueueAll(FlushReason.ScopeOpened, ref starts);
             else if (opening.IsAmbient)
                 _output.PlaceHeld();
             _usedAt = _settings.Clock.Coarse;
@@ -173,7 +173,7 @@ internal sealed class HandleBuffer : ITimedHold
     {
         var starts = default(SenderStarts);
         lock (_gate)
-            QueueAll(reason, ref starts);
+            _output.QueueAll(reason, ref starts);
         starts.StartAll();
     }
 
@@ -241,9 +241,14 @@ internal sealed class HandleBuffer : ITimedHold
     /// <summary>Takes no more messages and queues what is open: the buffer stops.</summary>
     public void Stop()
     {
+        var starts = default(SenderStarts);
         lock (_gate)
+        {
             _isRetired = true;
-        Flush(FlushReason.Drain);
+            _output.QueueAll(FlushReason.Drain, ref starts);
+        }
+
+        starts.ScheduleAll();
         Budget.FailWaiters(HandleTable.Stopped());
     }
 
@@ -299,12 +304,6 @@ internal sealed class HandleBuffer : ITimedHold
     public ValueTask EndWait(FlushWaiter? waiter, CancellationToken cancellationToken) =>
         waiter is null ? default : _output.Settlement.EndWait(waiter, _settings.SendContext.IsInside, cancellationToken);
 
-    private void QueueAll(FlushReason reason, ref SenderStarts starts)
-    {
-        if (_output.MayNeedQueueing)
-            _output.QueueAll(reason, ref starts);
-    }
-
     private void Close(HandleScopeToken token, ref SenderStarts starts)
     {
         if (_scopes.TryClose(token) || _scopes.Count == 0)
@@ -315,7 +314,7 @@ internal sealed class HandleBuffer : ITimedHold
     {
         _usedAt = _settings.Clock.Coarse;
         if (_scopes.Count == 0)
-            QueueAll(FlushReason.ScopeClosed, ref starts);
+            _output.QueueAll(FlushReason.ScopeClosed, ref starts);
         else
             QueueWhenOver(countsFromNow: !closed.Opening.HasLimit, ref starts);
     }

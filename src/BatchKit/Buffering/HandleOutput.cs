@@ -27,7 +27,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     public readonly bool HasOpen => _open is not null && _open.IsOpen(_openVersion);
 
     /// <summary>False when there is certainly nothing to queue, as when most scopes open and many close.</summary>
-    public readonly bool MayNeedQueueing => _open is not null || _firstHeld is not null || settings.Lingers;
+    private readonly bool MayNeedQueueing => _open is not null || _firstHeld is not null || settings.Lingers;
 
     public readonly bool HasHeld => _firstHeld is not null || (HasOpen && !_open!.IsQueued);
 
@@ -108,7 +108,14 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     }
 
     /// <summary>Queues all that is held, the open batch included, in one step, so that it leaves in one send.</summary>
+    [MethodImpl(MethodImplOptions.AggressiveInlining)]
     public void QueueAll(FlushReason reason, ref SenderStarts starts)
+    {
+        if (MayNeedQueueing)
+            QueueAllSlow(reason, ref starts);
+    }
+
+    private void QueueAllSlow(FlushReason reason, ref SenderStarts starts)
     {
         if (HasOpen && _open!.IsQueued)
             SealOpen(reason);

@@ -1,4 +1,5 @@
 using System.Collections.Concurrent;
+using System.Runtime.ExceptionServices;
 using BatchKit.Batches;
 using BatchKit.Diagnostics;
 using BatchKit.Dispatch;
@@ -105,11 +106,12 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
         return total;
     }
 
-    /// <summary>Completes when all flushes have, and reports all losses in one exception: a caller that awaits several exceptions sees only the first.</summary>
+    /// <summary>Completes when all flushes have, and reports all losses in one exception: a caller that awaits several exceptions sees only the first. A loss counts for more than a cancellation.</summary>
     public static async ValueTask WhenAllAsync(List<Task> flushes)
     {
         var lost = 0L;
         Exception? cause = null;
+        OperationCanceledException? cancellation = null;
         foreach (var flush in flushes)
         {
             try
@@ -121,10 +123,16 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
                 lost += loss.LostMessages;
                 cause ??= loss.InnerException;
             }
+            catch (OperationCanceledException canceled)
+            {
+                cancellation = canceled;
+            }
         }
 
         if (lost > 0)
             throw new LossReport(lost, cause).ToException();
+        if (cancellation is not null)
+            ExceptionDispatchInfo.Throw(cancellation);
     }
 
     private HandleBuffer? GetOrAddSlow(OutputHandle handle)

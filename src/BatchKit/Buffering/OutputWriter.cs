@@ -61,12 +61,14 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         var cost = PendingBatch.CostOf(bytes.Length, header);
         if (handles.GetOrAdd(handle) is not { Budget: var budget } buffer)
             throw HandleTable.Stopped();
-        var share = budget.Queue.ReserveAsync(cost, cancellationToken);
-
-        // The request for capacity stands, so later writes are queued at once. Only output that scopes hold or that lingers now has to be queued here.
-        if (!share.IsCompleted)
+        if (!budget.Queue.TryReserveAtOnce(cost))
+        {
+            // The request for capacity stands, so later writes are queued at once. Only output that scopes hold or that lingers now has to be queued here.
+            var share = budget.Queue.ReserveAsync(cost, cancellationToken);
             buffer.Flush(FlushReason.CapacityNeeded);
-        await share.ConfigureAwait(false);
+            await share.ConfigureAwait(false);
+        }
+
         var result = AppendResult.Retired;
         try
         {
@@ -94,7 +96,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
     {
         var reservation = route.ReserveAsync(cost, cancellationToken);
 
-        // Output of other routes is held on, unless only theirs can free what the message needs above the route's own part.
+        // As above. Output of other routes is held on, unless only theirs can free what the message needs above the route's own part.
         if (route.IsEnoughFor(cost))
             handles.Held[route.Index].FlushAll(FlushReason.CapacityNeeded);
         else

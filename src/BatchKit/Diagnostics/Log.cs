@@ -60,6 +60,9 @@ internal static partial class Log
             CancellationFailed(logger, events.Count, FailureText.Describe(failure), events.TraceOf(failure));
     }
 
+    [LoggerMessage(11, LogLevel.Error, "Output buffer '{Buffer}' stopped without {Messages} messages: a transport blocks the thread of its send, and did not end within {Time} after its token was cancelled.")]
+    public static partial void TransportBlocks(this ILogger logger, string buffer, long messages, TimeSpan time);
+
     [LoggerMessage(1, LogLevel.Warning, "Route '{Route}' failed to send {Batches} batches; they are retried. Failures since the last such line: {Count}. {Cause}")]
     private static partial void SendFailed(ILogger logger, string route, int batches, long count, string cause, Exception? failure);
 

@@ -147,8 +147,11 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
         if (_startsInline)
             _settings.SendContext.Run(RunLoopCallback, this);
         else
-            _settings.Scheduler.Schedule(this);
+            Schedule();
     }
+
+    /// <summary>Sends what waits where senders run, whatever the transport declares: the caller must not be blocked by it. Call it in the place of <see cref="Start"/>.</summary>
+    public void Schedule() => _settings.Scheduler.Schedule(this);
 
     /// <summary>Starts it behind other partitions of the same caller. Their transports may have blocked, so the time limit of its send begins now.</summary>
     public void StartBehindOthers()
@@ -215,7 +218,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
     {
         _sender.Abort();
         if (EndLinger())
-            Start();
+            Schedule();
     }
 
     public async ValueTask DisposeAsync()

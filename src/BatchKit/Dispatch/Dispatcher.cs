@@ -89,11 +89,21 @@ internal sealed class Dispatcher : IAsyncDisposable
 
     public Task WhenIdleAsync() => Task.WhenAll(_partitions.Select(static partition => partition.WhenIdleAsync()));
 
-    /// <summary>Ends the sends under way and drops what waits, because the drain limit has passed.</summary>
+    /// <summary>Sends what lingers, where senders run, because the buffer stops.</summary>
+    public void Drain()
+    {
+        foreach (var partition in _partitions)
+        {
+            if (partition.EndLinger())
+                partition.Schedule();
+        }
+    }
+
+    /// <summary>Ends the sends under way and drops what waits, because the drain limit has passed. Each partition's end runs where senders run, because a transport's handler of the cancellation may block.</summary>
     public void Abort()
     {
         foreach (var partition in _partitions)
-            partition.Abort();
+            _settings.Scheduler.Schedule(new PartitionAbort(partition));
     }
 
     public async ValueTask DisposeAsync()
@@ -158,6 +168,12 @@ internal sealed class Dispatcher : IAsyncDisposable
     }
 }
 
+/// <summary>Ends one partition's sends.</summary>
+internal sealed class PartitionAbort(DispatchPartition partition) : IThreadPoolWorkItem
+{
+    public void Execute() => partition.Abort();
+}
+
 /// <summary>A route's partitions; a handle always maps to the same one.</summary>
 internal sealed class DispatchRoute(DispatchPartition[] partitions)
 {
@@ -201,6 +217,14 @@ internal struct SenderStarts
     {
         if (_first is not null)
             StartEach();
+    }
+
+    /// <summary>Starts them where senders run, so that no transport blocks the caller.</summary>
+    public readonly void ScheduleAll()
+    {
+        _first?.Schedule();
+        foreach (var partition in _more ?? [])
+            partition.Schedule();
     }
 
     private readonly void StartEach()

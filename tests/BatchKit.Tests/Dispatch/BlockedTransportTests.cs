@@ -1,0 +1,93 @@
+using BatchKit.Testing;
+using BatchKit.Transports;
+
+namespace BatchKit.Tests.Dispatch;
+
+/// <summary>A transport that blocks the thread of its send keeps its promise to nobody: the stop ends without it.</summary>
+public sealed class BlockedTransportTests
+{
+    private readonly ManualTimeProvider _clock = new();
+    private readonly CollectingTransport _arrived = new();
+
+    /// <summary>What blocks its thread.</summary>
+    public enum Blocks
+    {
+        FirstSend,
+        SendOfTheStop,
+        HandlerOfCancellation,
+    }
+
+    [Theory]
+    [InlineData(Blocks.FirstSend, true)]
+    [InlineData(Blocks.FirstSend, false)]
+    [InlineData(Blocks.SendOfTheStop, true)]
+    [InlineData(Blocks.SendOfTheStop, false)]
+    [InlineData(Blocks.HandlerOfCancellation, false)]
+    public async Task A_stop_keeps_its_limit_and_the_other_routes_drain(Blocks blocks, bool inline)
+    {
+        using var released = new ManualResetEventSlim();
+        var transport = new BlockingTransport(released, blocks == Blocks.HandlerOfCancellation, inline);
+        OutputRoute[] routes = [new(LocalFirstRouter.LocalRoute, _arrived), new(LocalFirstRouter.RemoteRoute, transport)];
+        var buffer = new OutputBuffer(routes, new LocalFirstRouter(node: 1), new OutputBufferOptions { DrainTimeout = TimeSpan.FromSeconds(1) }, timeProvider: _clock);
+        var (local, remote) = (OutputHandle.Connection(node: 1, sequence: 1), OutputHandle.Connection(node: 2, sequence: 1));
+        var scope = blocks == Blocks.SendOfTheStop ? buffer.BeginBufferingScope(remote) : default;
+        using var localScope = buffer.BeginBufferingScope(local);
+        buffer.Write(local, "drained");
+
+        // A writer's thread is blocked by an inline send: that is the transport's breach, and it reaches that writer only.
+        var writer = OnOwnThread(() => buffer.Write(remote, "blocked"));
+        if (blocks != Blocks.SendOfTheStop)
+            await transport.Entered.Task.WithinDeadline();
+        else
+            await writer.WithinDeadline();
+
+        var stop = OnOwnThread(() => buffer.StopAsync(CancellationToken.None)).Unwrap();
+        await _arrived.WaitForMessagesAsync(1);
+        while (!stop.IsCompleted)
+        {
+            _clock.Advance(TimeSpan.FromSeconds(1));
+            await Task.WhenAny(stop.WithinDeadline(), Task.Delay(1));
+        }
+
+        await stop;
+        Assert.Equal(["drained"], _arrived.Texts);
+        Assert.Throws<ObjectDisposedException>(() => buffer.Write(local, "too late"));
+        released.Set();
+        await writer.WithinDeadline();
+        scope.Dispose();
+        await Until.TrueAsync(() => buffer.GetStatistics().PendingMessages == 0);
+        var statistics = buffer.GetStatistics();
+        Assert.Equal(2, statistics.AcknowledgedMessages + statistics.FailedMessages + statistics.DroppedMessages);
+        await buffer.DisposeAsync().WithinDeadline();
+    }
+
+    private static Task<bool> OnOwnThread(Action action) => OnOwnThread(() =>
+    {
+        action();
+        return true;
+    });
+
+    private static Task<T> OnOwnThread<T>(Func<T> function) =>
+        Task.Factory.StartNew(function, CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+
+    private sealed class BlockingTransport(ManualResetEventSlim released, bool blocksCancellation, bool inline) : IBatchTransport
+    {
+        public TaskCompletionSource Entered { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
+
+        public bool SendsWithoutBlocking => inline;
+
+        public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+        {
+            if (!blocksCancellation)
+            {
+                Entered.TrySetResult();
+                released.Wait(Deadline.Time, CancellationToken.None);
+                return;
+            }
+
+            await using var registration = cancellationToken.Register(() => released.Wait(Deadline.Time, CancellationToken.None));
+            Entered.TrySetResult();
+            await Task.Delay(Timeout.InfiniteTimeSpan, TimeProvider.System, cancellationToken);
+        }
+    }
+}

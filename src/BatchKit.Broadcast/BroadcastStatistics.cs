@@ -4,7 +4,7 @@ namespace BatchKit.Broadcast;
 
 /// <summary>A transport's counters. A message to 100 clients is 100 deliveries. Bytes are counted as encoded for the wire, before compression and encryption.</summary>
 /// <remarks>Whenever nothing is being sent, <see cref="AcceptedMessages"/> = sent + dropped (all reasons) + failed + pending, and the same for bytes.</remarks>
-public sealed class BroadcastStatistics
+public sealed record BroadcastStatistics
 {
     /// <summary>Deliveries that were started. A delivery is a message for one connection.</summary>
     public long AcceptedMessages { get; init; }

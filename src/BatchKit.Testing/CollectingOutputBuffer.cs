@@ -9,7 +9,7 @@ namespace BatchKit.Testing;
 /// Scopes, nesting, order, flushes, limits and statistics are those of the real buffer. The output of a closed scope or of <see cref="FlushAsync(CancellationToken)"/> has been collected
 /// when its task completes; <see cref="WaitForMessagesAsync(long)"/> waits for what was written outside scopes. Every member may be called from any thread.
 /// </remarks>
-public sealed class CollectingOutputBuffer : IOutputBuffer, IAsyncDisposable
+public sealed class CollectingOutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
 {
     private readonly CollectingTransport _collected;
     private readonly OutputBuffer _buffer;
@@ -70,12 +70,12 @@ public sealed class CollectingOutputBuffer : IOutputBuffer, IAsyncDisposable
     public bool TryWrite(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header = null) => _buffer.TryWrite(handle, payload, header);
 
     /// <inheritdoc/>
-    public bool TryWrite<TState>(OutputHandle handle, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null) =>
-        _buffer.TryWrite(handle, maxBytes, state, encode, header);
+    public bool TryWrite<TState>(OutputHandle handle, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null)
+        where TState : allows ref struct => _buffer.TryWrite(handle, maxBytes, state, encode, header);
 
     /// <inheritdoc/>
-    public void Write<TState>(OutputHandle handle, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null) =>
-        _buffer.Write(handle, maxBytes, state, encode, header);
+    public void Write<TState>(OutputHandle handle, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null)
+        where TState : allows ref struct => _buffer.Write(handle, maxBytes, state, encode, header);
 
     /// <inheritdoc/>
     public void Write(OutputHandle handle, ReadOnlySpan<byte> payload, MessageHeader? header = null) => _buffer.Write(handle, payload, header);
@@ -91,7 +91,13 @@ public sealed class CollectingOutputBuffer : IOutputBuffer, IAsyncDisposable
     public ValueTask FlushAsync(CancellationToken cancellationToken = default) => _buffer.FlushAsync(cancellationToken);
 
     /// <inheritdoc/>
+    public ValueTask WhenSettledAsync(OutputHandle handle, CancellationToken cancellationToken = default) => _buffer.WhenSettledAsync(handle, cancellationToken);
+
+    /// <inheritdoc/>
     public OutputStatistics GetStatistics() => _buffer.GetStatistics();
+
+    /// <summary>Does what <see cref="DisposeAsync"/> does, and blocks its caller meanwhile.</summary>
+    public void Dispose() => _buffer.Dispose();
 
     /// <summary>Sends what is pending, in open scopes too, and stops the buffer. What was collected can still be read.</summary>
     /// <remarks>It waits for a stalled send until <see cref="OutputBufferOptions.DrainTimeout"/> has passed on the buffer's clock: release the send before.</remarks>

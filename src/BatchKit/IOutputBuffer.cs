@@ -59,7 +59,8 @@ public interface IOutputBuffer
     /// <summary>Writes one message that is encoded straight into the batch, if the buffer has capacity for it.</summary>
     /// <inheritdoc cref="Write{TState}" path="/*[self::typeparam or self::param or self::remarks]"/>
     /// <inheritdoc cref="TryWrite(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)" path="/*[self::returns or self::exception]"/>
-    bool TryWrite<TState>(OutputHandle handle, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null);
+    bool TryWrite<TState>(OutputHandle handle, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null)
+        where TState : allows ref struct;
 
     /// <summary>Writes one message.</summary>
     /// <inheritdoc cref="TryWrite(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)" path="/param"/>
@@ -73,7 +74,7 @@ public interface IOutputBuffer
     /// The encoder runs under the handle's lock: it must be short, and it may only write to the memory that it is given. A call of an output buffer inside it
     /// throws <see cref="InvalidOperationException"/>. When it throws, nothing is written, and its exception reaches the caller.
     /// </remarks>
-    /// <typeparam name="TState">What the encoder needs; pass it here instead of capturing it, so that no closure is allocated.</typeparam>
+    /// <typeparam name="TState">What the encoder needs, also a span or another <c>ref struct</c>; pass it here instead of capturing it, so that no closure is allocated.</typeparam>
     /// <param name="handle">The destination.</param>
     /// <param name="maxBytes">The most bytes that the message takes. Capacity is reserved for them, and limits apply to them.</param>
     /// <param name="state">Handed to the encoder.</param>
@@ -84,13 +85,14 @@ public interface IOutputBuffer
     /// <exception cref="InvalidOperationException">The encoder returned a number of bytes outside its memory, or used an output buffer.</exception>
     /// <exception cref="OutputOverflowException">The buffer is full and the policy does not drop, or the message is larger than a limit.</exception>
     /// <exception cref="ObjectDisposedException">The buffer has stopped.</exception>
-    void Write<TState>(OutputHandle handle, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null);
+    void Write<TState>(OutputHandle handle, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null)
+        where TState : allows ref struct;
 
     /// <summary>Writes one message; with <see cref="OverflowPolicy.Wait"/> it waits for capacity.</summary>
     /// <remarks>
     /// While a writer waits, nothing is held back: what open scopes hold is sealed and queued, including the writer's own scopes, so waiting inside a
-    /// scope cannot deadlock. Inside a transport's send, it throws instead of waiting; otherwise the send would wait for itself. Cancellation is atomic: a message is either
-    /// accepted whole or not at all.
+    /// scope cannot deadlock. Inside a transport's send, it fails instead of waiting; otherwise the send would wait for itself. Cancellation is atomic: a message is either
+    /// accepted whole or not at all. Every error is in the task, except that of a call inside an encoder.
     /// </remarks>
     /// <param name="handle">The destination.</param>
     /// <param name="payload">The message's bytes; copied, so you may reuse the memory when the task has ended.</param>
@@ -110,6 +112,13 @@ public interface IOutputBuffer
     /// <exception cref="OutputDeliveryException">Messages for the handle were refused, given up or dropped since the previous flush.</exception>
     ValueTask FlushAsync(OutputHandle handle, CancellationToken cancellationToken = default);
 
+    /// <summary>Completes when nothing that was queued for a handle so far is pending. Unlike a flush, it seals nothing: what open scopes hold back is held on, and is not waited for.</summary>
+    /// <remarks>It reports the losses that happen while it waits. Inside a transport's send it completes at once; otherwise the send would wait for itself.</remarks>
+    /// <param name="handle">The destination.</param>
+    /// <param name="cancellationToken">Ends the wait, not the sending.</param>
+    /// <exception cref="OutputDeliveryException">Messages that it waited for were refused, given up or dropped.</exception>
+    ValueTask WhenSettledAsync(OutputHandle handle, CancellationToken cancellationToken = default);
+
     /// <summary>Seals and queues what is pending for every handle, in open scopes too, and completes when nothing written before it is pending.</summary>
     /// <remarks>It reports the losses that happen while it waits. Inside a transport's send it completes when the output is queued.</remarks>
     /// <param name="cancellationToken">Ends the wait, not the sending.</param>
@@ -125,4 +134,5 @@ public interface IOutputBuffer
 /// <param name="destination">The memory, of the size that the caller asked for. Valid until the encoder returns.</param>
 /// <param name="state">The state that the caller passed.</param>
 /// <returns>How many bytes it wrote, from the start of the memory.</returns>
-public delegate int MessageEncoder<in TState>(Span<byte> destination, TState state);
+public delegate int MessageEncoder<in TState>(Span<byte> destination, TState state)
+    where TState : allows ref struct;

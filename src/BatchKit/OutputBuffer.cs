@@ -1,3 +1,4 @@
+using System.Diagnostics.CodeAnalysis;
 using System.Diagnostics.Metrics;
 using System.Runtime.CompilerServices;
 using BatchKit.Batches;
@@ -15,15 +16,12 @@ namespace BatchKit;
 /// <c>AddBatchKit</c> registers one, and the host stops it. Without a host, create one yourself and dispose it, which drains it. Its timers
 /// end with it, and no thread or task outlives it. The buffer does not dispose its transports: dispose them after the buffer.
 /// </remarks>
-public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
+public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
 {
     // At this share of the limit the buffer is degraded, so that its operator learns of the backlog before writes fail.
     private const double DegradedShare = 0.8;
 
     private static readonly TimeSpan MaxHoldLimit = TimeSpan.FromDays(1);
-
-    // The time that transports get after the drain limit to end their sends; ten times what a send gets to notice that its token was cancelled.
-    private static readonly TimeSpan AbortTimeout = TimeSpan.FromSeconds(5);
 
     private readonly BufferSettings _settings;
     private readonly Dispatcher _dispatcher;
@@ -127,6 +125,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
 
     /// <inheritdoc/>
     public bool TryWrite<TState>(OutputHandle handle, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null)
+        where TState : allows ref struct
     {
         ArgumentOutOfRangeException.ThrowIfNegative(maxBytes);
         ArgumentNullException.ThrowIfNull(encode);
@@ -143,6 +142,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
 
     /// <inheritdoc/>
     public void Write<TState>(OutputHandle handle, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null)
+        where TState : allows ref struct
     {
         ArgumentOutOfRangeException.ThrowIfNegative(maxBytes);
         ArgumentNullException.ThrowIfNull(encode);
@@ -156,16 +156,15 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         _writer.WriteAsync(handle, payload, header, cancellationToken);
 
     /// <inheritdoc/>
-    public ValueTask FlushAsync(OutputHandle handle, CancellationToken cancellationToken = default)
-    {
-        return _handles.TryGet(handle)?.FlushAsync(ReportedLosses.Unreported, cancellationToken) ?? default;
-    }
+    public ValueTask FlushAsync(OutputHandle handle, CancellationToken cancellationToken = default) =>
+        _handles.TryGet(handle)?.FlushAsync(ReportedLosses.Unreported, cancellationToken) ?? default;
 
     /// <inheritdoc/>
-    public ValueTask FlushAsync(CancellationToken cancellationToken = default)
-    {
-        return _handles.FlushAllAsync(cancellationToken);
-    }
+    public ValueTask FlushAsync(CancellationToken cancellationToken = default) => _handles.FlushAllAsync(cancellationToken);
+
+    /// <inheritdoc/>
+    public ValueTask WhenSettledAsync(OutputHandle handle, CancellationToken cancellationToken = default) =>
+        _handles.TryGet(handle)?.FlushAsync(ReportedLosses.OfWait, cancellationToken, seals: false) ?? default;
 
     /// <inheritdoc/>
     public OutputStatistics GetStatistics()
@@ -256,6 +255,10 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         return _stopped.Task;
     }
 
+    /// <summary>Does what <see cref="DisposeAsync"/> does, and blocks its caller meanwhile, at most for <see cref="OutputBufferOptions.DrainTimeout"/> and a few seconds. For containers that are disposed synchronously; prefer <see cref="DisposeAsync"/>.</summary>
+    [SuppressMessage("Usage", "VSTHRD002", Justification = "No part of the end needs its caller's thread or context.")]
+    public void Dispose() => DisposeAsync().AsTask().GetAwaiter().GetResult();
+
     /// <summary>Stops as <see cref="StopAsync"/> does, and ends the buffer's timers and instruments.</summary>
     public async ValueTask DisposeAsync()
     {
@@ -296,21 +299,8 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable
         catch (Exception limit) when (limit is TimeoutException or OperationCanceledException)
         {
             _settings.Logger.DrainTimedOut(Name, GetStatistics().PendingMessages, _settings.DrainTimeout);
-            await AbortAsync().ConfigureAwait(false);
-        }
-    }
-
-    // A transport that blocks its thread can't be ended: what it has stays pending.
-    private async Task AbortAsync()
-    {
-        _dispatcher.Abort();
-        try
-        {
-            await _dispatcher.WhenIdleAsync().WaitAsync(AbortTimeout, _settings.Clock.TimeProvider).ConfigureAwait(false);
-        }
-        catch (TimeoutException)
-        {
-            _settings.Logger.TransportBlocks(Name, GetStatistics().PendingMessages, AbortTimeout);
+            if (!await _dispatcher.AbortAsync().ConfigureAwait(false))
+                _settings.Logger.TransportBlocks(Name, GetStatistics().PendingMessages, Dispatcher.AbortTimeout);
         }
     }
 

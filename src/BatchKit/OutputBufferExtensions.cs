@@ -34,8 +34,12 @@ public static class OutputBufferExtensions
     /// <param name="text">The message.</param>
     /// <param name="header">The message's header; null for a plain message.</param>
     /// <inheritdoc cref="IOutputBuffer.Write(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)" path="/exception"/>
-    public static void Write(this IOutputBuffer output, OutputHandle handle, string text, MessageHeader? header = null) =>
+    /// <exception cref="ArgumentNullException">The buffer or the text is null.</exception>
+    public static void Write(this IOutputBuffer output, OutputHandle handle, string text, MessageHeader? header = null)
+    {
+        ArgumentNullException.ThrowIfNull(text);
         output.Write(handle, text.AsSpan(), header);
+    }
 
     /// <inheritdoc cref="Write(IOutputBuffer, OutputHandle, string, MessageHeader?)"/>
     public static void Write(this IOutputBuffer output, OutputHandle handle, ReadOnlySpan<char> text, MessageHeader? header = null)
@@ -60,6 +64,17 @@ public static class OutputBufferExtensions
         }
     }
 
+    /// <summary>Writes an interpolated string as one UTF-8 message, with its values formatted for a culture.</summary>
+    /// <param name="output">The buffer.</param>
+    /// <param name="handle">The destination.</param>
+    /// <param name="provider">Formats the values, such as <see cref="System.Globalization.CultureInfo.InvariantCulture"/>; the current culture when null.</param>
+    /// <param name="text">The message.</param>
+    /// <param name="header">The message's header; null for a plain message.</param>
+    /// <inheritdoc cref="IOutputBuffer.Write(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)" path="/exception"/>
+    public static void Write(
+        this IOutputBuffer output, OutputHandle handle, IFormatProvider? provider, [InterpolatedStringHandlerArgument(nameof(provider))] ref OutputInterpolatedStringHandler text,
+        MessageHeader? header = null) => output.Write(handle, ref text, header);
+
     /// <summary>Writes a control message. It takes effect after the output that was written before it.</summary>
     /// <param name="output">The buffer.</param>
     /// <param name="handle">The connection that the last hop controls.</param>
@@ -77,6 +92,14 @@ public static class OutputBufferExtensions
     /// <param name="text">The message.</param>
     /// <param name="header">The message's header; null for a plain message.</param>
     /// <inheritdoc cref="IOutputBuffer.TryWrite(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)" path="/*[self::returns or self::exception]"/>
+    /// <exception cref="ArgumentNullException">The buffer or the text is null.</exception>
+    public static bool TryWrite(this IOutputBuffer output, OutputHandle handle, string text, MessageHeader? header = null)
+    {
+        ArgumentNullException.ThrowIfNull(text);
+        return output.TryWrite(handle, text.AsSpan(), header);
+    }
+
+    /// <inheritdoc cref="TryWrite(IOutputBuffer, OutputHandle, string, MessageHeader?)"/>
     public static bool TryWrite(this IOutputBuffer output, OutputHandle handle, ReadOnlySpan<char> text, MessageHeader? header = null)
     {
         var formatted = OutputInterpolatedStringHandler.Encode(text);
@@ -99,6 +122,13 @@ public static class OutputBufferExtensions
         }
     }
 
+    /// <summary>Writes an interpolated string as one UTF-8 message if the buffer has capacity for it, with its values formatted for a culture.</summary>
+    /// <inheritdoc cref="Write(IOutputBuffer, OutputHandle, IFormatProvider, ref OutputInterpolatedStringHandler, MessageHeader?)" path="/param"/>
+    /// <inheritdoc cref="TryWrite(IOutputBuffer, OutputHandle, string, MessageHeader?)" path="/*[self::returns or self::exception]"/>
+    public static bool TryWrite(
+        this IOutputBuffer output, OutputHandle handle, IFormatProvider? provider, [InterpolatedStringHandlerArgument(nameof(provider))] ref OutputInterpolatedStringHandler text,
+        MessageHeader? header = null) => output.TryWrite(handle, ref text, header);
+
     /// <summary>Writes text as one UTF-8 message. With <see cref="OverflowPolicy.Wait"/> the task completes when the buffer has accepted it.</summary>
     /// <param name="output">The buffer.</param>
     /// <param name="handle">The destination.</param>
@@ -106,9 +136,11 @@ public static class OutputBufferExtensions
     /// <param name="header">The message's header; null for a plain message.</param>
     /// <param name="cancellationToken">Ends the wait for capacity. Cancellation is atomic: the message is either accepted whole or not at all.</param>
     /// <inheritdoc cref="IOutputBuffer.WriteAsync" path="/exception"/>
+    /// <exception cref="ArgumentNullException">The buffer or the text is null. Unlike all others, this error is thrown by the call.</exception>
     public static ValueTask WriteAsync(
         this IOutputBuffer output, OutputHandle handle, string text, MessageHeader? header = null, CancellationToken cancellationToken = default)
     {
+        ArgumentNullException.ThrowIfNull(text);
         var formatted = OutputInterpolatedStringHandler.Encode(text);
         return output.WriteAsync(handle, ref formatted, header, cancellationToken);
     }
@@ -137,6 +169,18 @@ public static class OutputBufferExtensions
                 text.Release();
         }
     }
+
+    /// <summary>Writes an interpolated string as one UTF-8 message, with its values formatted for a culture. With <see cref="OverflowPolicy.Wait"/> the task completes when the buffer has accepted it.</summary>
+    /// <param name="output">The buffer.</param>
+    /// <param name="handle">The destination.</param>
+    /// <param name="provider">Formats the values; the current culture when null.</param>
+    /// <param name="text">The message.</param>
+    /// <param name="header">The message's header; null for a plain message.</param>
+    /// <param name="cancellationToken">Ends the wait for capacity.</param>
+    /// <inheritdoc cref="IOutputBuffer.WriteAsync" path="/exception"/>
+    public static ValueTask WriteAsync(
+        this IOutputBuffer output, OutputHandle handle, IFormatProvider? provider, [InterpolatedStringHandlerArgument(nameof(provider))] ref OutputInterpolatedStringHandler text,
+        MessageHeader? header = null, CancellationToken cancellationToken = default) => output.WriteAsync(handle, ref text, header, cancellationToken);
 }
 
 /// <summary>Formats an interpolated string as UTF-8 in memory that the thread keeps for it, without creating a string. The compiler uses it.</summary>

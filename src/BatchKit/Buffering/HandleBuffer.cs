@@ -177,14 +177,15 @@ internal sealed class HandleBuffer : ITimedHold
         starts.StartAll();
     }
 
-    /// <summary>Seals and queues what is open, and completes when all that was queued so far is settled. Fails when it has a loss to report.</summary>
-    public ValueTask FlushAsync(ReportedLosses reports, CancellationToken cancellationToken)
+    /// <summary>Seals and queues what is open, if that is wanted, and completes when all that was queued so far is settled. Fails when it has a loss to report.</summary>
+    public ValueTask FlushAsync(ReportedLosses reports, CancellationToken cancellationToken, bool seals = true)
     {
         FlushWaiter? waiter;
         var starts = default(SenderStarts);
         lock (_gate)
         {
-            _output.QueueAll(FlushReason.Requested, ref starts);
+            if (seals)
+                _output.QueueAll(FlushReason.Requested, ref starts);
             waiter = _output.Settlement.BeginWait(reports);
         }
 

@@ -39,11 +39,23 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         WriteByPolicy(handle, ref payload, header);
     }
 
+    /// <summary>Every error is in the task, except that of an encoder's call: an encoder can't await it.</summary>
     public ValueTask WriteAsync(OutputHandle handle, ReadOnlyMemory<byte> bytes, MessageHeader? header, CancellationToken cancellationToken)
     {
+        EncoderGuard.ThrowIfEncoding();
+        try
+        {
+            return cancellationToken.IsCancellationRequested ? ValueTask.FromCanceled(cancellationToken) : WriteOrWaitAsync(handle, bytes, header, cancellationToken);
+        }
+        catch (Exception failure)
+        {
+            return ValueTask.FromException(failure);
+        }
+    }
+
+    private ValueTask WriteOrWaitAsync(OutputHandle handle, ReadOnlyMemory<byte> bytes, MessageHeader? header, CancellationToken cancellationToken)
+    {
         ThrowIfTooLarge(handle, bytes.Length, header);
-        if (cancellationToken.IsCancellationRequested)
-            return ValueTask.FromCanceled(cancellationToken);
         var payload = new CopiedPayload(bytes.Span);
         var result = TryAppend(handle, ref payload, header, prepaid: 0);
         if (result == AppendResult.Accepted)
@@ -236,8 +248,10 @@ internal enum AppendResult
 }
 
 /// <summary>A message that its writer encodes straight into the batch.</summary>
-internal struct EncodedPayload<TState>(int maxBytes, TState state, MessageEncoder<TState> encode) : IMessagePayload
+internal ref struct EncodedPayload<TState>(int maxBytes, TState state, MessageEncoder<TState> encode) : IMessagePayload
+    where TState : allows ref struct
 {
+    private readonly TState _state = state;
     private Exception? _failure;
 
     public readonly int MaxBytes => maxBytes;
@@ -247,7 +261,7 @@ internal struct EncodedPayload<TState>(int maxBytes, TState state, MessageEncode
         HandleTable.BeginEncoding();
         try
         {
-            var written = encode(destination, state);
+            var written = encode(destination, _state);
             if ((uint)written <= (uint)destination.Length)
                 return written;
             _failure = new InvalidOperationException($"The encoder says that it wrote {written} bytes; it was given {destination.Length}. Return the number of bytes that it wrote, from 0 to the length of the memory.");

@@ -9,6 +9,9 @@ namespace BatchKit.Dispatch;
 /// <summary>All routes and partitions of a buffer: which of them a handle's output takes, and their end at stop.</summary>
 internal sealed class Dispatcher : IAsyncDisposable
 {
+    /// <summary>The time that transports get after the drain limit to end their sends: ten times what a send gets to notice that its token was cancelled.</summary>
+    public static readonly TimeSpan AbortTimeout = TimeSpan.FromSeconds(5);
+
     private readonly BufferSettings _settings;
     private readonly IOutputRouter? _router;
     private readonly Dictionary<string, DispatchRoute> _routes = new(StringComparer.Ordinal);
@@ -100,10 +103,20 @@ internal sealed class Dispatcher : IAsyncDisposable
     }
 
     /// <summary>Ends the sends under way and drops what waits, because the drain limit has passed. Each partition's end runs where senders run, because a transport's handler of the cancellation may block.</summary>
-    public void Abort()
+    /// <returns>False when a transport blocks its thread: it can't be ended, and what it has stays pending.</returns>
+    public async Task<bool> AbortAsync()
     {
         foreach (var partition in _partitions)
             _settings.Scheduler.Schedule(new PartitionAbort(partition));
+        try
+        {
+            await WhenIdleAsync().WaitAsync(AbortTimeout, _settings.Clock.TimeProvider).ConfigureAwait(false);
+            return true;
+        }
+        catch (TimeoutException)
+        {
+            return false;
+        }
     }
 
     public async ValueTask DisposeAsync()

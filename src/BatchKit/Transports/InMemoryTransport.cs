@@ -7,7 +7,7 @@ namespace BatchKit.Transports;
 
 /// <summary>Replaces a broker in one process: it encodes each send as a frame and receives it at once. It delivers each batch once, in order.</summary>
 /// <remarks>A send completes when the next hop has the batches. Concurrent sends wait for one another.</remarks>
-public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable
+public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable, IDisposable
 {
     // A larger frame's memory is not kept: most sends are far smaller than the largest.
     private const int MaxKeptFrameBytes = 4 * 1024 * 1024;
@@ -17,7 +17,7 @@ public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable
 
     // Used only by the send that has the turn.
     private ArrayBufferWriter<byte> _frame = new();
-    private bool _isDisposed;
+    private volatile bool _isDisposed;
 
     /// <summary>Creates the transport with its receiver.</summary>
     /// <param name="next">The next hop, which the receiver hands batches to.</param>
@@ -80,6 +80,9 @@ public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable
         _isDisposed = true;
         _turn.Release();
     }
+
+    /// <summary>Makes later sends throw, and does not wait for the send under way.</summary>
+    public void Dispose() => _isDisposed = true;
 
     // A frame has one producer; a send of an outbox may have several.
     private static int CountOfOneProducer(ReadOnlySpan<MessageBatch> batches)

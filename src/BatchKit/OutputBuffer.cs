@@ -160,7 +160,11 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
         _handles.TryGet(handle)?.FlushAsync(ReportedLosses.Unreported, cancellationToken) ?? default;
 
     /// <inheritdoc/>
-    public ValueTask FlushAsync(CancellationToken cancellationToken = default) => _handles.FlushAllAsync(cancellationToken);
+    public ValueTask FlushAsync(CancellationToken cancellationToken = default)
+    {
+        EncoderGuard.ThrowIfEncoding();
+        return _handles.FlushAllAsync(cancellationToken);
+    }
 
     /// <inheritdoc/>
     public ValueTask WhenSettledAsync(OutputHandle handle, CancellationToken cancellationToken = default) =>

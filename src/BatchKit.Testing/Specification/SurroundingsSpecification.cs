@@ -10,7 +10,7 @@ namespace BatchKit.Testing.Specification;
 
 /// <summary>The rules that every transport keeps, with its receiver, in hostile surroundings: loggers that throw, clocks that lie, callers with a context, and bad neighbours.</summary>
 /// <remarks><see cref="TransportSpecification"/> has them all. The harness takes its clock and its loggers from <see cref="TransportTest.Surroundings"/>.</remarks>
-public abstract class SurroundingsSpecification : HeaderSpecification
+public abstract class SurroundingsSpecification : NeighbourSpecification
 {
     private static readonly AsyncLocal<string?> Ambient = new();
 

@@ -58,7 +58,6 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
     /// <summary>Flushes every handle, and completes when all of it is settled; fails when a message was lost meanwhile.</summary>
     public async ValueTask FlushAllAsync(CancellationToken cancellationToken)
     {
-        EncoderGuard.ThrowIfEncoding();
         List<Task>? flushes = null;
         foreach (var (_, handle) in _handles)
         {

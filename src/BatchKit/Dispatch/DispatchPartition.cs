@@ -214,11 +214,12 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
     }
 
     /// <summary>Ends the send under way and drops what waits, because the drain limit has passed.</summary>
-    public void Abort()
+    public Task AbortAsync()
     {
-        _sender.Abort();
+        var ending = _sender.AbortAsync();
         if (EndLinger())
             Schedule();
+        return ending;
     }
 
     public async ValueTask DisposeAsync()

@@ -102,15 +102,14 @@ internal sealed class Dispatcher : IAsyncDisposable
         }
     }
 
-    /// <summary>Ends the sends under way and drops what waits, because the drain limit has passed. Each partition's end runs where senders run, because a transport's handler of the cancellation may block.</summary>
+    /// <summary>Ends the sends under way and drops what waits, because the drain limit has passed.</summary>
     /// <returns>False when a transport blocks its thread: it can't be ended, and what it has stays pending.</returns>
     public async Task<bool> AbortAsync()
     {
-        foreach (var partition in _partitions)
-            _settings.Scheduler.Schedule(new PartitionAbort(partition));
+        var aborts = _partitions.Select(static partition => partition.AbortAsync()).ToArray();
         try
         {
-            await WhenIdleAsync().WaitAsync(AbortTimeout, _settings.Clock.TimeProvider).ConfigureAwait(false);
+            await Task.WhenAll([.. aborts, WhenIdleAsync()]).WaitAsync(AbortTimeout, _settings.Clock.TimeProvider).ConfigureAwait(false);
             return true;
         }
         catch (TimeoutException)
@@ -179,12 +178,6 @@ internal sealed class Dispatcher : IAsyncDisposable
         if (!_routes.TryAdd(route.Name, new DispatchRoute(partitions)))
             throw new ArgumentException($"The route '{route.Name}' was given twice. Give each route a name of its own.", nameof(route));
     }
-}
-
-/// <summary>Ends one partition's sends.</summary>
-internal sealed class PartitionAbort(DispatchPartition partition) : IThreadPoolWorkItem
-{
-    public void Execute() => partition.Abort();
 }
 
 /// <summary>A route's partitions; a handle always maps to the same one.</summary>

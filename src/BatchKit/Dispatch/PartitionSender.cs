@@ -106,7 +106,7 @@ internal sealed class PartitionSender : IAsyncDisposable
     /// <inheritdoc cref="OutgoingSend.CountPending"/>
     public (long Messages, long Bytes) CountPending() => _send.CountPending();
 
-    public void Abort() => _deadline.Abort();
+    public Task AbortAsync() => _deadline.AbortAsync();
 
     public ValueTask DisposeAsync()
     {

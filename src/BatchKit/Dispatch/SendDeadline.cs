@@ -96,14 +96,14 @@ internal sealed class SendDeadline : IAsyncDisposable
         return ReferenceEquals(first, send) || send.IsCompleted;
     }
 
-    /// <summary>The drain limit has passed: cancels the send under way, and every later one from its start.</summary>
-    public void Abort()
+    /// <summary>The drain limit has passed: cancels the send under way, and every later one from its start. Completes when the transport's handlers have run, on the pool, because they may block.</summary>
+    public Task AbortAsync()
     {
         CancellationTokenSource cancellation;
         lock (_gate)
         {
             if (_aborted)
-                return;
+                return Task.CompletedTask;
             Volatile.Write(ref _aborted, true);
             _cancelledAt = _settings.Clock.Now;
             cancellation = _cancellation;
@@ -111,7 +111,7 @@ internal sealed class SendDeadline : IAsyncDisposable
                 Arm(Grace);
         }
 
-        Cancel(cancellation);
+        return CancelAsync(cancellation);
     }
 
     public async ValueTask DisposeAsync()
@@ -204,8 +204,25 @@ internal sealed class SendDeadline : IAsyncDisposable
         }
         catch (Exception failure)
         {
-            _settings.Logger.Faults.Add(failure);
-            _settings.Logger.CancellationFailed(_settings.LogThrottle, failure);
+            Report(failure);
         }
+    }
+
+    private async Task CancelAsync(CancellationTokenSource cancellation)
+    {
+        try
+        {
+            await cancellation.CancelAsync().ConfigureAwait(false);
+        }
+        catch (Exception failure)
+        {
+            Report(failure);
+        }
+    }
+
+    private void Report(Exception failure)
+    {
+        _settings.Logger.Faults.Add(failure);
+        _settings.Logger.CancellationFailed(_settings.LogThrottle, failure);
     }
 }

@@ -124,7 +124,9 @@ internal sealed class CancelledOperation
             return true;
         }
 
-        if (_buffer.GetStatistics().PendingMessages == 0)
+        // The limits of a stop that ends on the pool are in this time too, which must not run ahead of it.
+        var endsOnPool = _operation == Stop && _cancellation.IsCancellationRequested;
+        if (endsOnPool || _buffer.GetStatistics().PendingMessages == 0)
             return false;
         QueuedScheduler.RunInNoContext(() => _clock.Advance(Schedule.Tick));
         return true;

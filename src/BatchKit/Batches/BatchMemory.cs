@@ -28,7 +28,7 @@ internal struct BatchMemory
 
     public MessageHeader?[]? Headers { get; private set; }
 
-    /// <summary>The header of the last message; null when that is plain.</summary>
+    /// <summary>The header of the last message; null when that is plain, or there is none.</summary>
     public readonly MessageHeader? LastHeader => Headers?[Count - 1];
 
     public int UsedBytes { get; private set; }

@@ -127,24 +127,18 @@ internal sealed class PendingBatch(PendingBatchPool pool)
             TakeOver(prepaid);
         if (_reserved - _cost < cost && !TryReserve(cost))
             return -1;
-        var sharedBytes = header is null ? 0 : SharedBytesOf(header);
+        var isRepeated = header is not null && _memory.LastHeader == header;
         var written = _memory.Append(ref payload, header);
         if (written < 0)
             return written;
         _cost += cost - payload.MaxBytes + written;
-        _sharedBytes += sharedBytes;
+        if (isRepeated)
+            _sharedBytes += SharedBytesOf(header!);
         return written;
     }
 
-    /// <summary>How many bytes it would take in a frame with one more message.</summary>
-    public int FrameBytesWith(int payloadBytes, MessageHeader? header)
-    {
-        var bytes = FrameBytes + payloadBytes + OutputBufferOptions.MessageOverheadBytes;
-        return header is null ? bytes : bytes + header.EncodedBytes - SharedBytesOf(header);
-    }
-
-    // What a header costs above what a frame takes for it: a frame has one that is repeated at once only once.
-    private int SharedBytesOf(MessageHeader header) => Count > 0 && _memory.LastHeader == header ? header.EncodedBytes - FrameWriter.RepeatedHeaderBytes : 0;
+    /// <summary>What one more message with this header would cost above what a frame takes for it: a frame has a header that is repeated at once only once.</summary>
+    public int SharedBytesOf(MessageHeader header) => _memory.LastHeader == header ? header.EncodedBytes - FrameWriter.RepeatedHeaderBytes : 0;
 
     /// <summary>Whether it still takes messages in the given version; call it under the handle's lock.</summary>
     /// <remarks>The order of the two reads matters: a reset starts the next version before it removes the seal.</remarks>

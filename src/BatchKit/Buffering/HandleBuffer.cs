@@ -46,7 +46,6 @@ internal sealed class HandleBuffer : ITimedHold
     /// <summary>Its place in the order in which several handles' locks are taken.</summary>
     public long Id { get; } = Interlocked.Increment(ref _lastId);
 
-    /// <inheritdoc/>
     public int HoldPlace { get; set; }
 
     /// <summary>Its node in the list of held handles. Only that list uses it.</summary>
@@ -63,11 +62,12 @@ internal sealed class HandleBuffer : ITimedHold
     {
         var result = AppendResult.NoCapacity;
         var starts = default(SenderStarts);
+        var cost = PendingBatch.CostOf(payload.MaxBytes, header);
         lock (_gate)
         {
             if (_isRetired)
                 return AppendResult.Retired;
-            var batch = _output.OpenFor(payload.MaxBytes, header, startsRun, _scopes.HasAmbient, ref starts);
+            var batch = _output.OpenFor(cost, header, startsRun, _scopes.HasAmbient, ref starts);
             var bytes = batch.Append(ref payload, header, prepaid);
             if (bytes >= 0)
             {

@@ -35,20 +35,20 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
 
     /// <summary>The batch that takes the next message: the open one, or a new one behind it.</summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
-    public PendingBatch OpenFor(int payloadBytes, MessageHeader? header, bool startsRun, bool needsOrder, ref SenderStarts starts)
+    public PendingBatch OpenFor(int cost, MessageHeader? header, bool startsRun, bool needsOrder, ref SenderStarts starts)
     {
         var batch = _open;
-        return batch is not null && !startsRun && batch.IsHeldOpen(_openVersion) && !IsFull(batch, payloadBytes, header)
+        return batch is not null && !startsRun && batch.IsHeldOpen(_openVersion) && !IsFull(batch, cost)
             ? batch
-            : OpenForSlow(payloadBytes, header, startsRun, needsOrder, ref starts);
+            : OpenForSlow(cost, header, startsRun, needsOrder, ref starts);
     }
 
-    private PendingBatch OpenForSlow(int payloadBytes, MessageHeader? header, bool startsRun, bool needsOrder, ref SenderStarts starts)
+    private PendingBatch OpenForSlow(int cost, MessageHeader? header, bool startsRun, bool needsOrder, ref SenderStarts starts)
     {
         var batch = _open;
         if (batch is not null && batch.IsOpen(_openVersion))
         {
-            var isFull = IsFull(batch, payloadBytes, header);
+            var isFull = IsFull(batch, header is null ? cost : cost - batch.SharedBytesOf(header));
             if (!batch.IsQueued)
             {
                 // Nothing that the flow wrote can be behind the batch that was given the last place of all.
@@ -212,8 +212,8 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     }
 
     // A batch that costs little enough to grow takes the largest message without passing the largest int.
-    private readonly bool IsFull(PendingBatch batch, int payloadBytes, MessageHeader? header) =>
-        batch.Count >= settings.MaxBatchMessages || batch.Cost > PendingBatch.MaxCostToGrow || batch.FrameBytesWith(payloadBytes, header) > _maxBatchBytes;
+    private readonly bool IsFull(PendingBatch batch, int bytes) =>
+        batch.FrameBytes + (long)bytes > _maxBatchBytes || batch.Count >= settings.MaxBatchMessages || batch.Cost > PendingBatch.MaxCostToGrow;
 
     // A message that is added to a batch may overtake what is queued behind it.
     private readonly bool MayGrow(PendingBatch batch)

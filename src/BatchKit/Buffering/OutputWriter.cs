@@ -9,11 +9,10 @@ namespace BatchKit.Buffering;
 /// <summary>Adds a message to its handle's buffer, and decides what happens when there is no capacity for it.</summary>
 internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientScopes, Dispatcher dispatcher, BufferSettings settings, IBatchTransport narrowest)
 {
-    // The most bytes that UTF-8 needs for a UTF-16 unit.
-    private const long MaxBytesPerUnit = 3;
-
     private readonly int _routesLimit = narrowest.MaxMessageBytes;
-    private readonly int _leastLimit = Math.Min(narrowest.MaxMessageBytes, settings.MaxMessageBytes);
+
+    // Up to here a message fits whatever the name of its handle.
+    private readonly int _leastLimit = Math.Min(narrowest.MaxMessageBytes - OutputHandle.MaxNameBytes, settings.MaxMessageBytes);
 
     /// <returns>True when the message was accepted.</returns>
     public bool TryWrite<TPayload>(OutputHandle handle, scoped ref TPayload payload, MessageHeader? header)
@@ -188,7 +187,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
     private void ThrowIfTooLarge(OutputHandle handle, int payloadBytes, MessageHeader? header)
     {
         var bytes = payloadBytes + (long)(header?.EncodedBytes ?? 0);
-        if (bytes + (handle.Name is { } name ? name.Length * MaxBytesPerUnit : 0) > _leastLimit)
+        if (bytes > _leastLimit)
             ThrowIfAboveLimit(handle, bytes);
     }
 

@@ -11,7 +11,7 @@ public sealed partial class StatementTests
     // What the grammar of SQL has with parentheses, and is not a function.
     private static readonly HashSet<string> Syntax = new(StringComparer.Ordinal)
     {
-        "and", "any", "array", "as", "by", "coalesce", "conflict", "distinct", "end", "exists", "filter", "from", "greatest", "in", "join", "key", "lateral", "least", "limit", "materialized", "not", "nullif", "on",
+        "and", "any", "array", "as", "by", "coalesce", "conflict", "distinct", "else", "end", "exists", "filter", "from", "greatest", "in", "join", "key", "lateral", "least", "limit", "materialized", "not", "nullif", "on",
         "or", "over", "returning", "select", "table", "then", "using", "values", "when", "where", "with",
     };
 

@@ -19,7 +19,7 @@ public sealed class DataSourceTests(PostgresFixture postgres)
                 Assert.Throws<ArgumentException>("dataSource", () => new PostgresQueueReceiver(source, new PostgresQueueReceiverOptions { Queue = "tasks" }, new ScriptedHandler())),
                 Assert.Throws<ArgumentException>("dataSource", () => new PostgresOutbox(source, new CollectingTransport())),
             ],
-            error => Assert.Contains("Create another data source without it", error.Message, StringComparison.Ordinal));
+            error => Assert.Contains("Use another data source without it", error.Message, StringComparison.Ordinal));
     }
 
     [Theory]

@@ -13,7 +13,7 @@ internal static class SessionCheck
         if (new NpgsqlConnectionStringBuilder(dataSource.ConnectionString).Multiplexing)
         {
             throw new ArgumentException(
-                "The data source has 'Multiplexing=true', with which Npgsql can't prepare statements and can't listen. Create another data source without it, also for the same database.", nameof(dataSource));
+                "The data source has 'Multiplexing=true', with which Npgsql can't prepare statements and can't listen. Use another data source without it, also for the same database.", nameof(dataSource));
         }
     }
 

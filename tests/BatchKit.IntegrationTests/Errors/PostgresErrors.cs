@@ -43,6 +43,13 @@ internal static class PostgresErrors
         errors.Name(text.Port, "PORT");
         await errors.CatchAsync("No server at the address", () => SendAsync(new NpgsqlConnectionStringBuilder(server.ConnectionString) { Host = "127.0.0.1", Port = closed }));
         await errors.CatchAsync("A database that does not exist", () => SendAsync(new NpgsqlConnectionStringBuilder(server.ConnectionString) { Database = "nowhere" }));
+        await errors.CatchAsync("A data source that multiplexes", () => SendAsync(new NpgsqlConnectionStringBuilder($"{server.ConnectionString};Multiplexing=true")));
+        await errors.CatchAsync("A search path with pg_catalog behind another schema", () => SendAsync(new NpgsqlConnectionStringBuilder(server.ConnectionString) { SearchPath = "public, pg_catalog" }));
+        await errors.CatchAsync("A slim data source without arrays", async () =>
+        {
+            await using var dataSource = new NpgsqlSlimDataSourceBuilder(server.ConnectionString).Build();
+            await SendAsync(dataSource);
+        });
     }
 
     private static async Task CollectOutboxAsync(TestSchema schema, ErrorCollector errors)
@@ -58,6 +65,11 @@ internal static class PostgresErrors
     private static async Task SendAsync(NpgsqlConnectionStringBuilder address)
     {
         await using var dataSource = NpgsqlDataSource.Create(address);
+        await SendAsync(dataSource);
+    }
+
+    private static async Task SendAsync(NpgsqlDataSource dataSource)
+    {
         await using var transport = new PostgresQueueTransport(dataSource);
         await transport.SendAsync(new[] { BatchFor(Tasks, bytes: 1) }, CancellationToken.None);
     }

@@ -58,6 +58,26 @@ public sealed class DeadlineTests
         }
     }
 
+    [Theory]
+    [InlineData(3)]
+    [InlineData(33)]
+    [InlineData(110)]
+    public async Task A_send_that_was_under_way_while_the_process_stood_still_is_sent_again_and_nothing_is_lost(int seconds)
+    {
+        await using var buffer = new OutputBuffer(_transport, new OutputBufferOptions { SendTimeout = Limit }, timeProvider: _clock);
+        var (entered, cancelledAfter) = Hang();
+        buffer.Write(_handle, "under way");
+        await entered.WithinDeadline();
+        buffer.Write(_handle, "behind it");
+
+        _clock.Freeze(TimeSpan.FromSeconds(seconds));
+        await cancelledAfter.WithinDeadline();
+        await PassTimeUntilAsync(_arrived.WaitForMessagesAsync(2));
+
+        var counted = buffer.GetStatistics();
+        Assert.Equal((2, 0), (counted.AcknowledgedMessages, counted.FailedMessages));
+    }
+
     [Fact]
     public async Task What_a_transport_blocked_its_caller_counts_towards_the_limit_also_for_a_send_that_follows_another()
     {

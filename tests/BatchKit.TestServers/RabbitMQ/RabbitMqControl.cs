@@ -75,7 +75,7 @@ public static class RabbitMqControl
     }
 
     // The monitor tells the process of alarms, and that one tells the connections, without waiting. Each answers what it is asked after it has read what it was told before.
-    private static Task SetAlarmAsync(RabbitMqServer server, string limit) =>
+    private static Task<string> SetAlarmAsync(RabbitMqServer server, string limit) =>
         server.EvaluateAsync($"{limit}, rabbit_alarm:get_alarms(), [catch rabbit_networking:connection_info(C, [pid]) || C <- {Connections}]");
 
     private static string DiskLimit(bool isFull) => $"ok = rabbit_disk_monitor:set_disk_free_limit(\"{(isFull ? "1000000GB" : "50MB")}\")";

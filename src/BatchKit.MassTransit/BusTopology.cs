@@ -154,6 +154,8 @@ internal sealed class LostAnswerFilter(EndpointRun run) : IFilter<ChannelContext
         var receiving = next.Send(context);
         while (!receiving.IsCompleted && context.Channel.IsOpen && run.Connections == connections && !run.IsAbandoned)
             await receiving.WaitAsync(LookInterval, run.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        // Known at once, although what follows waits for the frame in hand.
+        run.Complete();
         // As the active consumer of its queue, an endpoint that stops would keep the frames.
         if (run.IsAbandoned)
             await AbortAsync(context, run).ConfigureAwait(false);
@@ -236,7 +238,7 @@ internal sealed class TopologyCheckFilter(EndpointRun run, TimeSpan interval, Fu
                     waiting = await declare(channel).ConfigureAwait(false);
                 await lease(connection).ConfigureAwait(false);
                 var isStalled = run.Deliveries.IsStalled(waiting);
-                run.SetTopologyFault(isStalled ? DeliveryWatch.Describe(waiting) : null);
+                run.SetTopologyFault(isStalled ? DeliveryWatch.Describe(waiting) : run.Deliveries.IsHeld() ? DeliveryWatch.DescribeHeld(waiting, interval) : null);
                 if (isStalled)
                     await LostAnswerFilter.AbortAsync(context, run).ConfigureAwait(false);
             }

@@ -173,7 +173,8 @@ internal sealed class EndpointWatch(Func<string> queue, BusConnection connection
     /// <summary>Sets what is wrong with the exchanges, the bindings or the node's number; null when nothing is.</summary>
     public void SetTopologyFault(string? fault)
     {
-        if (fault is not null && fault != _topologyFault)
+        // How many frames wait changes with each check.
+        if (fault is not null && _topologyFault is null)
             Log.TopologyWrong(logger, queue(), fault);
         _topologyFault = fault;
     }
@@ -258,7 +259,14 @@ internal sealed class EndpointRun(EndpointWatch watch, BusConnection connection)
     /// <summary>Another endpoint takes over. This one receives nothing more, whenever its stop ends.</summary>
     public void Abandon() => _isAbandoned = true;
 
-    /// <summary>Sets what is wrong with the exchanges, the bindings or the node's number; null when nothing is.</summary>
+    /// <summary>Reports that its channel has ended.</summary>
+    public void Complete()
+    {
+        if (!IsStopping)
+            watch.Complete();
+    }
+
+    /// <summary>Sets what is wrong with the exchanges, the bindings, the node's number or the frame in hand; null when nothing is.</summary>
     public void SetTopologyFault(string? fault)
     {
         if (!_isAbandoned)

@@ -173,7 +173,9 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         try
         {
             Observe(connection);
-            channel = await connection.CreateChannelAsync(_channelOptions, cancellationToken).ConfigureAwait(false);
+            // While a connection recovers itself, the client forgets a channel whose creation is cancelled, and the broker keeps it. The caller abandons this attempt at its time limit, and it ends itself later.
+            channel = await connection.CreateChannelAsync(_channelOptions, _connector.OwnsConnections ? cancellationToken : CancellationToken.None).ConfigureAwait(false);
+            cancellationToken.ThrowIfCancellationRequested();
             var ours = channel;
             channel.ChannelShutdownAsync += (_, reason) => OnChannelShutdownAsync(ours, reason);
             await _prepare(connection, channel, cancellationToken).ConfigureAwait(false);

@@ -1,5 +1,7 @@
+using System.Runtime.CompilerServices;
 using System.Security.Authentication;
 using RabbitMQ.Client;
+using RabbitMQ.Client.Events;
 using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
@@ -15,11 +17,15 @@ internal sealed class RabbitMqConnector
     private readonly string _name;
     private readonly AmqpTcpEndpoint[] _endpoints;
 
+    // Null unless the connection is the application's.
+    private readonly ConnectionRecovery? _recovery;
+
     public RabbitMqConnector(RabbitMqOptions options, string purpose)
     {
         _options = options;
         _name = $"BatchKit {options.Prefix} {purpose}";
         Purpose = purpose;
+        _recovery = options.Connection is null ? null : ConnectionRecovery.Of(options.Connection);
         var endpoints = options.Hosts.Select(host => RabbitMqEndpoint.TryParse(host, out var endpoint) ? endpoint.WithPort(options.UseTls) : default).ToArray();
         Target = options.Connection is { } connection ? $"RabbitMQ at {connection.Endpoint.HostName}:{connection.Endpoint.Port}"
             : options.ConnectionFactory is { } factory ? $"RabbitMQ of the application's connection factory (virtual host {factory.VirtualHost})"
@@ -52,7 +58,7 @@ internal sealed class RabbitMqConnector
     public bool OwnsConnections => _options.Connection is null;
 
     public Task<IConnection> ConnectAsync(CancellationToken cancellationToken) =>
-        _options.Connection is { } connection ? Task.FromResult(connection)
+        _recovery is not null ? _recovery.JoinAsync(cancellationToken)
         : _options.ConnectionFactory is { } factory ? factory.CreateConnectionAsync(_name, cancellationToken)
         : _factory.CreateConnectionAsync(_endpoints, _name, cancellationToken);
 
@@ -90,4 +96,49 @@ internal sealed class RabbitMqConnector
         CertificateValidationCallback = _options.ValidateServerCertificate,
         Certs = _options.ClientCertificates,
     };
+}
+
+/// <summary>Tracks the recovery of the application's connection, where it recovers itself. Thread-safe.</summary>
+/// <remarks>The client recovers a channel too that was created while it recovers the others. The broker then has two channels, and nobody knows the first one any more (version 7.2.2).</remarks>
+internal sealed class ConnectionRecovery
+{
+    // The connection keeps its tracker.
+    private static readonly ConditionalWeakTable<IConnection, ConnectionRecovery> All = [];
+
+    private readonly IConnection _connection;
+
+    // Set from the connection's end until it has recovered.
+    private TaskCompletionSource? _recovered;
+
+    private ConnectionRecovery(IConnection connection)
+    {
+        _connection = connection;
+        connection.ConnectionShutdownAsync += OnShutdownAsync;
+        connection.RecoverySucceededAsync += OnRecoveredAsync;
+    }
+
+    public static ConnectionRecovery Of(IConnection connection) => All.GetValue(connection, static connection => new ConnectionRecovery(connection));
+
+    /// <summary>Returns the connection when channels may be created.</summary>
+    /// <exception cref="IOException">It is closed.</exception>
+    public async Task<IConnection> JoinAsync(CancellationToken cancellationToken)
+    {
+        if (!_connection.IsOpen)
+            throw new IOException("The application's connection is closed.");
+        if (Volatile.Read(ref _recovered) is { } recovered)
+            await recovered.Task.WaitAsync(cancellationToken).ConfigureAwait(false);
+        return _connection;
+    }
+
+    private Task OnShutdownAsync(object sender, ShutdownEventArgs reason)
+    {
+        Interlocked.CompareExchange(ref _recovered, new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously), null);
+        return Task.CompletedTask;
+    }
+
+    private Task OnRecoveredAsync(object sender, AsyncEventArgs recovered)
+    {
+        Interlocked.Exchange(ref _recovered, null)?.TrySetResult();
+        return Task.CompletedTask;
+    }
 }

@@ -90,8 +90,34 @@ internal sealed class RabbitMqGroupAnswers(RabbitMqConnector connector, RabbitMq
     private async Task<IChannel> OpenAsync(CancellationToken cancellationToken)
     {
         Discard();
-        _connection = await connector.ConnectAsync(cancellationToken).WaitAsync(limit, timeProvider, cancellationToken).ConfigureAwait(false);
-        return _channel = await _connection.CreateChannelAsync(cancellationToken: cancellationToken).WaitAsync(limit, timeProvider, cancellationToken).ConfigureAwait(false);
+        var attempt = OpenAsync();
+        try
+        {
+            var open = await attempt.WaitAsync(limit, timeProvider, cancellationToken).ConfigureAwait(false);
+            (_connection, _channel) = (open.Connection, open.Channel);
+            return open.Channel;
+        }
+        catch
+        {
+            _closings.Start(attempt);
+            throw;
+        }
+    }
+
+    // It has no token: what an abandoned attempt opens must be known, so that it can be closed.
+    private async Task<OpenChannel> OpenAsync()
+    {
+        var connection = await connector.ConnectAsync(CancellationToken.None).ConfigureAwait(false);
+        Action? leave = connector.OwnsConnections ? null : static () => { };
+        try
+        {
+            return new OpenChannel(connection, await connection.CreateChannelAsync().ConfigureAwait(false), timeProvider.GetTimestamp(), leave);
+        }
+        catch
+        {
+            _closings.Start(connection, channel: null, leave);
+            throw;
+        }
     }
 
     private void Discard()

@@ -239,7 +239,8 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             Log.Receiving(_logger, Queue, _connection.Target);
             _triedOnce.TrySetResult();
             binding = BindGroupsAsync(open, consumer, ending.Token);
-            return await WatchAsync(open, consumer).ConfigureAwait(false);
+            // Known at once, although what follows waits for the frame in hand.
+            return _fault = await WatchAsync(open, consumer).ConfigureAwait(false);
         }
         finally
         {
@@ -289,21 +290,26 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
                     await _lease.TakeAsync(open.Connection, _stopping.Token).ConfigureAwait(false);
                 if (consumer.Deliveries.IsStalled(waiting))
                     return DeliveryWatch.Describe(waiting);
-                _fault = null;
+                SetFault(consumer.Deliveries.IsHeld() ? DeliveryWatch.DescribeHeld(waiting, _options.TopologyCheckInterval) : null);
             }
             catch (Exception exception) when (open.Channel.IsOpen && exception is OperationInterruptedException or NodeTakenException)
             {
                 // Frames that are already in the queue are still received.
-                var fault = _connection.Explain(exception).Message;
-                if (fault != _fault)
-                    Log.TopologyWrong(_logger, Queue, fault);
-                _fault = fault;
+                SetFault(_connection.Explain(exception).Message);
             }
             catch (Exception) when (!_stopping.IsCancellationRequested)
             {
                 // The connection is about to end, or the broker is slow. The heartbeat shows which.
             }
         }
+    }
+
+    private void SetFault(string? fault)
+    {
+        // How many wait changes with each check.
+        if (fault is not null && _fault is null)
+            Log.TopologyWrong(_logger, Queue, fault);
+        _fault = fault;
     }
 
     private async Task PrepareAsync(IConnection connection, IChannel channel, CancellationToken cancellationToken)

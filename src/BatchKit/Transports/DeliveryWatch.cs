@@ -1,9 +1,9 @@
 namespace BatchKit.Transports;
 
-/// <summary>Finds out that a broker delivers nothing although frames wait in the queue. Neither the broker nor its client reports that.</summary>
+/// <summary>Finds out that a broker delivers nothing although frames wait in the queue, and that a frame is not handed on. Neither the broker nor its client reports that.</summary>
 /// <remarks>
 /// What a channel sends to a quorum queue of RabbitMQ can be lost while brokers of a cluster lose sight of each other (rabbitmq-server, pull request 14589, for published messages). Lost acknowledgements use up
-/// the prefetch for as long as the channel is open. Thread-safe, but for <see cref="IsStalled"/>.
+/// the prefetch for as long as the channel is open. Thread-safe, but for <see cref="IsStalled"/> and <see cref="IsHeld"/>.
 /// </remarks>
 internal sealed class DeliveryWatch
 {
@@ -12,6 +12,9 @@ internal sealed class DeliveryWatch
 
     // What had been received at the last check, when frames waited and none was in hand; null otherwise.
     private long? _receivedAtLastCheck;
+
+    // What had been received at the last check, when a frame was in hand; null otherwise.
+    private long? _heldAtLastCheck;
 
     /// <summary>Whether a frame is being handed on.</summary>
     public bool HasFrame => Volatile.Read(ref _inHand) != 0;
@@ -37,6 +40,18 @@ internal sealed class DeliveryWatch
         return isStalled;
     }
 
-    /// <summary>What is wrong, in a sentence.</summary>
+    /// <summary>True when a frame is in hand at this check that was so at the last one. Call it at an interval in which the next transport takes one.</summary>
+    public bool IsHeld()
+    {
+        long? held = HasFrame ? Interlocked.Read(ref _received) : null;
+        var isHeld = held is not null && held == _heldAtLastCheck;
+        _heldAtLastCheck = held;
+        return isHeld;
+    }
+
+    /// <summary>What is wrong when a frame is held, in a sentence.</summary>
+    public static string DescribeHeld(uint waiting, TimeSpan interval) => $"The next transport or handler has had a frame for longer than {interval}, and {waiting} more wait in the queue.";
+
+    /// <summary>What is wrong when nothing is delivered, in a sentence.</summary>
     public static string Describe(uint waiting) => $"{waiting} frames wait in the queue, and the broker delivers none.";
 }

@@ -84,35 +84,6 @@ public sealed class RabbitMqConnectTests(RabbitMqFixture fixture)
     }
 
     [Fact]
-    public async Task A_connection_of_the_application_that_recovers_is_used_again()
-    {
-        var server = await fixture.GetAsync();
-        await using var proxy = TcpProxy.Start(server.Host, server.Port);
-        var factory = Factory(server);
-        (factory.Port, factory.NetworkRecoveryInterval) = (proxy.Port, TimeSpan.FromMilliseconds(100));
-        await using var connection = await factory.CreateConnectionAsync();
-        var changes = new ConnectionChanges();
-        var options = new RabbitMqOptions
-        {
-            Connection = connection,
-            Prefix = Some.Name("test"),
-            ReconnectDelay = TimeSpan.FromMilliseconds(20),
-            MaxReconnectDelay = TimeSpan.FromMilliseconds(200),
-            ConnectionChanged = changes.Add,
-        };
-        await using var path = await RabbitMqPath.StartAsync(options, options);
-        path.Output.Write(Some.Connection(RabbitMqPath.Node), "line 0"u8);
-        await path.Arrived.WaitForMessagesAsync(1);
-
-        proxy.ResetAll();
-        path.Output.Write(Some.Connection(RabbitMqPath.Node), "line 1"u8);
-        await path.Arrived.WaitForMessagesAsync(2);
-
-        Assert.Equal(Some.Lines(2), path.Arrived.Texts);
-        await Until.TrueAsync(() => changes.All.Count(static change => change.State == BrokerConnectionState.Restored) == 2);
-    }
-
-    [Fact]
     public async Task A_factory_of_the_application_opens_connections_that_are_closed_here()
     {
         var server = await fixture.GetAsync();

@@ -1,0 +1,62 @@
+using System.Globalization;
+using BatchKit.RabbitMQ;
+using BatchKit.Testing;
+using BatchKit.TestServers.Network;
+using BatchKit.TestServers.RabbitMQ;
+using BatchKit.Transports;
+using RabbitMQ.Client;
+
+namespace BatchKit.IntegrationTests.RabbitMQ;
+
+/// <summary>A connection of the application that recovers itself, with its channels and consumers.</summary>
+public sealed class RecoveringConnectionTests(RabbitMqFixture fixture)
+{
+    private const int Resets = 30;
+
+    private readonly string _name = Some.Name("test");
+
+    [Fact]
+    public async Task It_is_used_again_and_has_one_consumer_a_queue_and_no_more_channels_however_often_it_recovers()
+    {
+        var server = await fixture.GetAsync();
+        Assert.SkipUnless(server.IsOwned, "Only a broker that the tests have started tells its channels.");
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var factory = new ConnectionFactory { Uri = server.Address, Port = proxy.Port, NetworkRecoveryInterval = TimeSpan.FromMilliseconds(20) };
+        await using var connection = await factory.CreateConnectionAsync(_name);
+        var changes = new ConnectionChanges();
+        var options = new RabbitMqOptions
+        {
+            Connection = connection,
+            Prefix = _name,
+            ReconnectDelay = TimeSpan.FromMilliseconds(10),
+            MaxReconnectDelay = TimeSpan.FromMilliseconds(100),
+            PublishTimeout = TimeSpan.FromSeconds(2),
+            ConnectionChanged = changes.Add,
+        };
+        await using var path = await RabbitMqPath.StartAsync(options, options);
+        path.Output.Write(Some.Connection(RabbitMqPath.Node), "line 0"u8);
+        await path.Arrived.WaitForMessagesAsync(1);
+        var channels = await CountChannelsAsync(server);
+
+        for (var reset = 1; reset <= Resets; reset++)
+        {
+            proxy.ResetAll();
+            path.Output.Write(Some.Connection(RabbitMqPath.Node), Some.Bytes($"line {reset}"));
+            await path.Arrived.WaitForMessagesAsync(reset + 1);
+        }
+
+        Assert.Equal(Some.Lines(Resets + 1), path.Arrived.Texts);
+        await using var other = await new ConnectionFactory { Uri = server.Address }.CreateConnectionAsync();
+        await using var channel = await other.CreateChannelAsync();
+        foreach (var queue in new[] { path.Receiver.Queue, $"{_name}.lease.{RabbitMqPath.Node}" })
+            await Until.TrueAsync(async () => (await channel.QueueDeclarePassiveAsync(queue)).ConsumerCount == 1, queue);
+        await Until.TrueAsync(async () => await CountChannelsAsync(server) == channels);
+        await Until.TrueAsync(() => changes.All.Count(static change => change.State == BrokerConnectionState.Restored) >= 2);
+    }
+
+    private async Task<int> CountChannelsAsync(RabbitMqServer server)
+    {
+        var connections = await server.ControlAsync("list_connections", "user_provided_name", "channels");
+        return connections.Split('\n').Where(line => line.StartsWith(_name, StringComparison.Ordinal)).Sum(line => int.Parse(line[_name.Length..], CultureInfo.InvariantCulture));
+    }
+}

@@ -58,7 +58,7 @@ public sealed partial class StatementTests
             .Concat(Table().Matches(plain).Select(static match => match.Value));
     }
 
-    [GeneratedRegex(@"\b(select|insert into|update|delete from|create table|create index|alter table|unnest)\b|^(case when|pg_catalog\.)|::", RegexOptions.None, 10_000)]
+    [GeneratedRegex(@"\b(select|insert into|update|delete from|create table|create index|alter table|unnest)\b|^(case when|pg_catalog\.)|::", RegexOptions.ExplicitCapture, 10_000)]
     private static partial Regex StatementStart();
 
     [GeneratedRegex("'[^']*'", RegexOptions.None, 10_000)]
@@ -72,10 +72,10 @@ public sealed partial class StatementTests
     private static partial Regex Cast();
 
     // A column of CREATE TABLE or of ADD COLUMN whose type is no key word.
-    [GeneratedRegex(@"\b\w+ (text|bytea|timestamptz|jsonb|uuid)\b(?![.=])", RegexOptions.None, 10_000)]
+    [GeneratedRegex(@"\b\w+ (text|bytea|timestamptz|jsonb|uuid)\b(?![.=])", RegexOptions.ExplicitCapture, 10_000)]
     private static partial Regex Column();
 
     // The tables of this package; other names are those of common table expressions.
-    [GeneratedRegex(@"\b(from|into|update|join|using) (claims|dead|messages|producers|queues|shards|unique_keys|version)\b(?!\.)", RegexOptions.None, 10_000)]
+    [GeneratedRegex(@"\b(from|into|update|join|using) (claims|dead|messages|producers|queues|shards|unique_keys|version)\b(?!\.)", RegexOptions.ExplicitCapture, 10_000)]
     private static partial Regex Table();
 }

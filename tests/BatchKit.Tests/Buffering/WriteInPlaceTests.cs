@@ -102,27 +102,7 @@ public sealed class WriteInPlaceTests
         using var ambientScope = other.BeginBufferingScope();
         other.Write(neighbour, "held");
         other.Write(Some.Connection(), "held");
-        Action[] uses =
-        [
-            ownScope.Dispose,
-            () => _ = ownScope.DisposeAsync().AsTask(),
-            foreignScope.Dispose,
-            () => _ = foreignScope.DisposeAsync().AsTask(),
-            ambientScope.Dispose,
-            () => _ = ambientScope.DisposeAsync().AsTask(),
-            () => other.BeginBufferingScope(),
-            () => _ = other.StopAsync(CancellationToken.None),
-            () => other.DisposeAsync().AsTask().GetAwaiter().GetResult(),
-            () => buffer.Write(_handle, "line"),
-            () => buffer.Write(Some.Connection(), "line"),
-            () => other.Write(_handle, "line"),
-            () => buffer.BeginBufferingScope(_handle),
-            () => buffer.EndBufferingScope(_handle),
-            () => _ = buffer.FlushAsync(_handle).AsTask(),
-            () => buffer.FlushAsync().AsTask().GetAwaiter().GetResult(),
-            () => buffer.GetStatistics(),
-            () => buffer.Write(_handle, maxBytes: 1, state: 0, static (_, _) => 1),
-        ];
+        var uses = Uses(buffer, other, [ownScope, foreignScope, ambientScope]);
 
         foreach (var use in uses)
         {
@@ -217,4 +197,22 @@ public sealed class WriteInPlaceTests
 
         Assert.Equal(0, least);
     }
+
+    private Action[] Uses(OutputBuffer buffer, OutputBuffer other, BufferingScope[] scopes) =>
+    [
+        .. scopes.Select(static scope => new Action(scope.Dispose)),
+        .. scopes.Select(static scope => new Action(() => _ = scope.DisposeAsync().AsTask())),
+        () => other.BeginBufferingScope(),
+        () => _ = other.StopAsync(CancellationToken.None),
+        () => other.DisposeAsync().AsTask().GetAwaiter().GetResult(),
+        () => buffer.Write(_handle, "line"),
+        () => buffer.Write(Some.Connection(), "line"),
+        () => other.Write(_handle, "line"),
+        () => buffer.BeginBufferingScope(_handle),
+        () => buffer.EndBufferingScope(_handle),
+        () => _ = buffer.FlushAsync(_handle).AsTask(),
+        () => buffer.FlushAsync().AsTask().GetAwaiter().GetResult(),
+        () => buffer.GetStatistics(),
+        () => buffer.Write(_handle, maxBytes: 1, state: 0, static (_, _) => 1),
+    ];
 }

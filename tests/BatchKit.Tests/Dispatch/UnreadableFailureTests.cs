@@ -104,6 +104,9 @@ public sealed class UnreadableFailureTests
         foreach (var wait in waits)
             await Assert.ThrowsAsync<OutputDeliveryException>(() => wait.WithinDeadline());
         Assert.Equal(1, buffer.GetStatistics().FailedMessages);
+
+        // The pause after the failure is in the manual clock's time.
+        await PassTimeUntilAsync(buffer.StopAsync(CancellationToken.None));
     }
 
     private static Exception Failure(Place place, int reads) => place switch

@@ -124,21 +124,26 @@ public sealed class WriteInPlaceTests
     public async Task A_message_is_whole_when_its_encoder_ends_the_send_under_way()
     {
         var sent = new TaskCompletionSource();
-        var transport = new ScriptedTransport(_arrived).Then(async (batches, cancellationToken) =>
+        var transport = new ScriptedTransport(_arrived, sendsWithoutBlocking: true).Then(async (batches, cancellationToken) =>
         {
             await sent.Task;
             await _arrived.SendAsync(batches, cancellationToken);
         });
         await using var buffer = new OutputBuffer(transport, timeProvider: _clock);
-        buffer.Write(Some.Connection(), "first");
-        await Until.TrueAsync(() => transport.Sends == 1);
-        buffer.Write(_handle, "line 0");
 
-        buffer.Write(_handle, maxBytes: 10, sent, static (destination, ending) =>
+        // On a thread without a synchronization context, the send's continuation runs inside SetResult.
+        var thread = new Thread(() =>
         {
-            ending.SetResult();
-            return Encoding.UTF8.GetBytes("line 1", destination);
+            buffer.Write(Some.Connection(), "first");
+            buffer.Write(_handle, "line 0");
+            buffer.Write(_handle, maxBytes: 10, sent, static (destination, ending) =>
+            {
+                ending.SetResult();
+                return Encoding.UTF8.GetBytes("line 1", destination);
+            });
         });
+        thread.UnsafeStart();
+        thread.Join();
 
         await buffer.FlushAsync().WithinDeadline();
         Assert.Equal(["first", .. Some.Lines(2)], _arrived.Texts);

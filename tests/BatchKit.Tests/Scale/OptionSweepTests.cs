@@ -32,7 +32,8 @@ public sealed class OptionSweepTests
             var settings = new TheoryData<string, long>();
             foreach (var (property, range) in Ranges())
             {
-                settings.Add(property, range.Minimum);
+                // A handle's share has room for a message.
+                settings.Add(property, property == nameof(OutputBufferOptions.MaxBufferedBytesPerHandle) ? OutputBufferOptions.MessageOverheadBytes + 1 : range.Minimum);
                 settings.Add(property, Math.Min(Factor * DefaultOf(property), range.Maximum));
             }
 
@@ -60,20 +61,22 @@ public sealed class OptionSweepTests
         where range is not null && property.Name is not (nameof(OutputBufferOptions.Node) or nameof(FrameTransportOptions.DestinationNode))
         select (property.Name, range);
 
-    private static long DefaultOf(string property) =>
-        Convert.ToInt64((typeof(OutputBufferOptions).GetProperty(property) is { } own ? own.GetValue(new OutputBufferOptions()) : typeof(FrameTransportOptions).GetProperty(property)!.GetValue(new FrameTransportOptions()))!);
+    // By default a handle may use all that the buffer has.
+    private static long DefaultOf(string property) => property == nameof(OutputBufferOptions.MaxBufferedBytesPerHandle)
+        ? new OutputBufferOptions().MaxBufferedBytes
+        : Convert.ToInt64((typeof(OutputBufferOptions).GetProperty(property) is { } own ? own.GetValue(new OutputBufferOptions()) : typeof(FrameTransportOptions).GetProperty(property)!.GetValue(new FrameTransportOptions()))!);
 
     private static async Task<Cost> RunAsync(string setting, long value)
     {
         var (options, frames) = (new OutputBufferOptions(), new FrameTransportOptions { DestinationNode = 1, PublishesWithoutBlocking = true });
         object target = typeof(OutputBufferOptions).GetProperty(setting) is null ? frames : options;
         var property = target.GetType().GetProperty(setting)!;
-        property.SetValue(target, Convert.ChangeType(value, property.PropertyType));
+        property.SetValue(target, Convert.ChangeType(value, Nullable.GetUnderlyingType(property.PropertyType) ?? property.PropertyType));
 
         // What must fit the setting gives way.
         frames.MaxFrameBytes = setting == nameof(frames.MaxFrameBytes) ? frames.MaxFrameBytes : Math.Max(frames.MaxFrameBytes, options.MaxBatchBytes + FrameWriter.OverheadBytes);
         options.MaxBatchBytes = Math.Min(options.MaxBatchBytes, frames.MaxFrameBytes - FrameWriter.OverheadBytes);
-        options.MaxMessageBytes = (int)Math.Min(options.MaxMessageBytes, options.MaxBufferedBytes - OutputBufferOptions.MessageOverheadBytes);
+        options.MaxMessageBytes = (int)Math.Min(options.MaxMessageBytes, Math.Min(options.MaxBufferedBytes, options.MaxBufferedBytesPerHandle ?? long.MaxValue) - OutputBufferOptions.MessageOverheadBytes);
 
         var arrived = new CountingTransport();
         var receiver = new BatchReceiver(arrived);

@@ -11,6 +11,9 @@ namespace BatchKit.MassTransit;
 /// </remarks>
 internal sealed class BusLink(MassTransitRabbitMqOptions options, string target, ConnectionAge age, TimeProvider timeProvider, ILogger logger) : IDisposable
 {
+    // RabbitMQ's own maximum.
+    private const uint MaxBodyBytes = 128 * 1024 * 1024;
+
     // The client tries one host after the other: its socket, then its handshake, each with the limit.
     private readonly TimeSpan _trialLimit = (Math.Max(options.Hosts.Count, 1) * 2 * options.ConnectTimeout) + RabbitMqBus.AbortLimit;
     private readonly CancellationTokenSource _stopping = new();
@@ -89,6 +92,8 @@ internal sealed class BusLink(MassTransitRabbitMqOptions options, string target,
         if (_factory == factory)
             return;
         _factory = factory;
+        // By default the client ends the connection for each message above 64 MiB.
+        factory.MaxInboundMessageBodySize = MaxBodyBytes;
         var create = factory.SocketFactory;
         factory.SocketFactory = family => _socket = create(family);
     }

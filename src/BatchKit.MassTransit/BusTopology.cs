@@ -84,7 +84,7 @@ internal sealed class RabbitMqTopology : BusTopology
         }
 
         queue.ConfigureChannel(channel => channel.UseFilter(new LostAnswerFilter(run)));
-        queue.ConfigureChannel(channel => channel.UseFilter(new TopologyCheckFilter(run, Options.TopologyCheckInterval, broker => DeclareAsync(broker, node), lease)));
+        queue.ConfigureChannel(channel => channel.UseFilter(new TopologyCheckFilter(run, Options.MaxFrameBytes, Options.TopologyCheckInterval, broker => DeclareAsync(broker, node), lease)));
         queue.Bind(DirectName, binding =>
         {
             binding.ExchangeType = RabbitMqExchangeType.Direct;
@@ -183,7 +183,7 @@ internal sealed class LostAnswerFilter(EndpointRun run) : IFilter<ChannelContext
 /// It never declares a missing queue: the endpoint's consumer would not belong to the new queue. A cluster may end a deletion after it has ended the consumer. It then deletes the queue
 /// that the endpoint has declared meanwhile, and does not notify the new consumer. MassTransit declares and consumes again when the channel ends.
 /// </remarks>
-internal sealed class TopologyCheckFilter(EndpointRun run, TimeSpan interval, Func<IChannel, Task<uint>> declare, Func<IConnection, Task> lease) : IFilter<ChannelContext>
+internal sealed class TopologyCheckFilter(EndpointRun run, int maxFrameBytes, TimeSpan interval, Func<IChannel, Task<uint>> declare, Func<IConnection, Task> lease) : IFilter<ChannelContext>
 {
     private const ushort NotFound = 404;
 
@@ -223,6 +223,11 @@ internal sealed class TopologyCheckFilter(EndpointRun run, TimeSpan interval, Fu
         }
     }
 
+    // The application's bus may have any limit.
+    private string? FindLimit(IConnection connection) => connection.Endpoint.MaxInboundMessageBodySize is var limit && limit < maxFrameBytes
+        ? $"{nameof(MassTransitOptions.MaxFrameBytes)} ({maxFrameBytes}) is above MaxInboundMessageBodySize ({limit}) of the bus's connection, which ends with each larger frame that comes. Raise the one, or lower the other."
+        : null;
+
     private async Task CheckAsync(ChannelContext context, CancellationToken ended)
     {
         var connection = context.ConnectionContext.Connection;
@@ -238,7 +243,7 @@ internal sealed class TopologyCheckFilter(EndpointRun run, TimeSpan interval, Fu
                     waiting = await declare(channel).ConfigureAwait(false);
                 await lease(connection).ConfigureAwait(false);
                 var isStalled = run.Deliveries.IsStalled(waiting);
-                run.SetTopologyFault(isStalled ? DeliveryWatch.Describe(waiting) : run.Deliveries.IsHeld() ? DeliveryWatch.DescribeHeld(waiting, interval) : null);
+                run.SetTopologyFault(isStalled ? DeliveryWatch.Describe(waiting) : run.Deliveries.IsHeld() ? DeliveryWatch.DescribeHeld(waiting, interval) : FindLimit(connection));
                 if (isStalled)
                     await LostAnswerFilter.AbortAsync(context, run).ConfigureAwait(false);
             }

@@ -1,3 +1,4 @@
+using System.Net;
 using System.Runtime.CompilerServices;
 using System.Security.Authentication;
 using RabbitMQ.Client;
@@ -16,13 +17,15 @@ internal sealed class RabbitMqConnector
     private readonly ConnectionFactory _factory;
     private readonly string _name;
     private readonly AmqpTcpEndpoint[] _endpoints;
+    private readonly Func<string, CancellationToken, Task<IPAddress[]>> _resolve;
 
     // Null unless the connection is the application's.
     private readonly ConnectionRecovery? _recovery;
 
-    public RabbitMqConnector(RabbitMqOptions options, string purpose)
+    public RabbitMqConnector(RabbitMqOptions options, string purpose, Func<string, CancellationToken, Task<IPAddress[]>>? resolve = null)
     {
         _options = options;
+        _resolve = resolve ?? Dns.GetHostAddressesAsync;
         _name = $"BatchKit {options.Prefix} {purpose}";
         Purpose = purpose;
         _recovery = options.Connection is null ? null : ConnectionRecovery.Of(options.Connection);
@@ -60,7 +63,7 @@ internal sealed class RabbitMqConnector
     public Task<IConnection> ConnectAsync(CancellationToken cancellationToken) =>
         _recovery is not null ? _recovery.JoinAsync(cancellationToken)
         : _options.ConnectionFactory is { } factory ? factory.CreateConnectionAsync(_name, cancellationToken)
-        : _factory.CreateConnectionAsync(_endpoints, _name, cancellationToken);
+        : ConnectToAnyAsync(cancellationToken);
 
     /// <summary>Explains in a human-readable sentence why a connection could not be opened.</summary>
     public IOException Explain(Exception exception, bool timedOut)
@@ -77,6 +80,19 @@ internal sealed class RabbitMqConnector
             _ => $"{Target} can't be reached: {cause.Message.TrimEnd('.')}. Start the broker, or set Hosts to its address.",
         };
         return new IOException(text, exception);
+    }
+
+    // Of a name's addresses the client tries only the first. It tries what it is given in a random order.
+    private async Task<IConnection> ConnectToAnyAsync(CancellationToken cancellationToken)
+    {
+        var endpoints = new List<AmqpTcpEndpoint>(_endpoints.Length);
+        foreach (var endpoint in _endpoints)
+        {
+            foreach (var address in await _resolve(endpoint.HostName, cancellationToken).ConfigureAwait(false))
+                endpoints.Add(new AmqpTcpEndpoint(address.ToString(), endpoint.Port, endpoint.Ssl, MaxBodyBytes));
+        }
+
+        return await _factory.CreateConnectionAsync(endpoints, _name, cancellationToken).ConfigureAwait(false);
     }
 
     // The client wraps the cause in several exceptions.

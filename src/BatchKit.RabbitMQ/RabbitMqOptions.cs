@@ -236,6 +236,8 @@ public sealed class RabbitMqOptions : IValidatableObject
         if (new object?[] { ConnectionString, Connection, ConnectionFactory }.Count(static given => given is not null) > 1)
             yield return new ValidationResult($"{nameof(ConnectionString)}, {nameof(Connection)} and {nameof(ConnectionFactory)} exclude each other: set one of them.", [nameof(ConnectionString)]);
 
+        if (FindLimitFault() is { } limitFault)
+            yield return new ValidationResult(limitFault, [nameof(MaxFrameBytes)]);
         if (Prefix is not null && RabbitMqNames.FindFaultInPrefix(Prefix) is { } prefixFault)
             yield return new ValidationResult($"{nameof(Prefix)} {prefixFault}", [nameof(Prefix)]);
 
@@ -263,6 +265,14 @@ public sealed class RabbitMqOptions : IValidatableObject
             yield return new ValidationResult(
                 $"{nameof(MaxReconnectDelay)} ({MaxReconnectDelay}) must not be below {nameof(ReconnectDelay)} ({ReconnectDelay}).", [nameof(MaxReconnectDelay)]);
         }
+    }
+
+    private string? FindLimitFault()
+    {
+        var limit = Connection?.Endpoint.MaxInboundMessageBodySize ?? (ConnectionFactory as ConnectionFactory)?.MaxInboundMessageBodySize;
+        return limit < MaxFrameBytes
+            ? $"{nameof(MaxFrameBytes)} ({MaxFrameBytes}) is above MaxInboundMessageBodySize ({limit}) of the application's {(Connection is null ? "connection factory" : "connection")}, which would end with each larger frame that comes. Raise the one, or lower the other."
+            : null;
     }
 }
 

@@ -10,7 +10,7 @@ public sealed class HeldFrameTests(RabbitMqFixture fixture)
 {
     private const int Behind = 50;
 
-    private static readonly TimeSpan CheckInterval = TimeSpan.FromMilliseconds(50);
+    private static readonly TimeSpan CheckInterval = TimeSpan.FromMilliseconds(100);
 
     [Fact]
     public async Task Over_RabbitMQ_a_held_frame_and_a_lost_connection_are_faults_while_it_is_held()

@@ -69,7 +69,7 @@ public sealed class CollectingOutputBufferTests
     [Fact]
     public async Task A_full_buffer_behaves_as_its_options_say()
     {
-        await using var output = new CollectingOutputBuffer(new OutputBufferOptions { MaxBufferedBytes = 2048, MaxMessageBytes = 1024, Overflow = OverflowPolicy.Fail });
+        await using var output = new CollectingOutputBuffer(new OutputBufferOptions { MaxBufferedBytes = 2048, MaxBufferedBytesPerHandle = 2048, MaxMessageBytes = 1024, Overflow = OverflowPolicy.Fail });
         using var scope = output.BeginBufferingScope(_player);
         var payload = Some.RandomBytes(1000);
         output.Write(_player, payload);

@@ -55,14 +55,19 @@ public sealed class MqttLimitTests
         var longTopic = OutputHandle.Named($"way/{new string('x', 100)}");
         var scope = way.Output.BeginBufferingScope();
         way.Output.Write(MqttWay.Topic(1), "0"u8);
-        way.Output.Write(longTopic, new byte[Math.Min(MaxPacketBytes, way.Transport.MaxMessageBytes)]);
+        var tooLarge = new byte[Math.Min(MaxPacketBytes, way.Transport.MaxMessageBytes)];
+        // Only a limit that is known at the start is one of the write.
+        if (version == MqttVersion.V311)
+            Assert.Throws<OutputOverflowException>(() => way.Output.Write(longTopic, tooLarge));
+        else
+            way.Output.Write(longTopic, tooLarge);
         way.Output.Write(MqttWay.Topic(3), "0"u8);
-        var failure = await Assert.ThrowsAsync<OutputDeliveryException>(() => scope.DisposeAsync().WithinDeadline());
+        var failure = await Record.ExceptionAsync(() => scope.DisposeAsync().WithinDeadline());
 
         await way.Arrived.WaitForCountAsync(4);
         Assert.Equal([MqttReasonCode.Success, MqttReasonCode.PacketTooLarge, MqttReasonCode.Success], Enumerable.Range(0, 3).Select(index => report[index].ReasonCode));
         Assert.Contains($"{MaxPacketBytes}", report[1].Reason, StringComparison.Ordinal);
-        Assert.Equal(1, failure.LostMessages);
+        Assert.Equal(version == MqttVersion.V311 ? 0 : 1, (failure as OutputDeliveryException)?.LostMessages ?? 0);
         Assert.Empty(way.Arrived.Gaps);
         Assert.Equal(1, way.Transport.GetStatistics().Connects);
     }

@@ -1,3 +1,4 @@
+using System.Net;
 using BatchKit.RabbitMQ;
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;
@@ -57,6 +58,33 @@ public sealed class RabbitMqConnectTests(RabbitMqFixture fixture)
 
         Assert.StartsWith("RabbitMqOptions.ConnectionString ", refused.Message, StringComparison.Ordinal);
         Assert.DoesNotContain(Secret, refused.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task Each_address_of_a_host_name_is_tried()
+    {
+        var server = await fixture.GetAsync();
+        var closed = IPAddress.Parse("127.0.0.2");
+        var options = RabbitMqSome.Options(server, FreePort.Take(1)[0]);
+        options.Hosts = [$"broker.example:{server.Port}"];
+        var connector = new RabbitMqConnector(options, "test", (name, _) => Task.FromResult(name == "broker.example" ? [closed, IPAddress.Loopback] : Array.Empty<IPAddress>()));
+
+        // The client begins with either.
+        for (var attempt = 0; attempt < 10; attempt++)
+        {
+            await using var connection = await connector.ConnectAsync(CancellationToken.None).WithinDeadline();
+            Assert.True(connection.IsOpen);
+        }
+    }
+
+    [Fact]
+    public void A_frame_that_the_applications_factory_could_not_read_is_refused_at_the_start()
+    {
+        var options = new RabbitMqOptions { ConnectionFactory = new ConnectionFactory(), MaxFrameBytes = 70 * 1024 * 1024 };
+
+        var refused = Assert.Throws<OptionsValidationException>(() => new RabbitMqTransport(options));
+
+        Assert.Contains("MaxFrameBytes (73400320) is above MaxInboundMessageBodySize (67108864)", refused.Message, StringComparison.Ordinal);
     }
 
     [Fact]

@@ -24,6 +24,9 @@ internal static partial class Log
         "The {Purpose}'s connections to {Target} were closed {Count} consecutive times, soon after they were accepted and without a reason: usually another connection has the same client id.")]
     public static partial void EndedAgain(ILogger logger, string purpose, string target, int count);
 
+    [LoggerMessage(2406, LogLevel.Error, "The {Purpose} stands: {Target} broke the protocol on {Count} consecutive connections, in a way that can't be skipped. {Reason}")]
+    public static partial void ProtocolBrokenAgain(ILogger logger, string purpose, string target, int count, string reason);
+
     [LoggerMessage(2440, LogLevel.Information, "Receiving from {Target} with {Count} subscriptions.")]
     public static partial void Receiving(ILogger logger, int count, string target);
 
@@ -47,6 +50,9 @@ internal static partial class Log
 
     [LoggerMessage(2448, LogLevel.Warning, "A message of {Bytes} bytes for the topic {Topic} was acknowledged and dropped, because its packet is larger than MqttOptions.MaxPacketBytes.")]
     public static partial void MessageOmitted(ILogger logger, string topic, int bytes);
+
+    [LoggerMessage(2449, LogLevel.Warning, "A PUBLISH of {Bytes} bytes for the topic {Topic} was skipped, because it breaks the protocol: {Reason}")]
+    public static partial void MessageSkipped(ILogger logger, int bytes, string topic, string reason);
 
     [LoggerMessage(2447, LogLevel.Warning, "{Reason}")]
     public static partial void NodeNotLeased(ILogger logger, string reason);

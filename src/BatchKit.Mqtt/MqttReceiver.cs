@@ -117,6 +117,12 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
 
     internal string? CallbackFault => _transport is null ? _link.CallbackFault : null;
 
+    /// <summary>
+    /// The number of messages that were acknowledged and dropped before they were read, because their packet is larger than <see cref="MqttOptions.MaxPacketBytes"/> or breaks the protocol.
+    /// <see cref="GetStatistics"/> does not count them. Thread-safe.
+    /// </summary>
+    public long SkippedMessages => _session.Skipped;
+
     /// <summary>The counts of received, delivered and dropped messages. Thread-safe.</summary>
     public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
 

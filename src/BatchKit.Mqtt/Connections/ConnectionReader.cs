@@ -26,13 +26,10 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
             try
             {
                 var end = HandlePackets(handler);
+                // What came before a packet that ends the connection is still delivered.
                 await handler.FinishReadAsync(cancellationToken).ConfigureAwait(false);
                 if (end is not null)
                     return end;
-            }
-            catch (MqttProtocolException exception)
-            {
-                return new ConnectionEnd($"The broker broke the protocol ({exception.ReasonCode}): {exception.Message}", DisconnectCode: exception.ReasonCode);
             }
             finally
             {
@@ -73,6 +70,18 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
 
     private ConnectionEnd? HandlePackets(IPacketHandler handler)
     {
+        try
+        {
+            return HandleAll(handler);
+        }
+        catch (MqttProtocolException exception)
+        {
+            return new ConnectionEnd($"The broker broke the protocol ({exception.ReasonCode}): {exception.Message}", DisconnectCode: exception.ReasonCode);
+        }
+    }
+
+    private ConnectionEnd? HandleAll(IPacketHandler handler)
+    {
         while (TryTakePacket(out var header, out var body))
         {
             switch (header.Type)
@@ -100,8 +109,8 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
         var omitted = Math.Min(_omittedBytes, input.Unread.Length);
         input.Consume(omitted);
         _omittedBytes -= omitted;
-        // A broker of 3.1.1 can't be told a limit. If a larger message ended the connection, the broker would send it again on every connection.
-        if (_omittedBytes > 0 || !PacketHeader.TryRead(input.Unread, maxPacketBytes, out header, out var headerBytes, allowsLargePublish: version == MqttVersion.V311))
+        // A broker of 3.1.1 can't be told a limit, and one of MQTT 5 may ignore it. If a larger message ended the connection, the broker would send it again on every connection.
+        if (_omittedBytes > 0 || !PacketHeader.TryRead(input.Unread, maxPacketBytes, out header, out var headerBytes, allowsLargePublish: true))
             return false;
         var arrived = input.Unread[headerBytes..];
         if (header.IsTooLarge ? !PublishPacket.TryOmitPayload(ref header, arrived) : arrived.Length < header.BodyBytes)

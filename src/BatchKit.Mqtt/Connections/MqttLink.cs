@@ -43,6 +43,9 @@ internal sealed class MqttLink : IAsyncDisposable
     // The consecutive ends that a take-over explains. Other failures do not count: after a long outage, two ends would otherwise begin with the longest pause.
     private int _sessionLosses;
 
+    // The consecutive connections that ended because the broker broke the protocol.
+    private int _protocolBreaks;
+
     /// <summary>Creates a link without starting it.</summary>
     /// <param name="options">The settings.</param>
     /// <param name="purpose">Its name in the log: transport, receiver, both or node lease. A link for a receiver alone has no will. A link for a transport alone ends its session with its DISCONNECT.</param>
@@ -169,7 +172,10 @@ internal sealed class MqttLink : IAsyncDisposable
     {
         var isNotice = end is { Notice: MqttReasonCode.SessionTakenOver };
         _sessionLosses = isNotice || end is { IsUnexplained: true } ? _sessionLosses + 1 : 0;
-        if (isNotice)
+        _protocolBreaks = end is { DisconnectCode: >= MqttReasonCode.UnspecifiedError } ? _protocolBreaks + 1 : 0;
+        if (_protocolBreaks > 1)
+            Log.ProtocolBrokenAgain(_logger, _purpose, Target, _protocolBreaks, reason);
+        else if (isNotice)
             Log.SessionTakenOver(_logger, _purpose, Target);
         else if (_sessionLosses > 1)
             Log.EndedAgain(_logger, _purpose, Target, _sessionLosses);

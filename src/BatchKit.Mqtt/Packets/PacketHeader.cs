@@ -10,7 +10,7 @@ internal readonly record struct PacketHeader(PacketType Type, byte Flags, int Bo
     /// <summary>Whether the packet as it was sent is larger than the limit.</summary>
     public bool IsTooLarge { get; private init; }
 
-    /// <summary>Reads a header and checks its flags.</summary>
+    /// <summary>Reads a header and checks its flags, except for those of a PUBLISH.</summary>
     /// <param name="input">The bytes that have arrived so far, beginning with the packet's first byte.</param>
     /// <param name="maxPacketBytes">The largest packet that the broker was told to send, including its header.</param>
     /// <param name="header">The header.</param>
@@ -40,18 +40,11 @@ internal readonly record struct PacketHeader(PacketType Type, byte Flags, int Bo
         return true;
     }
 
-    // Section 2.1.3.
+    // Section 2.1.3. PublishPacket checks those of a PUBLISH, so that one with bad flags can be skipped.
     private static void CheckFlags(PacketType type, byte flags)
     {
         if (type == PacketType.Publish)
-        {
-            if ((flags & PublishFlags.QualityOfServiceMask) == PublishFlags.QualityOfServiceMask)
-                throw MqttProtocolException.Malformed("A PUBLISH asks for QoS 3.");
-            if ((flags & PublishFlags.QualityOfServiceMask) == 0 && (flags & PublishFlags.Duplicate) != 0)
-                throw MqttProtocolException.Malformed("A PUBLISH of QoS 0 has the DUP flag.");
             return;
-        }
-
         if (type < PacketType.Connect)
             throw MqttProtocolException.Malformed("A packet's type is 0.");
         var expected = type is PacketType.Pubrel or PacketType.Subscribe or PacketType.Unsubscribe ? 0b0010 : 0;

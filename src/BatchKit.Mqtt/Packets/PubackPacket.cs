@@ -1,21 +1,8 @@
-using System.Buffers.Binary;
-
 namespace BatchKit.Mqtt.Packets;
 
 /// <summary>PUBACK (MQTT 5, section 3.4).</summary>
 internal static class PubackPacket
 {
-    /// <summary>The size of a PUBACK without a reason code.</summary>
-    public const int Bytes = 4;
-
-    /// <summary>Writes a PUBACK with the code success, which is the same in both versions.</summary>
-    public static void Write(Span<byte> target, ushort packetId)
-    {
-        target[0] = (byte)((int)PacketType.Puback << 4);
-        target[1] = sizeof(ushort);
-        BinaryPrimitives.WriteUInt16BigEndian(target[2..], packetId);
-    }
-
     /// <exception cref="MqttProtocolException">The packet is malformed.</exception>
     public static ushort Read(ReadOnlySpan<byte> body, MqttVersion version, out MqttReasonCode reasonCode, out string? reason)
     {

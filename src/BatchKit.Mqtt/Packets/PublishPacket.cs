@@ -63,28 +63,29 @@ internal static class PublishPacket
     /// <param name="header">The packet's header; afterwards that of the shortened packet.</param>
     /// <param name="arrived">The bytes after the header that have arrived so far.</param>
     /// <returns>False when more must arrive first.</returns>
-    /// <exception cref="MqttProtocolException">The topic is longer than the packet.</exception>
     public static bool TryOmitPayload(ref PacketHeader header, ReadOnlySpan<byte> arrived)
     {
         if (arrived.Length < sizeof(ushort))
             return false;
         var hasPacketId = (header.Flags & PublishFlags.QualityOfServiceMask) != 0;
         var bytes = sizeof(ushort) + BinaryPrimitives.ReadUInt16BigEndian(arrived) + (hasPacketId ? sizeof(ushort) : 0);
+        // The topic is longer than its packet, which Read refuses.
         if (bytes > header.BodyBytes)
-            throw MqttProtocolException.Malformed("A topic is longer than its packet.");
+            bytes = sizeof(ushort);
         if (arrived.Length < bytes)
             return false;
         header = header with { BodyBytes = bytes, OmittedBytes = header.BodyBytes - bytes };
         return true;
     }
 
-    /// <summary>Reads a received packet and refuses everything that the protocol forbids (section 4.13).</summary>
+    /// <summary>Reads a received packet and refuses everything that the protocol forbids (section 4.13). Of a shortened packet it reads the topic and the packet id only.</summary>
     /// <param name="header">The header that <see cref="PacketHeader.TryRead"/> returned.</param>
     /// <param name="body">The bytes after the header.</param>
     /// <param name="version">The connection's version.</param>
     /// <exception cref="MqttProtocolException">The packet is malformed.</exception>
     public static ReceivedPublish Read(PacketHeader header, ReadOnlySpan<byte> body, MqttVersion version)
     {
+        CheckFlags(header.Flags);
         var reader = new PacketReader(body);
         var publish = new ReceivedPublish
         {
@@ -97,6 +98,8 @@ internal static class PublishPacket
         CheckTopic(publish.Topic);
         if (publish.QualityOfService != MqttQualityOfService.AtMostOnce)
             publish.PacketId = reader.ReadPacketId();
+        if (header.OmittedBytes > 0)
+            return publish;
         if (version == MqttVersion.V5)
             ReadProperties(reader.ReadProperties(), ref publish);
         if (publish.Topic.IsEmpty && publish.TopicAlias == 0)
@@ -150,6 +153,15 @@ internal static class PublishPacket
                     break;
             }
         }
+    }
+
+    // Section 3.3.1.
+    private static void CheckFlags(byte flags)
+    {
+        if ((flags & PublishFlags.QualityOfServiceMask) == PublishFlags.QualityOfServiceMask)
+            throw MqttProtocolException.Malformed("A PUBLISH asks for QoS 3.");
+        if ((flags & PublishFlags.QualityOfServiceMask) == 0 && (flags & PublishFlags.Duplicate) != 0)
+            throw MqttProtocolException.Malformed("A PUBLISH of QoS 0 has the DUP flag.");
     }
 
     // MQTT-3.3.2-2.

@@ -30,6 +30,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
     private readonly MqttOptions _options;
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
+    private readonly Quarantine _quarantine;
     private readonly MqttLink _link;
     private readonly TaskCompletionSource<bool> _started = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
@@ -50,6 +51,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
     public NodeClaim(MqttOptions options, int number, TimeProvider timeProvider, GuardedLogger logger)
     {
         (_number, _timeProvider, _logger) = (number, timeProvider, logger);
+        _quarantine = new Quarantine(logger);
         _holder = NodeTakenException.NameHolder(_id);
         _siblings = EnvelopeTopics.Leases(options.EnvelopePrefix!, number);
         _topic = _siblings + _id;
@@ -122,8 +124,8 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
         switch (header.Type)
         {
             case PacketType.Publish:
-                var publish = PublishPacket.Read(header, body, _options.Version);
-                HandleClaim(attempt, Encoding.UTF8.GetString(publish.Topic), Encoding.UTF8.GetString(publish.Payload), publish.Retain);
+                if (_quarantine.TryRead(header, body, _options.Version, out var publish))
+                    HandleClaim(attempt, Encoding.UTF8.GetString(publish.Topic), Encoding.UTF8.GetString(publish.Payload), publish.Retain);
                 break;
             case PacketType.Suback:
                 if (SubackPacket.Read(body, _options.Version).ReasonCodes[0] is >= MqttReasonCode.UnspecifiedError and var refused)

@@ -27,6 +27,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
 
     private readonly TaskCompletionSource _firstAttempt = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private readonly IArrivals _arrivals = createArrivals();
+    private readonly InboundState _state = new(logger);
     private volatile ISubscribedConnection? _connection;
     private Task _lastDelivery = Task.CompletedTask;
     private volatile bool _isStopped;
@@ -42,6 +43,9 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
 
     /// <summary>True while the next hop has not accepted the messages of the last read.</summary>
     public bool IsDelivering => _connection?.IsDelivering ?? false;
+
+    /// <summary>The number of messages that were skipped. Thread-safe.</summary>
+    public long Skipped => _state.Quarantine.Skipped;
 
     public void ConnectFailed(MqttConnectException failure) => _firstAttempt.TrySetResult();
 
@@ -62,6 +66,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
             return taken;
         }
 
+        _state.Connect(connection.Limits.IsSessionPresent);
         var output = connection.Open(publisher);
         var subscribed = _connection = Create(connection, output);
         try
@@ -91,7 +96,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
     {
         if (publisher is not null)
         {
-            var shared = new SharedConnection(publisher, createArrivals, receiver, output, connection, options.MaxPacketBytes, _lastDelivery, abandon);
+            var shared = new SharedConnection(publisher, createArrivals, receiver, output, connection, options.MaxPacketBytes, _state, _lastDelivery, abandon);
             if (_isStopped)
                 _ = shared.CloseAsync();
             return shared;
@@ -99,7 +104,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
 
         // The broker still has the messages of a connection that broke before they were delivered.
         _arrivals.Clear();
-        return new SubscribedConnection(_arrivals, receiver, output, connection.Version, abandon);
+        return new SubscribedConnection(_arrivals, receiver, output, connection.Version, _state, abandon);
     }
 
     private static string Describe(SubackPacket suback, int index)

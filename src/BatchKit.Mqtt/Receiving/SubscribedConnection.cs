@@ -1,4 +1,3 @@
-using System.Text;
 using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Packets;
 using BatchKit.Mqtt.Publishing;
@@ -24,12 +23,13 @@ internal interface ISubscribedConnection : IPacketHandler
 /// <param name="receiver">Gets the messages.</param>
 /// <param name="output">Writes the acknowledgements.</param>
 /// <param name="version">The connection's version.</param>
+/// <param name="state">What is kept from connection to connection.</param>
 /// <param name="abandon">Gives up the delivery under way. The connection's own token does not, because a delivery is finished even when the connection is lost.</param>
-internal sealed class SubscribedConnection(IArrivals arrivals, BatchReceiver receiver, PacketOutput output, MqttVersion version, CancellationToken abandon)
+internal sealed class SubscribedConnection(IArrivals arrivals, BatchReceiver receiver, PacketOutput output, MqttVersion version, InboundState state, CancellationToken abandon)
     : ISubscribedConnection
 {
     private readonly TaskCompletionSource<SubackPacket> _subscribed = new(TaskCreationOptions.RunContinuationsAsynchronously);
-    private readonly ReceivedMessages _messages = new(arrivals);
+    private readonly ReceivedMessages _messages = new(arrivals, state);
     private volatile bool _isDelivering;
 
     public Task<SubackPacket> Subscribed => _subscribed.Task;
@@ -41,13 +41,16 @@ internal sealed class SubscribedConnection(IArrivals arrivals, BatchReceiver rec
         switch (header.Type)
         {
             case PacketType.Publish:
-                _messages.Add(PublishPacket.Read(header, body, version));
+                _messages.Add(header, body, version);
+                break;
+            case PacketType.Pubrel:
+                _messages.Release(body);
                 break;
             case PacketType.Suback:
                 _subscribed.TrySetResult(SubackPacket.Read(body, version));
                 break;
             default:
-                throw MqttProtocolException.Forbidden($"{header.Type} is not allowed for a client that publishes nothing and subscribes with QoS 1 at most.");
+                throw MqttProtocolException.Forbidden($"{header.Type} is not allowed for a client that publishes nothing.");
         }
     }
 
@@ -79,10 +82,11 @@ internal sealed class SubscribedConnection(IArrivals arrivals, BatchReceiver rec
 /// <param name="output">Writes the acknowledgements.</param>
 /// <param name="connection">The connection.</param>
 /// <param name="maxPacketBytes">The largest packet.</param>
+/// <param name="state">What is kept from connection to connection.</param>
 /// <param name="previous">The delivery of the connection before, which must end first.</param>
 /// <param name="abandon">Gives up the delivery under way.</param>
 internal sealed class SharedConnection(PublishQueue publisher, Func<IArrivals> createArrivals, BatchReceiver receiver, PacketOutput output, MqttConnection connection,
-    int maxPacketBytes, Task previous, CancellationToken abandon) : ISubscribedConnection
+    int maxPacketBytes, InboundState state, Task previous, CancellationToken abandon) : ISubscribedConnection
 {
     // The limit of waiting payloads, in packets of the maximum size. Nothing is read while more wait. With QoS 1 the Receive Maximum limits the number of messages too.
     private const int MaxWaitingPackets = 4;
@@ -91,8 +95,8 @@ internal sealed class SharedConnection(PublishQueue publisher, Func<IArrivals> c
 
     // Guards the fields below; the reader collects while a delivery is under way.
     private readonly Lock _lock = new();
-    private ReceivedMessages _collecting = new(createArrivals());
-    private ReceivedMessages _delivering = new(createArrivals());
+    private ReceivedMessages _collecting = new(createArrivals(), state);
+    private ReceivedMessages _delivering = new(createArrivals(), state);
     private Task _running = previous;
     private bool _isDelivering;
     private bool _isClosed;
@@ -113,12 +117,19 @@ internal sealed class SharedConnection(PublishQueue publisher, Func<IArrivals> c
         switch (header.Type)
         {
             case PacketType.Publish:
-                var publish = PublishPacket.Read(header, body, connection.Version);
                 lock (_lock)
                 {
                     // A message that arrives later is not acknowledged, so the broker keeps it for the next connection.
                     if (!_isClosed)
-                        _collecting.Add(publish);
+                        _collecting.Add(header, body, connection.Version);
+                }
+
+                break;
+            case PacketType.Pubrel:
+                lock (_lock)
+                {
+                    if (!_isClosed)
+                        _collecting.Release(body);
                 }
 
                 break;
@@ -191,60 +202,5 @@ internal sealed class SharedConnection(PublishQueue publisher, Func<IArrivals> c
             (_collecting, _delivering) = (_delivering, _collecting);
             return _delivering;
         }
-    }
-}
-
-/// <summary>Messages that are delivered together, and their acknowledgements. Not thread-safe.</summary>
-internal sealed class ReceivedMessages(IArrivals arrivals)
-{
-    private byte[] _acknowledgements = new byte[64 * PubackPacket.Bytes];
-    private int _acknowledgementBytes;
-
-    public bool IsEmpty => arrivals.IsEmpty && _acknowledgementBytes == 0;
-
-    /// <summary>The bytes of all payloads.</summary>
-    public long Bytes { get; private set; }
-
-    public void Add(in ReceivedPublish publish)
-    {
-        if (publish.TopicAlias != 0)
-            throw new MqttProtocolException(MqttReasonCode.TopicAliasInvalid, "The broker used a topic alias, which this client does not allow.");
-        if (publish.QualityOfService == MqttQualityOfService.ExactlyOnce)
-            throw new MqttProtocolException(MqttReasonCode.QoSNotSupported, "The broker sent a message with QoS 2, which no subscription asked for.");
-        if (publish.OmittedBytes > 0)
-            Log.MessageOmitted(arrivals.Logger, MqttTopics.Show(Encoding.UTF8.GetString(publish.Topic)), publish.OmittedBytes);
-        else
-            arrivals.Add(publish);
-        Bytes += publish.Payload.Length;
-        if (publish.QualityOfService == MqttQualityOfService.AtMostOnce)
-            return;
-        if (_acknowledgementBytes == _acknowledgements.Length)
-            Array.Resize(ref _acknowledgements, 2 * _acknowledgements.Length);
-        PubackPacket.Write(_acknowledgements.AsSpan(_acknowledgementBytes), publish.PacketId);
-        _acknowledgementBytes += PubackPacket.Bytes;
-    }
-
-    public async ValueTask DeliverAsync(BatchReceiver receiver, PacketOutput output, CancellationToken abandon)
-    {
-        try
-        {
-            await arrivals.DeliverAsync(receiver, abandon).ConfigureAwait(false);
-            output.Append(_acknowledgements.AsSpan(0, _acknowledgementBytes));
-            output.Flush();
-        }
-        catch (OperationCanceledException) when (abandon.IsCancellationRequested)
-        {
-            // The messages are not acknowledged, so the broker keeps them for the next receiver.
-        }
-        finally
-        {
-            (_acknowledgementBytes, Bytes) = (0, 0);
-        }
-    }
-
-    public void Clear()
-    {
-        arrivals.Clear();
-        (_acknowledgementBytes, Bytes) = (0, 0);
     }
 }

@@ -25,7 +25,7 @@ internal static class MqttTarget
 
     private static void ReadAll(ReadOnlySpan<byte> rest, MqttVersion version)
     {
-        while (PacketHeader.TryRead(rest, MaxPacketBytes, out var header, out var headerBytes, allowsLargePublish: version == MqttVersion.V311))
+        while (PacketHeader.TryRead(rest, MaxPacketBytes, out var header, out var headerBytes, allowsLargePublish: true))
         {
             rest = rest[headerBytes..];
             if (header.IsTooLarge ? !PublishPacket.TryOmitPayload(ref header, rest) : rest.Length < header.BodyBytes)

@@ -107,9 +107,9 @@ public sealed class ControlWritingTests
     [InlineData(MqttVersion.V311)]
     public void A_PUBACK_says_success(MqttVersion version)
     {
-        var packet = new byte[PubackPacket.Bytes];
+        var packet = new byte[AcknowledgementPacket.Bytes];
 
-        PubackPacket.Write(packet, 0xFEDC);
+        AcknowledgementPacket.Write(packet, PacketType.Puback, 0xFEDC);
 
         Assert.Equal(new PlainPacket { Type = 4, PacketId = 0xFEDC, Codes = [0] }.Show(), PlainDecoder.Decode(packet, version, isFromBroker: false)?.Show());
     }

@@ -45,7 +45,7 @@ public sealed class WritingAllocationTests
             var bytes = PublishPacket.Measure(fields, version);
             if (PublishPacket.Write(_target, fields, version, (ushort)round, isDuplicate: false) != bytes)
                 Assert.Fail("It was measured wrongly.");
-            PubackPacket.Write(_target, (ushort)round);
+            AcknowledgementPacket.Write(_target, PacketType.Puback, (ushort)round);
         }
     }
 

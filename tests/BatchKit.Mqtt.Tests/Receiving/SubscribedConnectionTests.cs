@@ -15,13 +15,14 @@ public sealed class SubscribedConnectionTests : IDisposable
     private readonly MemoryStream _written = new();
     private readonly PacketOutput _output;
     private readonly CancellationTokenSource _abandon = new();
+    private readonly InboundState _state = new(NullLogger.Instance);
     private readonly SubscribedConnection _connection;
 
     public SubscribedConnectionTests()
     {
         _nextHop = new ScriptedTransport(_arrived);
         _output = new PacketOutput(_written, source: null);
-        _connection = new SubscribedConnection(new TopicArrivals(node: 1, NullLogger.Instance), new BatchReceiver(_nextHop), _output, MqttVersion.V5, _abandon.Token);
+        _connection = new SubscribedConnection(new TopicArrivals(node: 1, NullLogger.Instance), new BatchReceiver(_nextHop), _output, MqttVersion.V5, _state, _abandon.Token);
     }
 
     [Fact]
@@ -112,7 +113,7 @@ public sealed class SubscribedConnectionTests : IDisposable
     {
         var limited = new BatchReceiver(_arrived, new BatchReceiverOptions { Limits = new FrameLimits { MaxFrameBytes = 1000 } });
         using var log = new LogCollector();
-        var connection = new SubscribedConnection(new TopicArrivals(node: 1, log), limited, _output, MqttVersion.V5, _abandon.Token);
+        var connection = new SubscribedConnection(new TopicArrivals(node: 1, log), limited, _output, MqttVersion.V5, _state, _abandon.Token);
         for (ushort packetId = 1; packetId <= 99; packetId++)
             Give(connection, new PublishFields { Topic = "a", Payload = packetId == 50 ? new byte[2000] : Some.Bytes($"{packetId}") }, MqttQualityOfService.AtLeastOnce, packetId);
 
@@ -127,7 +128,7 @@ public sealed class SubscribedConnectionTests : IDisposable
     public async Task Messages_whose_payload_was_not_kept_are_acknowledged_in_their_turn_and_not_delivered()
     {
         using var log = new LogCollector();
-        var connection = new SubscribedConnection(new TopicArrivals(node: 1, log), new BatchReceiver(_arrived), _output, MqttVersion.V311, _abandon.Token);
+        var connection = new SubscribedConnection(new TopicArrivals(node: 1, log), new BatchReceiver(_arrived), _output, MqttVersion.V311, new InboundState(log), _abandon.Token);
         byte[] beginning = [0, 1, (byte)'a', 0, 7];
 
         connection.Handle(new PacketHeader(PacketType.Publish, 0b0010, beginning.Length, OmittedBytes: 5000), beginning);
@@ -147,11 +148,40 @@ public sealed class SubscribedConnectionTests : IDisposable
     }
 
     [Fact]
-    public void QoS_2_breaks_the_protocol_because_no_subscription_asked_for_it()
+    public async Task A_message_of_QoS_2_is_delivered_once_over_all_connections_of_its_session()
     {
-        var exception = Assert.Throws<MqttProtocolException>(() => Give(new PublishFields { Topic = "a" }, MqttQualityOfService.ExactlyOnce, packetId: 1));
+        await ReceiveAsync(isSessionPresent: false);
+        await ReceiveAsync(isSessionPresent: true);
+        var deliveredOnce = _arrived.MessageCount;
+        _connection.Handle(new PacketHeader(PacketType.Pubrel, 0b0010, 2), [0, 7]);
+        await _connection.FinishReadAsync(CancellationToken.None);
+        await ReceiveAsync(isSessionPresent: true);
+        await ReceiveAsync(isSessionPresent: false);
 
-        Assert.Equal(MqttReasonCode.QoSNotSupported, exception.ReasonCode);
+        Assert.Equal((1, 3), (deliveredOnce, _arrived.MessageCount));
+        byte[] received = [0x50, 2, 0, 7];
+        Assert.Equal([.. received, .. received, 0x70, 2, 0, 7, .. received, .. received], _written.ToArray());
+
+        async Task ReceiveAsync(bool isSessionPresent)
+        {
+            _state.Connect(isSessionPresent);
+            Give(new PublishFields { Topic = "a" }, MqttQualityOfService.ExactlyOnce, packetId: 7);
+            await _connection.FinishReadAsync(CancellationToken.None);
+        }
+    }
+
+    [Fact]
+    public async Task A_message_of_QoS_2_whose_delivery_was_abandoned_is_taken_again()
+    {
+        var stalled = _nextHop.Stall();
+        Give(new PublishFields { Topic = "a" }, MqttQualityOfService.ExactlyOnce, packetId: 7);
+        var finishing = _connection.FinishReadAsync(CancellationToken.None);
+        await stalled.EnteredAsync();
+        await _abandon.CancelAsync();
+        await finishing.AsTask().WithinDeadline();
+
+        Assert.False(_state.IsDelivered(7));
+        Assert.Equal(0, _written.Length);
     }
 
     [Fact]

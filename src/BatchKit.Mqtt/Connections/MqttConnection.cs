@@ -174,6 +174,6 @@ internal sealed class MqttConnection : IAsyncDisposable
 /// <param name="IsBroken">True when the stream broke: the connection was reset, or could not be written to.</param>
 internal sealed record ConnectionEnd(string Reason, MqttReasonCode? DisconnectCode = null, MqttReasonCode? Notice = null, bool IsUnexplained = false, bool IsBroken = false)
 {
-    /// <summary>True when the broker, or something between, ended the connection and named no reason.</summary>
-    public bool IsClosedByPeer => IsUnexplained || IsBroken;
+    /// <summary>True when a message that was sent may be why it ended: the peer ended it and named no reason, or answered with a packet that breaks the protocol.</summary>
+    public bool IsSuspicious => IsUnexplained || IsBroken || DisconnectCode >= MqttReasonCode.UnspecifiedError;
 }

@@ -142,7 +142,7 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
         finally
         {
             _output = null;
-            Disconnect(reason, connection.End?.Notice, connection.End is { IsClosedByPeer: true });
+            Disconnect(reason, connection.End?.Notice, connection.End is { IsSuspicious: true });
         }
     }
 
@@ -166,11 +166,11 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
             _session.Connect(limits, version, target);
     }
 
-    public void Disconnect(string reason, MqttReasonCode? notice, bool isClosedByPeer)
+    public void Disconnect(string reason, MqttReasonCode? notice, bool isSuspicious)
     {
         lock (_gate)
         {
-            _session.Disconnect(notice, isClosedByPeer);
+            _session.Disconnect(notice, isSuspicious);
             _whyNotConnected = $"The connection to {_target} was lost: {reason}";
             if (_options.FailFast)
                 _sends.GiveUpAll(new IOException(_whyNotConnected));

@@ -39,14 +39,14 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
     }
 
     /// <param name="notice">The reason code of the broker's DISCONNECT; null when it sent none.</param>
-    /// <param name="isClosedByPeer">True when the broker, or something on the network path, closed or broke the connection.</param>
-    public void Disconnect(MqttReasonCode? notice, bool isClosedByPeer)
+    /// <param name="isSuspicious">True when the broker sent no DISCONNECT and a message may be why the connection ended.</param>
+    public void Disconnect(MqttReasonCode? notice, bool isSuspicious)
     {
         _encoder = null;
         if (notice is { } reasonCode && BlamesMessage(reasonCode))
             FindBlamed(reasonCode);
-        else if (_version == MqttVersion.V311 && isClosedByPeer)
-            FindSuspect();
+        else if (notice is { } other ? !IsHarmless(other) : isSuspicious)
+            FindSuspect(notice);
         // QoS 0 means at most once: a message that is sent again might arrive twice.
         _counters.Lost += _beingWritten.Count;
         CompleteWrite();
@@ -56,7 +56,7 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
     {
         if (_encoder is not { } encoder)
             return;
-        if (_window.IsIsolating && _version == MqttVersion.V311 && !_suspect.IsConnectionProven)
+        if (_window.IsIsolating && _suspect.NeedsProof && !_suspect.IsConnectionProven)
             _suspect.ProveConnection(buffer);
         // During isolation nothing new is sent, not even with QoS 0. If the connection ended because of a new message, the only unacknowledged message would be blamed.
         else if (Resend(encoder, buffer) && !_window.IsIsolating)
@@ -87,6 +87,11 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
     private static bool BlamesMessage(MqttReasonCode reasonCode) => reasonCode is MqttReasonCode.MalformedPacket or MqttReasonCode.ProtocolError or MqttReasonCode.TopicNameInvalid
         or MqttReasonCode.PacketTooLarge or MqttReasonCode.PayloadFormatInvalid or MqttReasonCode.RetainNotSupported or MqttReasonCode.QoSNotSupported;
 
+    // The broker would have ended the connection without the messages too. Any other reason may be a message's: brokers end the connection with 0x00, 0x80, 0x83, 0x87 or 0x98 for a message that they don't allow.
+    private static bool IsHarmless(MqttReasonCode reasonCode) => reasonCode is MqttReasonCode.ServerUnavailable or MqttReasonCode.ServerBusy or MqttReasonCode.Banned
+        or MqttReasonCode.ServerShuttingDown or MqttReasonCode.KeepAliveTimeout or MqttReasonCode.SessionTakenOver or MqttReasonCode.MessageRateTooHigh or MqttReasonCode.QuotaExceeded
+        or MqttReasonCode.UseAnotherServer or MqttReasonCode.ServerMoved or MqttReasonCode.ConnectionRateExceeded or MqttReasonCode.MaximumConnectTime;
+
     // The broker ends every connection on which that message is sent, as Mosquitto does for a topic with more than 200 levels. Sending the messages one by one shows
     // which message it is.
     private void FindBlamed(MqttReasonCode reasonCode)
@@ -97,15 +102,18 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
             _window.Isolate();
     }
 
-    // In MQTT 3.1.1 a broker can't give a reason when it closes a connection. So a message is suspected only when several consecutive connections end without any acknowledgement.
-    private void FindSuspect()
+    // The broker gave no reason, or one that may mean anything. So a message is suspected only when several consecutive connections end without any acknowledgement.
+    private void FindSuspect(MqttReasonCode? notice)
     {
         if (_window.IsIsolating && _window.TryGetOnly(out var group, out var index, out var packetId))
         {
             if (_suspect.EndAlone(group, index))
             {
+                // The code of a refusal must be a failure.
+                var reasonCode = notice is >= MqttReasonCode.UnspecifiedError and var code ? code : MqttReasonCode.UnspecifiedError;
+                var why = notice is { } given ? $"({given}, 0x{(int)given:X2})" : "without a reason";
                 Refuse(group, index, packetId, new MqttPublishResult(
-                    MqttReasonCode.UnspecifiedError, $"{_target} closed {SuspectMessage.MaxEndsAlone} consecutive connections without a reason when it got this message alone."));
+                    reasonCode, $"{_target} closed {SuspectMessage.MaxEndsAlone} consecutive connections {why} when it got this message alone."));
             }
         }
         else if (!_window.IsIsolating && _window.Unacknowledged > 0 && _suspect.EndAmongOthers())
@@ -200,7 +208,7 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
 }
 
 /// <summary>
-/// Counts the connections of MQTT 3.1.1 that ended without a reason and without any acknowledgement. During isolation a ping first shows that the connection works, so that
+/// Counts the connections that ended without a reason that explains it and without any acknowledgement. During isolation a ping first shows that the connection works, so that
 /// no message is blamed when the broker closes every connection.
 /// </summary>
 internal sealed class SuspectMessage
@@ -216,6 +224,9 @@ internal sealed class SuspectMessage
     private bool _isPinging;
 
     private static ReadOnlySpan<byte> PingRequest => [0xC0, 0];
+
+    /// <summary>True once a connection ended that way: from then on each connection is proven during isolation.</summary>
+    public bool NeedsProof { get; private set; }
 
     /// <summary>True when the broker has answered a ping on this connection.</summary>
     public bool IsConnectionProven { get; set; }
@@ -239,13 +250,14 @@ internal sealed class SuspectMessage
     {
         if (++_ends < MaxEndsAmongOthers)
             return false;
-        _ends = 0;
+        (_ends, NeedsProof) = (0, true);
         return true;
     }
 
     /// <returns>True when the only message in flight must be refused.</returns>
     public bool EndAlone(PublishGroup group, int index)
     {
+        NeedsProof = true;
         if (!IsConnectionProven)
             return false;
         if (_alone != (group, index))

@@ -139,8 +139,25 @@ public sealed class PublishFailureTests : PublishQueueTest
         Assert.Equal(3, connects);
     }
 
+    [Fact]
+    public async Task A_message_that_was_isolated_for_a_clear_reason_is_refused_for_unclear_ones_too()
+    {
+        var sending = Send(Some.Batch(Topic("bad"), Producer, 1, "bad"), Some.Batch(Topic("a"), Producer, 2, "1"));
+
+        for (var connects = 0; connects < 10 && !sending.IsCompleted; connects++)
+        {
+            Broker.Connect();
+            Serve(Broker, isClosing: static publish => publish.Topic == "bad");
+            if (!sending.IsCompleted)
+                Broker.Disconnect(connects == 0 ? MqttReasonCode.ProtocolError : null);
+        }
+
+        var failure = await Assert.ThrowsAsync<BatchSendException>(() => sending.WithinDeadline());
+        ImmutableArray<BatchOutcome> expected = [BatchOutcome.Refused, BatchOutcome.Acknowledged];
+        Assert.Equal(expected, failure.Outcomes);
+    }
+
     [Theory]
-    [InlineData(null)]
     [InlineData(MqttReasonCode.ServerShuttingDown)]
     [InlineData(MqttReasonCode.SessionTakenOver)]
     public async Task A_connection_that_ends_for_another_reason_blames_no_message(MqttReasonCode? notice)
@@ -180,10 +197,15 @@ public sealed class PublishFailureTests : PublishQueueTest
         Assert.True((await call.WithinDeadline())[0].IsSuccess);
     }
 
-    [Fact]
-    public async Task On_MQTT_3_a_message_for_which_the_broker_closes_each_connection_is_found_and_refused()
+    [Theory]
+    [InlineData(MqttVersion.V311, null)]
+    [InlineData(MqttVersion.V5, null)]
+    [InlineData(MqttVersion.V5, MqttReasonCode.Success)]
+    [InlineData(MqttVersion.V5, MqttReasonCode.UnspecifiedError)]
+    [InlineData(MqttVersion.V5, MqttReasonCode.NotAuthorized)]
+    public async Task A_message_for_which_the_broker_closes_each_connection_without_a_clear_reason_is_found_and_refused(MqttVersion version, MqttReasonCode? notice)
     {
-        var broker = new SimulatedBroker(Queue, MqttVersion.V311);
+        var broker = new SimulatedBroker(Queue, version);
         var sending = Send(Some.Batch(Topic("a"), Producer, 1, "1", "2"), Some.Batch(Topic("bad"), Producer, 2, "bad"), Some.Batch(Topic("b"), Producer, 3, "3", "4"));
 
         for (var connects = 0; connects < 20 && !sending.IsCompleted; connects++)
@@ -191,26 +213,31 @@ public sealed class PublishFailureTests : PublishQueueTest
             broker.Connect();
             Serve(broker, isClosing: publish => publish.Topic == "bad");
             if (!sending.IsCompleted)
-                broker.Disconnect();
+                broker.Disconnect(notice);
         }
 
         var failure = await Assert.ThrowsAsync<BatchSendException>(() => sending.WithinDeadline());
         ImmutableArray<BatchOutcome> expected = [BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Acknowledged];
         Assert.Equal(expected, failure.Outcomes);
-        Assert.Contains("closed 3 consecutive connections", failure.Message, StringComparison.Ordinal);
+        Assert.Contains($"closed 3 consecutive connections {(notice is { } code ? $"({code}, 0x{(int)code:X2})" : "without a reason")}", failure.Message, StringComparison.Ordinal);
     }
 
-    [Fact]
-    public async Task On_MQTT_3_a_broker_that_closes_every_connection_blames_no_message()
+    [Theory]
+    [InlineData(MqttVersion.V311, null)]
+    [InlineData(MqttVersion.V5, null)]
+    [InlineData(MqttVersion.V5, MqttReasonCode.Success)]
+    [InlineData(MqttVersion.V5, MqttReasonCode.UnspecifiedError)]
+    [InlineData(MqttVersion.V5, MqttReasonCode.NotAuthorized)]
+    public async Task A_broker_that_closes_every_connection_blames_no_message(MqttVersion version, MqttReasonCode? notice)
     {
-        var broker = new SimulatedBroker(Queue, MqttVersion.V311);
+        var broker = new SimulatedBroker(Queue, version);
         var sending = Send(Some.Batch(Topic("a"), Producer, 1, "1", "2"));
 
         for (var connects = 0; connects < 20; connects++)
         {
             broker.Connect();
             broker.Take();
-            broker.Disconnect();
+            broker.Disconnect(notice);
         }
 
         broker.Connect();
@@ -220,7 +247,7 @@ public sealed class PublishFailureTests : PublishQueueTest
     }
 
     [Fact]
-    public async Task On_MQTT_3_the_ends_of_a_message_that_was_given_up_are_not_counted_for_the_next()
+    public async Task The_ends_of_a_message_that_was_given_up_are_not_counted_for_the_next()
     {
         using var cancellation = new CancellationTokenSource();
         var broker = new SimulatedBroker(Queue, MqttVersion.V311);

@@ -23,7 +23,7 @@ internal sealed class SimulatedBroker(PublishQueue queue, MqttVersion version = 
         queue.Connect(limits ?? new ConnackPacket(), version, "mqtt://simulated");
     }
 
-    public void Disconnect(MqttReasonCode? notice = null) => queue.Disconnect("The test ended it.", notice, isClosedByPeer: notice is null);
+    public void Disconnect(MqttReasonCode? notice = null) => queue.Disconnect("The test ended it.", notice, isSuspicious: notice is null);
 
     /// <summary>How many pings arrived.</summary>
     public int Pings { get; private set; }

@@ -230,7 +230,7 @@ public sealed class MqttOptions : IValidatableObject
         [
             .. TopicRules.Select(static rule => new MqttTopicRule { Filter = rule.Filter, QualityOfService = rule.QualityOfService, Retain = rule.Retain, Expiry = rule.Expiry }),
         ];
-        copy.Subscriptions = [.. Subscriptions.Select(static subscription => new MqttSubscription { Filter = subscription.Filter, QualityOfService = subscription.QualityOfService })];
+        copy.Subscriptions = [.. Subscriptions.Select(static subscription => subscription.Copy())];
         return copy;
     }
 }
@@ -293,18 +293,6 @@ public sealed class MqttTopicRule
     /// <summary>The time after which the broker may drop a message that waits for a subscriber, in whole seconds; null, the default, means never. MQTT 5 only.</summary>
     [TimeSpanRange("00:00:01", "24855.00:00:00")]
     public TimeSpan? Expiry { get; set; }
-}
-
-/// <summary>What a receiver subscribes to.</summary>
-public sealed class MqttSubscription
-{
-    /// <summary>The topic filter; <c>$share/group/filter</c> distributes its messages among the receivers of the group (MQTT 5, section 4.8.2).</summary>
-    [Required]
-    public string Filter { get; set; } = "";
-
-    /// <summary>The maximum QoS to receive with, 0 or 1; 1 by default.</summary>
-    [EnumDataType(typeof(MqttQualityOfService), ErrorMessage = "{0} must be AtMostOnce or AtLeastOnce.")]
-    public MqttQualityOfService QualityOfService { get; set; } = MqttQualityOfService.AtLeastOnce;
 }
 
 /// <summary>What the broker publishes when the transport's connection ends without a DISCONNECT (MQTT 5, section 3.1.2.5).</summary>

@@ -84,6 +84,23 @@ internal static class MqttOptionsRules
                 yield return Broken($"{nameof(options.Subscriptions)}: {fault}", nameof(options.Subscriptions));
         }
 
+        foreach (var subscription in options.Subscriptions)
+        {
+            if (options.Version == MqttVersion.V311 && subscription.NeedsVersion5)
+            {
+                yield return Broken(
+                    $"{nameof(options.Subscriptions)}: {nameof(subscription.RetainHandling)}, {nameof(subscription.NoLocal)} and {nameof(subscription.RetainAsPublished)} need MQTT 5 ({nameof(options.Version)}).",
+                    nameof(options.Subscriptions));
+            }
+
+            // MQTT-3.8.3-4: a broker closes the connection.
+            if (subscription.NoLocal && subscription.Filter.StartsWith(MqttTopics.SharePrefix, StringComparison.Ordinal))
+            {
+                yield return Broken(
+                    $"{nameof(options.Subscriptions)}: the shared subscription {MqttTopics.Show(subscription.Filter)} can't have {nameof(subscription.NoLocal)}.", nameof(options.Subscriptions));
+            }
+        }
+
         if (options.EnvelopePrefix is { } prefix && MqttTopics.FindFaultInName(prefix, options.AllowSystemTopics) is { } prefixFault)
             yield return Broken($"{nameof(options.EnvelopePrefix)}: {prefixFault}", nameof(options.EnvelopePrefix));
         if (options.EnvelopePrefix is not null && options.Subscriptions.Count > 0)

@@ -8,8 +8,10 @@ namespace BatchKit.Mqtt;
 /// <summary>Checks topic names and filters (MQTT 5, sections 1.5.4 and 4.7), matches them, and formats topics for error messages.</summary>
 internal static class MqttTopics
 {
+    /// <summary>How the filter of a shared subscription begins.</summary>
+    public const string SharePrefix = "$share/";
+
     private const int MaxShownCharacters = 100;
-    private const string SharePrefix = "$share/";
 
     /// <summary>What is wrong with a topic name; null when it is valid for a publish.</summary>
     public static string? FindFaultInName(string topic, bool allowSystemTopics)

@@ -4,11 +4,18 @@ namespace BatchKit.Mqtt.Packets;
 internal static class SubscribePacket
 {
     private const int Flags = 0b0010;
+    private const int NoLocal = 1 << 2;
+    private const int RetainAsPublished = 1 << 3;
+    private const int RetainHandlingShift = 4;
 
     /// <summary>Writes the packet into an array of exactly its size.</summary>
+    /// <param name="packetId">The packet id.</param>
+    /// <param name="subscriptions">The subscriptions; at least one.</param>
+    /// <param name="version">The connection's version.</param>
+    /// <param name="isRepeated">True when the session has them already, so that the broker need not send the retained messages again. 3.1.1 can't express it.</param>
     /// <exception cref="ArgumentException">A filter holds half a surrogate pair.</exception>
     /// <exception cref="MqttProtocolException">A filter is longer than 65,535 bytes.</exception>
-    public static byte[] Write(ushort packetId, IReadOnlyList<MqttSubscription> subscriptions, MqttVersion version)
+    public static byte[] Write(ushort packetId, IReadOnlyList<MqttSubscription> subscriptions, MqttVersion version, bool isRepeated = false)
     {
         var bodyBytes = sizeof(ushort) + (version == MqttVersion.V5 ? 1 : 0);
         foreach (var subscription in subscriptions)
@@ -22,10 +29,17 @@ internal static class SubscribePacket
         foreach (var subscription in subscriptions)
         {
             writer.WriteText(subscription.Filter);
-            writer.WriteByte((byte)subscription.QualityOfService);
+            writer.WriteByte((byte)(version == MqttVersion.V5 ? OptionsOf(subscription, isRepeated) : (int)subscription.QualityOfService));
         }
 
         return packet;
+    }
+
+    // Section 3.8.3.1.
+    private static int OptionsOf(MqttSubscription subscription, bool isRepeated)
+    {
+        var retainHandling = isRepeated && subscription.RetainHandling == MqttRetainHandling.SendAtStart ? MqttRetainHandling.SendIfNew : subscription.RetainHandling;
+        return (int)subscription.QualityOfService | (subscription.NoLocal ? NoLocal : 0) | (subscription.RetainAsPublished ? RetainAsPublished : 0) | (int)retainHandling << RetainHandlingShift;
     }
 }
 

@@ -33,6 +33,9 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
     private volatile bool _isStopped;
     private volatile string? _fault = NoConnection;
 
+    // True once the broker has answered the subscriptions. Before that, a session may be that of an earlier process, and this one still needs the retained messages.
+    private bool _hasSubscribed;
+
     private IReadOnlyList<MqttSubscription> Subscriptions => subscriptions.Value;
 
     /// <summary>Completes when the first attempt to connect and subscribe has succeeded or failed, or when the broker's answer is late.</summary>
@@ -72,7 +75,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         try
         {
             _fault = "The broker has not answered the subscriptions yet.";
-            output.Append(SubscribePacket.Write(publisher?.FindUnusedPacketId() ?? SubscribePacketId, Subscriptions, connection.Version));
+            output.Append(SubscribePacket.Write(publisher?.FindUnusedPacketId() ?? SubscribePacketId, Subscriptions, connection.Version, isRepeated: _hasSubscribed && connection.Limits.IsSessionPresent));
             output.Flush();
             publisher?.Open(output);
             return await RunAsync(connection, subscribed, cancellationToken).ConfigureAwait(false);
@@ -123,6 +126,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         if (subscribed.Subscribed.IsCompletedSuccessfully)
         {
             EvaluateAnswer(await subscribed.Subscribed.ConfigureAwait(false), connection.Target);
+            _hasSubscribed = true;
             _firstAttempt.TrySetResult();
         }
 
@@ -188,7 +192,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
     {
         foreach (var filter in Subscriptions.Select(static subscription => subscription.Filter))
         {
-            if (!limits.IsSharedSubscriptionAvailable && filter.StartsWith("$share/", StringComparison.Ordinal))
+            if (!limits.IsSharedSubscriptionAvailable && filter.StartsWith(MqttTopics.SharePrefix, StringComparison.Ordinal))
                 return $"The broker has no shared subscriptions; {MqttTopics.Show(filter)} is one.";
             if (!limits.IsWildcardSubscriptionAvailable && filter.AsSpan().ContainsAny('+', '#'))
                 return $"The broker has no wildcard subscriptions; {MqttTopics.Show(filter)} is one.";

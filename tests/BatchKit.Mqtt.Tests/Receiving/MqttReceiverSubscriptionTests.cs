@@ -129,6 +129,33 @@ public sealed class MqttReceiverSubscriptionTests : IDisposable
     }
 
     [Fact]
+    public async Task Retained_messages_are_asked_for_at_the_start_and_without_the_session_and_not_again_when_it_is_resumed()
+    {
+        await using var receiver = Make(static options => options.Subscriptions = [
+            new MqttSubscription { Filter = "a", NoLocal = true, RetainAsPublished = true },
+            new MqttSubscription { Filter = "b", QualityOfService = MqttQualityOfService.AtMostOnce, RetainHandling = MqttRetainHandling.DoNotSend }]);
+        _ = receiver.StartAsync(CancellationToken.None);
+        var asked = new List<(bool IsSessionPresent, int First, int Second)>();
+
+        // The session of an earlier process, then without an answer, resumed, and lost.
+        foreach (var (isSessionPresent, answers) in ((bool, bool)[])[(true, false), (true, true), (true, true), (false, true)])
+        {
+            using var broker = await _broker.AcceptAsync();
+            await broker.ReadAsync();
+            await broker.WriteAsync(0x20, 3, (byte)(isSessionPresent ? 1 : 0), 0, 0);
+            var subscribe = await broker.ReadAsync();
+            asked.Add((isSessionPresent, subscribe[8], subscribe[12]));
+            if (!answers)
+                continue;
+            var granted = _log.Count(Receiving);
+            await broker.WriteAsync(0x90, 5, 0, 1, 0, 1, 0);
+            await _log.WaitForAsync(Receiving, granted + 1);
+        }
+
+        Assert.Equal([(true, 0x0D, 0x20), (true, 0x0D, 0x20), (true, 0x1D, 0x20), (false, 0x0D, 0x20)], asked);
+    }
+
+    [Fact]
     public async Task A_start_ends_with_a_stop()
     {
         await using var receiver = Make("a");

@@ -21,7 +21,7 @@ internal static partial class Log
     public static partial void ServingFailed(ILogger logger, Exception exception, string purpose);
 
     [LoggerMessage(2405, LogLevel.Error,
-        "The {Purpose}'s connections to {Target} were closed {Count} consecutive times, soon after they were accepted and without a reason: usually another connection has the same client id.")]
+        "The {Purpose}'s connections to {Target} were closed {Count} consecutive times, soon after they were accepted and without a reason: another connection may have the same client id, or the broker is restarted.")]
     public static partial void EndedAgain(ILogger logger, string purpose, string target, int count);
 
     [LoggerMessage(2406, LogLevel.Error, "The {Purpose} stands: {Target} broke the protocol on {Count} consecutive connections, in a way that can't be skipped. {Reason}")]

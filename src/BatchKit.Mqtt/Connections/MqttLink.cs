@@ -11,7 +11,7 @@ internal sealed class MqttLink : IAsyncDisposable
     public const string Both = "transport and receiver";
     public const string NodeLease = "node lease";
 
-    // Two receivers with one client id take the session from each other. Each session lost doubles the pause up to this limit; the one that holds the session then keeps it, because after
+    // Two receivers with one client id take the session from each other. Each take-over that the broker names doubles the pause up to this limit; the one that holds the session then keeps it, because after
     // a stable connection it is back at once.
     private static readonly TimeSpan MaxTakeOverDelay = TimeSpan.FromMinutes(10);
 
@@ -40,8 +40,11 @@ internal sealed class MqttLink : IAsyncDisposable
     private bool _cleanStart;
     private int _failures;
 
-    // The consecutive ends that a take-over explains. Other failures do not count: after a long outage, two ends would otherwise begin with the longest pause.
+    // The consecutive ends for which the broker named a take-over. Nothing else counts: a rolling restart behind a balancer closes connections without a reason too, and must not make a receiver wait.
     private int _sessionLosses;
+
+    // The consecutive ends without a reason, which are only reported: brokers that name none, as Mosquitto 2.0, end a connection so after a take-over.
+    private int _unexplainedEnds;
 
     // The consecutive connections that ended because the broker broke the protocol.
     private int _protocolBreaks;
@@ -128,8 +131,7 @@ internal sealed class MqttLink : IAsyncDisposable
     private TimeSpan NextPause()
     {
         var usual = _schedule.DelayAfter(_failures, Random.Shared);
-        // A single end without a reason may be anything.
-        var yielding = _sessionLosses > 1 ? _takeOverSchedule?.DelayAfter(_sessionLosses, Random.Shared) : null;
+        var yielding = _sessionLosses > 0 ? _takeOverSchedule?.DelayAfter(_sessionLosses, Random.Shared) : null;
         return yielding > usual ? yielding.Value : usual;
     }
 
@@ -163,7 +165,7 @@ internal sealed class MqttLink : IAsyncDisposable
             _reporter.Lose(reason);
             _fault = $"The connection to {Target} was lost. {reason}";
             if (_timeProvider.GetElapsedTime(start) >= _stableAfter)
-                (_failures, _sessionLosses) = (0, 0);
+                (_failures, _sessionLosses, _unexplainedEnds) = (0, 0, 0);
             LogEnd(connection.End, reason);
         }
     }
@@ -171,14 +173,15 @@ internal sealed class MqttLink : IAsyncDisposable
     private void LogEnd(ConnectionEnd? end, string reason)
     {
         var isNotice = end is { Notice: MqttReasonCode.SessionTakenOver };
-        _sessionLosses = isNotice || end is { IsUnexplained: true } ? _sessionLosses + 1 : 0;
+        _sessionLosses = isNotice ? _sessionLosses + 1 : 0;
+        _unexplainedEnds = end is { IsUnexplained: true } ? _unexplainedEnds + 1 : 0;
         _protocolBreaks = end is { DisconnectCode: >= MqttReasonCode.UnspecifiedError } ? _protocolBreaks + 1 : 0;
         if (_protocolBreaks > 1)
             Log.ProtocolBrokenAgain(_logger, _purpose, Target, _protocolBreaks, reason);
         else if (isNotice)
             Log.SessionTakenOver(_logger, _purpose, Target);
-        else if (_sessionLosses > 1)
-            Log.EndedAgain(_logger, _purpose, Target, _sessionLosses);
+        else if (_unexplainedEnds > 1)
+            Log.EndedAgain(_logger, _purpose, Target, _unexplainedEnds);
         else
             Log.ConnectionLost(_logger, _purpose, Target, reason);
     }
@@ -203,7 +206,7 @@ internal sealed class MqttLink : IAsyncDisposable
             if (isNew)
                 Log.ConnectFailed(_logger, _purpose, exception.Message);
             // A failed attempt means that the broker is unavailable, not that another client takes the session.
-            _sessionLosses = 0;
+            (_sessionLosses, _unexplainedEnds) = (0, 0);
             _reporter.Lose(exception.Message);
             _user.ConnectFailed(exception);
             return null;

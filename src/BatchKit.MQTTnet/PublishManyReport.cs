@@ -1,3 +1,4 @@
+using BatchKit.Mqtt.Packets;
 using MQTTnet;
 
 namespace BatchKit.MQTTnet;
@@ -98,8 +99,7 @@ internal sealed class PublishManyResults(int count)
             return;
         }
 
-        // Only these two answers may change later; every other one is final.
-        var outcome = code is MqttClientPublishReasonCode.QuotaExceeded or MqttClientPublishReasonCode.PacketIdentifierInUse ? PublishManyOutcome.Failed : PublishManyOutcome.Refused;
+        var outcome = ReasonTable.IsTransient((int)code) ? PublishManyOutcome.Failed : PublishManyOutcome.Refused;
         Fail(index, new PublishManyResult(outcome, code, string.IsNullOrEmpty(reason) ? $"The answer was {code} ({(int)code})." : reason));
     }
 

@@ -145,7 +145,10 @@ public sealed class MqttClientTransportTests : IDisposable
     [Theory]
     [InlineData(MqttClientPublishReasonCode.NotAuthorized, BatchOutcome.Refused)]
     [InlineData(MqttClientPublishReasonCode.TopicNameInvalid, BatchOutcome.Refused)]
-    [InlineData(MqttClientPublishReasonCode.UnspecifiedError, BatchOutcome.Refused)]
+    [InlineData(MqttClientPublishReasonCode.PayloadFormatInvalid, BatchOutcome.Refused)]
+    [InlineData(MqttClientPublishReasonCode.UnspecifiedError, BatchOutcome.Unacknowledged)]
+    [InlineData(MqttClientPublishReasonCode.ImplementationSpecificError, BatchOutcome.Unacknowledged)]
+    [InlineData(MqttClientPublishReasonCode.PacketIdentifierInUse, BatchOutcome.Unacknowledged)]
     [InlineData(MqttClientPublishReasonCode.QuotaExceeded, BatchOutcome.Unacknowledged)]
     [InlineData(MqttClientPublishReasonCode.NoMatchingSubscribers, BatchOutcome.Acknowledged)]
     public async Task A_reason_code_of_the_broker_decides_for_its_batch_alone(MqttClientPublishReasonCode code, BatchOutcome expected)

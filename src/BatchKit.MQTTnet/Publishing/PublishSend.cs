@@ -1,6 +1,7 @@
 using System.Buffers;
 using System.Collections.Immutable;
 using System.Runtime.InteropServices;
+using BatchKit.Mqtt.Packets;
 using BatchKit.Transports;
 using MQTTnet;
 using MQTTnet.Formatter;
@@ -258,13 +259,9 @@ internal sealed class BatchPublish
         if (result.IsSuccess)
             return;
         var reason = $"The broker answered {result.ReasonCode} ({(int)result.ReasonCode}){(string.IsNullOrEmpty(result.ReasonString) ? "" : $": {result.ReasonString}")}.";
-        if (IsFinal(result.ReasonCode))
-            Refuse(reason);
-        else
+        if (ReasonTable.IsTransient((int)result.ReasonCode))
             Fail(new IOException(reason));
+        else
+            Refuse(reason);
     }
-
-    // Only these two answers may change later; every other one is final.
-    private static bool IsFinal(MqttClientPublishReasonCode code) =>
-        code is not (MqttClientPublishReasonCode.QuotaExceeded or MqttClientPublishReasonCode.PacketIdentifierInUse);
 }

@@ -54,14 +54,10 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
             _ => "",
         };
         var text = string.Create(CultureInfo.InvariantCulture, $"The broker at {address.Target} refused the connection: {code} (0x{(int)code:X2}).{remedy}{says}");
-        return new MqttConnectException(text, code) { IsRefusal = !IsTransient(code) };
+        return new MqttConnectException(text, code) { IsRefusal = !ReasonTable.IsTransient((int)code) };
     }
 
     private static MqttConnectException Refusal(string text, Exception exception) => new(text, reasonCode: null, exception) { IsRefusal = true };
-
-    private static bool IsTransient(MqttReasonCode code) => code is MqttReasonCode.UnspecifiedError or MqttReasonCode.ImplementationSpecificError
-        or MqttReasonCode.ServerUnavailable or MqttReasonCode.ServerBusy or MqttReasonCode.ServerShuttingDown or MqttReasonCode.QuotaExceeded
-        or MqttReasonCode.ConnectionRateExceeded or MqttReasonCode.UseAnotherServer;
 
     private string DescribeTimeout(ConnectStage stage)
     {

@@ -72,6 +72,8 @@ internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : Publ
 
     private Exception? CreateException(Exception? cause)
     {
+        if (cause is null && _groups.Find(static group => group.WhyDeferred is not null) is { } deferred)
+            cause = new IOException(deferred.WhyDeferred);
         if (cause is null && _groups.TrueForAll(static group => group.Refusal is null))
             return null;
         var outcomes = _groups.ConvertAll(static group => group.Outcome);
@@ -98,6 +100,8 @@ internal sealed class BatchPublishes(TopicPolicy policy) : PublishGroup
 
     /// <summary>The reason of the first refused message; null when none was refused.</summary>
     public string? Refusal { get; private set; }
+
+    public override bool SendsAgain => true;
 
     public BatchOutcome Outcome => Unsettled > 0 ? BatchOutcome.Unacknowledged : Refusal is null ? BatchOutcome.Acknowledged : BatchOutcome.Refused;
 

@@ -1,3 +1,4 @@
+using BatchKit.Mqtt.Packets;
 using BatchKit.Transports;
 
 namespace BatchKit.Mqtt.Publishing;
@@ -83,7 +84,6 @@ internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions op
     {
         // The broker's limit is unknown until the first connect. A frame of several batches is split into smaller frames when it is sent again.
         MqttReasonCode.PacketTooLarge => frame.Batches.Length == 1,
-        MqttReasonCode.NotAuthorized or MqttReasonCode.TopicNameInvalid or MqttReasonCode.PayloadFormatInvalid or MqttReasonCode.QoSNotSupported => true,
-        _ => false,
+        _ => !ReasonTable.IsTransient((int)reasonCode),
     };
 }

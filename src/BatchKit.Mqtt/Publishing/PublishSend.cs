@@ -117,13 +117,22 @@ internal abstract class PublishGroup
     private int _count;
     private int _next;
 
-    // Messages of a lost connection, returned while the group had no owner. They are sent before _next.
+    // Messages of a lost connection, returned while the group had no owner, and messages that the owner before sent in vain. They are sent before _next.
     private SortedSet<int>? _resends;
+
+    // Messages that the broker refused for now. They wait for the next owner.
+    private List<int>? _deferred;
 
     /// <summary>The send that waits for the group; null while none does, and then its memory must not be read.</summary>
     public PublishSend? Owner { get; private set; }
 
     public int Unsettled { get; private set; }
+
+    /// <summary>True when messages that the broker refuses for now are sent again by the next owner; false when their owner reports the refusal.</summary>
+    public virtual bool SendsAgain => false;
+
+    /// <summary>The broker's reason for refusing a message for now; null when it has refused none.</summary>
+    public string? WhyDeferred { get; private set; }
 
     public bool HasUnsent => _next < _count || _resends is { Count: > 0 };
 
@@ -146,14 +155,29 @@ internal abstract class PublishGroup
     {
         Unsettled--;
         Record(index, result);
-        if (Unsettled == 0)
-            Owner?.GroupSettled();
+        EndIfDone();
+    }
+
+    /// <summary>Keeps a message that the broker refused for now until the next owner sends it again.</summary>
+    public void Defer(int index, string reason)
+    {
+        (_deferred ??= []).Add(index);
+        WhyDeferred ??= reason;
+        EndIfDone();
     }
 
     /// <summary>Marks a message of a lost connection as unsent.</summary>
     public void Resend(int index) => (_resends ??= []).Add(index);
 
-    public void Attach(PublishSend owner) => Owner = owner;
+    public void Attach(PublishSend owner)
+    {
+        Owner = owner;
+        WhyDeferred = null;
+        if (_deferred is not { Count: > 0 })
+            return;
+        (_resends ??= []).UnionWith(_deferred);
+        _deferred.Clear();
+    }
 
     public virtual void Detach() => Owner = null;
 
@@ -163,7 +187,15 @@ internal abstract class PublishGroup
         Unsettled = _count = count;
         _next = 0;
         _resends?.Clear();
+        _deferred?.Clear();
+        WhyDeferred = null;
     }
 
     protected abstract void Record(int index, MqttPublishResult result);
+
+    private void EndIfDone()
+    {
+        if (Unsettled == (_deferred?.Count ?? 0))
+            Owner?.GroupSettled();
+    }
 }

@@ -43,9 +43,9 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
     public void Disconnect(MqttReasonCode? notice, bool isSuspicious)
     {
         _encoder = null;
-        if (notice is { } reasonCode && BlamesMessage(reasonCode))
+        if (notice is { } reasonCode && EndReasons.BlamesMessage(reasonCode))
             FindBlamed(reasonCode);
-        else if (notice is { } other ? !IsHarmless(other) : isSuspicious)
+        else if (notice is { } other ? !EndReasons.IsHarmless(other) : isSuspicious)
             FindSuspect(notice);
         // QoS 0 means at most once: a message that is sent again might arrive twice.
         _counters.Lost += _beingWritten.Count;
@@ -80,17 +80,13 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
         if (!result.IsSuccess)
             result = new MqttPublishResult(reasonCode, $"{_target} refused the message: {reasonCode} (0x{(int)reasonCode:X2}){(reason is null ? "." : $", {MqttTopics.Show(reason)}.")}");
         _suspect.Forget();
-        if (_window.TryRemove(packetId, out var group, out var index))
+        if (!_window.TryRemove(packetId, out var group, out var index))
+            return;
+        if (!result.IsSuccess && group.SendsAgain && ReasonTable.IsTransient((int)reasonCode))
+            group.Defer(index, result.Reason!);
+        else
             Settle(group, index, result);
     }
-
-    private static bool BlamesMessage(MqttReasonCode reasonCode) => reasonCode is MqttReasonCode.MalformedPacket or MqttReasonCode.ProtocolError or MqttReasonCode.TopicNameInvalid
-        or MqttReasonCode.PacketTooLarge or MqttReasonCode.PayloadFormatInvalid or MqttReasonCode.RetainNotSupported or MqttReasonCode.QoSNotSupported;
-
-    // The broker would have ended the connection without the messages too. Any other reason may be a message's: brokers end the connection with 0x00, 0x80, 0x83, 0x87 or 0x98 for a message that they don't allow.
-    private static bool IsHarmless(MqttReasonCode reasonCode) => reasonCode is MqttReasonCode.ServerUnavailable or MqttReasonCode.ServerBusy or MqttReasonCode.Banned
-        or MqttReasonCode.ServerShuttingDown or MqttReasonCode.KeepAliveTimeout or MqttReasonCode.SessionTakenOver or MqttReasonCode.MessageRateTooHigh or MqttReasonCode.QuotaExceeded
-        or MqttReasonCode.UseAnotherServer or MqttReasonCode.ServerMoved or MqttReasonCode.ConnectionRateExceeded or MqttReasonCode.MaximumConnectTime;
 
     // The broker ends every connection on which that message is sent, as Mosquitto does for a topic with more than 200 levels. Sending the messages one by one shows
     // which message it is.
@@ -109,8 +105,8 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
         {
             if (_suspect.EndAlone(group, index))
             {
-                // The code of a refusal must be a failure.
-                var reasonCode = notice is >= MqttReasonCode.UnspecifiedError and var code ? code : MqttReasonCode.UnspecifiedError;
+                // Sent again, it would end the next connections too, so its code must be a final one.
+                var reasonCode = notice is >= MqttReasonCode.UnspecifiedError and var code && !ReasonTable.IsTransient((int)code) ? code : MqttReasonCode.ProtocolError;
                 var why = notice is { } given ? $"({given}, 0x{(int)given:X2})" : "without a reason";
                 Refuse(group, index, packetId, new MqttPublishResult(
                     reasonCode, $"{_target} closed {SuspectMessage.MaxEndsAlone} consecutive connections {why} when it got this message alone."));

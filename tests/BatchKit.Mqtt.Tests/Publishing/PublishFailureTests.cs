@@ -139,6 +139,45 @@ public sealed class PublishFailureTests : PublishQueueTest
         Assert.Equal(3, connects);
     }
 
+    [Theory]
+    [InlineData(MqttReasonCode.QuotaExceeded, true)]
+    [InlineData(MqttReasonCode.PacketIdentifierInUse, true)]
+    [InlineData(MqttReasonCode.UnspecifiedError, true)]
+    [InlineData(MqttReasonCode.ImplementationSpecificError, true)]
+    [InlineData(MqttReasonCode.NotAuthorized, false)]
+    [InlineData(MqttReasonCode.TopicNameInvalid, false)]
+    [InlineData(MqttReasonCode.PayloadFormatInvalid, false)]
+    public async Task A_message_that_is_refused_for_now_is_sent_again_alone_and_one_that_is_refused_for_good_is_not(MqttReasonCode reasonCode, bool isTransient)
+    {
+        MessageBatch[] batches = [Some.Batch(Topic("a"), Producer, 1, "1", "2", "3"), Some.Batch(Topic("b"), Producer, 2, "4")];
+        Broker.Connect();
+        var sending = Send(batches);
+        Broker.Take();
+        Broker.Acknowledge(1, reasonCode);
+        Broker.AcknowledgeAll();
+
+        var failure = await Assert.ThrowsAsync<BatchSendException>(() => sending.WithinDeadline());
+        Assert.Equal([isTransient ? BatchOutcome.Unacknowledged : BatchOutcome.Refused, BatchOutcome.Acknowledged], failure.Outcomes);
+        Assert.Contains($"{reasonCode}", failure.Message, StringComparison.Ordinal);
+        if (!isTransient)
+            return;
+
+        for (var attempt = 0; attempt < 2; attempt++)
+        {
+            Broker.Arrived.Clear();
+            var again = Send(batches[0]);
+            Broker.Take();
+            Assert.Equal([("2", false)], Broker.Arrived.Select(static publish => (publish.Text, publish.IsDuplicate)));
+            Broker.Acknowledge(0, attempt == 0 ? reasonCode : MqttReasonCode.Success);
+            if (attempt == 0)
+                Assert.Contains($"{reasonCode}", (await Assert.ThrowsAsync<IOException>(() => again.WithinDeadline())).Message, StringComparison.Ordinal);
+            else
+                await again.WithinDeadline();
+        }
+
+        Assert.Equal((4L, 0L), (Queue.GetStatistics().AcknowledgedMessages, Queue.GetStatistics().RefusedMessages));
+    }
+
     [Fact]
     public async Task A_message_that_was_isolated_for_a_clear_reason_is_refused_for_unclear_ones_too()
     {

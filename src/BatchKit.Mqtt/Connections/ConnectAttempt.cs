@@ -265,6 +265,8 @@ internal static class ConnackReader
             throw new MqttConnectException("It speaks HTTP on this port: use ws:// or wss:// if it serves MQTT over WebSocket there.") { IsRefusal = true };
         if (!PacketHeader.TryRead(input.Unread, options.MaxPacketBytes, out var header, out var headerBytes))
             return false;
+        if (header.Type == PacketType.Auth)
+            throw MqttProtocolException.EnhancedAuthentication();
         if (header.Type != PacketType.Connack)
             throw new MqttProtocolException(MqttReasonCode.ProtocolError, $"The first packet is {header.Type}, not a CONNACK.");
         if (input.Unread.Length - headerBytes < header.BodyBytes)

@@ -27,7 +27,7 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
         if (exception is MqttProtocolException own && attempt.Stage == ConnectStage.Credentials)
             return Refusal($"No connection to {address.Target}: CONNECT can't be written. {own.Message}", exception);
         if (exception is MqttProtocolException protocol)
-            return new MqttConnectException($"The broker at {address.Target} gave no valid answer: {protocol.Message}", protocol.ReasonCode, exception);
+            return new MqttConnectException($"The broker at {address.Target} gave no valid answer: {protocol.Message}", protocol.ReasonCode, exception) { IsRefusal = protocol.ReasonCode == MqttReasonCode.BadAuthenticationMethod };
         return attempt.Stage switch
         {
             // The message of the application's exception may contain secrets, so it is not repeated.
@@ -51,6 +51,8 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
                 $" Check {nameof(MqttOptions.UserName)} and {nameof(MqttOptions.Password)}, or {nameof(MqttOptions.CredentialsProvider)}.",
             MqttReasonCode.UnsupportedProtocolVersion => $" It does not support this {nameof(MqttOptions.Version)}.",
             MqttReasonCode.ClientIdentifierNotValid => $" Set another {nameof(MqttOptions.ClientId)}.",
+            MqttReasonCode.UseAnotherServer or MqttReasonCode.ServerMoved when connack.ServerReference is { } server =>
+                $" It names another server: {MqttTopics.Show(server)}. Set {nameof(MqttOptions.Server)} to it.",
             _ => "",
         };
         var text = string.Create(CultureInfo.InvariantCulture, $"The broker at {address.Target} refused the connection: {code} (0x{(int)code:X2}).{remedy}{says}");

@@ -91,7 +91,9 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
                     break;
                 case PacketType.Disconnect:
                     return ReadNotice(body);
-                case PacketType.Connect or PacketType.Connack or PacketType.Subscribe or PacketType.Unsubscribe or PacketType.Pingreq or PacketType.Auth:
+                case PacketType.Auth:
+                    throw MqttProtocolException.EnhancedAuthentication();
+                case PacketType.Connect or PacketType.Connack or PacketType.Subscribe or PacketType.Unsubscribe or PacketType.Pingreq:
                     throw new MqttProtocolException(MqttReasonCode.ProtocolError, $"{header.Type} is not allowed for a connected client.");
                 default:
                     handler.Handle(header, body);
@@ -123,8 +125,10 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
 
     private ConnectionEnd ReadNotice(ReadOnlySpan<byte> body)
     {
-        var code = DisconnectPacket.Read(body, version, out var reason);
+        var code = DisconnectPacket.Read(body, version, out var reason, out var server);
         var says = reason is null ? "" : $" It says: {MqttTopics.Show(reason)}.";
+        if (server is not null)
+            says += $" It names another server: {MqttTopics.Show(server)}.";
         return code == MqttReasonCode.SessionTakenOver
             ? new ConnectionEnd($"The session was taken over by another connection with the same client id.{says}", Notice: code)
             : new ConnectionEnd($"The broker ended the connection: {code} (0x{(int)code:X2}).{says}", Notice: code);

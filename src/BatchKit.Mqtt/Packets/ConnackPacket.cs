@@ -34,6 +34,9 @@ internal sealed record ConnackPacket
 
     public string? Reason { get; init; }
 
+    /// <summary>Another server to use (MQTT 5, section 3.2.2.3.16), in the broker's words.</summary>
+    public string? ServerReference { get; init; }
+
     /// <exception cref="MqttProtocolException">The packet is malformed.</exception>
     public static ConnackPacket Read(ReadOnlySpan<byte> body, MqttVersion version)
     {
@@ -88,6 +91,7 @@ internal sealed record ConnackPacket
         PropertyId.ServerKeepAlive => connack with { ServerKeepAlive = (ushort)property.Number },
         PropertyId.AssignedClientId => connack with { AssignedClientId = Encoding.UTF8.GetString(property.Value) },
         PropertyId.Reason => connack with { Reason = Encoding.UTF8.GetString(property.Value) },
+        PropertyId.ServerReference => connack with { ServerReference = Encoding.UTF8.GetString(property.Value) },
         _ => connack,
     };
 }

@@ -25,20 +25,20 @@ internal static class DisconnectPacket
         return packet;
     }
 
-    /// <summary>Reads a DISCONNECT of the broker.</summary>
+    /// <summary>Reads a DISCONNECT of the broker: its reason, and the other server that it names, in its own words.</summary>
     /// <exception cref="MqttProtocolException">The packet is malformed, or the version is 3.1.1, in which a broker must not send it.</exception>
-    public static MqttReasonCode Read(ReadOnlySpan<byte> body, MqttVersion version, out string? reason)
+    public static MqttReasonCode Read(ReadOnlySpan<byte> body, MqttVersion version, out string? reason, out string? serverReference)
     {
         if (version != MqttVersion.V5)
             throw MqttProtocolException.Forbidden("The broker sent a DISCONNECT, which MQTT 3.1.1 does not allow.");
-        reason = null;
+        reason = serverReference = null;
         if (body.IsEmpty)
             return MqttReasonCode.Success;
         var reader = new PacketReader(body);
         var reasonCode = ReasonCodes.Read(reader.ReadByte(), MqttReasonCode.Success);
         // A missing length of the properties means a length of 0 (section 3.14.2.2.1).
         if (!reader.Rest.IsEmpty)
-            reason = ReasonProperty.Read(reader.ReadProperties(), PropertySets.Disconnect);
+            reason = ReasonProperty.Read(reader.ReadProperties(), PropertySets.Disconnect, out serverReference);
         reader.RequireEnd();
         return reasonCode;
     }

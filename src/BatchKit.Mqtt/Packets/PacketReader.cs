@@ -78,6 +78,10 @@ internal sealed class MqttProtocolException(MqttReasonCode reasonCode, string me
     /// <summary>A packet can't be parsed (MQTT 5, section 4.13).</summary>
     public static MqttProtocolException Malformed(string message) => new(MqttReasonCode.MalformedPacket, message);
 
+    /// <summary>An AUTH (MQTT 5, section 4.12), which no CONNECT of this client asks for.</summary>
+    public static MqttProtocolException EnhancedAuthentication() => new(MqttReasonCode.BadAuthenticationMethod,
+        $"It asks for enhanced authentication (AUTH), which this package does not support: let it accept {nameof(MqttOptions.UserName)} and {nameof(MqttOptions.Password)}, or a client certificate.");
+
     /// <summary>A packet is well-formed but not allowed (MQTT 5, section 4.13).</summary>
     public static MqttProtocolException Forbidden(string message) => new(MqttReasonCode.ProtocolError, message);
 }

@@ -98,18 +98,23 @@ internal ref struct Property
     public ReadOnlySpan<byte> Name;
 }
 
-/// <summary>Reads properties and returns the reason string among them.</summary>
+/// <summary>Reads properties and returns the reason string and the server reference among them.</summary>
 internal static class ReasonProperty
 {
     /// <exception cref="MqttProtocolException">The properties are malformed.</exception>
-    public static string? Read(ReadOnlySpan<byte> properties, ulong allowed)
+    public static string? Read(ReadOnlySpan<byte> properties, ulong allowed) => Read(properties, allowed, out _);
+
+    /// <exception cref="MqttProtocolException">The properties are malformed.</exception>
+    public static string? Read(ReadOnlySpan<byte> properties, ulong allowed, out string? serverReference)
     {
-        var reason = default(string);
+        string? reason = serverReference = null;
         var reader = new PropertyReader(properties, allowed);
         while (reader.TryRead(out var property))
         {
             if (property.Id == PropertyId.Reason)
                 reason = Encoding.UTF8.GetString(property.Value);
+            else if (property.Id == PropertyId.ServerReference)
+                serverReference = Encoding.UTF8.GetString(property.Value);
         }
 
         return reason;

@@ -150,7 +150,7 @@ internal sealed class PublishSession(MqttOptions options, PublishSends sends)
 
             if (!_window.HasQuota || !buffer.TryReserve(bytes, out var memory))
                 return false;
-            encoder.Write(memory, fields, packetId, isDuplicate: true);
+            encoder.Write(memory, fields, packetId, isDuplicate: encoder.IsSessionResumed);
             buffer.Advance(bytes);
             _window.AdvanceResend();
             _counters.Resent++;
@@ -267,6 +267,9 @@ internal sealed class PublishEncoder(ConnackPacket limits, MqttVersion version, 
 {
     private readonly long _maxPacketBytes = Math.Min(limits.MaxPacketBytes, options.MaxPacketBytes);
     private readonly TopicAliases _aliases = new(Math.Min(limits.TopicAliasMaximum, options.MaxTopicAliases));
+
+    /// <summary>True when the broker has the session of the connection before. Without it a message sent again is a new one to the broker, and must not have the DUP flag (MQTT 5, sections 3.2.2.1.1 and 3.3.1.1).</summary>
+    public bool IsSessionResumed => limits.IsSessionPresent;
 
     /// <summary>The reason why this broker would not accept the message; a plain success when it may be sent.</summary>
     /// <param name="fields">The message.</param>

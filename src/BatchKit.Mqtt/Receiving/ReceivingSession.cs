@@ -36,7 +36,8 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
     // True once the broker has answered the subscriptions. Before that, a session may be that of an earlier process, and this one still needs the retained messages.
     private bool _hasSubscribed;
 
-    private IReadOnlyList<MqttSubscription> Subscriptions => subscriptions.Value;
+    // Those that the broker of this connection can have. The others are refused, each by itself.
+    private IReadOnlyList<MqttSubscription> _supported = [];
 
     /// <summary>Completes when the first attempt to connect and subscribe has succeeded or failed, or when the broker's answer is late.</summary>
     public Task FirstAttempt => _firstAttempt.Task;
@@ -57,10 +58,11 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
 
     public async Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken)
     {
-        if (FindUnsupported(connection.Limits) is { } unsupported)
+        _supported = [.. subscriptions.Value.Where(subscription => FindUnsupported(subscription, connection.Limits) is null)];
+        if (_supported.Count == 0)
         {
             _firstAttempt.TrySetResult();
-            return unsupported;
+            return FindUnsupported(subscriptions.Value[0], connection.Limits)!;
         }
 
         if (lease?.TakenReason is { } taken)
@@ -75,7 +77,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         try
         {
             _fault = "The broker has not answered the subscriptions yet.";
-            output.Append(SubscribePacket.Write(publisher?.FindUnusedPacketId() ?? SubscribePacketId, Subscriptions, connection.Version, isRepeated: _hasSubscribed && connection.Limits.IsSessionPresent));
+            output.Append(SubscribePacket.Write(publisher?.FindUnusedPacketId() ?? SubscribePacketId, _supported, connection.Version, isRepeated: _hasSubscribed && connection.Limits.IsSessionPresent));
             output.Flush();
             publisher?.Open(output);
             return await RunAsync(connection, subscribed, cancellationToken).ConfigureAwait(false);
@@ -125,7 +127,7 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         await AwaitAnswerAsync(connection, start, subscribed.Subscribed, running).ConfigureAwait(false);
         if (subscribed.Subscribed.IsCompletedSuccessfully)
         {
-            EvaluateAnswer(await subscribed.Subscribed.ConfigureAwait(false), connection.Target);
+            EvaluateAnswer(await subscribed.Subscribed.ConfigureAwait(false), connection);
             _hasSubscribed = true;
             _firstAttempt.TrySetResult();
         }
@@ -158,25 +160,34 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
         await ended.CancelAsync().ConfigureAwait(false);
     }
 
-    private void EvaluateAnswer(SubackPacket suback, string target)
+    private void EvaluateAnswer(SubackPacket suback, MqttConnection connection)
     {
-        if (suback.ReasonCodes.Count != Subscriptions.Count)
+        var target = connection.Target;
+        if (suback.ReasonCodes.Count != _supported.Count)
         {
-            _fault = $"The broker answered {suback.ReasonCodes.Count} of {Subscriptions.Count} subscriptions.";
+            _fault = $"The broker answered {suback.ReasonCodes.Count} of {_supported.Count} subscriptions.";
             return;
         }
 
         string? fault = null;
-        for (var index = 0; index < Subscriptions.Count; index++)
+        foreach (var subscription in subscriptions.Value)
         {
-            var filter = MqttTopics.Show(Subscriptions[index].Filter);
+            if (FindUnsupported(subscription, connection.Limits) is not { } unsupported)
+                continue;
+            Log.SubscriptionRefused(logger, MqttTopics.Show(subscription.Filter), target, unsupported);
+            fault ??= unsupported;
+        }
+
+        for (var index = 0; index < _supported.Count; index++)
+        {
+            var filter = MqttTopics.Show(_supported[index].Filter);
             if (suback.ReasonCodes[index] >= MqttReasonCode.UnspecifiedError)
             {
                 var reason = Describe(suback, index);
                 Log.SubscriptionRefused(logger, filter, target, reason);
                 fault ??= $"{target} refused the subscription {filter}: {reason}";
             }
-            else if ((int)suback.ReasonCodes[index] < (int)Subscriptions[index].QualityOfService)
+            else if ((int)suback.ReasonCodes[index] < (int)_supported[index].QualityOfService)
             {
                 Log.SubscriptionLowered(logger, filter, target);
             }
@@ -184,20 +195,16 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
 
         _fault = fault;
         if (fault is null)
-            Log.Receiving(logger, Subscriptions.Count, target);
+            Log.Receiving(logger, _supported.Count, target);
     }
 
     // Brokers react differently to an unsupported subscription; some close the connection.
-    private string? FindUnsupported(ConnackPacket limits)
+    private static string? FindUnsupported(MqttSubscription subscription, ConnackPacket limits)
     {
-        foreach (var filter in Subscriptions.Select(static subscription => subscription.Filter))
-        {
-            if (!limits.IsSharedSubscriptionAvailable && filter.StartsWith(MqttTopics.SharePrefix, StringComparison.Ordinal))
-                return $"The broker has no shared subscriptions; {MqttTopics.Show(filter)} is one.";
-            if (!limits.IsWildcardSubscriptionAvailable && filter.AsSpan().ContainsAny('+', '#'))
-                return $"The broker has no wildcard subscriptions; {MqttTopics.Show(filter)} is one.";
-        }
-
-        return null;
+        if (!limits.IsSharedSubscriptionAvailable && subscription.Filter.StartsWith(MqttTopics.SharePrefix, StringComparison.Ordinal))
+            return $"The broker has no shared subscriptions; {MqttTopics.Show(subscription.Filter)} is one.";
+        return !limits.IsWildcardSubscriptionAvailable && subscription.Filter.AsSpan().ContainsAny('+', '#')
+            ? $"The broker has no wildcard subscriptions; {MqttTopics.Show(subscription.Filter)} is one."
+            : null;
     }
 }

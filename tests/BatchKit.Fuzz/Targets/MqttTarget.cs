@@ -56,7 +56,7 @@ internal static class MqttTarget
                 SubackPacket.Read(body, version);
                 break;
             case PacketType.Disconnect:
-                DisconnectPacket.Read(body, version, out _);
+                DisconnectPacket.Read(body, version, out _, out _);
                 break;
             default:
                 break;

@@ -162,12 +162,25 @@ public sealed class MqttConnectionTests : IDisposable
         Assert.Contains("broke", await running.WithinDeadline(), StringComparison.Ordinal);
     }
 
+    [Fact]
+    public async Task The_server_that_a_DISCONNECT_names_is_told()
+    {
+        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        using var end = broker;
+        var running = connection.RunAsync(_handler, _stop.Token);
+
+        await broker.WriteAsync(0xE0, 7, 0x9D, 5, 0x1C, 0, 2, (byte)'b', (byte)'2');
+
+        Assert.Contains("ServerMoved (0x9D). It names another server: 'b2'.", await running.WithinDeadline(), StringComparison.Ordinal);
+    }
+
     [Theory]
     [InlineData(new byte[] { 0x20, 3, 0, 0, 0 }, 0x82)]
     [InlineData(new byte[] { 0x00, 0 }, 0x81)]
     [InlineData(new byte[] { 0x30, 0xFF, 0xFF, 0xFF, 0xFF }, 0x81)]
     [InlineData(new byte[] { 0x90, 0xFF, 0xFF, 0xFF, 0x7F }, 0x95)]
     [InlineData(new byte[] { 0xC0, 0 }, 0x82)]
+    [InlineData(new byte[] { 0xF0, 2, 0x19, 0 }, 0x8C)]
     public async Task What_the_protocol_forbids_is_answered_with_its_reason_code(byte[] forbidden, byte code)
     {
         var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);

@@ -105,6 +105,34 @@ public sealed class MqttConnectorTests : IDisposable
         Assert.Equal((expected, isRefusal), (failure.ReasonCode, failure.IsRefusal));
     }
 
+    [Theory]
+    [InlineData(0x9C, false)]
+    [InlineData(0x9D, true)]
+    public async Task The_server_that_a_broker_names_instead_of_itself_is_told(byte code, bool isRefusal)
+    {
+        var failing = FailAsync(ConnectionSome.Options(_broker));
+        using var broker = await _broker.AcceptAsync();
+        await broker.ReadAsync();
+        await broker.WriteAsync(0x20, 8, 0, code, 5, 0x1C, 0, 2, (byte)'b', (byte)'2');
+        var failure = await failing;
+
+        Assert.Contains("names another server: 'b2'. Set Server to it.", failure.Message, StringComparison.Ordinal);
+        Assert.Equal(isRefusal, failure.IsRefusal);
+    }
+
+    [Fact]
+    public async Task A_broker_that_asks_for_enhanced_authentication_is_a_refusal_that_names_it()
+    {
+        var failing = FailAsync(ConnectionSome.Options(_broker));
+        using var broker = await _broker.AcceptAsync();
+        await broker.ReadAsync();
+        await broker.WriteAsync(0xF0, 2, 0x18, 0);
+        var failure = await failing;
+
+        Assert.Contains("enhanced authentication (AUTH)", failure.Message, StringComparison.Ordinal);
+        Assert.Equal((MqttReasonCode.BadAuthenticationMethod, true), (failure.ReasonCode, failure.IsRefusal));
+    }
+
     [Fact]
     public async Task A_broker_that_only_knows_MQTT_3_is_recognised()
     {

@@ -40,7 +40,7 @@ internal static class SourceReader
                 SubackPacket.Read(body, version);
                 break;
             case PacketType.Disconnect:
-                DisconnectPacket.Read(body, version, out _);
+                DisconnectPacket.Read(body, version, out _, out _);
                 break;
             default:
                 break;
@@ -68,7 +68,7 @@ internal static class SourceReader
                 var suback = SubackPacket.Read(body, version);
                 return plain with { PacketId = suback.PacketId, Codes = [.. suback.ReasonCodes.Select(static code => (int)code)], Properties = Reason(suback.Reason) };
             case PacketType.Disconnect:
-                return plain with { Codes = [(int)DisconnectPacket.Read(body, version, out var why)], Properties = Reason(why) };
+                return plain with { Codes = [(int)DisconnectPacket.Read(body, version, out var why, out _)], Properties = Reason(why) };
             default:
                 return plain;
         }

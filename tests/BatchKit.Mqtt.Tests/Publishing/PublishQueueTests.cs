@@ -65,8 +65,10 @@ public sealed class PublishQueueTests : PublishQueueTest
         Assert.Equal(Some.Lines(10), Broker.Texts);
     }
 
-    [Fact]
-    public async Task After_a_lost_connection_the_unacknowledged_come_first_marked_as_duplicates()
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task After_a_lost_connection_the_unacknowledged_come_first_marked_as_duplicates_if_the_broker_has_the_session(bool isSessionPresent)
     {
         Broker.Connect();
         var sending = Send(Some.Batch(Topic("a"), Producer, 1, Some.Lines(6)));
@@ -74,13 +76,13 @@ public sealed class PublishQueueTests : PublishQueueTest
         Broker.Acknowledge();
         Broker.Disconnect();
 
-        Broker.Connect();
+        Broker.Connect(new ConnackPacket { IsSessionPresent = isSessionPresent });
         while (Broker.Take() || Broker.Unacknowledged.Count > 0)
             Broker.AcknowledgeAll();
         await sending.WithinDeadline();
 
         Assert.Equal([.. Some.Lines(4), .. Some.Lines(5, start: 1)], Broker.Texts);
-        Assert.Equal([false, false, false, false, true, true, true, false, false], Broker.Arrived.Select(publish => publish.IsDuplicate));
+        Assert.Equal([.. new bool[4], .. Enumerable.Repeat(isSessionPresent, 3), false, false], Broker.Arrived.Select(publish => publish.IsDuplicate));
         Assert.Equal(Broker.Arrived[1].PacketId, Broker.Arrived[4].PacketId);
         Assert.Equal(3, Queue.GetStatistics().ResentMessages);
     }

@@ -128,6 +128,28 @@ public sealed class MqttReceiverSubscriptionTests : IDisposable
         Assert.Empty(await broker.ReadToEndAsync());
     }
 
+    [Theory]
+    [InlineData("$share/workers/a", 0x2A)]
+    [InlineData("a/+", 0x28)]
+    public async Task A_subscription_that_the_broker_has_not_is_refused_alone(string unsupported, byte property)
+    {
+        await using var receiver = Make("b", unsupported, "c");
+        var starting = receiver.StartAsync(CancellationToken.None);
+        using var broker = await _broker.AcceptAsync();
+        await broker.ReadAsync();
+        await broker.WriteAsync(0x20, 5, 0, 0, 2, property, 0);
+
+        var subscribe = await broker.ReadAsync();
+        await broker.WriteAsync(0x90, 5, 0, 1, 0, 1, 1);
+        await starting.WithinDeadline();
+        await broker.WriteAsync(ConnectionSome.Publish(1));
+
+        Assert.Equal([0x82, 11, 0, 1, 0, 0, 1, (byte)'b', 1, 0, 1, (byte)'c', 1], subscribe);
+        await Until.TrueAsync(() => receiver.GetStatistics().DeliveredMessages == 1);
+        Assert.Contains($"'{unsupported}'", receiver.Fault, StringComparison.Ordinal);
+        Assert.Equal(1, _log.Count(SubscriptionRefused));
+    }
+
     [Fact]
     public async Task Retained_messages_are_asked_for_at_the_start_and_without_the_session_and_not_again_when_it_is_resumed()
     {

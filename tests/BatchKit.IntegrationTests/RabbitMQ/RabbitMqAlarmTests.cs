@@ -117,7 +117,7 @@ internal sealed class CappedWriter(OutputBuffer output, CollectingTransport arri
     public bool WasFull => Volatile.Read(ref _mostBytes) > CapBytes * FullShare;
 
     public static void Configure(OutputBufferOptions options, OverflowPolicy overflow, TimeSpan? deliveryTimeout) =>
-        (options.MaxBufferedBytes, options.MaxMessageBytes, options.Overflow, options.DeliveryTimeout) = (CapBytes, CapBytes / 4, overflow, deliveryTimeout ?? TimeSpan.FromHours(1));
+        (options.MaxBufferedBytes, options.MaxBufferedBytesPerHandle, options.MaxMessageBytes, options.Overflow, options.DeliveryTimeout) = (CapBytes, CapBytes, CapBytes / 4, overflow, deliveryTimeout ?? TimeSpan.FromHours(1));
 
     public void Start() => _writing = Task.Run(WriteAsync);
 

@@ -31,6 +31,8 @@ internal static class SourceReader
                 ConnackPacket.Read(body, version);
                 break;
             case PacketType.Publish:
+                // What a receiver skips is read before it is known to be good.
+                Assert.True(DamagedPublish.Read(header, body).Topic.Length <= body.Length);
                 UserProperties.Read(PublishPacket.Read(header, body, version).Properties);
                 break;
             case PacketType.Puback:

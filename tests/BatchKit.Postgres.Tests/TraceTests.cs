@@ -122,7 +122,7 @@ public sealed class TraceTests(PostgresFixture postgres) : IDisposable
     private static async Task<PostgresQueueReceiver> StartAsync(TestSchema schema, IMessageHandler<QueueMessage> handler, int shards)
     {
         var receiver = new PostgresQueueReceiver(
-            schema.DataSource, new PostgresQueueReceiverOptions { Schema = schema.Name, Queue = Queue, Shards = shards, PollInterval = TimeSpan.FromMilliseconds(50) }, handler);
+            schema.DataSource, new PostgresQueueReceiverOptions { Schema = schema.Name, Queue = Queue, Shards = shards, Concurrency = 1, PollInterval = TimeSpan.FromMilliseconds(50) }, handler);
         await receiver.StartAsync(CancellationToken.None).WithinDeadline();
         return receiver;
     }

@@ -88,7 +88,6 @@ public sealed class MqttLinkTests : IDisposable
     [InlineData(new byte[0])]
     [InlineData(new byte[] { 0xE0, 2, 0x8B, 0 })]
     [InlineData(new byte[] { 0xE0, 2, 0x80, 0 })]
-    [InlineData(new byte[] { 0x00, 0 })]
     public async Task A_receiver_whose_connections_end_for_anything_else_is_back_within_the_longest_pause(byte[] end)
     {
         await using var link = _scene.Link(purpose: MqttLink.Receiver);

@@ -12,7 +12,11 @@ public sealed class BadNeighbourTests
 
     private static readonly OutputBufferOptions Options = new()
     {
-        MaxSendBatches = 65_536, RetryDelay = TimeSpan.FromMilliseconds(100), MaxRetryDelay = TimeSpan.FromSeconds(5), DeliveryTimeout = TimeSpan.FromMinutes(2), SendTimeout = TimeSpan.FromMinutes(1),
+        MaxSendBatches = 65_536,
+        RetryDelay = TimeSpan.FromMilliseconds(100),
+        MaxRetryDelay = TimeSpan.FromSeconds(5),
+        DeliveryTimeout = TimeSpan.FromMinutes(2),
+        SendTimeout = TimeSpan.FromMinutes(1),
     };
 
     private readonly CollectingTransport _arrived = new();

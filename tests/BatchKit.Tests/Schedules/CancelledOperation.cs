@@ -177,6 +177,8 @@ internal sealed class CancelledOperation
     /// <summary>A hop whose sends the test ends one by one. A failed or cancelled one took nothing.</summary>
     private sealed class SteppedTransport(Action onSend, bool sendsWithoutBlocking) : IBatchTransport
     {
+        // Guards the sends: those that a stop cancels end on the pool.
+        private readonly Lock _lock = new();
         private readonly List<(TaskCompletionSource End, MessageBatch[] Batches)> _pending = [];
         private readonly List<(OutputHandle Handle, string Text)> _arrived = [];
 
@@ -184,7 +186,14 @@ internal sealed class CancelledOperation
 
         public bool IsWell { get; set; }
 
-        public int Pending => _pending.Count;
+        public int Pending
+        {
+            get
+            {
+                lock (_lock)
+                    return _pending.Count;
+            }
+        }
 
         public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
         {
@@ -193,15 +202,25 @@ internal sealed class CancelledOperation
 
             // Continues on the thread that ends it.
             var end = new TaskCompletionSource();
-            _pending.Add((end, batches.ToArray()));
+            lock (_lock)
+                _pending.Add((end, batches.ToArray()));
             cancellationToken.UnsafeRegister((_, token) => Cancel(end, token), state: null);
             return new ValueTask(end.Task);
         }
 
         public void End(int index, bool fails)
         {
-            var (end, batches) = _pending[index];
-            _pending.RemoveAt(index);
+            TaskCompletionSource end;
+            MessageBatch[] batches;
+            lock (_lock)
+            {
+                // It was cancelled meanwhile.
+                if (index >= _pending.Count)
+                    return;
+                (end, batches) = _pending[index];
+                _pending.RemoveAt(index);
+            }
+
             if (fails)
             {
                 end.SetException(new IOException("The hop failed, as the test wants."));
@@ -221,7 +240,10 @@ internal sealed class CancelledOperation
 
         private void Cancel(TaskCompletionSource end, CancellationToken token)
         {
-            if (_pending.RemoveAll(send => send.End == end) > 0)
+            int removed;
+            lock (_lock)
+                removed = _pending.RemoveAll(send => send.End == end);
+            if (removed > 0)
                 end.SetCanceled(token);
         }
     }

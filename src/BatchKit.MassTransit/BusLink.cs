@@ -1,4 +1,5 @@
 using System.Collections.Concurrent;
+using BatchKit.RabbitMQ;
 using Microsoft.Extensions.Logging;
 using RabbitMQ.Client;
 
@@ -15,7 +16,7 @@ internal sealed class BusLink(MassTransitRabbitMqOptions options, string target,
     private const uint MaxBodyBytes = 128 * 1024 * 1024;
 
     // The client tries one host after the other: its socket, then its handshake, each with the limit.
-    private readonly TimeSpan _trialLimit = (Math.Max(options.Hosts.Count, 1) * 2 * options.ConnectTimeout) + RabbitMqBus.AbortLimit;
+    private readonly TimeSpan _trialLimit = (Math.Max(options.Hosts.Count, 1) * 2 * options.ConnectTimeout) + RabbitMqEnd.Limit;
     private readonly CancellationTokenSource _stopping = new();
     private readonly ConcurrentQueue<Action<string>> _listeners = new();
     private ConnectionFactory? _factory;
@@ -83,7 +84,7 @@ internal sealed class BusLink(MassTransitRabbitMqOptions options, string target,
         }
         finally
         {
-            await RabbitMqBus.AbortAsync(trial).WaitAsync(RabbitMqBus.AbortLimit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            await RabbitMqEnd.EndAsync(trial, timeProvider).ConfigureAwait(false);
         }
     }
 

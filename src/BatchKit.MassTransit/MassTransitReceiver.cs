@@ -172,7 +172,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
     {
         if (Interlocked.Exchange(ref _leaseConnection, null) is not { } connection)
             return;
-        await RabbitMqBus.AbortAsync(Task.FromResult(connection)).WaitAsync(RabbitMqBus.AbortLimit, _timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        await RabbitMqEnd.EndAsync(Task.FromResult(connection), _timeProvider).ConfigureAwait(false);
     }
 
     // A successor then finds the number free at once. If this fails, the broker frees the number when the connection ends.

@@ -8,9 +8,6 @@ namespace BatchKit.MassTransit;
 /// <summary>Creates a buffer's own bus over RabbitMQ.</summary>
 internal static class RabbitMqBus
 {
-    // The client gives an abort 5 s or more. The heartbeat ends a connection that hangs for longer.
-    public static readonly TimeSpan AbortLimit = TimeSpan.FromSeconds(6);
-
     private const int AmqpTlsPort = 5671;
 
     public static IBusControl Create(MassTransitRabbitMqOptions options, string name, BusLink link) => Bus.Factory.CreateUsingRabbitMq(bus =>
@@ -47,17 +44,6 @@ internal static class RabbitMqBus
             Certs = options.ClientCertificate is { } certificate ? [certificate] : null,
         }));
         return factory.CreateConnectionAsync(endpoints, name, cancellationToken);
-    }
-
-    /// <summary>Ends a connection, when it is open. It may never complete, whatever the connection's limits are (version 7.2.2 of the client, issue 1976), so the caller limits the wait.</summary>
-    public static async Task AbortAsync(Task<IConnection> opening)
-    {
-        await ((Task)opening).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing | ConfigureAwaitOptions.ForceYielding);
-        if (!opening.IsCompletedSuccessfully)
-            return;
-        var connection = await opening.ConfigureAwait(false);
-        await connection.AbortAsync().ConfigureAwait(false);
-        await connection.DisposeAsync().ConfigureAwait(false);
     }
 
     private static void Configure(IRabbitMqHostConfigurator connection, MassTransitRabbitMqOptions options)

@@ -254,7 +254,7 @@ internal sealed record OpenChannel(IConnection Connection, IChannel Channel, lon
 /// <summary>Closes discarded connections and channels in the background while their successors already work. At the end it waits for all of them.</summary>
 internal sealed class RabbitMqClosings(TimeProvider timeProvider)
 {
-    public static readonly TimeSpan Limit = RabbitMqChannelEnd.Limit;
+    public static readonly TimeSpan Limit = RabbitMqEnd.Limit;
 
     // Guards the list.
     private readonly Lock _lock = new();
@@ -301,16 +301,8 @@ internal sealed class RabbitMqClosings(TimeProvider timeProvider)
     {
         leave?.Invoke();
         if (leave is null)
-            await AbortAsync(connection).WaitAsync(Limit, timeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            await RabbitMqEnd.EndAsync(Task.FromResult(connection), timeProvider).ConfigureAwait(false);
         else if (channel is not null)
-            await RabbitMqChannelEnd.EndAsync(channel, timeProvider).ConfigureAwait(false);
-    }
-
-    private static async Task AbortAsync(IConnection connection)
-    {
-        // The client may do much work before its first await, so it does not run on the caller's thread.
-        await Task.Yield();
-        await connection.AbortAsync().ConfigureAwait(false);
-        await connection.DisposeAsync().ConfigureAwait(false);
+            await RabbitMqEnd.EndAsync(channel, timeProvider).ConfigureAwait(false);
     }
 }

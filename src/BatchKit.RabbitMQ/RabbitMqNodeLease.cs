@@ -105,7 +105,7 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
             var earlier = _consumer;
             (_connection, _consumer, isTaken) = (connection, consumer, true);
             if (earlier is not null)
-                await RabbitMqChannelEnd.EndAsync(earlier.Channel, timeProvider).ConfigureAwait(false);
+                await RabbitMqEnd.EndAsync(earlier.Channel, timeProvider).ConfigureAwait(false);
             return null;
         }
         catch (OperationInterruptedException refusal) when (refusal.ShutdownReason?.ReplyCode == PreconditionFailed)

@@ -243,7 +243,9 @@ internal sealed class TopologyCheckFilter(EndpointRun run, int maxFrameBytes, Ti
                     waiting = await declare(channel).ConfigureAwait(false);
                 await lease(connection).ConfigureAwait(false);
                 var isStalled = run.Deliveries.IsStalled(waiting);
-                run.SetTopologyFault(isStalled ? DeliveryWatch.Describe(waiting) : run.Deliveries.IsHeld() ? DeliveryWatch.DescribeHeld(waiting, interval) : FindLimit(connection));
+                var heldChecks = run.Deliveries.CountHeldChecks();
+                run.SetTopologyFault(
+                    isStalled ? DeliveryWatch.Describe(waiting) : heldChecks > 0 ? DeliveryWatch.DescribeHeld(waiting, interval) : FindLimit(connection), isRepeat: heldChecks > 1);
                 if (isStalled)
                     await LostAnswerFilter.AbortAsync(context, run).ConfigureAwait(false);
             }

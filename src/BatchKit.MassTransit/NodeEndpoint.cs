@@ -170,11 +170,10 @@ internal sealed class EndpointWatch(Func<string> queue, BusConnection connection
     /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
     public string? CallbackFault => reporter.CallbackFault;
 
-    /// <summary>Sets what is wrong with the exchanges, the bindings or the node's number; null when nothing is.</summary>
-    public void SetTopologyFault(string? fault)
+    /// <summary>Sets what is wrong with the exchanges, the bindings or the node's number; null when nothing is. A repeat is not logged: how many frames wait behind a held one changes with each check.</summary>
+    public void SetTopologyFault(string? fault, bool isRepeat = false)
     {
-        // How many frames wait changes with each check.
-        if (fault is not null && _topologyFault is null)
+        if (fault is not null && fault != _topologyFault && !isRepeat)
             Log.TopologyWrong(logger, queue(), fault);
         _topologyFault = fault;
     }
@@ -267,10 +266,10 @@ internal sealed class EndpointRun(EndpointWatch watch, BusConnection connection)
     }
 
     /// <summary>Sets what is wrong with the exchanges, the bindings, the node's number or the frame in hand; null when nothing is.</summary>
-    public void SetTopologyFault(string? fault)
+    public void SetTopologyFault(string? fault, bool isRepeat = false)
     {
         if (!_isAbandoned)
-            watch.SetTopologyFault(fault);
+            watch.SetTopologyFault(fault, isRepeat);
     }
 
     /// <summary>Reports that it can't receive.</summary>

@@ -290,7 +290,8 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
                     await _lease.TakeAsync(open.Connection, _stopping.Token).ConfigureAwait(false);
                 if (consumer.Deliveries.IsStalled(waiting))
                     return DeliveryWatch.Describe(waiting);
-                SetFault(consumer.Deliveries.IsHeld() ? DeliveryWatch.DescribeHeld(waiting, _options.TopologyCheckInterval) : null);
+                var heldChecks = consumer.Deliveries.CountHeldChecks();
+                SetFault(heldChecks > 0 ? DeliveryWatch.DescribeHeld(waiting, _options.TopologyCheckInterval) : null, isRepeat: heldChecks > 1);
             }
             catch (Exception exception) when (open.Channel.IsOpen && exception is OperationInterruptedException or NodeTakenException)
             {
@@ -304,10 +305,10 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         }
     }
 
-    private void SetFault(string? fault)
+    // A repeat is not logged: how many frames wait behind a held one changes with each check.
+    private void SetFault(string? fault, bool isRepeat = false)
     {
-        // How many wait changes with each check.
-        if (fault is not null && _fault is null)
+        if (fault is not null && fault != _fault && !isRepeat)
             Log.TopologyWrong(_logger, Queue, fault);
         _fault = fault;
     }

@@ -3,7 +3,7 @@ namespace BatchKit.Transports;
 /// <summary>Finds out that a broker delivers nothing although frames wait in the queue, and that a frame is not handed on. Neither the broker nor its client reports that.</summary>
 /// <remarks>
 /// What a channel sends to a quorum queue of RabbitMQ can be lost while brokers of a cluster lose sight of each other (rabbitmq-server, pull request 14589, for published messages). Lost acknowledgements use up
-/// the prefetch for as long as the channel is open. Thread-safe, but for <see cref="IsStalled"/> and <see cref="IsHeld"/>.
+/// the prefetch for as long as the channel is open. Thread-safe, but for <see cref="IsStalled"/> and <see cref="CountHeldChecks"/>.
 /// </remarks>
 internal sealed class DeliveryWatch
 {
@@ -15,6 +15,7 @@ internal sealed class DeliveryWatch
 
     // What had been received at the last check, when a frame was in hand; null otherwise.
     private long? _heldAtLastCheck;
+    private int _heldChecks;
 
     /// <summary>Whether a frame is being handed on.</summary>
     public bool HasFrame => Volatile.Read(ref _inHand) != 0;
@@ -40,13 +41,13 @@ internal sealed class DeliveryWatch
         return isStalled;
     }
 
-    /// <summary>True when a frame is in hand at this check that was so at the last one. Call it at an interval in which the next transport takes one.</summary>
-    public bool IsHeld()
+    /// <summary>At how many consecutive checks the frame in hand was so at the check before; 0 when none was. Call it at an interval in which the next transport takes one.</summary>
+    public int CountHeldChecks()
     {
         long? held = HasFrame ? Interlocked.Read(ref _received) : null;
-        var isHeld = held is not null && held == _heldAtLastCheck;
+        _heldChecks = held is not null && held == _heldAtLastCheck ? _heldChecks + 1 : 0;
         _heldAtLastCheck = held;
-        return isHeld;
+        return _heldChecks;
     }
 
     /// <summary>What is wrong when a frame is held, in a sentence.</summary>

@@ -115,7 +115,7 @@ internal sealed class RabbitMqConnector
 }
 
 /// <summary>Tracks the recovery of the application's connection, where it recovers itself. Thread-safe.</summary>
-/// <remarks>The client recovers a channel too that was created while it recovers the others. The broker then has two channels, and nobody knows the first one any more (version 7.2.2).</remarks>
+/// <remarks>The client recovers a channel too that was created while it recovers the others. The broker then has two channels, and no one knows the first one any more (version 7.2.2).</remarks>
 internal sealed class ConnectionRecovery
 {
     // The connection keeps its tracker.

@@ -4,7 +4,7 @@ using BatchKit.Diagnostics;
 namespace BatchKit.Batches;
 
 /// <summary>Tells the application's callback of lost messages, one call at a time, where senders run: never on the thread that lost them, and never under a lock. Thread-safe.</summary>
-/// <remarks>While a call runs, what is lost is added up by handle and reason, so that a slow callback holds up nobody and costs little memory. What it throws is counted.</remarks>
+/// <remarks>While a call runs, what is lost is added up by handle and reason, so that a slow callback holds up no one and costs little memory. What it throws is counted.</remarks>
 internal sealed class DropReporter(Action<DroppedMessages> callback, IDispatchScheduler scheduler, ObserverFaults faults) : IThreadPoolWorkItem
 {
     // Beyond this, the losses of further handles are reported together.

@@ -21,7 +21,7 @@ internal sealed class PendingBatchPool : IPooledObjectPolicy<PendingBatch>
         _batches = new DefaultObjectPool<PendingBatch>(this, MaxRetained);
     }
 
-    /// <summary>Is told of lost messages; null when nobody asks.</summary>
+    /// <summary>Is told of lost messages; null when no one asks.</summary>
     public DropReporter? Drops { get; }
 
     public PendingBatch Rent()

@@ -48,7 +48,7 @@ internal struct SendHalving
     /// <summary>An attempt failed.</summary>
     /// <param name="suspects">How many batches of the attempt are not decided.</param>
     /// <param name="left">How many batches the send has.</param>
-    /// <param name="failures">How many attempts have failed in a row.</param>
+    /// <param name="failures">How many consecutive attempts have failed.</param>
     /// <param name="isTooOld">True when the first batch would be given up if it failed alone.</param>
     /// <returns>How many batches the next attempt has.</returns>
     public int Fail(int suspects, int left, int failures, bool isTooOld)

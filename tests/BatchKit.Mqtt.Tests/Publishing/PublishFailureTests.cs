@@ -9,6 +9,16 @@ namespace BatchKit.Mqtt.Tests.Publishing;
 /// <summary>What a queue refuses, and how its sends fail.</summary>
 public sealed class PublishFailureTests : PublishQueueTest
 {
+    /// <summary>Versions and ends of a connection that don't say whether a message was the cause.</summary>
+    public static TheoryData<MqttVersion, MqttReasonCode?> UnclearEnds => new()
+    {
+        { MqttVersion.V311, null },
+        { MqttVersion.V5, null },
+        { MqttVersion.V5, MqttReasonCode.Success },
+        { MqttVersion.V5, MqttReasonCode.UnspecifiedError },
+        { MqttVersion.V5, MqttReasonCode.NotAuthorized },
+    };
+
     [Fact]
     public async Task A_refused_connection_fails_what_waits()
     {
@@ -237,11 +247,7 @@ public sealed class PublishFailureTests : PublishQueueTest
     }
 
     [Theory]
-    [InlineData(MqttVersion.V311, null)]
-    [InlineData(MqttVersion.V5, null)]
-    [InlineData(MqttVersion.V5, MqttReasonCode.Success)]
-    [InlineData(MqttVersion.V5, MqttReasonCode.UnspecifiedError)]
-    [InlineData(MqttVersion.V5, MqttReasonCode.NotAuthorized)]
+    [MemberData(nameof(UnclearEnds))]
     public async Task A_message_for_which_the_broker_closes_each_connection_without_a_clear_reason_is_found_and_refused(MqttVersion version, MqttReasonCode? notice)
     {
         var broker = new SimulatedBroker(Queue, version);
@@ -262,11 +268,7 @@ public sealed class PublishFailureTests : PublishQueueTest
     }
 
     [Theory]
-    [InlineData(MqttVersion.V311, null)]
-    [InlineData(MqttVersion.V5, null)]
-    [InlineData(MqttVersion.V5, MqttReasonCode.Success)]
-    [InlineData(MqttVersion.V5, MqttReasonCode.UnspecifiedError)]
-    [InlineData(MqttVersion.V5, MqttReasonCode.NotAuthorized)]
+    [MemberData(nameof(UnclearEnds))]
     public async Task A_broker_that_closes_every_connection_blames_no_message(MqttVersion version, MqttReasonCode? notice)
     {
         var broker = new SimulatedBroker(Queue, version);

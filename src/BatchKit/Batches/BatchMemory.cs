@@ -28,8 +28,8 @@ internal struct BatchMemory
 
     public MessageHeader?[]? Headers { get; private set; }
 
-    /// <summary>The header of the last message; null when that is plain, or there is none.</summary>
-    public readonly MessageHeader? LastHeader => Headers?[Count - 1];
+    /// <summary>True when the last message has an equal header. Most writers pass the same object again.</summary>
+    public readonly bool EndsWith(MessageHeader header) => Headers?[Count - 1] is { } last && (ReferenceEquals(last, header) || last.Equals(header));
 
     public int UsedBytes { get; private set; }
 

@@ -28,7 +28,13 @@ internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
     public bool HasWaiters => route.HasWaiters || _queue is { HasWaiters: true };
 
     /// <summary>True when the handle's share has no place for the bytes, whatever the route has.</summary>
-    public bool IsUsedUp(long bytes) => Pending + (_queue?.Promised ?? 0) + bytes > Share;
+    public bool IsUsedUp(long bytes)
+    {
+        var taken = Pending + (_queue?.Promised ?? 0) + bytes;
+
+        // Most handles have little pending, and are not asked what their route could have.
+        return taken > settings.LeastHandleBytes && taken > Share;
+    }
 
     /// <summary>Reserves bytes of the share and of the route; call it under the handle's lock.</summary>
     public bool TryReserve(int bytes)

@@ -7,8 +7,8 @@ namespace BatchKit.Batches;
 /// <summary>A batch from its first message until it is settled: takes messages while it is open, then is read-only. Pooled.</summary>
 internal sealed class PendingBatch(PendingBatchPool pool)
 {
-    /// <summary>A batch that costs more takes no further message: with the largest one, its cost would pass the largest <c>int</c>.</summary>
-    public const int MaxCostToGrow = 1 << 29;
+    /// <summary>A batch that costs more counts repeated headers in full, so that it is full before its cost passes the largest <c>int</c>.</summary>
+    public const int MaxCostToShare = 1 << 29;
 
     // Doubling keeps the interlocked budget off the path of most writes; a larger chunk would hold capacity that others need.
     private const int FirstChunkBytes = 256;
@@ -127,18 +127,18 @@ internal sealed class PendingBatch(PendingBatchPool pool)
             TakeOver(prepaid);
         if (_reserved - _cost < cost && !TryReserve(cost))
             return -1;
-        var isRepeated = header is not null && _memory.LastHeader == header;
+        var shared = header is null ? 0 : SharedBytesOf(header);
         var written = _memory.Append(ref payload, header);
         if (written < 0)
             return written;
         _cost += cost - payload.MaxBytes + written;
-        if (isRepeated)
-            _sharedBytes += SharedBytesOf(header!);
+        if (shared != 0)
+            _sharedBytes += shared;
         return written;
     }
 
     /// <summary>What one more message with this header would cost above what a frame takes for it: a frame has a header that is repeated at once only once.</summary>
-    public int SharedBytesOf(MessageHeader header) => _memory.LastHeader == header ? header.EncodedBytes - FrameWriter.RepeatedHeaderBytes : 0;
+    public int SharedBytesOf(MessageHeader header) => _cost <= MaxCostToShare && _memory.EndsWith(header) ? header.EncodedBytes - FrameWriter.RepeatedHeaderBytes : 0;
 
     /// <summary>Whether it still takes messages in the given version; call it under the handle's lock.</summary>
     /// <remarks>The order of the two reads matters: a reset starts the next version before it removes the seal.</remarks>

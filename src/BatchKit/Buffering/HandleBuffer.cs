@@ -76,7 +76,10 @@ internal sealed class HandleBuffer : ITimedHold
                 _acceptedBytes += bytes;
                 if (BatchKitTracing.IsListening)
                     HandleOutput.RememberWriter(batch);
-                QueueUnlessHeld(ref starts);
+                if (HeldNode is null || prepaid != 0 || _scopes.Count == 0)
+                    QueueUnlessHeld(ref starts);
+                else
+                    TimeHold();
             }
             else
             {
@@ -320,25 +323,32 @@ internal sealed class HandleBuffer : ITimedHold
             QueueWhenOver(countsFromNow: !closed.Opening.HasLimit, ref starts);
     }
 
+    // Held output that no one flushes could make a writer wait for capacity for ever. A writer that begins to wait flushes what is held, and no new batch gets capacity meanwhile.
+    // So only these are left: the first message that is held, which that flush may have missed, and the message of a writer that has waited.
+    [MethodImpl(MethodImplOptions.NoInlining)]
     private void QueueUnlessHeld(ref SenderStarts starts)
     {
-        // While a writer waits for capacity, holding back could make it wait for ever.
+        if (HeldNode is null && _scopes.Count > 0)
+            _heldHandles.Add(this);
         if (Budget.HasWaiters)
         {
             _output.QueueAll(FlushReason.CapacityNeeded, ref starts);
         }
-        else if (_scopes.Count > 0)
-        {
-            if (HeldNode is null)
-                _heldHandles.Add(this);
-            if (_scopes.AllHaveLimits && _output.HeldMessages == 1)
-                _hold.IsOver(this, hasHeld: true, _scopes, countsFromNow: true);
-        }
-        else
+        else if (_scopes.Count == 0)
         {
             _usedAt = _settings.Clock.Coarse;
             _output.QueueOpen(ref starts);
         }
+        else
+        {
+            TimeHold();
+        }
+    }
+
+    private void TimeHold()
+    {
+        if (_scopes.AllHaveLimits && _output.HeldMessages == 1)
+            _hold.IsOver(this, hasHeld: true, _scopes, countsFromNow: true);
     }
 
     private void QueueWhenOver(bool countsFromNow, ref SenderStarts starts)

@@ -213,7 +213,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
 
     // A batch that costs little enough to grow takes the largest message without passing the largest int.
     private readonly bool IsFull(PendingBatch batch, int bytes) =>
-        batch.FrameBytes + (long)bytes > _maxBatchBytes || batch.Count >= settings.MaxBatchMessages || batch.Cost > PendingBatch.MaxCostToGrow;
+        batch.FrameBytes + (long)bytes > _maxBatchBytes || batch.Count >= settings.MaxBatchMessages;
 
     // A message that is added to a batch may overtake what is queued behind it.
     private readonly bool MayGrow(PendingBatch batch)

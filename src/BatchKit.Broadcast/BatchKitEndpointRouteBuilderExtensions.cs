@@ -28,9 +28,11 @@ public static class BatchKitEndpointRouteBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(endpoints);
         var services = endpoints.ServiceProvider;
+        var transport = FindTransport(services, bufferName);
+        ConnectionHandlerCheck.ThrowIfUncreatable<THandler>(services, bufferName);
         var factory = ActivatorUtilities.CreateFactory<THandler>([typeof(ClientConnection)]);
         return endpoints.MapBatchKitWebSockets(
-            pattern, FindTransport(services, bufferName), connection => factory(services, [connection]), options,
+            pattern, transport, connection => factory(services, [connection]), options,
             services.GetRequiredKeyedService<OutputBuffer>(bufferName));
     }
 

@@ -51,9 +51,7 @@ public static class BroadcastBuilderExtensions
         OptionsRules.Add(services, name, BroadcastOptionsValidator.Shared, configure);
         if (KeyedServices.Contain<BroadcastTransport>(services, name))
             return builder;
-        services.AddKeyedSingleton(name, static (provider, key) => CreateTransport(provider, (string)key!));
-        if (name == Options.Options.DefaultName)
-            services.TryAddSingleton(static provider => provider.GetRequiredKeyedService<BroadcastTransport>(Options.Options.DefaultName));
+        KeyedServices.Add(services, name, CreateTransport);
         services.AddKeyedSingleton(name, static (provider, key) => CreateHostedService(provider, (string)key!));
         services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<BroadcastHostedService>(name));
         services.AddHealthChecks().Add(new HealthCheckRegistration(
@@ -101,7 +99,14 @@ public static class BroadcastBuilderExtensions
         this BatchKitBuilder builder, BroadcastListenerOptions options)
         where THandler : class, IConnectionHandler
     {
+        ArgumentNullException.ThrowIfNull(builder);
         var factory = ActivatorUtilities.CreateFactory<THandler>([typeof(ClientConnection)]);
+        var name = builder.Name;
+        builder.BeforeHostedServices(services =>
+        {
+            ConnectionHandlerCheck.ThrowIfUncreatable<THandler>(services, name);
+            return static _ => Task.CompletedTask;
+        });
         return builder.Listen(options, (services, connection) => factory(services, [connection]));
     }
 

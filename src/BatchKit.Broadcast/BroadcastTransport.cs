@@ -100,12 +100,12 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         cancellationToken.ThrowIfCancellationRequested();
         var work = _works.Get();
-        var outcomes = Stage(batches.Span, work.Staged);
+        var refusal = Stage(batches.Span, work.Staged);
         if (work.Staged.Count > FanoutWork.MaxInlineConnections)
-            return FinishAsync(work, work.RunAsync(), outcomes);
+            return FinishAsync(work, work.RunAsync(), refusal);
         work.RunInline();
         Return(work);
-        return outcomes is null ? default : ValueTask.FromException(Refusal(outcomes));
+        return refusal is null ? default : ValueTask.FromException(refusal);
     }
 
     /// <summary>The members of a group on this node.</summary>
@@ -258,12 +258,12 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
         return AttachedConnection.Start(this, connection, wire, place, closed);
     }
 
-    private async ValueTask FinishAsync(FanoutWork work, Task running, BatchOutcome[]? outcomes)
+    private async ValueTask FinishAsync(FanoutWork work, Task running, BatchSendException? refusal)
     {
         await running.ConfigureAwait(false);
         Return(work);
-        if (outcomes is not null)
-            throw Refusal(outcomes);
+        if (refusal is not null)
+            throw refusal;
     }
 
     // Not after a failure: work that failed half-way is not reused.
@@ -273,8 +273,8 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
         _works.Return(work);
     }
 
-    /// <returns>The outcomes when a batch is refused; otherwise null.</returns>
-    private BatchOutcome[]? Stage(ReadOnlySpan<MessageBatch> batches, StagedSend staged)
+    /// <returns>The error when a batch is refused; otherwise null.</returns>
+    private BatchSendException? Stage(ReadOnlySpan<MessageBatch> batches, StagedSend staged)
     {
         if (batches.Length == 1 && !batches[0].Handle.IsConnection)
         {
@@ -292,7 +292,7 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
                 Refuse(ref outcomes, batches.Length, index);
         }
 
-        return outcomes;
+        return outcomes is null ? null : Refusal(outcomes, batches[Array.IndexOf(outcomes, BatchOutcome.Refused)].Handle);
     }
 
     private bool TryStage(MessageBatch batch, StagedSend staged)
@@ -344,5 +344,6 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
         outcomes[index] = BatchOutcome.Refused;
     }
 
-    private static BatchSendException Refusal(BatchOutcome[] outcomes) => new(ImmutableArray.Create(outcomes), "A connection is gone.") { DestinationsAreGone = true };
+    private static BatchSendException Refusal(BatchOutcome[] outcomes, OutputHandle first) => new(
+        ImmutableArray.Create(outcomes), $"Connection {first} is gone, the first of {outcomes.Count(static one => one == BatchOutcome.Refused)} in this send.") { DestinationsAreGone = true };
 }

@@ -26,7 +26,7 @@ public static class MQTTnetBuilderExtensions
         ArgumentNullException.ThrowIfNull(client);
         var (name, services) = (builder.Name, builder.Services);
         OptionsRules.Add(services, name, MqttClientTransportOptionsValidator.Shared, configure);
-        services.AddKeyedSingleton(name, (provider, _) => new MqttClientTransport(client(provider),
+        KeyedServices.Add(services, name, (provider, _) => new MqttClientTransport(client(provider),
             provider.GetRequiredService<IOptionsMonitor<MqttClientTransportOptions>>().Get(name), provider.GetService<ILogger<MqttClientTransport>>()));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<MqttClientTransport>(name), partitions);
     }
@@ -56,7 +56,7 @@ public static class MQTTnetBuilderExtensions
         ArgumentNullException.ThrowIfNull(server);
         var (name, services) = (builder.Name, builder.Services);
         OptionsRules.Add(services, name, MqttServerTransportOptionsValidator.Shared, configure);
-        services.AddKeyedSingleton(name, (provider, _) => new MqttServerTransport(server(provider),
+        KeyedServices.Add(services, name, (provider, _) => new MqttServerTransport(server(provider),
             provider.GetRequiredService<IOptionsMonitor<MqttServerTransportOptions>>().Get(name), provider.GetService<TimeProvider>(), provider.GetService<ILogger<MqttServerTransport>>()));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<MqttServerTransport>(name), partitions);
     }

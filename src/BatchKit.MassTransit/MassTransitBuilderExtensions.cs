@@ -33,7 +33,7 @@ public static class MassTransitBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         AddBus(builder, configure);
-        builder.Services.AddKeyedSingleton(builder.Name, (services, key) =>
+        KeyedServices.Add(builder.Services, builder.Name, (services, key) =>
             new MassTransitTransport(services.GetRequiredKeyedService<BusOwner>(key).Connection, services.GetService<TimeProvider>(), builder.CreateSigner(services)));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<MassTransitTransport>(builder.Name), partitions);
     }
@@ -82,7 +82,7 @@ public static class MassTransitBuilderExtensions
 
         AddBus(builder, configure);
         builder.LeaseNode();
-        builder.Services.AddKeyedSingleton(name, (services, _) => CreateReceiver(services, builder, next));
+        KeyedServices.Add(builder.Services, name, (services, _) => CreateReceiver(services, builder, next));
         builder.Services.AddSingleton<IHostedService>(services => new ReceiverHostedService(
             services.GetRequiredKeyedService<MassTransitReceiver>(name), services.GetRequiredKeyedService<BusOwner>(name)));
         return builder.AllowNoRoute();
@@ -105,6 +105,8 @@ public static class MassTransitBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(section);
         OptionsRules.Add(builder.Services, builder.Name, MassTransitOptionsValidator.Shared, configure: null, section, MassTransitOptions.Read);
+        if (section is IConfigurationSection { Path: var path })
+            ConfigurationKeys.Of(builder.Services).Add<MassTransitRabbitMqOptions>(ConfigurationPath.Combine(path, nameof(MassTransitOptions.RabbitMq)));
     }
 
     private static void AddBus(BatchKitBuilder builder, Action<MassTransitOptions>? configure)

@@ -42,7 +42,7 @@ public static class MqttBuilderExtensions
         var (name, services) = (builder.Name, builder.Services);
         // Inserted first, so that all other configuration of this buffer overrides it, whatever the order of registration.
         services.Insert(0, ServiceDescriptor.Singleton<IConfigureOptions<OutputBufferOptions>>(new ConfigureNamedOptions<OutputBufferOptions>(name, SetDefaults)));
-        services.AddKeyedSingleton(name, static (provider, key) => CreateTransport(provider, (string)key!));
+        KeyedServices.Add(services, name, CreateTransport);
         services.AddKeyedSingleton<IMqttPublisher>(name, static (provider, key) => provider.GetRequiredKeyedService<MqttTransport>(key));
         if (name.Length == 0)
             services.TryAddSingleton<IMqttPublisher>(static provider => provider.GetRequiredKeyedService<MqttTransport>(Options.Options.DefaultName));
@@ -89,7 +89,7 @@ public static class MqttBuilderExtensions
             throw new InvalidOperationException($"{builder} receives from MQTT already. Handle everything in one handler, or receive with a buffer of another name: AddBatchKit(name).");
         AddShared(builder, configure);
         builder.LeaseNode();
-        builder.Services.AddKeyedSingleton(builder.Name, (services, _) => CreateReceiver(services, builder, next));
+        KeyedServices.Add(builder.Services, builder.Name, (services, _) => CreateReceiver(services, builder, next));
         builder.BeforeHostedServices(services => services.GetRequiredKeyedService<MqttReceiver>(builder.Name).LeaseAsync);
         builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<MqttReceiver>(builder.Name));
         return builder.AllowNoRoute();

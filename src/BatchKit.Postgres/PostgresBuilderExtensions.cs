@@ -34,9 +34,10 @@ public static class PostgresBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         OptionsRules.Add(builder.Services, builder.Name, PostgresOptionsValidator.Shared, configure);
-        builder.Services.AddKeyedSingleton(builder.Name, (services, key) => new PostgresQueueTransport(
-            DataSourceOf(services, (string)key!), OptionsOf<PostgresOptions>(services, key), services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueTransport>>(),
+        KeyedServices.Add(builder.Services, builder.Name, (services, key) => new PostgresQueueTransport(
+            DataSourceOf(services, key), OptionsOf<PostgresOptions>(services, key), services.GetService<TimeProvider>(), services.GetService<ILogger<PostgresQueueTransport>>(),
             builder.CreateSigner(services), services.GetKeyedService<ConnectionMetrics>(key)));
+        KeyedServices.Add(builder.Services, builder.Name, static (services, key) => new PostgresQueueAdmin(DataSourceOf(services, key), OptionsOf<PostgresOptions>(services, key).Schema));
         // With FailFast the transport asks its server before anything is sent.
         builder.BeforeHostedServices(services => services.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name).StartAsync);
         AddHealthCheck(builder.Services, BufferCheckName(builder), provider => new HealthCheck(provider.GetRequiredKeyedService<PostgresQueueTransport>(builder.Name), outbox: null, receiver: null));
@@ -133,7 +134,7 @@ public static class PostgresBuilderExtensions
         var (name, services) = (builder.Name, builder.Services);
         OptionsRules.Add(services, name, PostgresOutboxOptionsValidator.Shared, configure);
         services.AddKeyedSingleton<IBatchTransport>(InnerKey(name), (provider, _) => inner(provider));
-        services.AddKeyedSingleton(name, static (provider, key) => new PostgresOutbox(DataSourceOf(provider, (string)key!), provider.GetRequiredKeyedService<IBatchTransport>(InnerKey((string)key!)),
+        KeyedServices.Add(services, name, static (provider, key) => new PostgresOutbox(DataSourceOf(provider, key), provider.GetRequiredKeyedService<IBatchTransport>(InnerKey(key)),
             OptionsOf<PostgresOutboxOptions>(provider, key), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresOutbox>>(),
             provider.GetKeyedService<ConnectionMetrics>(key)));
         services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<PostgresOutbox>(name));

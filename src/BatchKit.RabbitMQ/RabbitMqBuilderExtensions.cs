@@ -30,7 +30,7 @@ public static class RabbitMqBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         AddShared(builder, configure);
-        builder.Services.AddKeyedSingleton(builder.Name, static (services, key) => CreateTransport(services, (string)key!));
+        KeyedServices.Add(builder.Services, builder.Name, CreateTransport);
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<RabbitMqTransport>(builder.Name), partitions);
     }
 
@@ -73,7 +73,7 @@ public static class RabbitMqBuilderExtensions
             throw new InvalidOperationException($"{builder} receives from RabbitMQ already. Handle everything in one handler, or receive with a buffer of another name: AddBatchKit(name).");
         AddShared(builder, configure);
         builder.LeaseNode();
-        builder.Services.AddKeyedSingleton(builder.Name, (services, _) => CreateReceiver(services, builder, next));
+        KeyedServices.Add(builder.Services, builder.Name, (services, _) => CreateReceiver(services, builder, next));
         builder.Services.AddSingleton<IHostedService>(services => services.GetRequiredKeyedService<RabbitMqReceiver>(builder.Name));
         return builder.AllowNoRoute();
     }

@@ -46,7 +46,7 @@ public static class BatchKitServiceCollectionExtensions
     /// <param name="name">The buffer's name; unique in the services.</param>
     /// <param name="configuration">
     /// The section whose keys are the names of <see cref="OutputBufferOptions"/>' properties, such as <c>Configuration.GetSection("BatchKit")</c>. It is read
-    /// once, when the buffer is created; errors name it. Other keys are ignored.
+    /// once, when the buffer is created; errors name it. A key that no options know is ignored, with a warning that names the nearest setting.
     /// </param>
     /// <param name="configure">Changes the options after they were read from the configuration.</param>
     /// <inheritdoc cref="AddBatchKit(IServiceCollection, string, Action{OutputBufferOptions})"/>

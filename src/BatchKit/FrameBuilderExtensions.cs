@@ -21,7 +21,7 @@ public static class FrameBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(publish);
-        builder.Services.AddKeyedSingleton(builder.Name, (services, _) =>
+        KeyedServices.Add(builder.Services, builder.Name, (services, _) =>
         {
             var options = new FrameTransportOptions { Signer = builder.CreateSigner(services) };
             configure?.Invoke(options);
@@ -51,9 +51,7 @@ public static class FrameBuilderExtensions
     {
         ArgumentNullException.ThrowIfNull(builder);
         ArgumentNullException.ThrowIfNull(next);
-        builder.Services.AddKeyedSingleton(builder.Name, (services, _) => new FrameReceiver(builder.CreateReceiver(services, next, configure), services.GetService<ILogger<FrameReceiver>>()));
-        if (builder.Name.Length == 0)
-            builder.Services.AddSingleton(services => services.GetRequiredKeyedService<FrameReceiver>(builder.Name));
+        KeyedServices.Add(builder.Services, builder.Name, (services, _) => new FrameReceiver(builder.CreateReceiver(services, next, configure), services.GetService<ILogger<FrameReceiver>>()));
         return builder.AllowNoRoute();
     }
 }

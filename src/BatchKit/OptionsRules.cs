@@ -1,8 +1,13 @@
 using System.ComponentModel.DataAnnotations;
 using System.Diagnostics.CodeAnalysis;
 using System.Globalization;
+using System.Reflection;
+using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.DependencyInjection.Extensions;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
 using Microsoft.Extensions.Options;
 
 namespace BatchKit;
@@ -10,6 +15,8 @@ namespace BatchKit;
 /// <summary>Registers and checks the options of a package that extends <see cref="BatchKitBuilder"/>. Every error begins with the options' type, and says where they are set.</summary>
 internal static class OptionsRules
 {
+    private const DynamicallyAccessedMemberTypes Kept = DynamicallyAccessedMemberTypes.PublicParameterlessConstructor | DynamicallyAccessedMemberTypes.PublicProperties;
+
     /// <summary>Registers named options that are checked when the host starts. It may be called again for the same options: settings add up, in the order of the calls.</summary>
     /// <typeparam name="TOptions">The options.</typeparam>
     /// <param name="services">The services.</param>
@@ -19,7 +26,7 @@ internal static class OptionsRules
     /// <param name="section">The section that the options are read from, once; errors name its path. Null for none.</param>
     /// <param name="bind">Reads the options from the section: a call of <c>Bind</c> in the package, so that its binding is generated there.</param>
     /// <param name="owner">What errors call the thing that the name belongs to.</param>
-    public static void Add<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicParameterlessConstructor)] TOptions>(
+    public static void Add<[DynamicallyAccessedMembers(Kept)] TOptions>(
         IServiceCollection services, string name, IValidateOptions<TOptions> rules, Action<TOptions>? configure,
         IConfiguration? section = null, Action<IConfiguration, TOptions>? bind = null, string owner = "the output buffer")
         where TOptions : class
@@ -29,8 +36,17 @@ internal static class OptionsRules
         ArgumentNullException.ThrowIfNull(rules);
         var path = (section as IConfigurationSection)?.Path;
         var options = services.AddOptions<TOptions>(name);
+        if (path is not null)
+            ConfigurationKeys.Of(services).Add<TOptions>(path);
         if (section is not null && bind is not null)
-            options.Configure(bound => Read(section, bound, bind, name, owner));
+        {
+            options.Configure<IServiceProvider>((bound, provider) =>
+            {
+                Read(section, bound, bind, name, owner);
+                Check(section, provider);
+            });
+        }
+
         if (configure is not null)
             options.Configure(configure);
 
@@ -46,8 +62,14 @@ internal static class OptionsRules
         options.ValidateOnStart();
     }
 
+    private static void Check(IConfiguration section, IServiceProvider provider)
+    {
+        if (section is IConfigurationSection named)
+            provider.GetRequiredService<ConfigurationKeys>().Check(named, provider.GetService<ILogger<OutputBuffer>>() ?? NullLogger<OutputBuffer>.Instance);
+    }
+
     // A value that is not of its setting's type: the binder's error has the value and the path, and not the options' type. The value of a key is left out.
-    private static void Read<TOptions>(IConfiguration section, TOptions options, Action<IConfiguration, TOptions> bind, string name, string owner)
+    private static void Read<[DynamicallyAccessedMembers(Kept)] TOptions>(IConfiguration section, TOptions options, Action<IConfiguration, TOptions> bind, string name, string owner)
         where TOptions : class
     {
         try
@@ -62,10 +84,14 @@ internal static class OptionsRules
             var setting = key is null ? typeof(TOptions).Name : $"{typeof(TOptions).Name}.{key.Replace(ConfigurationPath.KeyDelimiter, ".", StringComparison.Ordinal)}";
             var reason = exception.Message.Contains(typeof(byte[]).FullName!, StringComparison.Ordinal)
                 ? "The value is not base64."
-                : $"{exception.Message} Write a time as '00:00:05', a switch as 'true' or 'false', and a number without its unit.";
+                : $"{exception.Message} {HowToWrite(key is null ? null : typeof(TOptions).GetProperty(key, BindingFlags.IgnoreCase | BindingFlags.Instance | BindingFlags.Public)?.PropertyType)}";
             throw new OptionsValidationException(name, typeof(TOptions), [$"{setting} could not be read: {reason}{OriginOf(name, owner, path)}"]);
         }
     }
+
+    private static string HowToWrite(Type? type) => type is { IsEnum: true }
+        ? $"Write one of {string.Join(", ", Enum.GetNames(type))}."
+        : "Write a time as '00:00:05', a switch as 'true' or 'false', and a number without its unit.";
 
     internal static string OriginOf(string name, string owner, string? section) => (name.Length, section) switch
     {
@@ -93,9 +119,22 @@ internal static class OptionsRules
     }
 }
 
-/// <summary>Tells what a package has registered already.</summary>
+/// <summary>Registers what belongs to one buffer, and tells what is registered already.</summary>
 internal static class KeyedServices
 {
+    /// <summary>Registers a singleton with the buffer's name as its key; that of the unnamed buffer can be injected without a key too.</summary>
+    /// <typeparam name="T">The service's type.</typeparam>
+    /// <param name="services">The services.</param>
+    /// <param name="name">The buffer's name.</param>
+    /// <param name="create">Creates it from the services and the name.</param>
+    public static void Add<T>(IServiceCollection services, string name, Func<IServiceProvider, string, T> create)
+        where T : class
+    {
+        services.AddKeyedSingleton(name, (provider, key) => create(provider, (string)key!));
+        if (name.Length == 0)
+            services.TryAddSingleton(static provider => provider.GetRequiredKeyedService<T>(string.Empty));
+    }
+
     /// <summary>True when the services have a keyed service of that type with the key.</summary>
     /// <typeparam name="T">The service's type.</typeparam>
     /// <param name="services">The services.</param>

@@ -1,6 +1,8 @@
 using System.ComponentModel.DataAnnotations;
+using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
 
 namespace BatchKit.Tests;
@@ -8,7 +10,8 @@ namespace BatchKit.Tests;
 public sealed class OptionsRulesTests
 {
     private readonly ServiceCollection _services = new();
-    private readonly IConfiguration _configuration = new ConfigurationBuilder()
+    private readonly LogCollector _log = new();
+    private IConfiguration _configuration = new ConfigurationBuilder()
         .AddInMemoryCollection([new("Game:Broker:Port", "7"), new("Game:Broker:Host", ""), new("Other:Port", "-1")]).Build();
 
     [Fact]
@@ -47,6 +50,92 @@ public sealed class OptionsRulesTests
         Assert.Equal((20, "there"), (Options("").Port, Options("").Host));
     }
 
+    [Fact]
+    public void An_unknown_key_is_warned_of_with_the_nearest_setting_and_what_other_options_know_is_not()
+    {
+        Set(("Game:Broker:Hots", "there"), ("Game:Broker:Speed", "9"), ("Game:Broker:Users:Fred", "1"), ("Game:Broker:Wheres:City", "Rome"));
+        Add("game", "Game:Broker");
+        OptionsRules.Add(_services, "game", new OtherRules(), configure: null, _configuration.GetSection("Game:Broker"), static (section, options) => section.Bind(options));
+
+        Read("game");
+
+        Assert.Equal(
+        [
+            (12, "Warning The configuration has the key 'Game:Broker:Hots', which is no setting of its section, and is ignored. Did you mean 'Host'? "),
+            (12, "Warning The configuration has the key 'Game:Broker:Wheres', which is no setting of its section, and is ignored. Did you mean 'Where'? "),
+        ], _log.Entries.Select(entry => (entry.Id, entry.Text)));
+    }
+
+    [Fact]
+    public void A_section_is_warned_of_once_whoever_reads_it()
+    {
+        Set(("Game:Broker:Hots", "there"));
+        Add("game", "Game:Broker");
+        Add("game", "Game:Broker");
+        Add("", "Game:Broker");
+
+        Read("game");
+        Read("");
+
+        Assert.Equal(1, _log.Count(12));
+    }
+
+    [Fact]
+    public void A_missing_section_is_warned_of_and_a_whole_configuration_is_not_searched()
+    {
+        Add("game", "Gane:Broker");
+        OptionsRules.Add(_services, "game", new OtherRules(), configure: null, _configuration, static (section, options) => section.Bind(options));
+
+        Read("game");
+
+        Assert.Equal([(13, "Warning The configuration has no section 'Gane:Broker', so its settings have their defaults. ")], _log.Entries.Select(entry => (entry.Id, entry.Text)));
+    }
+
+    [Fact]
+    public void A_section_inside_another_is_searched_where_options_know_it()
+    {
+        Set(("Game:Broker:Host", "here"), ("Game:Broker:Where:Ctiy", "Rome"));
+        ConfigurationKeys.Of(_services).Add<Place>("Game:Broker:Where");
+        Add("game", "Game:Broker");
+
+        Read("game");
+
+        Assert.Contains("'Game:Broker:Where:Ctiy'", Assert.Single(_log.Entries).Text, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public void A_logger_that_throws_at_a_warning_does_not_keep_the_options_from_being_read()
+    {
+        Set(("Game:Broker:Hots", "there"));
+        Add("game", "Game:Broker", static options => (options.Port, options.Host) = (12, "here"));
+        _services.AddSingleton<ILogger<OutputBuffer>>(new Logger<OutputBuffer>(new ThrowingLoggers()));
+
+        Assert.Equal(12, Options("game").Port);
+    }
+
+    [Fact]
+    public void A_value_that_is_none_of_a_settings_names_is_answered_with_all_of_them()
+    {
+        Set(("Game:Broker:Mode", "sometimes"));
+        Add("game", "Game:Broker");
+
+        var exception = Assert.Throws<OptionsValidationException>(() => Options("game"));
+
+        Assert.EndsWith("Write one of Never, Always. It is set for the output buffer 'game' in section 'Game:Broker'.", Assert.Single(exception.Failures), StringComparison.Ordinal);
+    }
+
+    private void Set(params (string Key, string Value)[] settings) =>
+        _configuration = new ConfigurationBuilder().AddInMemoryCollection(settings.Select(static setting => KeyValuePair.Create(setting.Key, (string?)setting.Value))).Build();
+
+    private void Read(string name)
+    {
+        _services.AddSingleton<ILogger<OutputBuffer>>(new Logger<OutputBuffer>(_log));
+        _services.Configure<SomeOptions>(name, static options => (options.Port, options.Host) = (12, "here"));
+        var provider = _services.BuildServiceProvider();
+        _ = provider.GetRequiredService<IOptionsMonitor<SomeOptions>>().Get(name);
+        _ = provider.GetRequiredService<IOptionsMonitor<OtherOptions>>().Get(name);
+    }
+
     private void Add(string name, string? section, Action<SomeOptions>? configure = null) => OptionsRules.Add(
         _services, name, new SomeRules(), configure, section is null ? null : _configuration.GetSection(section), static (section, options) => section.Bind(options));
 
@@ -57,6 +146,31 @@ public sealed class OptionsRulesTests
         public int Port { get; set; }
 
         public string Host { get; set; } = "";
+
+        public Mode Mode { get; set; }
+
+        public Place? Where { get; set; }
+    }
+
+    private enum Mode
+    {
+        Never = 0,
+        Always = 1,
+    }
+
+    private sealed class Place
+    {
+        public string City { get; set; } = "";
+    }
+
+    private sealed class OtherOptions
+    {
+        public int Speed { get; set; }
+    }
+
+    private sealed class OtherRules : IValidateOptions<OtherOptions>
+    {
+        public ValidateOptionsResult Validate(string? name, OtherOptions options) => ValidateOptionsResult.Success;
     }
 
     /// <summary>Reports as generated rules do: a standard attribute names type and member, and a rule in code the member alone.</summary>

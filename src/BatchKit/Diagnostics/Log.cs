@@ -63,6 +63,12 @@ internal static partial class Log
     [LoggerMessage(11, LogLevel.Error, "Output buffer '{Buffer}' stopped without {Messages} messages: a transport blocks the thread of its send, and did not end within {Time} after its token was cancelled.")]
     public static partial void TransportBlocks(this ILogger logger, string buffer, long messages, TimeSpan time);
 
+    [LoggerMessage(12, LogLevel.Warning, "The configuration has the key '{Key}', which is no setting of its section, and is ignored. Did you mean '{Nearest}'?")]
+    public static partial void KeyUnknown(this ILogger logger, string key, string nearest);
+
+    [LoggerMessage(13, LogLevel.Warning, "The configuration has no section '{Section}', so its settings have their defaults.")]
+    public static partial void SectionMissing(this ILogger logger, string section);
+
     [LoggerMessage(1, LogLevel.Warning, "Route '{Route}' failed to send {Batches} batches; they are retried. Failures since the last such line: {Count}. {Cause}")]
     private static partial void SendFailed(ILogger logger, string route, int batches, long count, string cause, Exception? failure);
 

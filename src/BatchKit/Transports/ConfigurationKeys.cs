@@ -1,0 +1,97 @@
+using System.Diagnostics.CodeAnalysis;
+using BatchKit.Diagnostics;
+using Microsoft.Extensions.Configuration;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Logging;
+
+namespace BatchKit.Transports;
+
+/// <summary>The settings that the sections of an application may have. A binder ignores other keys, so a misspelled one would change nothing, in silence.</summary>
+/// <remarks>Adapters use it when they register options. Thread-safe. Several options may be read from one section, and a section of its own may stand inside another. So only keys that no options know are named: those with a value, and sections that are spelled almost like one.</remarks>
+public sealed class ConfigurationKeys
+{
+    private readonly Lock _gate = new();
+    private readonly Dictionary<string, SortedSet<string>> _sections = new(StringComparer.OrdinalIgnoreCase);
+    private readonly HashSet<string> _checked = new(StringComparer.OrdinalIgnoreCase);
+
+    /// <summary>Returns the one of these services, and registers it at the first call.</summary>
+    /// <param name="services">The services.</param>
+    public static ConfigurationKeys Of(IServiceCollection services)
+    {
+        ArgumentNullException.ThrowIfNull(services);
+        foreach (var service in services)
+        {
+            if (service is { IsKeyedService: false, ImplementationInstance: ConfigurationKeys known })
+                return known;
+        }
+
+        var keys = new ConfigurationKeys();
+        services.AddSingleton(keys);
+        return keys;
+    }
+
+    /// <summary>Adds the names of options' properties to what may stand in a section.</summary>
+    /// <typeparam name="TOptions">The options that are read from the section.</typeparam>
+    /// <param name="path">The section's path.</param>
+    public void Add<[DynamicallyAccessedMembers(DynamicallyAccessedMemberTypes.PublicProperties)] TOptions>(string path)
+    {
+        ArgumentNullException.ThrowIfNull(path);
+        lock (_gate)
+        {
+            if (!_sections.TryGetValue(path, out var known))
+                _sections[path] = known = new SortedSet<string>(StringComparer.OrdinalIgnoreCase);
+            known.UnionWith(typeof(TOptions).GetProperties().Select(static property => property.Name));
+        }
+    }
+
+    /// <summary>Logs a warning for each key in the section, and in those inside it, that no options know, and for a section that is missing. A second call for a section does nothing.</summary>
+    /// <param name="section">The section. Its path was added.</param>
+    /// <param name="logger">Gets the warnings. What it throws is ignored.</param>
+    public void Check(IConfigurationSection section, ILogger logger)
+    {
+        ArgumentNullException.ThrowIfNull(section);
+        ArgumentNullException.ThrowIfNull(logger);
+        List<(string Path, string Nearest)> unknown;
+        lock (_gate)
+        {
+            if (!_sections.TryGetValue(section.Path, out var known) || !_checked.Add(section.Path))
+                return;
+            unknown = [.. section.GetChildren().Where(key => IsUnknown(key, known)).Select(key => (key.Path, FindNearest(key.Key, known)))];
+        }
+
+        var guarded = GuardedLogger.Of(logger);
+        if (!section.Exists())
+            guarded.SectionMissing(section.Path);
+        foreach (var (path, nearest) in unknown)
+            guarded.KeyUnknown(path, nearest);
+        foreach (var inner in section.GetChildren())
+            Check(inner, logger);
+    }
+
+    private bool IsUnknown(IConfigurationSection key, SortedSet<string> known) =>
+        !known.Contains(key.Key) && !_sections.ContainsKey(key.Path) && (key.Value is not null || IsNear(key.Key, FindNearest(key.Key, known)));
+
+    private static string FindNearest(string key, IEnumerable<string> known) => known.MinBy(name => Distance(key, name))!;
+
+    // Two letters at most, and a third of a short name.
+    private static bool IsNear(string key, string name) => Distance(key, name) <= Math.Min(2, name.Length / 3);
+
+    /// <summary>How many letters differ: the edit distance of Levenshtein, whatever the case.</summary>
+    private static int Distance(string left, string right)
+    {
+        var row = Enumerable.Range(0, right.Length + 1).ToArray();
+        for (var i = 1; i <= left.Length; i++)
+        {
+            var diagonal = row[0];
+            row[0] = i;
+            for (var j = 1; j <= right.Length; j++)
+            {
+                var replaced = diagonal + (char.ToUpperInvariant(left[i - 1]) == char.ToUpperInvariant(right[j - 1]) ? 0 : 1);
+                diagonal = row[j];
+                row[j] = Math.Min(replaced, Math.Min(row[j], row[j - 1]) + 1);
+            }
+        }
+
+        return row[^1];
+    }
+}

@@ -1,7 +1,6 @@
 using System.ComponentModel.DataAnnotations;
 using System.Diagnostics.CodeAnalysis;
 using System.Globalization;
-using System.Reflection;
 using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
@@ -65,7 +64,7 @@ internal static class OptionsRules
     private static void Check(IConfiguration section, IServiceProvider provider)
     {
         if (section is IConfigurationSection named)
-            provider.GetRequiredService<ConfigurationKeys>().Check(named, provider.GetService<ILogger<OutputBuffer>>() ?? NullLogger<OutputBuffer>.Instance);
+            provider.GetRequiredService<ConfigurationKeys>().Check(named, provider.GetService<ILoggerFactory>()?.CreateLogger("BatchKit.Configuration") ?? NullLogger.Instance);
     }
 
     // A value that is not of its setting's type: the binder's error has the value and the path, and not the options' type. The value of a key is left out.
@@ -84,7 +83,7 @@ internal static class OptionsRules
             var setting = key is null ? typeof(TOptions).Name : $"{typeof(TOptions).Name}.{key.Replace(ConfigurationPath.KeyDelimiter, ".", StringComparison.Ordinal)}";
             var reason = exception.Message.Contains(typeof(byte[]).FullName!, StringComparison.Ordinal)
                 ? "The value is not base64."
-                : $"{exception.Message} {HowToWrite(key is null ? null : typeof(TOptions).GetProperty(key, BindingFlags.IgnoreCase | BindingFlags.Instance | BindingFlags.Public)?.PropertyType)}";
+                : $"{exception.Message} {HowToWrite(typeof(TOptions).GetProperties().FirstOrDefault(property => property.Name.Equals(key, StringComparison.OrdinalIgnoreCase))?.PropertyType)}";
             throw new OptionsValidationException(name, typeof(TOptions), [$"{setting} could not be read: {reason}{OriginOf(name, owner, path)}"]);
         }
     }

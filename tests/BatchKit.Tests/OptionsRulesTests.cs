@@ -108,7 +108,7 @@ public sealed class OptionsRulesTests
     {
         Set(("Game:Broker:Hots", "there"));
         Add("game", "Game:Broker", static options => (options.Port, options.Host) = (12, "here"));
-        _services.AddSingleton<ILogger<OutputBuffer>>(new Logger<OutputBuffer>(new ThrowingLoggers()));
+        _services.AddSingleton<ILoggerFactory>(new ThrowingLoggers());
 
         Assert.Equal(12, Options("game").Port);
     }
@@ -129,7 +129,7 @@ public sealed class OptionsRulesTests
 
     private void Read(string name)
     {
-        _services.AddSingleton<ILogger<OutputBuffer>>(new Logger<OutputBuffer>(_log));
+        _services.AddSingleton<ILoggerFactory>(_log);
         _services.Configure<SomeOptions>(name, static options => (options.Port, options.Host) = (12, "here"));
         var provider = _services.BuildServiceProvider();
         _ = provider.GetRequiredService<IOptionsMonitor<SomeOptions>>().Get(name);

@@ -1,7 +1,7 @@
 using BatchKit;
 using BatchKit.Broadcast;
 
-namespace BatchKit.Templates.Chat;
+namespace ChatRooms;
 
 /// <summary>One browser's connection. Its first message is the member's name, and each message after it is a line for all members.</summary>
 internal sealed class ChatMember(ClientConnection connection, IOutputBuffer output) : IConnectionHandler

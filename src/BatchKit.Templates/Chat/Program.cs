@@ -1,5 +1,5 @@
 using BatchKit.Broadcast;
-using BatchKit.Templates.Chat;
+using ChatRooms;
 
 var builder = WebApplication.CreateBuilder(args);
 var output = builder.Services.AddBatchKit(builder.Configuration.GetSection("BatchKit")).UseBroadcast(builder.Configuration.GetSection("Broadcast"));

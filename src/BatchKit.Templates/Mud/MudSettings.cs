@@ -1,4 +1,4 @@
-namespace BatchKit.Templates.Mud;
+namespace MudGame;
 
 /// <summary>The section "Mud" of appsettings.json.</summary>
 internal sealed class MudSettings

@@ -1,7 +1,7 @@
 using BatchKit;
 using BatchKit.Broadcast;
 
-namespace BatchKit.Templates.Mud;
+namespace MudGame;
 
 /// <summary>One player's connection. The first line is the player's name, and each line after it is a command.</summary>
 internal sealed class Player(ClientConnection connection, IOutputBuffer output, Room room, MudSettings settings) : IConnectionHandler

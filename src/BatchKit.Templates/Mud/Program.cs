@@ -1,6 +1,6 @@
 using System.Net;
 using BatchKit.Broadcast;
-using BatchKit.Templates.Mud;
+using MudGame;
 
 var builder = Host.CreateApplicationBuilder(args);
 var settings = builder.Configuration.GetSection("Mud").Get<MudSettings>() ?? new MudSettings();

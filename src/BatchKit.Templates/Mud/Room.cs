@@ -1,7 +1,7 @@
 using System.Collections.Concurrent;
 using BatchKit;
 
-namespace BatchKit.Templates.Mud;
+namespace MudGame;
 
 /// <summary>The room that all players are in. Their handlers run at the same time, so its members are thread-safe.</summary>
 internal sealed class Room(IOutputBuffer output, MudSettings settings)

@@ -1,7 +1,7 @@
 using BatchKit;
 using BatchKit.Postgres;
 
-namespace BatchKit.Templates.Worker;
+namespace MailTasks;
 
 /// <summary>Handles a batch of tasks. Each batch has a handler and a scope of services of its own, so a handler may take a DbContext.</summary>
 internal sealed class MailHandler(ILogger<MailHandler> logger) : IMessageHandler<QueueMessage>

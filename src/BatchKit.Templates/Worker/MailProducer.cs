@@ -1,6 +1,6 @@
 using BatchKit;
 
-namespace BatchKit.Templates.Worker;
+namespace MailTasks;
 
 /// <summary>Stores a hundred tasks every ten seconds. In your application a web request or a game loop may do this, in this process or in another.</summary>
 internal sealed class MailProducer(TypedOutput output, ILogger<MailProducer> logger) : BackgroundService

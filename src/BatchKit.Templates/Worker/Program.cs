@@ -1,4 +1,4 @@
-using BatchKit.Templates.Worker;
+using MailTasks;
 using Npgsql;
 
 var builder = Host.CreateApplicationBuilder(args);

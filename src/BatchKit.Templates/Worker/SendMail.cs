@@ -1,7 +1,7 @@
 using System.Text.Json.Serialization;
 using BatchKit;
 
-namespace BatchKit.Templates.Worker;
+namespace MailTasks;
 
 /// <summary>A task: send one mail.</summary>
 internal sealed record SendMail(string Address, string Subject)

@@ -76,10 +76,8 @@ internal sealed class HandleBuffer : ITimedHold
                 _acceptedBytes += bytes;
                 if (BatchKitTracing.IsListening)
                     HandleOutput.RememberWriter(batch);
-                if (HeldNode is null || prepaid != 0 || _scopes.Count == 0)
+                if (HeldNode is null || prepaid != 0 || _scopes.AllHaveLimits)
                     QueueUnlessHeld(ref starts);
-                else
-                    TimeHold();
             }
             else
             {
@@ -328,26 +326,14 @@ internal sealed class HandleBuffer : ITimedHold
     [MethodImpl(MethodImplOptions.NoInlining)]
     private void QueueUnlessHeld(ref SenderStarts starts)
     {
+        _usedAt = _settings.Clock.Coarse;
         if (HeldNode is null && _scopes.Count > 0)
             _heldHandles.Add(this);
         if (Budget.HasWaiters)
-        {
             _output.QueueAll(FlushReason.CapacityNeeded, ref starts);
-        }
         else if (_scopes.Count == 0)
-        {
-            _usedAt = _settings.Clock.Coarse;
             _output.QueueOpen(ref starts);
-        }
-        else
-        {
-            TimeHold();
-        }
-    }
-
-    private void TimeHold()
-    {
-        if (_scopes.AllHaveLimits && _output.HeldMessages == 1)
+        else if (_scopes.AllHaveLimits && _output.HeldMessages == 1)
             _hold.IsOver(this, hasHeld: true, _scopes, countsFromNow: true);
     }
 

@@ -70,12 +70,12 @@ public sealed class ConnectionHandlerCheckTests
 
     private sealed class Handler(ClientConnection connection, Room room) : SilentHandler
     {
-        public override string ToString() => $"{connection} in {room}";
+        public (ClientConnection Connection, Room Room) Parts => (connection, room);
     }
 
     private sealed class KeyedHandler(ClientConnection connection, ILogger<KeyedHandler> logger, [FromKeyedServices("lobby")] Room room, Handler? other = null) : SilentHandler
     {
-        public override string ToString() => $"{connection} in {room}, {logger}, {other}";
+        public (ClientConnection Connection, ILogger Logger, Room Room, Handler? Other) Parts => (connection, logger, room, other);
     }
 
     private abstract class SilentHandler : IConnectionHandler

@@ -4,13 +4,13 @@ using System.Text;
 using System.Text.Json;
 using BatchKit.Broadcast.Telnet;
 using BatchKit.Broadcast.Tests.Clients;
-using BatchKit.Templates.Mud;
 using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Hosting;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Logging;
+using MudGame;
 using SampleMember = ChatServer.ChatMember;
-using TemplateMember = BatchKit.Templates.Chat.ChatMember;
+using TemplateMember = ChatRooms.ChatMember;
 
 namespace BatchKit.Broadcast.Tests.Texts;
 

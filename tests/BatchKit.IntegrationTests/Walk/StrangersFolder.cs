@@ -7,10 +7,10 @@ namespace BatchKit.IntegrationTests.Walk;
 /// <summary>A folder outside the repository with the recipes of the front page and a project from each template, built against the packed packages with warnings as errors.</summary>
 public sealed class StrangersFolder : IAsyncLifetime
 {
-    // A name with a hyphen, which no namespace may have, and one with a dot.
-    public const string Mud = "light-house";
-    public const string Chat = "Harbour.Chat";
-    public const string Worker = "Mailer";
+    // Names that no namespace may have: the code of a template does not contain its project's name.
+    public const string Mud = "A..B";
+    public const string Chat = "1 Harbour-Chat";
+    public const string Worker = "class";
 
     private static readonly string[] Packages = ["BatchKit", "BatchKit.Broadcast", "BatchKit.Mqtt", "BatchKit.Postgres", "BatchKit.RabbitMQ", "BatchKit.Templates"];
     private static readonly string[] Recipes = ["QuickStart", "Sensors", "Tasks", "TickLoop", "TwoNodeChat"];

@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
 
@@ -60,7 +61,7 @@ internal sealed class BroadcastHealthCheck(BroadcastTransport transport) : IHeal
             : places >= limit ? HealthCheckResult.Degraded($"The limit {nameof(BroadcastOptions.MaxConnections)} ({limit}) is reached; new clients are turned away.")
             : transport.Connections.Lingering >= transport.Options.MaxLingeringHandlers ? HealthCheckResult.Degraded(
                 $"The limit {nameof(BroadcastOptions.MaxLingeringHandlers)} ({transport.Options.MaxLingeringHandlers}) is reached: so many handlers still run after their connections have ended; new clients are turned away.")
-            : transport.LoggerFaults is { Count: > 0, Last: { } last } faults ? HealthCheckResult.Degraded($"Loggers threw {faults.Count} times, last {last.GetType().Name}: {last.Message}")
+            : transport.LoggerFaults is { Count: > 0, Last: { } last } faults ? HealthCheckResult.Degraded($"Loggers threw {faults.Count} times, last {FailureText.Describe(last)}")
             : HealthCheckResult.Healthy();
         return Task.FromResult(result);
     }

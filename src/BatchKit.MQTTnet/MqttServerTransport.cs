@@ -157,10 +157,10 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
         if (Array.TrueForAll(outcomes, static outcome => outcome == BatchOutcome.Acknowledged))
             return;
         if (!Array.TrueForAll(outcomes, static outcome => outcome == BatchOutcome.Unacknowledged))
-            throw new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), refusal ?? error?.Message ?? "Not every batch was injected.", error);
+            throw new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), refusal ?? (error is null ? "Not every batch was injected." : FailureText.MessageOf(error)), error);
         if (error is OperationCanceledException)
             throw error;
-        throw new IOException($"The MQTT server accepted no message: {error?.Message}", error);
+        throw new IOException($"The MQTT server accepted no message: {(error is null ? null : FailureText.MessageOf(error))}", error);
     }
 
     // Returns the capacity that is left, and why a message was refused; null when none was. The other messages are injected.
@@ -236,7 +236,7 @@ public sealed class MqttServerTransport : IBatchTransport, IDisposable
 
     // A handler of the application has thrown, or the server has stopped.
     private static void Fail(Exception exception, int index, PublishManyResults results) =>
-        results.Fail(index, new PublishManyResult(PublishManyOutcome.Failed, Reason: exception.Message, Error: exception));
+        results.Fail(index, new PublishManyResult(PublishManyOutcome.Failed, Reason: FailureText.MessageOf(exception), Error: exception));
 }
 
 /// <summary>The counts of a <see cref="MqttServerTransport"/> so far.</summary>

@@ -1,5 +1,6 @@
 using System.Globalization;
 using System.Runtime.ExceptionServices;
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using MassTransit;
 using RabbitMQ.Client.Exceptions;
@@ -134,7 +135,7 @@ internal sealed class SenderWatch(ConnectionReporter reporter) : IReceiveEndpoin
         for (var cause = faulted.Exception; cause is not null; cause = cause.InnerException)
         {
             if (cause is BrokerUnreachableException)
-                reporter.Lose(cause.GetBaseException().Message);
+                reporter.Lose(FailureText.MessageOf(FailureText.CauseOf(cause)));
         }
 
         return Task.CompletedTask;

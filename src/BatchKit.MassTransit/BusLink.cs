@@ -1,4 +1,5 @@
 using System.Collections.Concurrent;
+using BatchKit.Diagnostics;
 using BatchKit.RabbitMQ;
 using Microsoft.Extensions.Logging;
 using RabbitMQ.Client;
@@ -28,7 +29,7 @@ internal sealed class BusLink(MassTransitRabbitMqOptions options, string target,
     public Exception? Failure => _failure;
 
     /// <summary>The same in a sentence.</summary>
-    public string? Fault => _failure?.GetBaseException().Message;
+    public string? Fault => _failure is { } failure ? FailureText.MessageOf(FailureText.CauseOf(failure)) : null;
 
     /// <summary>Whether the connection is open.</summary>
     public bool IsOpen => _failure is null && _socket is { Connected: true };
@@ -59,7 +60,7 @@ internal sealed class BusLink(MassTransitRabbitMqOptions options, string target,
                     Log.ConnectFailed(logger, exception, target);
                 _failure = exception;
                 foreach (var listener in _listeners)
-                    listener(exception.GetBaseException().Message);
+                    listener(FailureText.MessageOf(FailureText.CauseOf(exception)));
             }
 
             await Task.Delay(options.ReconnectDelay, timeProvider, _stopping.Token).ConfigureAwait(false);

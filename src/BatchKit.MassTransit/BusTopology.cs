@@ -1,4 +1,5 @@
 using System.Globalization;
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using MassTransit;
 using MassTransit.RabbitMqTransport;
@@ -215,11 +216,11 @@ internal sealed class TopologyCheckFilter(EndpointRun run, int maxFrameBytes, Ti
         }
         catch (NodeTakenException exception)
         {
-            run.SetTopologyFault(exception.Message);
+            run.SetTopologyFault(FailureText.MessageOf(exception));
         }
         catch (Exception exception)
         {
-            run.SetTopologyFault($"The node's number can't be leased: {exception.Message}");
+            run.SetTopologyFault($"The node's number can't be leased: {FailureText.MessageOf(exception)}");
         }
     }
 
@@ -251,14 +252,14 @@ internal sealed class TopologyCheckFilter(EndpointRun run, int maxFrameBytes, Ti
             }
             catch (OperationInterruptedException exception) when (connection.IsOpen)
             {
-                run.SetTopologyFault(exception.ShutdownReason?.ReplyText ?? exception.Message);
+                run.SetTopologyFault(exception.ShutdownReason?.ReplyText ?? FailureText.MessageOf(exception));
                 // Only the queue can be missing, because the exchanges have been declared.
                 if (exception.ShutdownReason?.ReplyCode == NotFound)
                     await LostAnswerFilter.AbortAsync(context, run).ConfigureAwait(false);
             }
             catch (NodeTakenException exception)
             {
-                run.SetTopologyFault(exception.Message);
+                run.SetTopologyFault(FailureText.MessageOf(exception));
             }
             catch (Exception)
             {

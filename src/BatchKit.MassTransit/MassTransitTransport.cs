@@ -1,4 +1,5 @@
 using System.Runtime.InteropServices;
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using MassTransit;
 using RabbitMQ.Client.Exceptions;
@@ -129,7 +130,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         }
         catch (Exception exception) when (IsRefusal(exception))
         {
-            throw new BatchSendException([.. Enumerable.Repeat(BatchOutcome.Refused, batches.Length)], exception.Message, exception);
+            throw new BatchSendException([.. Enumerable.Repeat(BatchOutcome.Refused, batches.Length)], FailureText.MessageOf(exception), exception);
         }
     }
 
@@ -205,15 +206,15 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         }
         catch (FrameUnfitException exception) when (frame.Batches.Length > 1)
         {
-            return new FrameResult(FrameOutcome.NotTaken, exception.Message, exception);
+            return new FrameResult(FrameOutcome.NotTaken, FailureText.MessageOf(exception), exception);
         }
         catch (Exception exception) when (IsRefusal(exception))
         {
-            return new FrameResult(FrameOutcome.Refused, exception.Message, exception);
+            return new FrameResult(FrameOutcome.Refused, FailureText.MessageOf(exception), exception);
         }
         catch (Exception exception)
         {
-            return new FrameResult(FrameOutcome.Unknown, exception.Message, exception);
+            return new FrameResult(FrameOutcome.Unknown, FailureText.MessageOf(exception), exception);
         }
     }
 
@@ -231,7 +232,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         }
         catch (ArgumentException exception)
         {
-            throw new FrameRefusedException($"A batch for {frame.Destination} can't be encoded: {exception.Message}", exception);
+            throw new FrameRefusedException($"A batch for {frame.Destination} can't be encoded: {FailureText.MessageOf(exception)}", exception);
         }
     }
 
@@ -270,8 +271,9 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
             // All sends on the channel fail with the same reason. It names the size of the message that caused it.
             if (FindCause(exception, PreconditionFailed, $"message size {bytes.Length} ") is { } refusal)
                 throw new FrameUnfitException($"The broker does not take a frame for {destination}: {refusal}", exception);
-            _reporter.Lose(exception.GetBaseException().Message);
-            if (exception.GetBaseException() is BrokerRejection { IsReturn: false })
+            var cause = FailureText.CauseOf(exception);
+            _reporter.Lose(FailureText.MessageOf(cause));
+            if (cause is BrokerRejection { IsReturn: false })
                 await RenewChannelAsync(destination, cancellationToken).ConfigureAwait(false);
             throw;
         }

@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using MassTransit;
 using Microsoft.Extensions.Logging;
@@ -84,7 +85,7 @@ internal sealed class NodeEndpoint(BusConnection connection, EndpointWatch watch
             }
             catch (Exception exception)
             {
-                watch.SetFault(exception.Message);
+                watch.SetFault(FailureText.MessageOf(exception));
             }
 
             await Task.Delay(BusPause, timeProvider, _ending.Token).ConfigureAwait(false);
@@ -222,8 +223,8 @@ internal sealed class EndpointWatch(Func<string> queue, BusConnection connection
     public void Fail(Exception? exception)
     {
         connection.Age.Restart();
-        var cause = exception?.GetBaseException();
-        var reason = cause?.Message ?? "the connection ended";
+        var cause = exception is null ? null : FailureText.CauseOf(exception);
+        var reason = cause is null ? "the connection ended" : FailureText.MessageOf(cause);
         // The client may throw this in place of what the broker answered, when MassTransit disposes a channel during a call. It tells no one anything.
         if (cause is not ObjectDisposedException || !_isInterrupted)
             _fault = reason;

@@ -9,7 +9,7 @@ internal sealed class MqttHealthCheck(MqttTransport? transport, MqttReceiver? re
 {
     /// <summary>What loggers and cancellation callbacks of the application threw, in a sentence; null when they threw nothing.</summary>
     public static string? Describe(ObserverFaults? faults) => faults is { Count: > 0 and var count, Last: { } last }
-        ? $"Loggers or cancellation callbacks threw {count} times, most recently {last.GetBaseException().GetType().Name}."
+        ? $"Loggers or cancellation callbacks threw {count} times, most recently {FailureText.CauseOf(last).GetType().Name}."
         : null;
 
     public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)

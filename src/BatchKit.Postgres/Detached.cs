@@ -1,4 +1,5 @@
 using System.Transactions;
+using BatchKit.Diagnostics;
 using Npgsql;
 
 namespace BatchKit.Postgres;
@@ -69,7 +70,7 @@ internal static class Detached
         {
             // A standby may be promoted at any moment, and Npgsql would remember for 10 s that it was none.
             hosts.ClearDatabaseStates();
-            throw new NpgsqlException($"No connection to a host that takes writes could be opened. {exception.Message}", exception.InnerException);
+            throw new NpgsqlException($"No connection to a host that takes writes could be opened. {FailureText.MessageOf(exception)}", exception.InnerException);
         }
     }
 }

@@ -136,7 +136,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
         {
             var cause = Evaluate(exception, limit);
-            return $"{_target} can't be used: {(cause.InnerException is AuthenticationException ? ServerFault.Describe(cause) : cause.Message)}";
+            return $"{_target} can't be used: {(cause.InnerException is AuthenticationException ? ServerFault.Describe(cause) : FailureText.MessageOf(cause))}";
         }
     }
 

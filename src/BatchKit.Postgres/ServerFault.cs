@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using BatchKit.Postgres.Schema;
 using Npgsql;
 
@@ -18,7 +19,7 @@ internal static class ServerFault
         // Not Message, which also has lines with details that may quote a row's content.
         PostgresException { MessageText: var text, SqlState: var state } => $"The server said: {text} (SQLSTATE {state}).",
         OperationCanceledException => "The server did not answer in time.",
-        _ => exception.InnerException is { } inner ? $"{exception.Message}: {inner.Message}" : exception.Message,
+        _ => exception.InnerException is { } inner ? $"{FailureText.MessageOf(exception)}: {FailureText.MessageOf(inner)}" : FailureText.MessageOf(exception),
     };
 
     /// <summary>

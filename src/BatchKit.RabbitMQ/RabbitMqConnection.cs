@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using RabbitMQ.Client;
@@ -70,7 +71,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
         ObjectDisposedException.ThrowIf(_isClosed, this);
         if (_connecting.IsCompleted)
             _connecting = CallerContext.RunWithout(ConnectInBackgroundAsync);
-        throw new IOException($"{Target} is not connected now, and {nameof(RabbitMqOptions.FailFast)} is set. {_failure?.Message}".TrimEnd(), _failure);
+        throw new IOException($"{Target} is not connected now, and {nameof(RabbitMqOptions.FailFast)} is set. {(_failure is null ? null : FailureText.MessageOf(_failure))}".TrimEnd(), _failure);
     }
 
     /// <summary>Gives up a channel that did not answer or broke. The next <see cref="OpenAsync"/> connects again.</summary>
@@ -113,7 +114,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
                 return open;
             ObjectDisposedException.ThrowIf(_isClosed, this);
             if (_attempts != attemptsBefore && _failure is { } failure)
-                throw new IOException(failure.Message, failure);
+                throw new IOException(FailureText.MessageOf(failure), failure);
             return await ConnectAsync(cancellationToken).ConfigureAwait(false);
         }
         finally
@@ -208,10 +209,11 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     private IOException Remember(Exception exception, bool timedOut)
     {
         var failure = _connector.Explain(exception, timedOut);
-        if (_failure?.Message != failure.Message)
-            Log.ConnectFailed(_logger, _connector.Purpose, failure.Message);
+        var text = FailureText.MessageOf(failure);
+        if (_failure is null || FailureText.MessageOf(_failure) != text)
+            Log.ConnectFailed(_logger, _connector.Purpose, text);
         _failure = failure;
-        _reporter.Lose(failure.Message);
+        _reporter.Lose(text);
         return failure;
     }
 

@@ -1,6 +1,7 @@
 using System.Net;
 using System.Runtime.CompilerServices;
 using System.Security.Authentication;
+using BatchKit.Diagnostics;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Events;
 using RabbitMQ.Client.Exceptions;
@@ -73,11 +74,11 @@ internal sealed class RabbitMqConnector
         var cause = Innermost(exception);
         var text = cause switch
         {
-            NodeTakenException => cause.Message,
+            NodeTakenException => FailureText.MessageOf(cause),
             AuthenticationFailureException => $"{Target} refused the login of user '{_options.ConnectionFactory?.UserName ?? _options.UserName}': check UserName and Password.",
-            AuthenticationException => $"{Target} could not be trusted: {cause.Message} Check that the port is the broker's for TLS, and its certificate; ValidateServerCertificate decides about certificates of your own.",
+            AuthenticationException => $"{Target} could not be trusted: {FailureText.MessageOf(cause)} Check that the port is the broker's for TLS, and its certificate; ValidateServerCertificate decides about certificates of your own.",
             OperationInterruptedException { ShutdownReason: { } reason } => $"{Target} refused: {reason.ReplyText.TrimEnd('.')}. Check VirtualHost, the user's permissions, and what exists under Prefix with other arguments: delete that, or set the options to match it.",
-            _ => $"{Target} can't be reached: {cause.Message.TrimEnd('.')}. Start the broker, or set Hosts to its address.",
+            _ => $"{Target} can't be reached: {FailureText.MessageOf(cause).TrimEnd('.')}. Start the broker, or set Hosts to its address.",
         };
         return new IOException(text, exception);
     }

@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using RabbitMQ.Client;
@@ -68,13 +69,13 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
         catch (AlreadyClosedException exception)
         {
             // The next hop has the frame, but it can't be acknowledged. The broker delivers it again, and the receiver drops it as a repeat.
-            _ended.TrySetResult(exception.Message);
+            _ended.TrySetResult(FailureText.MessageOf(exception));
         }
         catch (Exception exception)
         {
             Log.FrameFailed(_logger, exception, _queue);
             _ = Close();
-            _ended.TrySetResult(exception.Message);
+            _ended.TrySetResult(FailureText.MessageOf(exception));
         }
         finally
         {
@@ -129,7 +130,7 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
     private Task OnClientFailedAsync(object sender, CallbackExceptionEventArgs failure)
     {
         _ = Close();
-        _ended.TrySetResult($"The client could not deliver a frame: {failure.Exception.Message}");
+        _ended.TrySetResult($"The client could not deliver a frame: {FailureText.MessageOf(failure.Exception)}");
         return Task.CompletedTask;
     }
 

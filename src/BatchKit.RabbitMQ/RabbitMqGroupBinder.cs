@@ -1,4 +1,5 @@
 using System.Security.Cryptography;
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Exceptions;
@@ -32,7 +33,7 @@ internal sealed class RabbitMqGroupBinder(
                 }
                 catch (OperationInterruptedException refusal) when (connection.IsOpen && bindings.TryRefuse())
                 {
-                    Log.GroupsNotBound(logger, topology.Queue(node), refusal.ShutdownReason?.ReplyText ?? refusal.Message);
+                    Log.GroupsNotBound(logger, topology.Queue(node), refusal.ShutdownReason?.ReplyText ?? FailureText.MessageOf(refusal));
                     await channel!.DisposeAsync().ConfigureAwait(false);
                     channel = null;
                 }
@@ -44,7 +45,7 @@ internal sealed class RabbitMqGroupBinder(
         }
         catch (Exception exception)
         {
-            return $"Its groups could not be bound: {exception.Message}";
+            return $"Its groups could not be bound: {FailureText.MessageOf(exception)}";
         }
         finally
         {

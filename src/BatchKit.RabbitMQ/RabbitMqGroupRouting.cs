@@ -1,5 +1,6 @@
 using System.Globalization;
 using System.Runtime.InteropServices;
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using RabbitMQ.Client;
@@ -259,7 +260,7 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
         }
         catch (OperationInterruptedException refusal) when (open.Connection.IsOpen)
         {
-            Log.GroupsGoToAll(logger, refusal.ShutdownReason?.ReplyText ?? refusal.Message);
+            Log.GroupsGoToAll(logger, refusal.ShutdownReason?.ReplyText ?? FailureText.MessageOf(refusal));
             return new Listener(open, channel, key: null, this);
         }
         catch

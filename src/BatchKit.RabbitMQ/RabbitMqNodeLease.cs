@@ -1,5 +1,6 @@
 using System.Globalization;
 using System.Text.RegularExpressions;
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Options;
@@ -171,11 +172,11 @@ internal sealed partial class RabbitMqNodeLease(string prefix, NodeNumber node, 
             }
             catch (OperationInterruptedException answer)
             {
-                return new NodeTakenException(Describe(number, answer.ShutdownReason?.ReplyText ?? answer.Message), refusal);
+                return new NodeTakenException(Describe(number, answer.ShutdownReason?.ReplyText ?? FailureText.MessageOf(answer)), refusal);
             }
         }
 
-        return new NodeTakenException(Describe(number, refusal.Message), refusal);
+        return new NodeTakenException(Describe(number, FailureText.MessageOf(refusal)), refusal);
     }
 
     private string Describe(int number, string answer)

@@ -131,10 +131,10 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         {
             var taken = FindTaken(exception);
             if (taken is not null && !_options.WaitsForNode)
-                throw new NodeTakenException(taken.Message, exception);
+                throw new NodeTakenException(FailureText.MessageOf(taken), exception);
             if (taken is null && _options.FailFast)
                 throw;
-            _fault = exception.Message;
+            _fault = FailureText.MessageOf(exception);
             _triedOnce.TrySetResult();
         }
     }
@@ -201,9 +201,10 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             catch (Exception exception)
             {
                 // The connection has already logged its own failures (IOException). A failure that repeats is logged once. A new connection also ends failures of other kinds.
-                if (exception is not IOException && exception.Message != _fault)
-                    Log.ReceivingEnded(_logger, Queue, exception.Message);
-                _fault = exception.Message;
+                var fault = FailureText.MessageOf(exception);
+                if (exception is not IOException && fault != _fault)
+                    Log.ReceivingEnded(_logger, Queue, fault);
+                _fault = fault;
             }
 
             _triedOnce.TrySetResult();
@@ -296,7 +297,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
             catch (Exception exception) when (open.Channel.IsOpen && exception is OperationInterruptedException or NodeTakenException)
             {
                 // Frames that are already in the queue are still received.
-                SetFault(_connection.Explain(exception).Message);
+                SetFault(FailureText.MessageOf(_connection.Explain(exception)));
             }
             catch (Exception) when (!_stopping.IsCancellationRequested)
             {

@@ -134,7 +134,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         }
         catch (IOException exception)
         {
-            return exception.Message;
+            return FailureText.MessageOf(exception);
         }
 
         return _connection.BlockedReason is { } reason ? $"{_connection.Target} accepts no messages now: {reason}." : null;
@@ -275,7 +275,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         }
         catch (ArgumentException exception) when (encoded is null)
         {
-            return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} can't be encoded: {exception.Message}", exception);
+            return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} can't be encoded: {FailureText.MessageOf(exception)}", exception);
         }
         catch (PublishException exception)
         {
@@ -290,7 +290,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         catch (Exception exception)
         {
             // The broker neither confirmed nor refused; the send reports the exception.
-            return new FrameResult(FrameOutcome.Unknown, exception.Message, exception);
+            return new FrameResult(FrameOutcome.Unknown, FailureText.MessageOf(exception), exception);
         }
         finally
         {
@@ -343,6 +343,6 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         var late = new TimeoutException(_connection.BlockedReason is { } reason
             ? $"The broker accepts no messages now: {reason}."
             : $"The broker did not confirm within {_options.PublishTimeout} ({nameof(RabbitMqOptions.PublishTimeout)}).");
-        return new FrameResult(FrameOutcome.Unknown, late.Message, late);
+        return new FrameResult(FrameOutcome.Unknown, FailureText.MessageOf(late), late);
     }
 }

@@ -1,6 +1,7 @@
 using System.ComponentModel.DataAnnotations;
 using System.Diagnostics.CodeAnalysis;
 using System.Globalization;
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.DependencyInjection;
@@ -77,13 +78,14 @@ internal static class OptionsRules
         }
         catch (InvalidOperationException exception)
         {
+            var fault = FailureText.MessageOf(exception);
             var path = (section as IConfigurationSection)?.Path;
             var key = section.AsEnumerable(makePathsRelative: true).Select(static pair => pair.Key)
-                .FirstOrDefault(key => exception.Message.Contains($"'{(path is null ? key : ConfigurationPath.Combine(path, key))}'", StringComparison.OrdinalIgnoreCase));
+                .FirstOrDefault(key => fault.Contains($"'{(path is null ? key : ConfigurationPath.Combine(path, key))}'", StringComparison.OrdinalIgnoreCase));
             var setting = key is null ? typeof(TOptions).Name : $"{typeof(TOptions).Name}.{key.Replace(ConfigurationPath.KeyDelimiter, ".", StringComparison.Ordinal)}";
-            var reason = exception.Message.Contains(typeof(byte[]).FullName!, StringComparison.Ordinal)
+            var reason = fault.Contains(typeof(byte[]).FullName!, StringComparison.Ordinal)
                 ? "The value is not base64."
-                : $"{exception.Message} {HowToWrite(typeof(TOptions).GetProperties().FirstOrDefault(property => property.Name.Equals(key, StringComparison.OrdinalIgnoreCase))?.PropertyType)}";
+                : $"{fault} {HowToWrite(typeof(TOptions).GetProperties().FirstOrDefault(property => property.Name.Equals(key, StringComparison.OrdinalIgnoreCase))?.PropertyType)}";
             throw new OptionsValidationException(name, typeof(TOptions), [$"{setting} could not be read: {reason}{OriginOf(name, owner, path)}"]);
         }
     }

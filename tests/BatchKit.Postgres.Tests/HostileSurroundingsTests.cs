@@ -61,6 +61,48 @@ public sealed class HostileSurroundingsTests(PostgresFixture postgres)
     }
 
     [Fact]
+    public async Task A_handler_whose_exception_cannot_be_read_is_called_again()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        var handler = new ScriptedHandler(static (batch, _) => batch[0].Attempt == 1 ? throw new HostileException() : ValueTask.CompletedTask);
+        var options = new PostgresQueueReceiverOptions
+        {
+            Schema = schema.Name,
+            Queue = "tasks",
+            Concurrency = 1,
+            BatchSize = 1,
+            RetryDelay = TimeSpan.FromMilliseconds(5),
+            PollInterval = TimeSpan.FromMilliseconds(20),
+        };
+        await using var receiver = new PostgresQueueReceiver(schema.DataSource, options, handler);
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        await schema.ExecuteAsync("insert into {s}.messages (queue, payload) select id, n::text::bytea from {s}.queues, generate_series(1, 3) as n");
+
+        await Until.TrueAsync(() => receiver.GetStatistics().CompletedMessages == 3);
+        Assert.Equal(3, receiver.GetStatistics().RetriedMessages);
+        Assert.Equal(["1:1", "1:2", "2:1", "2:2", "3:1", "3:2"], handler.Handled.Order(StringComparer.Ordinal));
+    }
+
+    [Fact]
+    public async Task An_outbox_whose_next_transport_throws_what_cannot_be_read_sends_again_and_names_it()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        var arrived = new CollectingTransport();
+        var next = new ScriptedTransport(arrived).Fail(exception: new HostileException());
+        var stalled = next.Stall();
+        await using var outbox = new PostgresOutbox(schema.DataSource, next, new PostgresOutboxOptions { Schema = schema.Name, PollInterval = TimeSpan.FromMilliseconds(20) });
+        await outbox.EnqueueAsync(Room, [Some.Message("one")], cancellationToken: TestContext.Current.CancellationToken);
+
+        await outbox.StartAsync(TestContext.Current.CancellationToken).WithinDeadline();
+        await stalled.EnteredAsync();
+        var fault = outbox.Fault;
+        stalled.Release();
+
+        await arrived.WaitForMessagesAsync(1);
+        Assert.Contains(nameof(HostileException), fault, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task A_cancellation_callback_of_a_handler_that_throws_ends_neither_renewal_nor_the_stop()
     {
         await using var schema = await postgres.NewSchemaAsync();

@@ -40,7 +40,7 @@ internal sealed class AcceptLoop(
         catch (SocketException failure)
         {
             socket?.Dispose();
-            throw new IOException($"Could not listen on {endPoint}, the listener's setting {nameof(BroadcastListenerOptions.EndPoint)}: {failure.Message}. Choose another address or port, or stop the program that listens there; port 0 takes a free one.", failure);
+            throw new IOException($"Could not listen on {endPoint}, the listener's setting {nameof(BroadcastListenerOptions.EndPoint)}: {FailureText.MessageOf(failure)}. Choose another address or port, or stop the program that listens there; port 0 takes a free one.", failure);
         }
     }
 

@@ -4,6 +4,7 @@ using System.Net.Sockets;
 using System.Text;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Receiving;
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Tcp;
@@ -39,7 +40,7 @@ internal sealed class ClientEntry(BroadcastTransport transport, BroadcastListene
         catch (Exception failure)
         {
             // Any failure, even of a TLS callback, ends this client only.
-            Log.HandshakeFailed(logger, peer, limit.IsCancellationRequested ? "it took too long" : failure.Message);
+            Log.HandshakeFailed(logger, peer, limit.IsCancellationRequested ? "it took too long" : FailureText.MessageOf(failure));
             return null;
         }
     }

@@ -3,6 +3,7 @@ using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Receiving;
 using BatchKit.Broadcast.Telnet;
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.Tcp;
@@ -68,7 +69,7 @@ internal sealed class TcpClients(
         }
         catch (Exception failure)
         {
-            Log.HandshakeFailed(logger, address: null, failure.Message);
+            Log.HandshakeFailed(logger, address: null, FailureText.MessageOf(failure));
             End(socket, place);
         }
 
@@ -102,7 +103,7 @@ internal sealed class TcpClients(
         }
         catch (Exception failure)
         {
-            Log.HandshakeFailed(logger, address: null, failure.Message);
+            Log.HandshakeFailed(logger, address: null, FailureText.MessageOf(failure));
         }
     }
 

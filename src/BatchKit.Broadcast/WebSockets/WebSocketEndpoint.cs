@@ -2,6 +2,7 @@ using System.Net.Sockets;
 using System.Net.WebSockets;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
+using BatchKit.Diagnostics;
 using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
@@ -108,7 +109,7 @@ internal sealed class WebSocketEndpoint(
         }
         catch (Exception failure) when (failure is IOException or OperationCanceledException)
         {
-            Log.HandshakeFailed(logger, origin.RemoteEndPoint, failure.Message);
+            Log.HandshakeFailed(logger, origin.RemoteEndPoint, FailureText.MessageOf(failure));
             return false;
         }
     }

@@ -2,6 +2,7 @@ using System.Buffers;
 using System.Net.WebSockets;
 using System.Text.Unicode;
 using BatchKit.Broadcast.Receiving;
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Broadcast.WebSockets;
@@ -103,7 +104,7 @@ internal sealed class WebSocketInbound(
     {
         if (!stream.HasClosed)
             return InboundEnd.Lost;
-        Log.ProtocolBroken(logger, connection, failure.Message);
+        Log.ProtocolBroken(logger, connection, FailureText.MessageOf(failure));
         return InboundEnd.ProtocolError;
     }
 

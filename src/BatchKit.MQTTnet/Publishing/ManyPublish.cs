@@ -1,4 +1,5 @@
 using System.Buffers;
+using BatchKit.Diagnostics;
 using MQTTnet;
 using MQTTnet.Exceptions;
 
@@ -130,7 +131,7 @@ internal sealed class ManyPublish(PublishParts parts, ReadOnlyMemory<MqttApplica
         var error = publish.Exception?.InnerException ?? new MqttCommunicationException("The MQTT client ended the publish without an answer.");
         // MQTTnet throws these before it writes anything, because the message itself is at fault.
         var outcome = error is NotSupportedException or MqttProtocolViolationException or ArgumentException ? PublishManyOutcome.Refused : PublishManyOutcome.Failed;
-        _results.Fail(index, new PublishManyResult(outcome, Reason: error.Message, Error: error));
+        _results.Fail(index, new PublishManyResult(outcome, Reason: FailureText.MessageOf(error), Error: error));
     }
 
     // After a cancellation, publishes that are under way count against the window until they end.

@@ -214,7 +214,7 @@ internal sealed class ClientWatch : IDisposable
 
     private static string Describe(MqttClientDisconnectedEventArgs occurrence) => occurrence.Reason != MqttClientDisconnectReason.NormalDisconnection
         ? $"The broker ended the connection: {occurrence.Reason}."
-        : $"The connection broke: {occurrence.Exception?.GetBaseException().GetType().Name}.";
+        : $"The connection broke: {(occurrence.Exception is { } failure ? FailureText.CauseOf(failure).GetType().Name : null)}.";
 
     private void Open()
     {

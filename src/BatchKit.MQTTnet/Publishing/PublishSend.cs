@@ -1,6 +1,7 @@
 using System.Buffers;
 using System.Collections.Immutable;
 using System.Runtime.InteropServices;
+using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Packets;
 using BatchKit.Transports;
 using MQTTnet;
@@ -64,9 +65,9 @@ internal sealed class PublishSend(PublishParts parts, ReadOnlyMemory<MessageBatc
             return null;
         var error = cancellation ?? _publishes.Select(static publish => publish?.Error).FirstOrDefault(static error => error is not null);
         if (Array.TrueForAll(outcomes, static outcome => outcome == BatchOutcome.Unacknowledged))
-            return cancellation ?? new IOException(error is null ? "The MQTT client reconnected during the send." : $"The MQTT client could not publish: {error.Message}", error);
+            return cancellation ?? new IOException(error is null ? "The MQTT client reconnected during the send." : $"The MQTT client could not publish: {FailureText.MessageOf(error)}", error);
         var refusal = _publishes.Select(static publish => publish?.Refusal).FirstOrDefault(static refusal => refusal is not null);
-        return new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), refusal ?? error?.Message ?? "Not every message was acknowledged.", error);
+        return new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), refusal ?? (error is null ? "Not every message was acknowledged." : FailureText.MessageOf(error)), error);
     }
 
     private bool StartBatch(MessageBatch batch)

@@ -1,6 +1,7 @@
 using System.Net.Security;
 using System.Net.Sockets;
 using System.Net.WebSockets;
+using BatchKit.Diagnostics;
 
 namespace BatchKit.Mqtt.Connections;
 
@@ -52,9 +53,7 @@ internal static class StreamFaults
     /// <summary>Returns a human-readable cause: the message of the innermost exception, because a socket's error is more specific than the exceptions around it.</summary>
     public static string Describe(Exception exception)
     {
-        var cause = exception;
-        while (cause.InnerException is { } inner)
-            cause = inner;
-        return cause.Message.EndsWith('.') ? cause.Message : $"{cause.Message}.";
+        var text = FailureText.MessageOf(FailureText.CauseOf(exception));
+        return text.EndsWith('.') ? text : $"{text}.";
     }
 }

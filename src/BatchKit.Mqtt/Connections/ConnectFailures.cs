@@ -1,6 +1,7 @@
 using System.Globalization;
 using System.Net.Sockets;
 using System.Security.Authentication;
+using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt.Connections;
@@ -21,13 +22,13 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
         if (exception is MqttConnectException { ReasonCode: not null } refused)
             return refused;
         if (exception is MqttConnectException known)
-            return new MqttConnectException($"The broker at {address.Target} does not speak MQTT here. {known.Message}", reasonCode: null, known) { IsRefusal = known.IsRefusal };
+            return new MqttConnectException($"The broker at {address.Target} does not speak MQTT here. {FailureText.MessageOf(known)}", reasonCode: null, known) { IsRefusal = known.IsRefusal };
         if (isTimeout)
             return new MqttConnectException(DescribeTimeout(attempt.Stage), reasonCode: null, exception);
         if (exception is MqttProtocolException own && attempt.Stage == ConnectStage.Credentials)
-            return Refusal($"No connection to {address.Target}: CONNECT can't be written. {own.Message}", exception);
+            return Refusal($"No connection to {address.Target}: CONNECT can't be written. {FailureText.MessageOf(own)}", exception);
         if (exception is MqttProtocolException protocol)
-            return new MqttConnectException($"The broker at {address.Target} gave no valid answer: {protocol.Message}", protocol.ReasonCode, exception) { IsRefusal = protocol.ReasonCode == MqttReasonCode.BadAuthenticationMethod };
+            return new MqttConnectException($"The broker at {address.Target} gave no valid answer: {FailureText.MessageOf(protocol)}", protocol.ReasonCode, exception) { IsRefusal = protocol.ReasonCode == MqttReasonCode.BadAuthenticationMethod };
         return attempt.Stage switch
         {
             // The message of the application's exception may contain secrets, so it is not repeated.

@@ -1,4 +1,5 @@
 using System.Buffers;
+using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt.Connections;
@@ -76,7 +77,7 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
         }
         catch (MqttProtocolException exception)
         {
-            return new ConnectionEnd($"The broker broke the protocol ({exception.ReasonCode}): {exception.Message}", DisconnectCode: exception.ReasonCode);
+            return new ConnectionEnd($"The broker broke the protocol ({exception.ReasonCode}): {FailureText.MessageOf(exception)}", DisconnectCode: exception.ReasonCode);
         }
     }
 

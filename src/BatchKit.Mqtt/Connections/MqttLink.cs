@@ -144,9 +144,9 @@ internal sealed class MqttLink : IAsyncDisposable
         catch (Exception exception) when (!cancellationToken.IsCancellationRequested)
         {
             var failure = new MqttConnectException($"There is no connection to {Target}: connecting failed unexpectedly with {exception.GetType().Name}.", reasonCode: null, exception);
-            _fault = failure.Message;
+            _fault = FailureText.MessageOf(failure);
             Log.ServingFailed(_logger, exception, _purpose);
-            _reporter.Lose(failure.Message);
+            _reporter.Lose(FailureText.MessageOf(failure));
             _user.ConnectFailed(failure);
         }
     }
@@ -201,13 +201,14 @@ internal sealed class MqttLink : IAsyncDisposable
         catch (MqttConnectException exception)
         {
             // Set before the log message, so that the health check already reports the fault when the message appears.
-            var isNew = _fault != exception.Message;
-            _fault = exception.Message;
+            var fault = FailureText.MessageOf(exception);
+            var isNew = _fault != fault;
+            _fault = fault;
             if (isNew)
-                Log.ConnectFailed(_logger, _purpose, exception.Message);
+                Log.ConnectFailed(_logger, _purpose, fault);
             // A failed attempt means that the broker is unavailable, not that another client takes the session.
             (_sessionLosses, _unexplainedEnds) = (0, 0);
-            _reporter.Lose(exception.Message);
+            _reporter.Lose(fault);
             _user.ConnectFailed(exception);
             return null;
         }

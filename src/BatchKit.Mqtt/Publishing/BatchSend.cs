@@ -1,5 +1,6 @@
 using System.Collections.Immutable;
 using System.Threading.Tasks.Sources;
+using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Packets;
 using BatchKit.Transports;
 
@@ -80,7 +81,7 @@ internal sealed class BatchSend(PublishQueue queue, ParkedBatches parked) : Publ
         if (outcomes.TrueForAll(static outcome => outcome == BatchOutcome.Unacknowledged))
             return cause;
         var refusals = _groups.Select(static group => group.Refusal).OfType<string>().Distinct(StringComparer.Ordinal).Take(3);
-        string[] sentences = cause is null ? [.. refusals] : [cause.Message, .. refusals];
+        string[] sentences = cause is null ? [.. refusals] : [FailureText.MessageOf(cause), .. refusals];
         return new BatchSendException([.. outcomes], $"Not every message was published. {string.Join(' ', sentences)}", cause);
     }
 }

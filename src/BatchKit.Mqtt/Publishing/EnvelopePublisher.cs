@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Packets;
 using BatchKit.Transports;
 
@@ -39,7 +40,7 @@ internal sealed class EnvelopePublisher(IMqttPublisher publisher, MqttOptions op
         }
         catch (OperationCanceledException canceled) when (canceled.InnerException is IOException noConnection)
         {
-            throw new IOException(noConnection.Message, canceled);
+            throw new IOException(FailureText.MessageOf(noConnection), canceled);
         }
         finally
         {

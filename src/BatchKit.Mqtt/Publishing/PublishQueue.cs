@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Packets;
 using BatchKit.Transports;
@@ -181,7 +182,7 @@ internal sealed class PublishQueue : IMqttPublisher, IConnectionUser, IPacketSou
     {
         lock (_gate)
         {
-            _whyNotConnected = failure.Message;
+            _whyNotConnected = FailureText.MessageOf(failure);
             if (failure.IsRefusal || _options.FailFast)
                 _sends.GiveUpAll(failure);
         }

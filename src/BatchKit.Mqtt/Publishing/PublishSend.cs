@@ -1,4 +1,5 @@
 using System.Threading.Tasks.Sources;
+using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt.Publishing;
@@ -42,7 +43,7 @@ internal abstract class PublishSend
     /// <param name="cancellationToken">The caller's token.</param>
     public virtual Exception CreateCancellation(IOException? noConnection, CancellationToken cancellationToken) => noConnection is null
         ? new OperationCanceledException(cancellationToken)
-        : new OperationCanceledException(noConnection.Message, noConnection, cancellationToken);
+        : new OperationCanceledException(FailureText.MessageOf(noConnection), noConnection, cancellationToken);
 
     /// <summary>Registers with the caller's token. A cancelled token calls back before this returns, on the same thread, which may take the queue's lock again.</summary>
     public void Watch(Action<object?, CancellationToken> giveUp, CancellationToken cancellationToken)

@@ -237,7 +237,7 @@ internal sealed class FrameArrivals(ILogger logger) : IArrivals
         catch (FrameFormatException exception)
         {
             // The frame can never be delivered, and without an acknowledgement the broker would send it again for ever. The receiver has counted it.
-            Log.FrameDropped(logger, frame.Length, exception.Message);
+            Log.FrameDropped(logger, frame.Length, FailureText.MessageOf(exception));
         }
     }
 }

@@ -1,4 +1,5 @@
 using System.Text;
+using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Packets;
 using Microsoft.Extensions.Logging;
 
@@ -31,7 +32,7 @@ internal sealed class Quarantine(ILogger logger)
         {
             publish = DamagedPublish.Read(header, body);
             Interlocked.Increment(ref _skipped);
-            Log.MessageSkipped(logger, header.BodyBytes + header.OmittedBytes, ShowTopic(publish), exception.Message);
+            Log.MessageSkipped(logger, header.BodyBytes + header.OmittedBytes, ShowTopic(publish), FailureText.MessageOf(exception));
             return false;
         }
         catch (MqttProtocolException)

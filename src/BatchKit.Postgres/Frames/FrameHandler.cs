@@ -47,7 +47,7 @@ internal sealed class FrameHandler(BatchReceiver receiver, TimeProvider? timePro
         }
         catch (FrameFormatException exception)
         {
-            message.Refuse(exception.Message);
+            message.Refuse(FailureText.MessageOf(exception));
         }
     }
 }

@@ -50,8 +50,8 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
         }
         catch (FrameFormatException exception)
         {
-            Log.StoredFrameMalformed(logger, options.Name, message.Id, exception.Message);
-            message.Refuse(exception.Message);
+            Log.StoredFrameMalformed(logger, options.Name, message.Id, FailureText.MessageOf(exception));
+            message.Refuse(FailureText.MessageOf(exception));
         }
     }
 
@@ -100,7 +100,7 @@ internal sealed class OutboxHandler(IBatchTransport inner, PostgresOutboxOptions
     private async Task PauseAsync(StoredFrames frames, Exception failure, CancellationToken cancellationToken)
     {
         _consecutiveFailures++;
-        _fault = $"The transport behind the outbox failed {_consecutiveFailures} consecutive times: {failure.Message}";
+        _fault = $"The transport behind the outbox failed {_consecutiveFailures} consecutive times: {FailureText.MessageOf(failure)}";
         var delay = _schedule.DelayAfter(_consecutiveFailures, Random.Shared);
         Log.ForwardingFailed(logger, options.Name, frames.Pending.Length, _consecutiveFailures, delay, failure);
         using var ending = CancellationTokenSource.CreateLinkedTokenSource(stopping, cancellationToken);
@@ -178,7 +178,7 @@ internal sealed class StoredFrames : IDisposable
                     _rowsOfPending[index].Acknowledge();
                     break;
                 case BatchOutcome.Refused:
-                    _rowsOfPending[index].Refuse(exception.Message);
+                    _rowsOfPending[index].Refuse(FailureText.MessageOf(exception));
                     refused++;
                     break;
                 default:

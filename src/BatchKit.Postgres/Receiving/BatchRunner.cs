@@ -37,12 +37,12 @@ internal sealed class BatchRunner(ReceiverParts parts, IMessageHandler<QueueMess
         }
         catch (MessageRefusedException exception) when (batch.Count == 1)
         {
-            MarkRest(batch, message => message.Refuse(exception.Message));
+            MarkRest(batch, message => message.Refuse(FailureText.MessageOf(exception)));
             span?.Fail(exception);
         }
         catch (Exception exception)
         {
-            var reason = $"{exception.GetType().Name}: {exception.Message}";
+            var reason = FailureText.Describe(exception);
             MarkRest(batch, message => message.Retry(reason));
             span?.Fail(exception);
             if (parts.Counters.Failed())

@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
 using Npgsql;
@@ -92,7 +93,7 @@ internal static class PoolNeeds
     public static string Describe(Exception exception, PostgresQueueReceiverOptions options) => exception switch
     {
         // Npgsql has no exception type for it.
-        NpgsqlException { InnerException: TimeoutException } when exception.Message.Contains("pool", StringComparison.OrdinalIgnoreCase) =>
+        NpgsqlException { InnerException: TimeoutException } when FailureText.MessageOf(exception).Contains("pool", StringComparison.OrdinalIgnoreCase) =>
             $"The pool of connections is exhausted: with {nameof(options.Concurrency)} {options.Concurrency} this receiver needs {SizeFor(options)}. Raise 'Maximum Pool Size', or lower {nameof(options.Concurrency)}.",
         _ => ServerFault.Describe(exception),
     };

@@ -1,4 +1,5 @@
 using System.Diagnostics;
+using BatchKit.Diagnostics;
 using BatchKit.Transports;
 
 namespace BatchKit.Postgres.Schema;
@@ -36,7 +37,7 @@ internal static class StoredHeader
         }
         catch (FrameFormatException exception)
         {
-            fault = exception.Message;
+            fault = FailureText.MessageOf(exception);
             return null;
         }
     }

@@ -1,5 +1,6 @@
 using System.Runtime.InteropServices;
 using System.Security.Authentication;
+using BatchKit.Diagnostics;
 using BatchKit.Postgres.Schema;
 using BatchKit.Transports;
 using Npgsql;
@@ -171,19 +172,19 @@ internal sealed class SendReport(int batches)
     {
         if (_acknowledged == 0 && !HasRefusals)
             return new IOException($"{target} did not accept the send. {Advise(cause)}", cause);
-        var sentences = cause is null ? _refusals! : [.. _refusals ?? [], cause.Message];
+        var sentences = cause is null ? _refusals! : [.. _refusals ?? [], FailureText.MessageOf(cause)];
         return new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(Outcomes), $"{target} did not accept all batches. {string.Join(' ', sentences)}", cause);
     }
 
     // The messages of this package's own exceptions contain advice; those of Npgsql and the server do not.
     private static string? Advise(Exception? cause) => cause switch
     {
-        PostgresException { SqlState: PostgresErrorCodes.DiskFull } => $"{cause.Message}. Give the server more disk space; the buffer sends again meanwhile.",
-        PostgresException { SqlState: PostgresErrorCodes.InvalidSqlStatementName or PostgresErrorCodes.DuplicatePreparedStatement } => $"{cause.Message}. {ServerFault.PoolerAdvice}",
-        PostgresException => $"{cause.Message}. Check the database and its user in the connection string.",
+        PostgresException { SqlState: PostgresErrorCodes.DiskFull } => $"{FailureText.MessageOf(cause)}. Give the server more disk space; the buffer sends again meanwhile.",
+        PostgresException { SqlState: PostgresErrorCodes.InvalidSqlStatementName or PostgresErrorCodes.DuplicatePreparedStatement } => $"{FailureText.MessageOf(cause)}. {ServerFault.PoolerAdvice}",
+        PostgresException => $"{FailureText.MessageOf(cause)}. Check the database and its user in the connection string.",
         NpgsqlException { InnerException: AuthenticationException } => $"{ServerFault.Describe(cause)} Check the server's certificate, and SSL Mode and Root Certificate in the connection string.",
-        NpgsqlException => $"{cause.Message}. Check that the server runs, and its address in the connection string.",
-        _ => cause?.Message,
+        NpgsqlException => $"{FailureText.MessageOf(cause)}. Check that the server runs, and its address in the connection string.",
+        _ => cause is null ? null : FailureText.MessageOf(cause),
     };
 
     private BatchOutcome[] Outcomes => _outcomes ??= new BatchOutcome[batches];

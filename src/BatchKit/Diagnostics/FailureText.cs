@@ -21,6 +21,15 @@ internal static class FailureText
         return $"{failure.GetType().Name}, whose message can't be read.";
     }
 
+    /// <summary>The innermost exception.</summary>
+    public static Exception CauseOf(Exception failure)
+    {
+        ArgumentNullException.ThrowIfNull(failure);
+        while (failure.InnerException is { } inner)
+            failure = inner;
+        return failure;
+    }
+
     /// <summary>The exception's type and message.</summary>
     public static string Describe(Exception failure)
     {

@@ -133,7 +133,7 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
         }
         catch (FrameRefusedException exception)
         {
-            return new FrameResult(FrameOutcome.Refused, exception.Message, exception);
+            return new FrameResult(FrameOutcome.Refused, FailureText.MessageOf(exception), exception);
         }
         catch (Exception exception)
         {

@@ -5,6 +5,8 @@ using BatchKit.Testing;
 using BatchKit.TestServers.Certificates;
 using BatchKit.TestServers.Network;
 using BatchKit.TestServers.RabbitMQ;
+using BatchKit.Transports;
+using MassTransit;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Logging;
@@ -45,6 +47,31 @@ public sealed class MassTransitSurroundingsTests(RabbitMqFixture fixture, OwnRab
         await node.StopAsync().WithinDeadline();
         Assert.Equal(Some.Lines(3), node.Received.Texts);
         Assert.True(loggers.Thrown > 0);
+    }
+
+    [Fact]
+    public async Task A_filter_of_the_bus_that_throws_what_cannot_be_read_fails_its_frame_alone()
+    {
+        var sends = 0;
+        var bus = Bus.Factory.CreateUsingInMemory(configure => configure.ConfigureSend(send => send.UseExecute(_ =>
+        {
+            if (++sends == 2)
+                throw new HostileException();
+        })));
+        await bus.StartAsync().WithinDeadline();
+        await using (var node = await MassTransitNode.StartReadyAsync(1, options => options.Bus = _ => bus))
+        {
+            var producer = Some.Producer();
+
+            var failure = await Assert.ThrowsAsync<BatchSendException>(() => node.Transport.SendAsync(
+                new[] { Some.Batch(Some.Connection(1), producer, 1, "arrives"), Some.Batch(Some.Group(), producer, 2, "does not") }, CancellationToken.None).AsTask());
+
+            await node.Received.WaitForMessagesAsync(1);
+            Assert.Equal([BatchOutcome.Acknowledged, BatchOutcome.Unacknowledged], failure.Outcomes);
+            Assert.Contains(nameof(HostileException), failure.Message, StringComparison.Ordinal);
+        }
+
+        await bus.StopAsync().WithinDeadline();
     }
 
     [Fact]

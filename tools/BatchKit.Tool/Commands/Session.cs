@@ -1,6 +1,7 @@
 using System.CommandLine;
 using System.Net.Sockets;
 using System.Text.Json.Serialization.Metadata;
+using BatchKit.Diagnostics;
 using BatchKit.Postgres;
 using BatchKit.Tool.Output;
 using Npgsql;
@@ -47,7 +48,7 @@ internal sealed class Session
         }
         catch (UsageException exception)
         {
-            Complain(exception.Message);
+            Complain(FailureText.MessageOf(exception));
             return ExitCodes.Usage;
         }
         catch (Exception exception) when (exception is NpgsqlException or KeyNotFoundException or IOException or TimeoutException)
@@ -98,7 +99,7 @@ internal sealed class Session
         }
         catch (ArgumentException exception)
         {
-            throw new UsageException(exception.Message);
+            throw new UsageException(FailureText.MessageOf(exception));
         }
     }
 }
@@ -116,9 +117,9 @@ internal static class Failure
             $"The server refused the login: {refused.MessageText}.",
         PostgresException refused => $"The server refused: {refused.MessageText} ({refused.SqlState}).",
         NpgsqlException { InnerException: TimeoutException } => "The server did not answer in time.",
-        NpgsqlException { InnerException: SocketException reason } unreachable => $"The server can't be reached: {Sentence(unreachable.Message)} {Sentence(reason.Message)}",
+        NpgsqlException { InnerException: SocketException reason } unreachable => $"The server can't be reached: {Sentence(FailureText.MessageOf(unreachable))} {Sentence(FailureText.MessageOf(reason))}",
         NpgsqlException { InnerException: IOException } => "The connection to the server was lost.",
-        _ => exception.Message,
+        _ => FailureText.MessageOf(exception),
     };
 
     private static string Sentence(string text) => text.EndsWith('.') ? text : $"{text}.";

@@ -105,6 +105,9 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
 
     private ValueTask ReserveAsync(RouteBudget route, int cost, CancellationToken cancellationToken)
     {
+        // A writer that has waited for its handle's share only holds up no other handle's output.
+        if (route.TryReserveAtOnce(cost))
+            return default;
         var reservation = route.ReserveAsync(cost, cancellationToken);
 
         // As above. Output of other routes is held on, unless only theirs can free what the message needs above the route's own part.

@@ -104,6 +104,29 @@ public sealed class BadNeighbourTests
     }
 
     [Fact]
+    public async Task A_writer_that_waits_for_its_handles_share_ends_no_scope_of_another_handle()
+    {
+        var transport = new ScriptedTransport(_arrived);
+        var stalled = transport.Stall();
+        await using var buffer = new OutputBuffer(transport, Options(OverflowPolicy.Wait), timeProvider: _clock);
+        while (buffer.TryWrite(_greedy, Kilobyte))
+            continue;
+        await stalled.EnteredAsync();
+        var waiting = buffer.WriteAsync(_greedy, Kilobyte).AsTask();
+        var neighbour = Some.Connection();
+        var scope = buffer.BeginBufferingScope(neighbour);
+        buffer.Write(neighbour, Line);
+
+        stalled.Release();
+        await waiting.WithinDeadline();
+        await buffer.FlushAsync(_greedy).WithinDeadline();
+
+        Assert.Empty(_arrived.MessagesFor(neighbour));
+        await scope.DisposeAsync().WithinDeadline();
+        Assert.Single(_arrived.MessagesFor(neighbour));
+    }
+
+    [Fact]
     public async Task A_full_share_is_named_in_the_error()
     {
         await using var buffer = new OutputBuffer(new ScriptedTransport(_arrived).Then(StandAsync), Options(OverflowPolicy.Fail), timeProvider: _clock);

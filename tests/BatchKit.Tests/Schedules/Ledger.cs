@@ -146,6 +146,9 @@ internal sealed class LedgerMessage(int id, int handle, int bytes, MessageKind k
 
     public bool WasSent { get; set; }
 
+    /// <summary>True when the buffer had capacity for it at its write that others could not have taken.</summary>
+    public bool MustFit { get; set; }
+
     /// <summary>Whether its loss was reported by a flush or the end of a scope; null when it may have been.</summary>
     public bool? IsReported { get; set; } = false;
 

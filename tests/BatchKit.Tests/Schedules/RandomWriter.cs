@@ -9,10 +9,11 @@ internal sealed class RandomWriter(World world)
 
     public void Write()
     {
-        var handle = _schedule.Pick(_schedule.Handles.Length);
+        var handle = _schedule.NextHandle();
         var kind = _schedule.Chance(15) ? _schedule.PickOne(Kinds) : MessageKind.Output;
         world.Book.BeginWrite(handle);
         var message = world.Ledger.Begin(handle, _schedule.Chance(3) ? 200 : _schedule.PickOne([4, 10, 30, 100]), kind, world.Book.Current);
+        message.MustFit = NeighbourRules.MustFit(world, message);
         var header = kind switch
         {
             MessageKind.Prompt => MessageHeader.Prompt,
@@ -42,6 +43,7 @@ internal sealed class RandomWriter(World world)
         var (handle, maxBytes) = (_schedule.Handles[message.Handle], message.Bytes + _schedule.PickOne([0, 0, 20]));
         var fault = _schedule.Chance(_schedule.EncoderFaultsPercent) ? _schedule.PickOne(Enum.GetValues<EncoderFault>()) : EncoderFault.None;
         var state = (Message: message, Fault: fault);
+        message.MustFit &= fault == EncoderFault.None;
         if (_schedule.Chance(50))
             TryWrite(message, () => world.Buffer.TryWrite(handle, maxBytes, state, EncodeInPlace, header));
         else
@@ -115,9 +117,11 @@ internal sealed class RandomWriter(World world)
             Decide(message, isAccepted: false);
         }
 
+        if (message.IsAccepted is not null)
+            return;
+        NeighbourRules.CheckWait(world, message);
         // While a writer waits for capacity, nothing is held back.
-        if (message.IsAccepted is null)
-            world.Book.Disturb(handle: null);
+        world.Book.Disturb(handle: null);
     }
 
     // Write does not say that it dropped; the counter does. What was written and dropped inside its sends is in the ledger already.
@@ -133,6 +137,7 @@ internal sealed class RandomWriter(World world)
     private void Decide(LedgerMessage message, bool isAccepted)
     {
         world.Journal.Add($"m{message.Id} ({message.Bytes} B) for h{message.Handle} is {(isAccepted ? "accepted" : "turned away")}");
+        NeighbourRules.CheckDecision(world, message, isAccepted);
         var mayBeHeld = world.Book.MayHold(message.Handle);
         world.Ledger.Decide(message, isAccepted, mayBeHeld);
         if (isAccepted && !mayBeHeld)

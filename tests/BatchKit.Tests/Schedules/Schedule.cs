@@ -32,8 +32,10 @@ internal sealed class Schedule
         HasHostileObservers = Chance(30);
         HasLimitedScopes = Chance(50);
         EncoderFaultsPercent = Chance(30) ? 40 : 0;
+        AwayRoute = Chance(30) ? Pick(HasTwoRoutes ? 2 : 1) : null;
         Ending = Chance(60) ? Ending.Settle : Chance(50) ? Ending.StopWhileWell : Ending.StopWhileDead;
         Options = CreateOptions();
+        GreedyHandle = Chance(30) ? Pick(4 + Groups.Length) : null;
         Handles = [.. Enumerable.Range(1, 4).Select(number => OutputHandle.Connection(node: 1, number)), .. Groups];
     }
 
@@ -77,6 +79,12 @@ internal sealed class Schedule
 
     public int EncoderFaultsPercent { get; }
 
+    /// <summary>The route on which nothing arrives before the world becomes well; null for none.</summary>
+    public int? AwayRoute { get; }
+
+    /// <summary>The handle that most writes are for; null for none.</summary>
+    public int? GreedyHandle { get; }
+
     public Ending Ending { get; }
 
     public OutputBufferOptions Options { get; }
@@ -104,6 +112,9 @@ internal sealed class Schedule
 
     public bool IsGroup(int handle) => !Handles[handle].IsConnection;
 
+    /// <summary>The handle of the next write.</summary>
+    public int NextHandle() => GreedyHandle is { } greedy && Chance(70) ? greedy : Pick(Handles.Length);
+
     public SendEnding NextEnding()
     {
         if (!Chance(FailsPercent))
@@ -116,7 +127,7 @@ internal sealed class Schedule
         + $"inline {SendsInline[0]} {SendsInline[1]}, {StallsPercent} % stall, {FailsPercent} % fail, {Options.Overflow} at {Options.MaxBufferedBytes} B, "
         + $"batches {Options.MaxBatchBytes} B {Options.MaxBatchMessages}, sends {Options.MaxSendBytes} B {Options.MaxSendBatches}, "
         + $"linger {Options.Linger.TotalMilliseconds} ms, scope age {Options.MaxScopeAge}, idle {Options.HandleIdleTimeout}, refuses {MayRefuse}, gives up {MayGiveUp}, "
-        + $"answers in order {AnswersInOrder}, hostile clock {HasHostileClock}, hostile observers {HasHostileObservers}, {Ending}";
+        + $"away {AwayRoute}, greedy {GreedyHandle}, share {Options.MaxBufferedBytesPerHandle}, answers in order {AnswersInOrder}, hostile clock {HasHostileClock}, hostile observers {HasHostileObservers}, {Ending}";
 
     private static OutputHandle Group(uint remainder) =>
         Enumerable.Range(0, int.MaxValue).Select(number => OutputHandle.Named($"group {number}")).First(group => (uint)group.GetHashCode() % (37 * 6) == remainder);
@@ -128,6 +139,7 @@ internal sealed class Schedule
         MaxBatchMessages = PickOne([1, 3, 10_000]),
         MaxMessageBytes = 128,
         MaxBufferedBytes = PickOne([1024, 1024, 2048, 64 * 1024]),
+        MaxBufferedBytesPerHandle = PickOne<long?>([null, null, 256]),
         Overflow = (OverflowPolicy)Random.Next(4),
         Linger = PickOne([TimeSpan.Zero, TimeSpan.Zero, Tick / 2]),
         MaxSendBytes = PickOne([256, 512, 1024 * 1024]),

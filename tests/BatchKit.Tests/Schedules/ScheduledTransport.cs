@@ -12,7 +12,9 @@ internal sealed class ScheduledTransport(int route, World world) : IBatchTranspo
     private readonly Journal _journal = world.Journal;
     private readonly Dictionary<ProducerId, PartitionHistory> _partitions = [];
     private readonly ReceivingEnd _end = new(route, world.Schedule, world.Journal);
-    private readonly List<ScheduledSend> _stalled = [];
+
+    // Replaced, never changed: from the drain's limit on sends are cancelled on the pool, while the explorer's thread looks on.
+    private ImmutableList<ScheduledSend> _stalled = [];
 
     public bool SendsWithoutBlocking { get; } = world.Schedule.SendsInline[route];
 
@@ -20,6 +22,8 @@ internal sealed class ScheduledTransport(int route, World world) : IBatchTranspo
 
     /// <summary>True to complete every send at once from now on.</summary>
     public bool IsWell { get; set; }
+
+    private bool IsAway => !IsWell && _schedule.AwayRoute == route;
 
     /// <summary>True to complete none.</summary>
     public bool IsDead { get; set; }
@@ -37,12 +41,12 @@ internal sealed class ScheduledTransport(int route, World world) : IBatchTranspo
             throw Conclude(send, SendEnding.IsCancelled)!;
         if (IsDead || (!IsWell && _schedule.Chance(_schedule.StallsPercent)))
         {
-            _stalled.Add(send);
+            ImmutableInterlocked.Update(ref _stalled, static (all, added) => all.Add(added), send);
             send.OnReturned();
             return new ValueTask(send.Task);
         }
 
-        var failure = Conclude(send, IsWell ? SendEnding.Succeeds : _schedule.NextEnding());
+        var failure = Conclude(send, IsWell ? SendEnding.Succeeds : IsAway ? SendEnding.Fails : _schedule.NextEnding());
         if (failure is null)
             return ValueTask.CompletedTask;
         return _schedule.Chance(50) ? ValueTask.FromException(failure) : throw failure;
@@ -51,8 +55,10 @@ internal sealed class ScheduledTransport(int route, World world) : IBatchTranspo
     /// <summary>Ends a stalled send, if it is known whether the buffer still waits for it.</summary>
     public bool End(ScheduledSend send, SendEnding ending)
     {
-        if (send.MayBeAbandoned || !_stalled.Remove(send))
+        if (send.MayBeAbandoned || !ImmutableInterlocked.Update(ref _stalled, static (all, ended) => all.Remove(ended), send))
             return false;
+        if (IsAway && ending != SendEnding.IsCancelled)
+            ending = SendEnding.Fails;
         _journal.Add($"route {route} {(send.IsAbandoned ? "ends (abandoned)" : "ends")} {send}: {ending}");
         send.End(Conclude(send, ending));
         return true;

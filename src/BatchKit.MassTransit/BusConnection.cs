@@ -1,4 +1,3 @@
-using System.Globalization;
 using System.Runtime.ExceptionServices;
 using BatchKit.Diagnostics;
 using BatchKit.Transports;
@@ -156,8 +155,8 @@ internal sealed class FramePipe(BusTopology topology, int? node, bool durable, S
             context.GetOrAddPayload(() => attempt);
         }
 
-        if (node is { } number && context.TryGetPayload(out RoutingKeySendContext? routed))
-            routed.RoutingKey = number.ToString(CultureInfo.InvariantCulture);
+        if (topology.GetRoutingKey(node) is { } key && context.TryGetPayload(out RoutingKeySendContext? routed))
+            routed.RoutingKey = key;
         // The broker returns a frame that reaches no queue, as MessageReturnedException.
         if (context.TryGetPayload(out RabbitMqSendContext? rabbit))
             rabbit.Mandatory = true;

@@ -1,5 +1,6 @@
 using System.Globalization;
 using BatchKit.Diagnostics;
+using BatchKit.RabbitMQ;
 using BatchKit.Transports;
 using MassTransit;
 using MassTransit.RabbitMqTransport;
@@ -17,8 +18,6 @@ internal abstract class BusTopology(MassTransitOptions options)
     protected MassTransitOptions Options { get; } = options;
 
     public string DirectName => $"{Options.Prefix}.direct";
-
-    protected string FanOutName => $"{Options.Prefix}.fanout";
 
     public static BusTopology For(IBus bus, MassTransitOptions options) => bus.Address.Scheme switch
     {
@@ -42,6 +41,9 @@ internal abstract class BusTopology(MassTransitOptions options)
     /// <param name="run">Gets the faults of the bindings while the endpoint receives.</param>
     public abstract void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointRun run, Func<IConnection, Task> lease);
 
+    /// <summary>The routing key of frames to one node, or to every node.</summary>
+    public virtual string? GetRoutingKey(int? node) => node?.ToString(CultureInfo.InvariantCulture);
+
     /// <summary>Adds the header that <see cref="IsOurs"/> checks.</summary>
     public virtual void Stamp(SendContext context)
     {
@@ -51,24 +53,20 @@ internal abstract class BusTopology(MassTransitOptions options)
     public virtual bool IsOurs(ConsumeContext context) => true;
 }
 
-/// <summary>RabbitMQ: a direct exchange, whose routing key is the node's number, and a fan-out exchange.</summary>
+/// <summary>RabbitMQ: the direct exchange and the keys of <c>BatchKit.RabbitMQ</c>, so that nodes of both packages reach each other.</summary>
 internal sealed class RabbitMqTopology : BusTopology
 {
     private readonly Uri _direct;
-    private readonly Uri _fanOut;
 
+    // An exchange, not a queue: for a queue address MassTransit declares the queue when it sends, which would re-create the queue of a node that is gone.
     public RabbitMqTopology(MassTransitOptions options)
-        : base(options)
-    {
-        // An exchange, not a queue: for a queue address MassTransit declares the queue when it sends, which would re-create the queue of a node that is gone.
-        var durable = options.Durable ? "true" : "false";
-        _direct = new Uri($"exchange:{DirectName}?type={RabbitMqExchangeType.Direct}&durable={durable}");
-        _fanOut = new Uri($"exchange:{FanOutName}?type={RabbitMqExchangeType.Fanout}&durable={durable}");
-    }
+        : base(options) => _direct = new Uri($"exchange:{DirectName}?type={RabbitMqExchangeType.Direct}&durable=true");
 
     public override Task<ISendEndpoint> GetDirectAsync(IBus bus, int node) => bus.GetSendEndpoint(_direct);
 
-    public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => bus.GetSendEndpoint(_fanOut);
+    public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => bus.GetSendEndpoint(_direct);
+
+    public override string GetRoutingKey(int? node) => node is { } number ? RabbitMqKeys.Node(number) : RabbitMqKeys.EveryNode;
 
     public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointRun run, Func<IConnection, Task> lease)
     {
@@ -86,29 +84,29 @@ internal sealed class RabbitMqTopology : BusTopology
 
         queue.ConfigureChannel(channel => channel.UseFilter(new LostAnswerFilter(run)));
         queue.ConfigureChannel(channel => channel.UseFilter(new TopologyCheckFilter(run, Options.MaxFrameBytes, Options.TopologyCheckInterval, broker => DeclareAsync(broker, node), lease)));
-        queue.Bind(DirectName, binding =>
+        foreach (var key in GetKeys(node))
         {
-            binding.ExchangeType = RabbitMqExchangeType.Direct;
-            binding.RoutingKey = node.ToString(CultureInfo.InvariantCulture);
-            binding.Durable = Options.Durable;
-        });
-        queue.Bind(FanOutName, binding =>
-        {
-            binding.ExchangeType = RabbitMqExchangeType.Fanout;
-            binding.Durable = Options.Durable;
-        });
+            queue.Bind(DirectName, binding =>
+            {
+                binding.ExchangeType = RabbitMqExchangeType.Direct;
+                binding.RoutingKey = key;
+                binding.Durable = true;
+            });
+        }
     }
 
-    // As MassTransit declares it: the two exchanges are bound to the queue's own exchange, and that one to the queue. Returns how many frames wait in the queue.
+    // The node's own key first: if a direct frame were returned and a later frame to all nodes arrived, the receiver would drop the resent direct frame as a repeat.
+    private static string[] GetKeys(int node) => [RabbitMqKeys.Node(node), RabbitMqKeys.EveryNode, RabbitMqKeys.AllNodes];
+
+    // As MassTransit declares it: the exchange is bound to the queue's own exchange, and that one to the queue. Returns how many frames wait in the queue.
     private async Task<uint> DeclareAsync(IChannel channel, int node)
     {
         var queue = GetQueueName(node);
-        await channel.ExchangeDeclareAsync(DirectName, RabbitMqExchangeType.Direct, Options.Durable).ConfigureAwait(false);
-        await channel.ExchangeDeclareAsync(FanOutName, RabbitMqExchangeType.Fanout, Options.Durable).ConfigureAwait(false);
+        await channel.ExchangeDeclareAsync(DirectName, RabbitMqExchangeType.Direct, durable: true).ConfigureAwait(false);
         await channel.ExchangeDeclareAsync(queue, RabbitMqExchangeType.Fanout, Options.Durable).ConfigureAwait(false);
         await channel.QueueBindAsync(queue, queue, string.Empty).ConfigureAwait(false);
-        await channel.ExchangeBindAsync(queue, DirectName, node.ToString(CultureInfo.InvariantCulture)).ConfigureAwait(false);
-        await channel.ExchangeBindAsync(queue, FanOutName, string.Empty).ConfigureAwait(false);
+        foreach (var key in GetKeys(node))
+            await channel.ExchangeBindAsync(queue, DirectName, key).ConfigureAwait(false);
         return (await channel.QueueDeclarePassiveAsync(queue).ConfigureAwait(false)).MessageCount;
     }
 }
@@ -283,6 +281,8 @@ internal sealed class InMemoryTopology : BusTopology
         _direct = new Uri($"exchange:{DirectName}?type={nameof(ExchangeType.Direct)}");
         _fanOut = new Uri($"exchange:{FanOutName}?type={nameof(ExchangeType.FanOut)}");
     }
+
+    private string FanOutName => $"{Options.Prefix}.fanout";
 
     public override Task<ISendEndpoint> GetDirectAsync(IBus bus, int node) => bus.GetSendEndpoint(_direct);
 

@@ -9,7 +9,7 @@ using IBus = MassTransit.IBus;
 namespace BatchKit.MassTransit;
 
 /// <summary>Settings of a transport and receiver over a MassTransit bus. Their options name is the buffer's name. A value outside its range makes the start fail; the error names the setting.</summary>
-/// <remarks>Sender and receiver must have the same <see cref="Prefix"/> and, on RabbitMQ, the same <see cref="Durable"/>.</remarks>
+/// <remarks>Sender and receiver must have the same <see cref="Prefix"/>. On RabbitMQ, either may use <c>BatchKit.RabbitMQ</c> instead.</remarks>
 public sealed class MassTransitOptions : IValidatableObject
 {
     /// <summary>The first part of the names of queues and exchanges; <c>batchkit</c> by default, 1 to 100 letters, digits, dots, hyphens and underscores. It does not begin with <c>amq.</c>, which RabbitMQ keeps for itself.</summary>
@@ -26,8 +26,8 @@ public sealed class MassTransitOptions : IValidatableObject
     public int? DestinationNode { get; set; }
 
     /// <summary>
-    /// True, the default, makes queues and exchanges durable and messages persistent: confirmed messages survive a restart and a crash of the broker. False is faster, but
-    /// the broker loses queues and messages when it stops. Before you change it, choose another <see cref="Prefix"/> or delete the old queues and exchanges. The in-memory
+    /// True, the default, makes queues durable and messages persistent: confirmed messages survive a restart and a crash of the broker. False is faster, but
+    /// the broker loses queues and messages when it stops. Before you change it, choose another <see cref="Prefix"/> or delete the old queues. The in-memory
     /// transport keeps nothing either way.
     /// </summary>
     public bool Durable { get; set; } = true;

@@ -68,15 +68,15 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
         if (!frame.Destination.IsAll)
             return AddressNode(frame, properties);
         if (frame.Destination == FrameDestination.All)
-            return new FrameAddress(RabbitMqTopology.AllNodesKey, Copying(properties, [RabbitMqTopology.EveryNodeKey]), IsMandatory: true);
+            return new FrameAddress(RabbitMqKeys.AllNodes, Copying(properties, [RabbitMqKeys.EveryNode]), IsMandatory: true);
         var groups = frame.Groups.Select(RabbitMqTopology.GroupKey).ToArray();
         var keys = new List<object?>(groups);
         if (_hasJoins)
             AddUnconfirmed(groups, keys, properties);
         if (!FitHeader(keys, open.Connection.FrameMax))
-            keys = [RabbitMqTopology.EveryNodeKey];
+            keys = [RabbitMqKeys.EveryNode];
         // A group without members on any node reaches no queue, and that is no error. Mandatory, the frame would come back with all its bytes.
-        return new FrameAddress(RabbitMqTopology.AllNodesKey, Copying(properties, keys), IsMandatory: false);
+        return new FrameAddress(RabbitMqKeys.AllNodes, Copying(properties, keys), IsMandatory: false);
     }
 
     /// <summary>The publish of a frame has ended. Whatever became of it, what is published from now on comes behind it.</summary>
@@ -171,7 +171,7 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
     private FrameAddress AddressNode(PlannedFrame frame, BasicProperties properties)
     {
         var number = frame.Destination.Node;
-        var key = RabbitMqTopology.NodeKey(number);
+        var key = RabbitMqKeys.Node(number);
         var joins = _isEnabled ? FindJoins(frame) : null;
         if (joins is null && !_hasJoins)
             return new FrameAddress(key, properties, IsMandatory: true);
@@ -205,11 +205,11 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
                 if (keys.Count >= groups.Length + MaxNamedNodes)
                 {
                     keys.Clear();
-                    keys.Add(RabbitMqTopology.EveryNodeKey);
+                    keys.Add(RabbitMqKeys.EveryNode);
                     return;
                 }
 
-                keys.Add(RabbitMqTopology.NodeKey(number));
+                keys.Add(RabbitMqKeys.Node(number));
                 if (IsDue(node))
                     Ask(node, properties, ++_moment);
             }

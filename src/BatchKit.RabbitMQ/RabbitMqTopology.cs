@@ -1,5 +1,4 @@
 using System.Buffers;
-using System.Globalization;
 using System.Security.Cryptography;
 using System.Text;
 using RabbitMQ.Client;
@@ -10,12 +9,6 @@ namespace BatchKit.RabbitMQ;
 /// <summary>Names, declares and checks the exchanges and the queues: one direct exchange, and for each node a queue that is bound to the node's number, to all nodes, and to the groups with members there.</summary>
 internal sealed class RabbitMqTopology(RabbitMqOptions options)
 {
-    /// <summary>The key of output for groups. A node whose groups are all bound gives up its binding to it.</summary>
-    public const string AllNodesKey = "all";
-
-    /// <summary>The key of output for groups whose sender does not know what is bound. Each node's queue stays bound to it.</summary>
-    public const string EveryNodeKey = "every";
-
     /// <summary>The reply code of AMQP 0-9-1 for what the user has no right to do, or another consumer has for itself.</summary>
     public const ushort AccessRefused = 403;
 
@@ -32,8 +25,6 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
     // One exchange for both keys: the broker guarantees order only among messages that pass through the same channel, exchange and queue (AMQP 0-9-1, section 4.7).
     public string Exchange { get; } = $"{options.Prefix}.direct";
 
-    public static string NodeKey(int node) => node.ToString(CultureInfo.InvariantCulture);
-
     /// <summary>The key of one group. A name that is long, or that a tool of the broker might not show, is hashed.</summary>
     public static string GroupKey(string group) => group.Length <= MaxNameInKey && !group.AsSpan().ContainsAnyExcept(SafeInKey)
         ? $"group.{group}"
@@ -48,7 +39,7 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
     /// <summary>The name of a watch's queue, which is its key too.</summary>
     public string WatchQueue(string watch) => $"{options.Prefix}.watch.{watch}";
 
-    public string Queue(int node) => $"{options.Prefix}.node.{NodeKey(node)}";
+    public string Queue(int node) => $"{options.Prefix}.node.{RabbitMqKeys.Node(node)}";
 
     /// <summary>Declares what a sender needs: the exchange.</summary>
     public Task DeclareExchangeAsync(IChannel channel, CancellationToken cancellationToken) =>
@@ -71,19 +62,19 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
             .ConfigureAwait(false);
 
         // The node's own key first: if a direct frame were returned and a later frame to all nodes arrived, the receiver would drop the resent direct frame as a repeat.
-        await channel.QueueBindAsync(queue, Exchange, NodeKey(node), cancellationToken: cancellationToken).ConfigureAwait(false);
-        await channel.QueueBindAsync(queue, Exchange, EveryNodeKey, cancellationToken: cancellationToken).ConfigureAwait(false);
+        await channel.QueueBindAsync(queue, Exchange, RabbitMqKeys.Node(node), cancellationToken: cancellationToken).ConfigureAwait(false);
+        await channel.QueueBindAsync(queue, Exchange, RabbitMqKeys.EveryNode, cancellationToken: cancellationToken).ConfigureAwait(false);
         if (takesAll)
             await TakeAllAsync(channel, node, cancellationToken).ConfigureAwait(false);
     }
 
     /// <summary>Binds a node's queue to the output of all groups.</summary>
     public Task TakeAllAsync(IChannel channel, int node, CancellationToken cancellationToken) =>
-        channel.QueueBindAsync(Queue(node), Exchange, AllNodesKey, cancellationToken: cancellationToken);
+        channel.QueueBindAsync(Queue(node), Exchange, RabbitMqKeys.AllNodes, cancellationToken: cancellationToken);
 
     /// <summary>Gives that binding up.</summary>
     public Task GiveUpAllAsync(IChannel channel, int node, CancellationToken cancellationToken) =>
-        channel.QueueUnbindAsync(Queue(node), Exchange, AllNodesKey, cancellationToken: cancellationToken);
+        channel.QueueUnbindAsync(Queue(node), Exchange, RabbitMqKeys.AllNodes, cancellationToken: cancellationToken);
 
     /// <summary>Binds and unbinds groups of a node.</summary>
     public async Task BindGroupsAsync(IChannel channel, int node, IReadOnlyList<string> bound, IReadOnlyList<string> unbound, CancellationToken cancellationToken)
@@ -200,7 +191,7 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
         }
     }
 
-    private string GroupExchange(int node) => $"{options.Prefix}.groups.{NodeKey(node)}";
+    private string GroupExchange(int node) => $"{options.Prefix}.groups.{RabbitMqKeys.Node(node)}";
 
     private Dictionary<string, object?> CreateArguments()
     {

@@ -151,7 +151,7 @@ public sealed class ApplicationBusTests(RabbitMqFixture fixture, OwnRabbitMqFixt
         },
         addServices: services => services.AddMassTransit(setup => setup.UsingRabbitMq((_, configure) => ConnectTo(server, configure, port))));
 
-    private static void ConnectTo(RabbitMqServer server, IRabbitMqBusFactoryConfigurator bus, int? port = null)
+    internal static void ConnectTo(RabbitMqServer server, IRabbitMqBusFactoryConfigurator bus, int? port = null)
     {
         var user = server.Address.UserInfo.Split(':');
         bus.Host(server.Host, (ushort)(port ?? server.Port), "/", host =>

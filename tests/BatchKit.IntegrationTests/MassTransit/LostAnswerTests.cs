@@ -82,6 +82,8 @@ public sealed class LostAnswerTests(RabbitMqFixture fixture)
 
         public override Task<ISendEndpoint> GetFanOutAsync(IBus bus) => _inner.GetFanOutAsync(bus);
 
+        public override string GetRoutingKey(int? node) => _inner.GetRoutingKey(node);
+
         public override void Bind(IReceiveEndpointConfigurator endpoint, int node, EndpointRun run, Func<IConnection, Task> lease)
         {
             var queue = (IRabbitMqReceiveEndpointConfigurator)endpoint;

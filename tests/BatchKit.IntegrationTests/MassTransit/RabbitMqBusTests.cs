@@ -236,7 +236,7 @@ public sealed class RabbitMqBusTests(RabbitMqFixture fixture)
         var settings = MassTransitSome.Settings(server, _prefix, configure: options => options.Durable = false);
         await using var node = await MassTransitNode.StartReadyAsync(1, settings);
         await using var tap = await WireTap.ConnectAsync(server, _prefix);
-        var copy = await tap.ListenAsync(1, durable: false);
+        var copy = await tap.ListenAsync(1);
         var handle = Some.Connection(1);
 
         node.Output.Write(handle, Some.Bytes("here"));

@@ -26,18 +26,19 @@ internal sealed class WireTap : IAsyncDisposable
     }
 
     /// <summary>Copies a node's frames, and those to all nodes, to a queue of the tap's own.</summary>
-    public async Task<string> ListenAsync(int node, bool durable = true)
+    public async Task<string> ListenAsync(int node)
     {
-        await DeclareExchangesAsync(durable);
+        await DeclareExchangeAsync();
         var queue = (await _channel.QueueDeclareAsync(Some.Name("tap"), durable: false, exclusive: true, autoDelete: true)).QueueName;
-        await BindAsync(queue, node);
+        await _channel.QueueBindAsync(queue, $"{_prefix}.direct", node.ToString(CultureInfo.InvariantCulture));
+        await _channel.QueueBindAsync(queue, $"{_prefix}.direct", "every");
         return queue;
     }
 
     /// <summary>Gives a node a queue that rejects all frames (<c>reject-publish</c>), because it is full.</summary>
     public async Task<string> DeclareFullAsync(int node)
     {
-        await DeclareExchangesAsync(durable: true);
+        await DeclareExchangeAsync();
         var limits = new Dictionary<string, object?>(StringComparer.Ordinal) { ["x-max-length"] = 1, ["x-overflow"] = "reject-publish" };
         var queue = (await _channel.QueueDeclareAsync(Some.Name("full"), durable: false, exclusive: true, autoDelete: true, limits)).QueueName;
         await PublishAsync(queue, Some.Frame(Some.Batch(Some.Connection(node), Some.Producer(), 1, "fills the queue")));
@@ -85,15 +86,5 @@ internal sealed class WireTap : IAsyncDisposable
         await _connection.DisposeAsync();
     }
 
-    private async Task DeclareExchangesAsync(bool durable)
-    {
-        await _channel.ExchangeDeclareAsync($"{_prefix}.direct", ExchangeType.Direct, durable);
-        await _channel.ExchangeDeclareAsync($"{_prefix}.fanout", ExchangeType.Fanout, durable);
-    }
-
-    private async Task BindAsync(string queue, int node)
-    {
-        await _channel.QueueBindAsync(queue, $"{_prefix}.direct", node.ToString(CultureInfo.InvariantCulture));
-        await _channel.QueueBindAsync(queue, $"{_prefix}.fanout", string.Empty);
-    }
+    private Task DeclareExchangeAsync() => DeclareExchangeAsync($"{_prefix}.direct", ExchangeType.Direct);
 }

@@ -57,11 +57,11 @@ public sealed class MassTransitOptions : IValidatableObject
     public int Prefetch { get; set; } = 16;
 
     /// <summary>
-    /// The largest frame in bytes; 1 MiB by default, and at least <see cref="FrameWriter.OverheadBytes"/> above <see cref="OutputBufferOptions.MaxBatchBytes"/>. A buffering scope's output is sent as one frame up to this size, and as several frames above it. A single message that
-    /// needs a larger frame is refused when it is written. Keep it at or below the broker's <c>max_message_size</c>: 16 MiB by default in RabbitMQ 4, 128 MiB before.
+    /// The largest frame in bytes; 8 MiB by default, and at least <see cref="FrameWriter.OverheadBytes"/> above <see cref="OutputBufferOptions.MaxBatchBytes"/>. A buffering scope's output is sent as one frame up to this size, and as several frames above it. A single message that
+    /// needs a larger frame is refused when it is written. Where RabbitMQ's <c>max_message_size</c> is lower (16 MiB by default in RabbitMQ 4, 128 MiB before), the transport learns that from the first refusal.
     /// </summary>
     [Range(4096, 128 * 1024 * 1024)]
-    public int MaxFrameBytes { get; set; } = 1024 * 1024;
+    public int MaxFrameBytes { get; set; } = 8 * 1024 * 1024;
 
     /// <summary>
     /// The time limit of a frame's confirm; 5 s by default. After that the send fails, and the buffer retries it. MassTransit itself has no limit and

@@ -1,5 +1,6 @@
 using System.Runtime.InteropServices;
 using BatchKit.Diagnostics;
+using BatchKit.RabbitMQ;
 using BatchKit.Transports;
 using MassTransit;
 using RabbitMQ.Client.Exceptions;
@@ -28,6 +29,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
 
     private readonly BusConnection _connection;
     private readonly FrameSigner? _signer;
+    private readonly RabbitMqFrameLimit _limit;
     private readonly TimeProvider _timeProvider;
     private readonly UnroutedGroups _unroutedGroups;
     private volatile ConnectionAge? _exchangeMissing;
@@ -52,6 +54,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     {
         _connection = connection;
         _signer = signer;
+        _limit = new RabbitMqFrameLimit(Options.MaxFrameBytes);
         _timeProvider = timeProvider ?? TimeProvider.System;
         _unroutedGroups = new UnroutedGroups(Options.UnroutableGrace, _timeProvider);
         _reporter = connection.CreateReporter("sender");
@@ -84,7 +87,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     {
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         cancellationToken.ThrowIfCancellationRequested();
-        var frames = FramePlan.Create(batches, Options.MaxFrameBytes, Options.DestinationNode, _signer);
+        var frames = FramePlan.Create(batches, _limit.Bytes, Options.DestinationNode, _signer);
         return frames.Count == 1 ? SendOneAsync(frames[0], batches, cancellationToken) : SendRunsAsync(frames, batches, cancellationToken);
     }
 
@@ -164,7 +167,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         FrameResult? failed = null;
         for (var index = 0; index < outcomes.Length; index++)
         {
-            var frame = FramePlan.Create(batches.Slice(index, 1), Options.MaxFrameBytes, Options.DestinationNode, _signer)[0];
+            var frame = FramePlan.Create(batches.Slice(index, 1), _limit.Bytes, Options.DestinationNode, _signer)[0];
             var result = await SendAloneAsync(frame, cancellationToken).ConfigureAwait(false);
             outcomes[index] = result.Outcome switch
             {
@@ -226,9 +229,9 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         try
         {
             using var encoded = frame.Encode(_signer);
-            return encoded.Bytes.Length <= Options.MaxFrameBytes
+            return encoded.Bytes.Length <= _limit.Bytes
                 ? encoded.Bytes.ToArray()
-                : throw new FrameRefusedException($"A batch needs a frame of more than {nameof(MassTransitOptions.MaxFrameBytes)} ({Options.MaxFrameBytes}) bytes. Raise it, or write smaller messages.");
+                : throw new FrameRefusedException($"A batch needs a frame of more than {_limit.Remedy}");
         }
         catch (ArgumentException exception)
         {
@@ -270,7 +273,11 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
                 _exchangeMissing = new ConnectionAge(_timeProvider);
             // All sends on the channel fail with the same reason. It names the size of the message that caused it.
             if (FindCause(exception, PreconditionFailed, $"message size {bytes.Length} ") is { } refusal)
+            {
+                _limit.Learn(refusal);
                 throw new FrameUnfitException($"The broker does not take a frame for {destination}: {refusal}", exception);
+            }
+
             var cause = FailureText.CauseOf(exception);
             _reporter.Lose(FailureText.MessageOf(cause));
             if (cause is BrokerRejection { IsReturn: false })

@@ -26,6 +26,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     private readonly FrameSigner? _signer;
     private readonly TimeProvider _timeProvider;
     private readonly RabbitMqTopology _topology;
+    private readonly RabbitMqFrameLimit _limit;
     private readonly RabbitMqConnection _connection;
     private readonly GuardedLogger _logger;
     private readonly UnroutedGroups _unroutedGroups;
@@ -56,6 +57,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         _signer = signer;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _topology = new RabbitMqTopology(options);
+        _limit = new RabbitMqFrameLimit(options.MaxFrameBytes);
         _unroutedGroups = new UnroutedGroups(options.UnroutableGrace, _timeProvider);
         _logger = GuardedLogger.Of(logger);
         _groups = new RabbitMqGroupRouting(options, _topology, _timeProvider, _logger);
@@ -85,7 +87,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         if (GroupHold is { } hold)
             await hold.WaitAsync(cancellationToken).ConfigureAwait(false);
         await _groups.PrepareAsync(open, batches, cancellationToken).ConfigureAwait(false);
-        var frames = FramePlan.Create(batches, _options.MaxFrameBytes, _options.DestinationNode, _signer, _groups.IsCertain(open));
+        var frames = FramePlan.Create(batches, _limit.Bytes, _options.DestinationNode, _signer, _groups.IsCertain(open));
         if (_wasExchangeMissing)
             ThrowIfUnbound(frames);
         var results = await PublishAllAsync(frames, open, cancellationToken).ConfigureAwait(false);
@@ -215,7 +217,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             for (var index = 0; index < outcomes.Length; index++)
             {
                 alone = alone is { Channel.IsOpen: true } ? alone : await OpenAloneAsync(cancellationToken).ConfigureAwait(false);
-                var frame = FramePlan.Create(batches.Slice(index, 1), _options.MaxFrameBytes, _options.DestinationNode, _signer)[0];
+                var frame = FramePlan.Create(batches.Slice(index, 1), _limit.Bytes, _options.DestinationNode, _signer)[0];
                 var result = (await WaitAsync([PublishAsync(alone, frame)], alone, cancellationToken).ConfigureAwait(false))[0];
                 outcomes[index] = result.Outcome == FrameOutcome.Acknowledged ? BatchOutcome.Acknowledged
                     : result.Outcome == FrameOutcome.Refused || IsUnfit(result) ? BatchOutcome.Refused
@@ -263,8 +265,8 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         try
         {
             encoded = frame.Encode(_signer);
-            if (encoded.Bytes.Length > _options.MaxFrameBytes)
-                return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} does not fit {nameof(RabbitMqOptions.MaxFrameBytes)} ({_options.MaxFrameBytes}). Raise it, or write smaller messages.");
+            if (encoded.Bytes.Length > _limit.Bytes)
+                return new FrameResult(FrameOutcome.Refused, $"A batch for {frame.Destination} does not fit {_limit.Remedy}");
             address = _groups.Address(frame, open);
             // Never cancelled by a token: that can corrupt the client's tracking of confirms (rabbitmq-dotnet-client, issue 1900).
             await open.Channel.BasicPublishAsync(_topology.Exchange, address.Key, address.IsMandatory, address.Properties, encoded.Bytes, CancellationToken.None)
@@ -289,6 +291,8 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         }
         catch (Exception exception)
         {
+            if (exception is OperationInterruptedException { ShutdownReason: { ReplyCode: PreconditionFailed } reason })
+                _limit.Learn(reason.ReplyText);
             // The broker neither confirmed nor refused; the send reports the exception.
             return new FrameResult(FrameOutcome.Unknown, FailureText.MessageOf(exception), exception);
         }

@@ -88,11 +88,11 @@ public sealed class OutputBufferOptions : IValidatableObject
     public TimeSpan Linger { get; set; } = TimeSpan.Zero;
 
     /// <summary>
-    /// The most bytes in one send, counted as <see cref="MaxBatchBytes"/> are; 1 MiB by default, from 256 bytes to 1 GiB. A batch that is larger alone is sent alone.
+    /// The most bytes in one send, counted as <see cref="MaxBatchBytes"/> are; 8 MiB by default, from 256 bytes to 1 GiB. A batch that is larger alone is sent alone.
     /// What one scope held leaves in one send if it fits.
     /// </summary>
     [NumberRange(256, 1 << 30)]
-    public int MaxSendBytes { get; set; } = 1024 * 1024;
+    public int MaxSendBytes { get; set; } = 8 * 1024 * 1024;
 
     /// <summary>The most batches in one send; 4,096 by default, at most 65,536.</summary>
     [NumberRange(1, 65_536)]

@@ -81,6 +81,36 @@ public sealed class MassTransitLimitTests(RabbitMqFixture fixture, OwnRabbitMqFi
         Assert.Contains($"max size {maxMessageBytes}", failure.Message, StringComparison.Ordinal);
     }
 
+    [Fact]
+    public async Task A_scope_of_3_MiB_is_one_message_and_fewer_fit_where_the_broker_takes_less()
+    {
+        var server = await own.GetAsync();
+        await using var first = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix));
+        var whole = await CountFramesOfScopeAsync(first, node: 1);
+
+        await server.SetMaxMessageBytesAsync(1024 * 1024);
+        await using var second = await MassTransitNode.StartReadyAsync(2, MassTransitSome.Settings(server, _prefix));
+        await CountFramesOfScopeAsync(second, node: 2);
+        var learnt = await CountFramesOfScopeAsync(second, node: 2);
+
+        Assert.Equal((1, 4), (whole, learnt));
+    }
+
+    private static async Task<long> CountFramesOfScopeAsync(MassTransitNode process, int node)
+    {
+        var (before, player, line) = (process.Receiver.GetStatistics().ReceivedFrames, Some.Connection(node), new string('x', 1044));
+        var expected = process.Received.MessageCount + 3000;
+        await using (process.Output.BeginBufferingScope(player))
+        {
+            for (var written = 0; written < 3000; written++)
+                process.Output.Write(player, Some.Bytes(line));
+        }
+
+        await process.Received.WaitForMessagesAsync(expected);
+        await Until.TrueAsync(() => process.Receiver.Fault is null);
+        return process.Receiver.GetStatistics().ReceivedFrames - before;
+    }
+
     private Task<MassTransitNode> StartAsync(RabbitMqServer server, Action<MassTransitOptions>? configure = null) =>
         MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, configure: configure), configureOutput: static options => options.MaxBatchBytes = 2048);
 

@@ -92,6 +92,22 @@ public sealed class RabbitMqLimitTests(RabbitMqFixture fixture, OwnRabbitMqFixtu
         Assert.Contains($"max size {maxMessageBytes}", failure.Message, StringComparison.Ordinal);
     }
 
+    [Fact]
+    public async Task A_scope_of_3_MiB_is_one_message_and_fewer_fit_where_the_broker_takes_less()
+    {
+        var server = await own.GetAsync();
+        var options = RabbitMqSome.Options(server);
+        await using var probe = await RabbitMqProbe.ConnectAsync(server);
+        var queue = await probe.ListenAsync(options, "1");
+
+        var whole = await TakeScopesAsync(options, probe, queue, scopes: 1);
+        await server.SetMaxMessageBytesAsync(1024 * 1024);
+        var learnt = await TakeScopesAsync(options, probe, queue, scopes: 2);
+
+        Assert.Equal((1, 4), (whole.Count, learnt.Count));
+        Assert.Equal([3000, 3000], new[] { whole, learnt }.Select(static frames => frames.Sum(static frame => frame.Texts.Count)));
+    }
+
     [Theory]
     [InlineData(99)]
     [InlineData(100)]
@@ -170,6 +186,27 @@ public sealed class RabbitMqLimitTests(RabbitMqFixture fixture, OwnRabbitMqFixtu
 
     private Task SendAsync(RabbitMqTransport transport, int number, int bytes) =>
         transport.SendAsync(new[] { Some.Batch(OutputHandle.Connection(Node, 1), _producer, number, new string('x', bytes)) }, CancellationToken.None).AsTask().WithinDeadline();
+
+    /// <summary>Writes scopes of 3 MiB over a new connection; returns the frames of the last.</summary>
+    private static async Task<IReadOnlyList<CollectedFrame>> TakeScopesAsync(RabbitMqOptions options, RabbitMqProbe probe, string queue, int scopes)
+    {
+        await using var transport = new RabbitMqTransport(options);
+        await using var output = new OutputBuffer(transport);
+        var (player, line) = (Some.Connection(Node), new string('x', 1044));
+        IReadOnlyList<CollectedFrame> frames = [];
+        for (var scope = 0; scope < scopes; scope++)
+        {
+            await using (output.BeginBufferingScope(player))
+            {
+                for (var written = 0; written < 3000; written++)
+                    output.Write(player, Some.Bytes(line));
+            }
+
+            frames = await probe.TakeFramesAsync(queue);
+        }
+
+        return frames;
+    }
 
     private async Task AssertArrivedAsync(int[] sizes)
     {

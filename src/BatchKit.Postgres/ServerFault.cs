@@ -32,10 +32,17 @@ internal static class ServerFault
             or PostgresErrorCodes.UndefinedColumn or PostgresErrorCodes.UndefinedFunction or PostgresErrorCodes.DatatypeMismatch or PostgresErrorCodes.NotNullViolation,
     };
 
-    /// <summary>True when the server can never store what was sent, because of its content: a character that the database's encoding lacks, a value outside a type's range, a row above a limit. A constraint is not one of them, because it may be dropped again.</summary>
+    /// <summary>
+    /// True when the server does not store what was sent because of its content: a character that the database's encoding lacks, a value outside a type's range, a row above a limit, or one that a check of the
+    /// administrator's refuses. A check looks at its row alone, so the same row is refused again. The error for a missing partition has the same state and names no check.
+    /// </summary>
     public static bool RefusesContent(PostgresException exception) =>
         exception.SqlState is PostgresErrorCodes.ProgramLimitExceeded
+        || IsCheck(exception)
         || (exception.SqlState.StartsWith("22", StringComparison.Ordinal) && exception.SqlState is not QueueGuard.Lost);
+
+    /// <summary>True when a named check constraint refuses a row.</summary>
+    public static bool IsCheck(PostgresException exception) => exception is { SqlState: PostgresErrorCodes.CheckViolation, ConstraintName: not null };
 
     /// <summary>True when the server can't be reached, or is not ready for statements that write.</summary>
     public static bool IsOutage(Exception exception) => exception is NpgsqlException and not PostgresException || SpoilsPool(exception);

@@ -15,7 +15,8 @@ internal sealed class SendReader(PostgresOptions options, SendLimits limits, Que
 
     /// <summary>Returns why a batch is refused whose content the server can't store.</summary>
     public static string Refuse(MessageBatch batch, PostgresException exception) =>
-        $"The server can't store a batch for {batch.Handle}: {exception.MessageText} (SQLSTATE {exception.SqlState}). Change its names and keys, or use a database with the encoding UTF8.";
+        $"The server can't store a batch for {batch.Handle}: {exception.MessageText} (SQLSTATE {exception.SqlState}). "
+        + (ServerFault.IsCheck(exception) ? "Write what the table's check accepts, or drop the check." : "Change its names and keys, or use a database with the encoding UTF8.");
 
     /// <summary>Reads all batches, and adds refused ones to the report.</summary>
     /// <exception cref="InvalidOperationException">The queue for frames is another kind of queue.</exception>

@@ -102,7 +102,10 @@ public sealed class SendTests(PostgresFixture postgres)
     {
         await using var place = await SendingPlace.MakeAsync(postgres, options => options.MaxStatementBytes = 4096);
         await place.SendAsync(place.Batch("tasks", 1, "first"));
-        await place.Schema.ExecuteAsync("alter table {s}.messages add constraint no_bad check (payload <> 'bad'::bytea)");
+        await place.Schema.ExecuteAsync("""
+            create function {s}.no_bad() returns trigger language plpgsql as 'begin raise exception ''no_bad''; end';
+            create trigger no_bad before insert on {s}.messages for each row when (new.payload = 'bad'::bytea) execute function {s}.no_bad()
+            """);
         MessageBatch[] batches =
         [
             place.Batch("tasks", 2, new BatchMessage(Some.RandomBytes(4000))),
@@ -112,12 +115,26 @@ public sealed class SendTests(PostgresFixture postgres)
         ];
 
         var error = await place.FailAsync(batches);
-        await place.Schema.ExecuteAsync("alter table {s}.messages drop constraint no_bad");
+        await place.Schema.ExecuteAsync("drop function {s}.no_bad() cascade");
         await place.SendAsync(batches);
 
         Assert.Equal([BatchOutcome.Acknowledged, BatchOutcome.Unacknowledged, BatchOutcome.Unacknowledged, BatchOutcome.Unacknowledged], error.Outcomes);
         Assert.Contains("no_bad", error.Message, StringComparison.Ordinal);
         Assert.Equal([5, 4000, 4000, 3, 4000], (await place.RowsAsync()).Select(row => row.Payload.Length));
+    }
+
+    [Fact]
+    public async Task A_row_that_a_check_refuses_refuses_its_batch_alone()
+    {
+        await using var place = await SendingPlace.MakeAsync(postgres);
+        await place.SendAsync(place.Batch("tasks", 1, "first"));
+        await place.Schema.ExecuteAsync("alter table {s}.messages add constraint no_bad check (payload <> 'bad'::bytea)");
+
+        var error = await place.FailAsync([place.Batch("tasks", 2, "two"), place.Batch("tasks", 3, "bad"), place.Batch("tasks", 4, "four"), place.Batch("tasks", 5, "five")]);
+
+        Assert.Equal([BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Acknowledged, BatchOutcome.Acknowledged], error.Outcomes);
+        Assert.Contains("no_bad", error.Message, StringComparison.Ordinal);
+        Assert.Equal(4, (await place.RowsAsync()).Count);
     }
 
     [Fact]

@@ -2,23 +2,8 @@ using System.Buffers;
 
 namespace BatchKit.Transports;
 
-/// <summary>What the writer and the reader of frames agree on. Numbers are little-endian varints of 7 bits a byte unless said otherwise.</summary>
-/// <remarks>
-/// <para>frame: magic (3 bytes), version (1 byte), producer's node, epoch (8 bytes), partition, count of batches, batches.
-/// batch: flags (1 byte), the trace when flagged, number, handle (a connection's number, or a text), count of messages, bytes of payload, each message's length,
-/// headers when flagged, payload. The first <see cref="MaxKnownHandles"/> handles that a frame writes out have numbers, and a flagged batch has that number (1 byte) in place of its handle. A batch of one message for such a
-/// handle, whose number follows the one before, is short: <see cref="ShortBatch"/>, a flag for headers and the handle's number (1 byte together), bytes of payload, headers when flagged, payload.
-/// trace, in the first batch only: the W3C trace context of the frame's send: trace id (16 bytes), span id (8 bytes), trace flags (1 byte).
-/// headers: how many messages have one; then, until these are covered, how many messages without one come next, and a header.
-/// header: kind and flags (1 byte), then what is flagged: excluded connections (count, numbers), key, content type (shared), type (shared), properties
-/// (count, shared names and values), and how many of the messages directly behind have the same header. Or one byte, <see cref="SharedHeader"/> with
-/// 4 n, for the frame's n-th header. The first <see cref="MaxSharedHeaders"/> that say more than a kind have numbers. In front of a header may be <see cref="ExtendedHeader"/>,
-/// flags (1 byte), and what is flagged: reply-to (shared), correlation data (count of bytes, bytes).
-/// text: count of bytes, UTF-8. shared text: a number; 0 is followed by the text, and n stands for the frame's n-th shared text. The first
-/// <see cref="MaxSharedTexts"/> texts of at most <see cref="MaxSharedTextLength"/> UTF-16 units have numbers.</para>
-/// <para>Version 1 had no type, no shared headers, no counts of same headers, and plain texts instead of shared ones. The writer writes version 2 and the reader
-/// reads both, so a rolling upgrade replaces receivers before senders. A signed frame has 36 bytes in front of these, see <see cref="FrameSigner"/>.</para>
-/// </remarks>
+/// <summary>What the writer and the reader of frames agree on; docs/wire-format.md has it byte by byte.</summary>
+/// <remarks>The writer writes version 2 and the reader reads both, so a rolling upgrade replaces receivers before senders.</remarks>
 internal static class FrameFormat
 {
     public const byte Version = 2;

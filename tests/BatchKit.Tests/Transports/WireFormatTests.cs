@@ -1,0 +1,150 @@
+using System.Diagnostics;
+using System.Text.Json;
+using System.Text.Json.Nodes;
+using BatchKit.Testing;
+using BatchKit.Transports;
+using FsCheck.Fluent;
+
+namespace BatchKit.Tests.Transports;
+
+/// <summary>Other languages read frames: the readers of docs/wire-format read the vectors there, and frames that are made here, as this library does.</summary>
+public sealed class WireFormatTests : IDisposable
+{
+    private const int RandomFrames = 200;
+    private const string Accept = "BATCHKIT_ACCEPT_VECTORS";
+
+    private static readonly JsonSerializerOptions Indented = new() { WriteIndented = true };
+
+    private static readonly Dictionary<string, byte[]> Vectors = WireVectors.Make();
+
+    private readonly DirectoryInfo _folder = Directory.CreateTempSubdirectory("batchkit-wire-");
+
+    public void Dispose() => _folder.Delete(recursive: true);
+
+    [Fact]
+    public void The_vectors_are_what_is_written_and_read()
+    {
+        if (Environment.GetEnvironmentVariable(Accept) is not null)
+        {
+            foreach (var (name, frame) in Vectors)
+            {
+                File.WriteAllBytes(PathOf($"vectors/{name}.frame"), frame);
+                File.WriteAllText(PathOf($"vectors/{name}.json"), Describe(frame).ToJsonString(Indented) + "\n");
+            }
+        }
+
+        foreach (var (name, frame) in Vectors)
+        {
+            Assert.True(frame.AsSpan().SequenceEqual(File.ReadAllBytes(PathOf($"vectors/{name}.frame"))), $"{name} is written in another way. Frames of running processes would not be read: this needs a new version, or {Accept}=1 for a new vector.");
+            Assert.True(JsonNode.DeepEquals(JsonNode.Parse(File.ReadAllText(PathOf($"vectors/{name}.json"))), Describe(frame)), name);
+        }
+
+        Assert.Equal(Vectors.Keys.Order(StringComparer.Ordinal), Directory.EnumerateFiles(PathOf("vectors"), "*.frame").Select(Path.GetFileNameWithoutExtension).Order(StringComparer.Ordinal)!);
+    }
+
+    [Theory]
+    [InlineData("node", "reader.mjs")]
+    [InlineData("python3", "reader.py")]
+    public void A_reader_in_another_language_reads_the_same(string program, string reader)
+    {
+        Assert.SkipWhen(Find(program) is null, $"{program} is not installed.");
+        var frames = Vectors.Values.Concat(SomeBatches.OfOneProducer.Sample(RandomFrames).Select(static batches => Some.Frame(batches).ToArray())).ToArray();
+        var paths = frames.Select((frame, index) => Write($"{index}.frame", frame)).ToArray();
+
+        var lines = Run(program, Write(program == "node" ? "run.mjs" : "run.py", program == "node" ? NodeScript : PythonScript), [PathOf(reader), .. paths]);
+
+        Assert.Equal(frames.Length, lines.Length);
+        foreach (var (frame, line) in frames.Zip(lines))
+            Assert.True(JsonNode.DeepEquals(Describe(frame), JsonNode.Parse(line)), $"{Convert.ToHexString(frame)}: {line}");
+    }
+
+    [Theory]
+    [InlineData("reader.mjs")]
+    [InlineData("reader.py")]
+    public void A_reader_has_at_most_100_lines(string reader) => Assert.InRange(File.ReadAllLines(PathOf(reader)).Length, 50, 100);
+
+    private const string NodeScript = """
+        import { readFileSync } from 'node:fs';
+        import { pathToFileURL } from 'node:url';
+        const { readFrame } = await import(pathToFileURL(process.argv[2]));
+        const text = (key, value) => typeof value === 'bigint' ? value.toString() : value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value;
+        for (const path of process.argv.slice(3)) {
+            const frame = readFrame(new Uint8Array(readFileSync(path)));
+            frame.trace = frame.trace && Buffer.from(frame.trace).toString('hex');
+            console.log(JSON.stringify(frame, text));
+        }
+        """;
+
+    private const string PythonScript = """
+        import base64, importlib.util, json, sys
+        spec = importlib.util.spec_from_file_location("reader", sys.argv[1])
+        reader = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(reader)
+        for path in sys.argv[2:]:
+            frame = reader.read_frame(open(path, "rb").read())
+            for batch in frame["batches"]:
+                batch["number"] = str(batch["number"])
+            print(json.dumps(frame, default=lambda data: base64.b64encode(data).decode()))
+        """;
+
+    private static JsonObject Describe(byte[] frame)
+    {
+        using var received = FrameReader.Read(frame);
+        var producer = received.Producer;
+        return new JsonObject
+        {
+            ["producer"] = new JsonObject { ["node"] = producer.Node, ["epoch"] = $"{producer.Epoch}", ["partition"] = producer.Partition },
+            ["trace"] = received.Trace == default ? null : $"{received.Trace.TraceId}{received.Trace.SpanId}{(byte)received.Trace.TraceFlags:x2}",
+            ["batches"] = new JsonArray([.. received.Batches.ToArray().Select(Describe)]),
+        };
+    }
+
+    private static JsonNode Describe(MessageBatch batch) => new JsonObject
+    {
+        ["number"] = $"{batch.Number}",
+        ["handle"] = batch.Handle.Name is { } name ? new JsonObject { ["name"] = name } : new JsonObject { ["connection"] = $"{batch.Handle.Number}" },
+        ["messages"] = new JsonArray([.. Enumerable.Range(0, batch.Count).Select(index => new JsonObject { ["header"] = Describe(batch[index].Header), ["payload"] = Convert.ToBase64String(batch[index].Payload.Span) })]),
+    };
+
+    private static JsonObject? Describe(MessageHeader? header) => header is null ? null : new JsonObject
+    {
+        ["replyTo"] = header.ReplyTo,
+        ["correlation"] = Convert.ToBase64String(header.CorrelationData.AsSpan()),
+        ["retained"] = header.IsRetained,
+        ["kind"] = $"{header.Kind}".ToLowerInvariant(),
+        ["excluded"] = new JsonArray([.. header.ExcludedConnections.Select(handle => JsonValue.Create($"{handle.Number}"))]),
+        ["key"] = header.Key,
+        ["contentType"] = header.ContentType,
+        ["type"] = header.Type,
+        ["properties"] = new JsonArray([.. header.Properties.Select(property => new JsonArray(property.Key, property.Value))]),
+    };
+
+    private string Write(string name, byte[] bytes)
+    {
+        var path = Path.Combine(_folder.FullName, name);
+        File.WriteAllBytes(path, bytes);
+        return path;
+    }
+
+    private string Write(string name, string text) => Write(name, System.Text.Encoding.UTF8.GetBytes(text));
+
+    private static string[] Run(string program, string script, string[] arguments)
+    {
+        using var process = Process.Start(new ProcessStartInfo(program, [script, .. arguments]) { RedirectStandardOutput = true })!;
+        var lines = process.StandardOutput.ReadToEnd().Split('\n', StringSplitOptions.RemoveEmptyEntries);
+        process.WaitForExit();
+        Assert.Equal(0, process.ExitCode);
+        return lines;
+    }
+
+    private static string? Find(string program) =>
+        (Environment.GetEnvironmentVariable("PATH") ?? string.Empty).Split(Path.PathSeparator).Select(folder => Path.Combine(folder, program)).FirstOrDefault(File.Exists);
+
+    private static string PathOf(string name)
+    {
+        var folder = new DirectoryInfo(AppContext.BaseDirectory);
+        while (!File.Exists(Path.Combine(folder.FullName, "BatchKit.sln")))
+            folder = folder.Parent!;
+        return Path.Combine(folder.FullName, "docs", "wire-format", name);
+    }
+}

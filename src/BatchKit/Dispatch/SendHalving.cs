@@ -7,7 +7,7 @@ internal struct SendHalving
     // The first failures are mostly the connection's: in the second and a half that these take by default it mostly comes back, and what a scope held still leaves in one send.
     private const int FailuresBefore = 4;
 
-    // So many batches that were given up alone, without an acknowledgement between, mean that the route is down and not that they are bad.
+    // So many batches that were given up one by one, without an acknowledgement between, mean that the route is down and not that they are bad.
     private const int MaxGivenUpAlone = 4;
 
     // Of the first batches one must be the cause; zero when there is no reason to halve.
@@ -15,11 +15,11 @@ internal struct SendHalving
     private int _givenUpAlone;
     private bool _hasAcknowledged;
 
-    /// <summary>True when nothing was acknowledged for so long that each batch that is too old is given up, alone or not.</summary>
+    /// <summary>True when nothing was acknowledged for so long that an attempt's batches that are too old are given up, alone or not.</summary>
     public readonly bool IsRouteDown => _givenUpAlone >= MaxGivenUpAlone;
 
-    /// <summary>True while batches that are too old are tried one by one, to tell a bad batch from a route that is down.</summary>
-    public readonly bool IsProbing => _givenUpAlone > 0 && !_hasAcknowledged;
+    /// <summary>True while only the first batches are tried, to tell bad batches from a route that is down.</summary>
+    public readonly bool IsProbing => _givenUpAlone > 0 && (!_hasAcknowledged || IsRouteDown);
 
     /// <summary>The route's failures begin.</summary>
     public void Begin() => (_suspects, _givenUpAlone, _hasAcknowledged) = (0, 0, false);
@@ -42,7 +42,11 @@ internal struct SendHalving
     {
         _givenUpAlone++;
         _suspects = 0;
-        return _hasAcknowledged || IsRouteDown ? left : 1;
+        if (_hasAcknowledged && !IsRouteDown)
+            return left;
+
+        // Twice as many each time: a route that is down is known after log2 n attempts, and bad batches take about as many others along as they are.
+        return Math.Min(left, 1 << Math.Clamp(_givenUpAlone - MaxGivenUpAlone + 1, 0, 30));
     }
 
     /// <summary>An attempt failed.</summary>

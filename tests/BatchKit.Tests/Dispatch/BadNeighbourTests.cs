@@ -49,6 +49,25 @@ public sealed class BadNeighbourTests
     [InlineData(100, 0, 50, 99)]
     public Task Several_of_them_take_no_other_along(int handles, params int[] bad) => RunAsync(handles, bad);
 
+    [Theory]
+    [InlineData(0, 5, 1)]
+    [InlineData(0, 6, 0)]
+    [InlineData(0, 20, 14)]
+    [InlineData(100, 5, 1)]
+    public async Task Many_of_them_at_one_place_take_no_more_others_along_than_they_are(int first, int bad, int mostOthers)
+    {
+        const int count = 1000;
+        OutputHandle[] all = [.. Enumerable.Range(0, count).Select(static _ => Some.Connection())];
+        var isBad = all.Skip(first).Take(bad).ToHashSet();
+        await using var buffer = new OutputBuffer(new FailingFor(isBad.Contains, _arrived, _failed), Options, timeProvider: _clock);
+
+        WriteInScope(buffer, all);
+        PassTime(buffer);
+
+        Assert.InRange(buffer.GetStatistics().FailedMessages, bad, bad + mostOthers);
+        Assert.Equal(count, buffer.GetStatistics().FailedMessages + buffer.GetStatistics().AcknowledgedMessages);
+    }
+
     [Fact]
     public async Task What_is_before_it_arrives_at_once_and_what_is_behind_it_when_it_is_given_up()
     {

@@ -15,9 +15,9 @@ public sealed class FramePlanTests
         Assert.Equal("1:ab", Plan(To(1, "a"), To(1, "b")));
 
     [Theory]
-    [InlineData(16, 1)]
-    [InlineData(32, 2)]
-    public void Batches_for_one_node_are_one_frame_up_to_a_mebibyte_by_default(int batches, int expected)
+    [InlineData(136, 1)]
+    [InlineData(150, 2)]
+    public void Batches_for_one_node_are_one_frame_up_to_8_mebibytes_by_default(int batches, int expected)
     {
         var text = new string('x', 60_000);
 

@@ -85,6 +85,7 @@ public sealed class MassTransitLimitTests(RabbitMqFixture fixture, OwnRabbitMqFi
     public async Task A_scope_of_3_MiB_is_one_message_and_fewer_fit_where_the_broker_takes_less()
     {
         var server = await own.GetAsync();
+        await server.SetMaxMessageBytesAsync(16 * 1024 * 1024);
         await using var first = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix));
         var whole = await CountFramesOfScopeAsync(first, node: 1);
 

@@ -96,6 +96,7 @@ public sealed class RabbitMqLimitTests(RabbitMqFixture fixture, OwnRabbitMqFixtu
     public async Task A_scope_of_3_MiB_is_one_message_and_fewer_fit_where_the_broker_takes_less()
     {
         var server = await own.GetAsync();
+        await server.SetMaxMessageBytesAsync(16 * 1024 * 1024);
         var options = RabbitMqSome.Options(server);
         await using var probe = await RabbitMqProbe.ConnectAsync(server);
         var queue = await probe.ListenAsync(options, "1");

@@ -183,6 +183,6 @@ public sealed class RabbitMqSurroundingsTests(RabbitMqFixture fixture, OwnRabbit
 
         await _arrived.WaitForMessagesAsync(3);
         Assert.Equal(Some.Lines(3), _arrived.Texts);
-        Assert.Equal(1024 * 1024 - 1024, transport.MaxMessageBytes);
+        Assert.Equal((8 * 1024 * 1024) - 1024, transport.MaxMessageBytes);
     }
 }

@@ -82,9 +82,9 @@ public sealed class RabbitMqTransportTests(RabbitMqFixture fixture)
     }
 
     [Theory]
-    [InlineData(16, 1)]
-    [InlineData(32, 2)]
-    public async Task A_send_is_one_frame_up_to_a_mebibyte_by_default(int batches, int expected)
+    [InlineData(136, 1)]
+    [InlineData(150, 2)]
+    public async Task A_send_is_one_frame_up_to_8_mebibytes_by_default(int batches, int expected)
     {
         var options = RabbitMqSome.Options(await fixture.GetAsync());
         await using var probe = await RabbitMqProbe.ConnectAsync(await fixture.GetAsync());

@@ -18,7 +18,7 @@ namespace BatchKit.Benchmarks;
 internal static class DryCommand
 {
     private static readonly GateSuite Once =
-        new() { Classes = [], Rounds = 1, WarmupIterations = 1, Iterations = 1, IterationMilliseconds = 100, Gates = [] };
+        new() { Rounds = 1, WarmupIterations = 1, Iterations = 1, IterationMilliseconds = 100, Gates = [] };
 
     /// <param name="suites">Only these; all when empty.</param>
     public static int Run(string[] suites)

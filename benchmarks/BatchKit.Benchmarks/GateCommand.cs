@@ -1,51 +1,89 @@
+using System.CommandLine;
 using BatchKit.Benchmarks.Configuration;
 using BatchKit.Benchmarks.Gates;
 
 namespace BatchKit.Benchmarks;
 
-/// <summary><c>gate [suite…] [--out folder]</c>: holds the bars of <c>gates.json</c>.</summary>
+/// <summary><c>gate [gates.json] [suite…]</c>: holds the bars of a file.</summary>
 internal static class GateCommand
 {
-    public static int Run(string[] arguments)
+    private static readonly Argument<string[]> Names = new("gates")
     {
-        var suites = GateFile.Read();
-        var (names, folder) = Parse(arguments);
-        var unknown = names.Where(name => !suites.ContainsKey(name)).ToArray();
-        if (unknown.Length > 0)
-        {
-            Console.Error.WriteLine($"There is no gate '{string.Join("', '", unknown)}'. There are: {string.Join(", ", suites.Keys)}.");
-            return 2;
-        }
+        Description = "A file of gates, if it ends in .json, and the suites to hold; all suites when there are none, the gates of BatchKit itself when there is no file.",
+        Arity = ArgumentArity.ZeroOrMore,
+        HelpName = "gates.json or suite",
+    };
 
-        var isOk = true;
-        foreach (var name in names.Count == 0 ? [.. suites.Keys] : names)
-            isOk &= RunSuite(name, suites[name], folder);
-        return isOk ? 0 : 1;
+    private static readonly Option<string?> Project = new("--project") { Description = "The BenchmarkDotNet project to run, in place of what the file names.", HelpName = "path" };
+
+    private static readonly Option<string[]> Results = new("--results")
+    {
+        Description = "A folder with BenchmarkDotNet's JSON reports to compare, as one round; several for several rounds. Nothing is run.",
+        HelpName = "folder",
+        DefaultValueFactory = static _ => [],
+    };
+
+    private static readonly Option<int?> Rounds = new("--rounds") { Description = "How often everything runs, in place of what the file says.", HelpName = "number" };
+
+    private static readonly Option<string?> Out = new("--out") { Description = "Writes a suite's gates and tables as <suite>.md and its gates as <suite>.json into this folder.", HelpName = "folder" };
+
+    public static Command Create()
+    {
+        Rounds.Validators.Add(static result =>
+        {
+            if (result.GetValueOrDefault<int?>() < 1)
+                result.AddError("--rounds must be at least 1.");
+        });
+        var command = new Command("gate", "Measures, compares with the bars of a file, and ends with 1 when one falls short.") { Names, Project, Results, Rounds, Out };
+        command.SetAction((parsed, cancellationToken) => Task.FromResult(Run(parsed, cancellationToken)));
+        return command;
     }
 
-    private static bool RunSuite(string name, GateSuite suite, string? folder)
+    private static int Run(ParseResult parsed, CancellationToken cancellationToken)
+    {
+        var names = parsed.GetValue(Names)!;
+        var file = names.FirstOrDefault(static name => name.EndsWith(".json", StringComparison.OrdinalIgnoreCase));
+        if (file is not null && !File.Exists(file))
+            throw new UsageException($"There is no file {file}.");
+        var suites = file is null ? GateFile.Read() : GateFile.Read(file);
+        var chosen = names.Where(name => name != file).ToArray();
+        if (chosen.FirstOrDefault(name => !suites.ContainsKey(name)) is { } unknown)
+            throw new UsageException($"There is no suite '{unknown}'. There are: {string.Join(", ", suites.Keys)}.");
+
+        var folder = file is null ? "." : Path.GetDirectoryName(Path.GetFullPath(file))!;
+        var isOk = true;
+        foreach (var name in chosen.Length == 0 ? [.. suites.Keys] : chosen)
+        {
+            var suite = Override(suites[name], parsed);
+            isOk &= RunSuite(name, suite, SuiteRunners.For(name, suite, folder, cancellationToken), parsed.GetValue(Out));
+        }
+
+        return isOk ? ExitCodes.Done : ExitCodes.Failed;
+    }
+
+    // What the command line says holds, and begins in the folder where it was said.
+    private static GateSuite Override(GateSuite suite, ParseResult parsed)
+    {
+        var results = parsed.GetValue(Results)!;
+        var project = parsed.GetValue(Project);
+        if (results.Length > 0 && project is not null)
+            throw new UsageException("Give --project or --results: a project is run, results are only read.");
+        suite = suite with { Rounds = parsed.GetValue(Rounds) ?? suite.Rounds };
+        if (results.Length > 0)
+            return suite with { Results = [.. results.Select(Path.GetFullPath)] };
+        return project is null ? suite : suite with { Project = Path.GetFullPath(project), Results = [] };
+    }
+
+    private static bool RunSuite(string name, GateSuite suite, ISuiteRunner runner, string? folder)
     {
         Console.WriteLine($"{name}:");
-        var readings = SuiteRunners.For(suite).Measure(suite, everything: folder is not null);
+        var readings = runner.Measure(suite, everything: folder is not null);
         var results = suite.Gates.Select(readings.Compare).ToArray();
         var width = results.Max(result => result.Gate.Name.Length);
         foreach (var result in results)
             Console.WriteLine($"  {result.Gate.Name.PadRight(width)}  {result.Figure,12}  {result.Bound,12}  {result.Verdict}");
         if (folder is not null)
-            ResultFile.Write(folder, name, results, readings);
+            ResultFile.Write(folder, name, suite, results, readings);
         return results.All(result => result.IsOk);
-    }
-
-    private static (List<string> Names, string? Folder) Parse(string[] arguments)
-    {
-        var names = new List<string>(arguments);
-        var option = names.IndexOf("--out");
-        if (option < 0)
-            return (names, null);
-        if (option + 1 == names.Count)
-            throw new ArgumentException("--out needs a folder.", nameof(arguments));
-        var folder = names[option + 1];
-        names.RemoveRange(option, 2);
-        return (names, folder);
     }
 }

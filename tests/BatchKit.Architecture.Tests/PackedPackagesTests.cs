@@ -109,7 +109,7 @@ public sealed class PackedPackagesTests(PackedPackagesTests.PackedPackages packe
     /// <summary>All packages, packed once from this build.</summary>
     public sealed class PackedPackages : IAsyncLifetime
     {
-        private const string Tool = "BatchKit.Tool";
+        private static readonly string[] Tools = ["BatchKit.Bench", "BatchKit.Tool"];
 
         private readonly DirectoryInfo _folder = Directory.CreateTempSubdirectory("batchkit-packed-");
 
@@ -117,7 +117,7 @@ public sealed class PackedPackagesTests(PackedPackagesTests.PackedPackages packe
 
         internal IReadOnlyList<Manifest> Manifests { get; private set; } = [];
 
-        /// <summary>All but the tool, which has its dependencies inside, and the templates, which have none.</summary>
+        /// <summary>All but the tools, which have their dependencies inside, and the templates, which have none.</summary>
         internal IEnumerable<Manifest> Libraries => Manifests.Where(manifest => Repository.Packages.Contains(manifest.Name, StringComparer.Ordinal));
 
         public async ValueTask InitializeAsync()
@@ -126,7 +126,7 @@ public sealed class PackedPackagesTests(PackedPackagesTests.PackedPackages packe
             var result = await DotnetCommand.RunAsync("dotnet", "pack", Repository.In("BatchKit.sln"), "--no-build", "--configuration", configuration, "--output", Folder, "-nodeReuse:false");
             Assert.True(result.ExitCode == 0, result.Text);
             Manifests = [.. Directory.GetFiles(Folder, "*.nupkg").Select(Manifest.Read)];
-            Assert.Equivalent(Repository.Packages.Append(Repository.Templates).Append(Tool), Manifests.Select(manifest => manifest.Name), strict: true);
+            Assert.Equivalent(Repository.Packages.Append(Repository.Templates).Concat(Tools), Manifests.Select(manifest => manifest.Name), strict: true);
         }
 
         public ValueTask DisposeAsync()

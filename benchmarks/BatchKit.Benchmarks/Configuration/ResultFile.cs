@@ -1,22 +1,35 @@
+using System.Text.Json;
 using BatchKit.Benchmarks.Gates;
 
 namespace BatchKit.Benchmarks.Configuration;
 
-/// <summary>Writes a suite's results: the machine, the command, the gates and the tables. What was written by hand below them stays.</summary>
+/// <summary>Writes a suite's results: the command, the gates and the tables as Markdown, the gates as JSON. What was written by hand below the tables stays.</summary>
 internal static class ResultFile
 {
     private const string ByHand = "# By hand";
 
-    public static void Write(string folder, string suiteName, IReadOnlyList<GateResult> results, SuiteReadings readings)
+    private static readonly JsonSerializerOptions Format = new(JsonSerializerDefaults.Web) { WriteIndented = true };
+
+    public static void Write(string folder, string suiteName, GateSuite suite, IReadOnlyList<GateResult> results, SuiteReadings readings)
     {
         Directory.CreateDirectory(folder);
+        WriteMarkdown(folder, suiteName, suite, results, readings);
+        WriteJson(Path.Combine(folder, $"{suiteName}.json"), results);
+    }
+
+    private static void WriteMarkdown(string folder, string suiteName, GateSuite suite, IReadOnlyList<GateResult> results, SuiteReadings readings)
+    {
         var path = Path.Combine(folder, $"{suiteName}.md");
         var byHand = File.Exists(path) ? File.ReadLines(path).SkipWhile(line => line != ByHand).ToArray() : [];
         using var writer = new StreamWriter(path) { NewLine = "\n" };
         writer.WriteLine($"# {suiteName}");
         writer.WriteLine();
-        writer.WriteLine($"    dotnet run -c Release --project benchmarks/BatchKit.Benchmarks -- gate {suiteName} --out {folder}");
-        writer.WriteLine();
+        if (!suite.IsForeign)
+        {
+            writer.WriteLine($"    dotnet run -c Release --project benchmarks/BatchKit.Benchmarks -- gate {suiteName} --out {folder}");
+            writer.WriteLine();
+        }
+
         writer.WriteLine("| gate | measured | rounds | bound | |");
         writer.WriteLine("|---|---:|---:|---:|---|");
         foreach (var result in results)
@@ -27,4 +40,7 @@ internal static class ResultFile
         foreach (var line in byHand)
             writer.WriteLine(line);
     }
+
+    private static void WriteJson(string path, IEnumerable<GateResult> results) => File.WriteAllText(path, JsonSerializer.Serialize(
+        results.Select(static result => new { result.Gate.Name, Measured = double.IsFinite(result.Measured) ? result.Measured : (double?)null, result.Rounds, result.Gate.Max, result.Gate.Min, result.IsOk, result.WhyMissing }), Format) + "\n");
 }

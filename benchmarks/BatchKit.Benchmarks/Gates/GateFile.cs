@@ -8,17 +8,53 @@ internal static class GateFile
 {
     private static readonly JsonSerializerOptions Format = new(JsonSerializerDefaults.Web)
     {
-        Converters = { new JsonStringEnumConverter() },
+        Converters = { new JsonStringEnumConverter(JsonNamingPolicy.CamelCase) },
         ReadCommentHandling = JsonCommentHandling.Skip,
         UnmappedMemberHandling = JsonUnmappedMemberHandling.Disallow,
+        DefaultIgnoreCondition = JsonIgnoreCondition.WhenWritingDefault,
+        IgnoreReadOnlyProperties = true,
+        WriteIndented = true,
     };
 
+    /// <summary>The gates of this project.</summary>
     public static IReadOnlyDictionary<string, GateSuite> Read() => Read(Path.Combine(AppContext.BaseDirectory, "gates.json"));
 
+    /// <exception cref="InvalidDataException">The file is no file of gates; the message says where.</exception>
     public static IReadOnlyDictionary<string, GateSuite> Read(string path)
     {
-        using var file = File.OpenRead(path);
-        return JsonSerializer.Deserialize<Dictionary<string, GateSuite>>(file, Format)
-            ?? throw new InvalidDataException("gates.json is empty.");
+        try
+        {
+            using var file = File.OpenRead(path);
+            var suites = JsonSerializer.Deserialize<Dictionary<string, GateSuite>>(file, Format);
+            if (suites is null or { Count: 0 })
+                throw new InvalidDataException($"{path} has no gates.");
+            foreach (var (name, suite) in suites)
+                Check(path, name, suite);
+            return suites;
+        }
+        catch (JsonException fault)
+        {
+            throw new InvalidDataException($"{path}, line {fault.LineNumber + 1}: {fault.Message.Split(" Path: ")[0]}", fault);
+        }
+    }
+
+    public static void Write(string path, IReadOnlyDictionary<string, GateSuite> suites) => File.WriteAllText(path, JsonSerializer.Serialize(suites, Format) + "\n");
+
+    private static void Check(string path, string name, GateSuite suite)
+    {
+        if (suite is null or { Gates: null or { Count: 0 } })
+            throw new InvalidDataException($"{path}: '{name}' has no gates.");
+        if (suite.Rounds < 1)
+            throw new InvalidDataException($"{path}: '{name}' has {suite.Rounds} rounds.");
+        foreach (var gate in suite.Gates)
+        {
+            if (gate.Max is null == gate.Min is null)
+                throw new InvalidDataException($"{path}: the gate '{gate.Name}' of '{name}' needs either a max or a min.");
+            if (gate.Messages < 1)
+                throw new InvalidDataException($"{path}: the gate '{gate.Name}' of '{name}' has {gate.Messages} messages.");
+        }
+
+        if (suite.Gates.CountBy(gate => gate.Name, StringComparer.Ordinal).FirstOrDefault(count => count.Value > 1) is { Key: { } twice })
+            throw new InvalidDataException($"{path}: '{name}' has the gate '{twice}' twice.");
     }
 }

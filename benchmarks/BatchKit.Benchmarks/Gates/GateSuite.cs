@@ -3,16 +3,25 @@ namespace BatchKit.Benchmarks.Gates;
 /// <summary>The bars that are measured in one go, and how.</summary>
 internal sealed record GateSuite
 {
-    /// <summary>The benchmark classes whose tables are part of the suite's results.</summary>
-    public required IReadOnlyList<string> Classes { get; init; }
+    /// <summary>The benchmark classes of this program whose tables are part of the suite's results.</summary>
+    public IReadOnlyList<string> Classes { get; init; } = [];
+
+    /// <summary>A project of BenchmarkDotNet's that is run instead; its path begins in the folder of the file.</summary>
+    public string? Project { get; init; }
+
+    /// <summary>What the project gets beside the filter, such as <c>--job short</c>.</summary>
+    public IReadOnlyList<string> Arguments { get; init; } = [];
+
+    /// <summary>Folders of BenchmarkDotNet's results that are read instead, each as a round.</summary>
+    public IReadOnlyList<string> Results { get; init; } = [];
 
     /// <summary>How often the benchmarks run in turn. A gate's figure is the median of its rounds', so that a noisy minute spoils one of them.</summary>
     public int Rounds { get; init; } = 3;
 
     /// <summary>Enough of them for the compiler's last tier, which comes some 100 ms after the first.</summary>
-    public required int WarmupIterations { get; init; }
+    public int WarmupIterations { get; init; }
 
-    public required int Iterations { get; init; }
+    public int Iterations { get; init; }
 
     /// <summary>Short, so that on a busy machine some are not interrupted. A broadcast takes what it takes.</summary>
     public int IterationMilliseconds { get; init; }
@@ -20,4 +29,7 @@ internal sealed record GateSuite
     public required IReadOnlyList<Gate> Gates { get; init; }
 
     public IEnumerable<string> Benchmarks => Gates.SelectMany(gate => gate.Benchmarks).Distinct(StringComparer.Ordinal);
+
+    /// <summary>Whether the benchmarks are those of a user's project.</summary>
+    public bool IsForeign => Project is not null || Results.Count > 0;
 }

@@ -4,7 +4,7 @@ namespace BatchKit.TestServers.Processes;
 /// <remarks>Its copy beside the tests does not start: what the tests' shared framework has is not copied there.</remarks>
 public static class BuiltProgram
 {
-    private static readonly string[] Folders = ["samples", "tests", "tools"];
+    private static readonly string[] Folders = ["samples", "tests", "tools", "benchmarks"];
 
     /// <summary>Returns the path of a program's assembly, which has its project's name.</summary>
     /// <exception cref="FileNotFoundException">It was not built in the configuration of the tests.</exception>

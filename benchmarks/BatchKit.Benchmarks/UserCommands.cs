@@ -1,0 +1,61 @@
+using System.CommandLine;
+using System.CommandLine.Help;
+using BatchKit.Benchmarks.Publish;
+
+namespace BatchKit.Benchmarks;
+
+/// <summary>The commands of <c>batchkit-bench</c>, and how each ends.</summary>
+internal static class UserCommands
+{
+    // Long enough to end programs and to remove folders.
+    private static readonly TimeSpan StopLimit = TimeSpan.FromSeconds(30);
+
+    public static async Task<int> RunAsync(string[] arguments)
+    {
+        // A RootCommand would call itself by the assembly's name, and users know the tool's.
+        var root = new Command("batchkit-bench", "Measures BatchKit on your machine and your brokers, and holds the bars of your own benchmarks.")
+        {
+            new HelpOption(), new VersionOption(), GateCommand.Create(), InitCommand.Create(), CompareCommand.Create(), CreateDry(), CreateFigures(), CreateInject(),
+        };
+        var parsed = root.Parse(arguments);
+        try
+        {
+            var code = await parsed.InvokeAsync(new InvocationConfiguration { EnableDefaultExceptionHandler = false, ProcessTerminationTimeout = StopLimit });
+            return parsed.Errors.Count > 0 ? ExitCodes.Usage : code;
+        }
+        catch (OperationCanceledException)
+        {
+            return ExitCodes.Interrupted;
+        }
+        catch (Exception exception) when (exception is UsageException or InvalidDataException)
+        {
+            Console.Error.WriteLine(exception.Message);
+            return ExitCodes.Usage;
+        }
+    }
+
+    private static Command CreateDry()
+    {
+        var suites = new Argument<string[]>("suite") { Description = "Only these; all when left out.", Arity = ArgumentArity.ZeroOrMore };
+        var command = new Command("dry", "Runs every benchmark of BatchKit once, to see that it works.") { suites };
+        command.SetAction(parsed => DryCommand.Run(parsed.GetValue(suites)!));
+        return command;
+    }
+
+    // For this repository only.
+    private static Command CreateFigures()
+    {
+        var check = new Option<bool>("--check") { Description = "Only ends with 1 where they differ." };
+        var command = new Command("figures", "Writes the figures of benchmarks/results into the pages that show them.") { check };
+        command.Hidden = true;
+        command.SetAction(parsed => FiguresCommand.Run(parsed.GetValue(check)));
+        return command;
+    }
+
+    private static Command CreateInject()
+    {
+        var command = new Command("inject", "Measures MQTTnet's server alone.") { Hidden = true };
+        command.SetAction(_ => InjectCommand.Run());
+        return command;
+    }
+}

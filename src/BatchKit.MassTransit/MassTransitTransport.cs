@@ -273,17 +273,19 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
                 _exchangeMissing = new ConnectionAge(_timeProvider);
             // All sends on the channel fail with the same reason. It names the size of the message that caused it.
             if (FindCause(exception, PreconditionFailed, $"message size {bytes.Length} ") is { } refusal)
-            {
-                _limit.Learn(refusal);
-                throw new FrameUnfitException($"The broker does not take a frame for {destination}: {refusal}", exception);
-            }
-
+                throw Unfit(destination, refusal, exception);
             var cause = FailureText.CauseOf(exception);
             _reporter.Lose(FailureText.MessageOf(cause));
             if (cause is BrokerRejection { IsReturn: false })
                 await RenewChannelAsync(destination, cancellationToken).ConfigureAwait(false);
             throw;
         }
+    }
+
+    private FrameUnfitException Unfit(FrameDestination destination, string refusal, Exception exception)
+    {
+        _limit.Learn(refusal);
+        return new FrameUnfitException($"The broker does not take a frame for {destination}: {refusal}", exception);
     }
 
     // When the leader of a quorum queue fails, RabbitMQ before 3.12 may reject every publish on a channel, or not answer it, for as long as the channel is open. It accepts the same publish on a new channel.

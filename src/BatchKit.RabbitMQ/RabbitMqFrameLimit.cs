@@ -17,10 +17,9 @@ internal sealed class RabbitMqFrameLimit(int maxFrameBytes)
         : $"the broker's max_message_size (max size {_brokerBytes}). Raise it there and restart this process, or write smaller messages.";
 
     /// <summary>Reads the limit from the broker's reason for closing a channel, if the reason has one.</summary>
-    public void Learn(string reason)
+    public void Learn(string? reason)
     {
-        var start = reason.IndexOf(LimitLabel, StringComparison.Ordinal);
-        if (start < 0)
+        if (reason?.IndexOf(LimitLabel, StringComparison.Ordinal) is not (>= 0 and var start))
             return;
         var digits = reason.AsSpan(start + LimitLabel.Length);
         var end = digits.IndexOfAnyExceptInRange('0', '9');

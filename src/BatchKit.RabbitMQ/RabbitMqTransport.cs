@@ -291,8 +291,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         }
         catch (Exception exception)
         {
-            if (exception is OperationInterruptedException { ShutdownReason: { ReplyCode: PreconditionFailed } reason })
-                _limit.Learn(reason.ReplyText);
+            _limit.Learn((exception as OperationInterruptedException)?.ShutdownReason?.ReplyText);
             // The broker neither confirmed nor refused; the send reports the exception.
             return new FrameResult(FrameOutcome.Unknown, FailureText.MessageOf(exception), exception);
         }
@@ -344,9 +343,8 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
 
     private FrameResult Late()
     {
-        var late = new TimeoutException(_connection.BlockedReason is { } reason
-            ? $"The broker accepts no messages now: {reason}."
-            : $"The broker did not confirm within {_options.PublishTimeout} ({nameof(RabbitMqOptions.PublishTimeout)}).");
-        return new FrameResult(FrameOutcome.Unknown, FailureText.MessageOf(late), late);
+        var late = _connection.BlockedReason is { } reason
+            ? $"The broker accepts no messages now: {reason}." : $"The broker did not confirm within {_options.PublishTimeout} ({nameof(RabbitMqOptions.PublishTimeout)}).";
+        return new FrameResult(FrameOutcome.Unknown, late, new TimeoutException(late));
     }
 }

@@ -130,7 +130,7 @@ public sealed class WireFormatTests : IDisposable
 
     private static string[] Run(string program, string script, string[] arguments)
     {
-        using var process = Process.Start(new ProcessStartInfo(program, [script, .. arguments]) { RedirectStandardOutput = true })!;
+        using var process = Process.Start(new ProcessStartInfo(program, [script, .. arguments]) { RedirectStandardOutput = true, UseShellExecute = false })!;
         var lines = process.StandardOutput.ReadToEnd().Split('\n', StringSplitOptions.RemoveEmptyEntries);
         process.WaitForExit();
         Assert.Equal(0, process.ExitCode);

@@ -207,6 +207,27 @@ public sealed class AdmissionTests
     }
 
     [Fact]
+    public async Task An_address_has_its_place_back_when_the_handler_of_its_client_has_ended_and_not_before()
+    {
+        var ending = new TaskCompletionSource();
+        var setup = new WebSocketHostSetup { Options = new BroadcastOptions { MaxConnections = 1 }, Handlers = (connection, output) => new LingeringHandler(connection, output, ending.Task) };
+        await using var host = await WebSocketHost.StartAsync(setup);
+        (await RawClient.ConnectAndAnswerAsync(host.EndPoint)).Dispose();
+        await Until.TrueAsync(() => host.Transport.Connections is { Places: 0, Lingering: 1 });
+
+        using var early = await RawClient.ConnectAsync(host.EndPoint);
+        var gone = host.EveryoneGoneAsync();
+        var isGoneBefore = gone.IsCompleted;
+        ending.SetResult();
+        await gone;
+        using var late = await RawClient.ConnectAsync(host.EndPoint);
+
+        Assert.StartsWith("HTTP/1.1 503 ", early.Head);
+        Assert.False(isGoneBefore);
+        Assert.StartsWith("HTTP/1.1 101 ", late.Head);
+    }
+
+    [Fact]
     public async Task A_node_that_stops_accepting_turns_further_clients_away_and_serves_those_that_it_has()
     {
         await using var host = await WebSocketHost.StartAsync(new WebSocketHostSetup());
@@ -256,5 +277,14 @@ public sealed class AdmissionTests
 
         Assert.Equal(IPAddress.Parse(expected), handler.Connection.RemoteEndPoint!.Address);
         Assert.Equal(isSecure, handler.Connection.IsSecure);
+    }
+
+    private sealed class LingeringHandler(ClientConnection connection, IOutputBuffer output, Task ending) : EchoHandler(connection, output)
+    {
+        public override async ValueTask EndAsync(DisconnectReason reason)
+        {
+            await ending;
+            await base.EndAsync(reason);
+        }
     }
 }

@@ -24,7 +24,7 @@ internal class EchoHandler(ClientConnection connection, IOutputBuffer output) : 
         return default;
     }
 
-    public ValueTask EndAsync(DisconnectReason reason)
+    public virtual ValueTask EndAsync(DisconnectReason reason)
     {
         _ended.TrySetResult(reason);
         return default;

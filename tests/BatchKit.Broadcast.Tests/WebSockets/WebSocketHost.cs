@@ -72,8 +72,8 @@ internal sealed class WebSocketHost : IAsyncDisposable
     /// <summary>The handler of the next connection, when it has come.</summary>
     public Task<EchoHandler> HandlerAsync() => _handlers.Reader.ReadAsync().WithinDeadline();
 
-    /// <summary>Waits until all connections have given back their places.</summary>
-    public Task EveryoneGoneAsync() => Until.TrueAsync(() => Transport.Connections.Places == 0);
+    /// <summary>Waits until all connections have given back their places, also those of their addresses, which a handler that still runs keeps.</summary>
+    public Task EveryoneGoneAsync() => Until.TrueAsync(() => Transport.Connections is { Places: 0, Addresses: 0 });
 
     public async ValueTask DisposeAsync()
     {

@@ -9,11 +9,12 @@ namespace BatchKit.Benchmarks.Edge;
 
 /// <summary>Some hostile clients of the MUD. The MUD and the hostile clients are new processes each time; the honest player is in this one, which does nothing else.</summary>
 /// <param name="name">What the row is called.</param>
+/// <param name="transport">The MUD's transport.</param>
 /// <param name="clients">How many hostile clients there are of each kind.</param>
 /// <param name="idle">How long the idle server is measured.</param>
 /// <param name="attack">How long the attack lasts.</param>
 /// <param name="recovery">How long the server has to itself when the hostile clients have left.</param>
-internal sealed class HostileRow(string name, int[] clients, TimeSpan idle, TimeSpan attack, TimeSpan recovery)
+internal sealed class HostileRow(string name, string transport, int[] clients, TimeSpan idle, TimeSpan attack, TimeSpan recovery)
 {
     private const double Megabyte = 1024 * 1024;
     private const double Kilobyte = 1024;
@@ -22,7 +23,7 @@ internal sealed class HostileRow(string name, int[] clients, TimeSpan idle, Time
 
     public HostileSample Measure()
     {
-        using var mud = MudProcess.StartAsync("--port", "0", "--transport", "local").GetAwaiter().GetResult();
+        using var mud = MudProcess.StartAsync("--port", "0", "--transport", transport).GetAwaiter().GetResult();
         using var player = new HonestPlayer(mud.Telnet);
         var memory = new ResidentMemory(mud.Id);
 

@@ -20,6 +20,12 @@ internal enum AttackKind
 
     /// <summary>A WebSocket that sends pings as fast as its socket takes them, and reads nothing.</summary>
     Ping = 3,
+
+    /// <summary>Has its output sent line by line, and timed, and writes as much as the limits allow.</summary>
+    LineByLine = 4,
+
+    /// <summary>Compares, as often as that is allowed.</summary>
+    Compare = 5,
 }
 
 /// <summary>One hostile client. When its connection ends it connects again.</summary>
@@ -63,7 +69,7 @@ internal sealed class Attacker(AttackKind kind, int number, int port) : IDisposa
 
     public long ReadBytes { get; private set; }
 
-    private bool ReadsOutput => kind is AttackKind.Flood or AttackKind.Softcode;
+    private bool ReadsOutput => kind is not (AttackKind.Look or AttackKind.Ping);
 
     /// <summary>Sends what its socket takes, and reads what has come if it reads at all.</summary>
     public void Step()
@@ -92,6 +98,8 @@ internal sealed class Attacker(AttackKind kind, int number, int port) : IDisposa
         AttackKind.Flood => Encoding.ASCII.GetBytes($"say I am number {number}, and I say this as often as I can.\r\n"),
         AttackKind.Softcode => Encoding.ASCII.GetBytes($"{Softcode[number % Softcode.Length]}\r\n"),
         AttackKind.Look => "look\r\n"u8.ToArray(),
+        AttackKind.LineByLine => "@dolist lnum(20000)=@pemit me=##\r\n"u8.ToArray(),
+        AttackKind.Compare => "compare\r\n"u8.ToArray(),
         _ => [0x89, 0x80 | 125, 0, 0, 0, 0, .. new byte[125]],
     };
 
@@ -107,7 +115,7 @@ internal sealed class Attacker(AttackKind kind, int number, int port) : IDisposa
         Connections++;
         _first = Encoding.ASCII.GetBytes(kind == AttackKind.Ping
             ? $"GET /play HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-            : $"connect {kind}{number}x{Connections}\r\n");
+            : $"connect {kind}{number}x{Connections}\r\n{(kind == AttackKind.LineByLine ? "buffering off\r\ntiming on\r\n" : string.Empty)}");
         (_firstSent, _repeatedSent) = (0, 0);
     }
 

@@ -10,7 +10,7 @@ internal sealed record ComparisonHop(IOutputBuffer Buffer, string Name, Func<Tas
 internal delegate Task<ComparisonHop?> FindComparisonHop();
 
 /// <summary>
-/// Sends the same lines one by one and in one scope: over a broker where one is found, and else over the path of all output. Only the game loop uses it.
+/// Sends the same lines one by one and in one scope: over a broker where one is found, and else over the path of all output. Any thread may run it.
 /// </summary>
 internal sealed class Comparison(IOutputBuffer output, GameSettings settings, FindComparisonHop findHop, TimeProvider timeProvider)
 {
@@ -20,14 +20,29 @@ internal sealed class Comparison(IOutputBuffer output, GameSettings settings, Fi
     private const int Lines = 1000;
     private const int WarmUpLines = 100;
 
-    // The whole game waits while the lines are sent one by one.
+    // All players share the broker.
     private static readonly TimeSpan Pause = TimeSpan.FromSeconds(10);
     private static readonly TimeSpan LongestFlush = TimeSpan.FromSeconds(5);
 
     private long? _endedAt;
+    private int _running;
 
     /// <summary>Measures both ways, and returns the lines that show the result.</summary>
     public async Task<IReadOnlyList<string>> RunAsync()
+    {
+        if (Interlocked.Exchange(ref _running, 1) == 1)
+            return ["A comparison is running. Try again when it has ended."];
+        try
+        {
+            return await RunAfterPauseAsync();
+        }
+        finally
+        {
+            Volatile.Write(ref _running, 0);
+        }
+    }
+
+    private async Task<IReadOnlyList<string>> RunAfterPauseAsync()
     {
         if (_endedAt is { } endedAt && Pause - timeProvider.GetElapsedTime(endedAt) is var left && left > TimeSpan.Zero)
             return [$"A comparison has just ended. Try again in {Math.Ceiling(left.TotalSeconds)} s."];

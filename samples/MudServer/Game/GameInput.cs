@@ -25,6 +25,7 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
     private readonly List<OutputHandle> _turns = [];
     private readonly Dictionary<OutputHandle, TimeSpan> _used = [];
     private readonly Queue<InputBatch> _ofGames = [];
+    private readonly HashSet<OutputHandle> _paused = [];
     private long _halvedAt = timeProvider.GetTimestamp();
     private int _waitingLines;
     private int _waitingBytes;
@@ -78,7 +79,7 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
         }
     }
 
-    /// <summary>Reads until the input is complete and nothing waits.</summary>
+    /// <summary>Reads until the input is complete, nothing waits, and no connection is paused.</summary>
     public async IAsyncEnumerable<InputBatch> ReadAllAsync()
     {
         while (true)
@@ -108,6 +109,27 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
         }
     }
 
+    /// <summary>Holds back the lines of one connection, whose last answer is not complete.</summary>
+    public void Pause(OutputHandle connection)
+    {
+        lock (_lock)
+        {
+            _paused.Add(connection);
+            _turns.Remove(connection);
+        }
+    }
+
+    /// <summary>Lets the lines of a connection go on.</summary>
+    public void Resume(OutputHandle connection)
+    {
+        lock (_lock)
+        {
+            if (_paused.Remove(connection) && _waiting.ContainsKey(connection))
+                _turns.Add(connection);
+            Announce();
+        }
+    }
+
     /// <summary>Has the game look which players were away for too long.</summary>
     public void Check()
     {
@@ -126,6 +148,16 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
             var taken = _waiting.Where(waiting => waiting.Value.Shard == shard).Select(waiting => new InputBatch(waiting.Key, [.. waiting.Value], shard)).ToList();
             ForgetAll(waiting => waiting.Value.Shard == shard);
             return taken;
+        }
+    }
+
+    /// <summary>True when it accepts no more input.</summary>
+    public bool IsCompleted
+    {
+        get
+        {
+            lock (_lock)
+                return _isCompleted;
         }
     }
 
@@ -164,7 +196,8 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
             if (!_waiting.TryGetValue(added.Connection, out var queue))
             {
                 _waiting.Add(added.Connection, queue = new WaitingLines());
-                _turns.Add(added.Connection);
+                if (!_paused.Contains(added.Connection))
+                    _turns.Add(added.Connection);
             }
 
             queue.Shard = added.Shard;
@@ -190,7 +223,7 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
                 return true;
             if (_turns.Count == 0 || (_isHeld && !_isCompleted))
             {
-                changed = _isCompleted ? null : Changed();
+                changed = _isCompleted && _paused.Count == 0 ? null : Changed();
                 return false;
             }
 

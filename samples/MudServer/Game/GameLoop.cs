@@ -7,10 +7,8 @@ namespace MudServer.Game;
 /// <summary>Reads the connections' messages and answers them one after another, so that the game's state needs no lock.</summary>
 internal sealed class GameLoop(
     GameInput input, IOutputBuffer buffer, GameOutput output, World world, Lobby lobby, Interpreter interpreter, GameSettings settings, Shards shards, Peers peers,
-    ReleaseShard releaseShard, AwayPlayers awayPlayers, TimeProvider timeProvider, ILogger<GameLoop> logger)
+    ReleaseShard releaseShard, AwayPlayers awayPlayers, SlowAnswers slowAnswers, TimeProvider timeProvider, ILogger<GameLoop> logger)
 {
-    private static readonly TimeSpan LongestSettling = TimeSpan.FromSeconds(5);
-
     private readonly Dictionary<OutputHandle, Session> _sessions = [];
 
     /// <summary>Runs until the input is completed and all of it is answered.</summary>
@@ -58,10 +56,14 @@ internal sealed class GameLoop(
         if (shards.Owns(shard))
         {
             await releaseShard(shard);
+            await WhenAnsweredAsync(shard);
             foreach (var batch in input.TakeAll(shard))
             {
                 foreach (var message in batch.Messages)
+                {
                     await HandleAsync(batch.Connection, message, batch.Shard);
+                    await WhenAnsweredAsync(shard);
+                }
             }
 
             awayPlayers.Forget(player => shards.Of(player.Name) == shard);
@@ -71,6 +73,9 @@ internal sealed class GameLoop(
 
         await peers.TellAllAsync(shard, asked);
     }
+
+    private Task WhenAnsweredAsync(int shard) =>
+        Task.WhenAll(_sessions.Values.Where(session => session.Shard == shard).Select(session => session.Answering));
 
     private Task HandleAsync(OutputHandle connection, InputMessage message, int shard)
     {
@@ -149,41 +154,22 @@ internal sealed class GameLoop(
     private async Task AnswerAsync(Session session, Func<ValueTask> answerAsync)
     {
         var measure = session.IsTimed ? new CommandMeasure(buffer, timeProvider) : null;
-        output.SendsEachMessage = !session.IsBuffered;
         var scope = session.IsBuffered ? buffer.BeginBufferingScope() : default;
+        output.BeginAnswer(keepsMessages: !session.IsBuffered);
         try
         {
             await answerAsync();
-            if (measure is null || session.IsClosing)
-                await PromptAsync(session);
+            if (!session.IsClosing && measure is null && !output.Compares)
+                await output.PromptAsync(session);
         }
         finally
         {
             scope.Dispose();
-        }
-
-        if (measure is null || session.IsClosing)
-            return;
-        var isSettled = await TrySettleAsync();
-        using (buffer.BeginBufferingScope(session.Handle))
-        {
-            await output.LineAsync(session, measure.Describe(isSettled));
-            await PromptAsync(session);
-        }
-    }
-
-    private ValueTask PromptAsync(Session session) => session.IsClosing ? default : output.PromptAsync(session);
-
-    private async ValueTask<bool> TrySettleAsync()
-    {
-        try
-        {
-            await buffer.FlushAsync().AsTask().WaitAsync(LongestSettling, timeProvider);
-            return true;
-        }
-        catch (Exception exception) when (exception is TimeoutException or OutputDeliveryException)
-        {
-            return false;
+            var rest = output.EndAnswer(measure);
+            if (session.IsClosing)
+                rest = rest with { CompareAsync = null, Measure = null };
+            if (!rest.IsComplete)
+                slowAnswers.Begin(session, rest);
         }
     }
 
@@ -192,7 +178,6 @@ internal sealed class GameLoop(
     {
         if (session.IsClosing || session.Away is not null)
             return;
-        output.SendsEachMessage = false;
         using var scope = buffer.BeginBufferingScope(session.Handle);
         var token = AwayPlayers.DrawToken(session.Shard);
         await output.LineAsync(session, string.Empty);
@@ -243,7 +228,6 @@ internal sealed class GameLoop(
 
     private async Task SayGoodbyeAsync()
     {
-        output.SendsEachMessage = false;
         using var scope = buffer.BeginBufferingScope();
         foreach (var session in _sessions.Values.Where(session => !session.IsClosing))
         {

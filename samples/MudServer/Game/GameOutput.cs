@@ -3,14 +3,29 @@ using System.Text;
 namespace MudServer.Game;
 
 /// <summary>Writes all output of the game: lines, prompts and control messages. Only the game loop uses it.</summary>
-internal sealed class GameOutput(IOutputBuffer output, AwayPlayers awayPlayers, Peers peers, TimeProvider timeProvider)
+internal sealed class GameOutput(IOutputBuffer output, AwayPlayers awayPlayers, Peers peers)
 {
-    private static readonly TimeSpan LongestFlush = TimeSpan.FromSeconds(5);
-
     private byte[] _bytes = new byte[1024];
+    private List<KeptMessage>? _kept;
+    private Func<Task<IReadOnlyList<string>>>? _compareAsync;
 
-    /// <summary>True sends each message alone and waits for it, for comparison.</summary>
-    public bool SendsEachMessage { get; set; }
+    /// <summary>True when a comparison follows the answer.</summary>
+    public bool Compares => _compareAsync is not null;
+
+    /// <summary>Begins an answer.</summary>
+    /// <param name="keepsMessages">True keeps its messages for <see cref="EndAnswer"/> instead of writing them.</param>
+    public void BeginAnswer(bool keepsMessages) => (_kept, _compareAsync) = (keepsMessages ? [] : null, null);
+
+    /// <summary>Runs a comparison when the command has run. A line of input has one at most.</summary>
+    public void CompareAfterwards(Func<Task<IReadOnlyList<string>>> compareAsync) => _compareAsync = compareAsync;
+
+    /// <summary>Ends the answer, and returns what is left of it.</summary>
+    public SlowAnswer EndAnswer(CommandMeasure? measure)
+    {
+        var rest = new SlowAnswer(_kept ?? [], _compareAsync, measure);
+        (_kept, _compareAsync) = (null, null);
+        return rest;
+    }
 
     public ValueTask LineAsync(Session session, string text) => session is { IsAwayElsewhere: true, Player: { } player } && peers.Keeps(player)
         ? peers.ForwardAsync(player, text)
@@ -69,25 +84,9 @@ internal sealed class GameOutput(IOutputBuffer output, AwayPlayers awayPlayers, 
 
     private ValueTask WriteAsync(OutputHandle handle, ReadOnlyMemory<byte> payload, MessageHeader? header)
     {
-        var written = output.WriteAsync(handle, payload, header);
-        return SendsEachMessage ? WriteAndFlushAsync(written, handle) : written;
-    }
-
-    private async ValueTask WriteAndFlushAsync(ValueTask written, OutputHandle handle)
-    {
-        await written;
-        try
-        {
-            await output.FlushAsync(handle).AsTask().WaitAsync(LongestFlush, timeProvider);
-        }
-        catch (OutputDeliveryException)
-        {
-            // The client has disconnected. The buffer has counted the loss, and the game will get the message of the disconnect.
-        }
-        catch (TimeoutException)
-        {
-            // The broker is unavailable. To wait for each further message of this command would stop the whole game.
-            SendsEachMessage = false;
-        }
+        if (_kept is null)
+            return output.WriteAsync(handle, payload, header);
+        _kept.Add(new KeptMessage(handle, payload.ToArray(), header));
+        return default;
     }
 }

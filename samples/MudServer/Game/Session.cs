@@ -24,6 +24,9 @@ internal sealed class Session(OutputHandle handle, bool isBuffered, long connect
 
     public bool IsTimed { get; set; }
 
+    /// <summary>Ends when the last answer is complete, beside the game loop.</summary>
+    public Task Answering { get; set; } = Task.CompletedTask;
+
     /// <summary>True once it is being closed: it gets no more output.</summary>
     public bool IsClosing { get; set; }
 

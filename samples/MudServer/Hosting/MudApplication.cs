@@ -79,6 +79,7 @@ internal static class MudApplication
         services.AddSingleton<ReleaseShard>(provider => provider.GetService<ShardReceivers>() is { } receivers ? receivers.ReleaseAsync : static _ => Task.CompletedTask);
         services.AddSingleton<AwayPlayers>();
         services.AddSingleton<GameOutput>();
+        services.AddSingleton<SlowAnswers>();
         services.AddSingleton(new Random());
         services.AddSingleton(SoftcodeLimits.Standard);
         services.AddSingleton<WhoList>();

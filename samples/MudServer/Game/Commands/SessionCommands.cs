@@ -17,7 +17,7 @@ internal sealed class SessionCommands(WhoList whoList, Comparison comparison, Fu
         new("timing", "timing on|off", "After each command, see what it took.",
             call => SwitchAsync(call, "Timing", on => call.Player.Session.IsTimed = on))
         {
-            Examples = ["[1000 messages in 1 send, 1.3 ms]: the messages that the command wrote for", "anyone, the sends in which they left, and the time until all were sent."],
+            Examples = ["[1000 messages in 1 send, 1.3 ms]: the messages that were written for", "anyone until the command's were sent, the sends in which they left, and the time."],
         },
         new("buffering", "buffering on|off", "Off: each message is sent, and waited for.",
             call => SwitchAsync(call, "Buffering", on => call.Player.Session.IsBuffered = on)),
@@ -49,10 +49,10 @@ internal sealed class SessionCommands(WhoList whoList, Comparison comparison, Fu
         player.Session.Player = null;
     }
 
-    private async ValueTask CompareAsync(CommandCall call)
+    private ValueTask CompareAsync(CommandCall call)
     {
-        foreach (var line in await comparison.RunAsync())
-            await call.TellAsync(line);
+        call.Output.CompareAfterwards(comparison.RunAsync);
+        return default;
     }
 
     private ValueTask HelpAsync(CommandCall call)

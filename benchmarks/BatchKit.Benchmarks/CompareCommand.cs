@@ -9,6 +9,7 @@ namespace BatchKit.Benchmarks;
 internal static class CompareCommand
 {
     private const double SlowerAbove = 1.03;
+    private const int DefaultRounds = 10;
 
     private static readonly Argument<string> Before = new("before") { Description = "A commit, tag or branch: what is compared with." };
 
@@ -27,7 +28,7 @@ internal static class CompareCommand
         DefaultValueFactory = static _ => ["*"],
     };
 
-    private static readonly Option<int> Rounds = new("--rounds") { Description = "How often each of the two runs. Fewer than six give less than 95 % confidence.", HelpName = "number", DefaultValueFactory = static _ => 10 };
+    private static readonly Option<int?> Rounds = ParsedOptions.Number("--rounds", "How often each of the two runs; 10 when left out. Fewer than six give less than 95 % confidence.", 1, 1000);
 
     private static readonly Option<string[]> Passed = new("--pass")
     {
@@ -38,11 +39,6 @@ internal static class CompareCommand
 
     public static Command Create()
     {
-        Rounds.Validators.Add(static result =>
-        {
-            if (result.GetValueOrDefault<int>() < 1)
-                result.AddError("--rounds must be at least 1.");
-        });
         var command = new Command("compare", $"Builds two commits in folders of their own, runs both in turn, and ends with 1 when one benchmark's whole interval is above {SlowerAbove} times.")
         {
             Before, After, Project, Filters, Rounds, Passed,
@@ -64,7 +60,7 @@ internal static class CompareCommand
             var comparison = new Comparison(
                 new BenchmarkProject(Path.Combine(before.Folder, project), passed), new BenchmarkProject(Path.Combine(after.Folder, project), passed),
                 Path.Combine(scratch.FullName, "results"), parsed.GetValue(Filters)!);
-            await comparison.RunAsync(parsed.GetValue(Rounds), cancellationToken);
+            await comparison.RunAsync(parsed.GetValue(Rounds) ?? DefaultRounds, cancellationToken);
             return Write(comparison.Ratios, $"{after.Commit[..10]} / {before.Commit[..10]}");
         }
         finally

@@ -24,7 +24,10 @@ internal static class DryCommand
     public static int Run(string[] suites)
     {
         var failed = 0;
-        foreach (var suite in GateFile.Read().Where(suite => suites.Length == 0 || suites.Contains(suite.Key, StringComparer.Ordinal)))
+        var known = GateFile.Read();
+        if (suites.FirstOrDefault(name => !known.ContainsKey(name)) is { } unknown)
+            throw new UsageException($"There is no suite '{unknown}'. There are: {string.Join(", ", known.Keys)}.");
+        foreach (var suite in known.Where(suite => suites.Length == 0 || suites.Contains(suite.Key, StringComparer.Ordinal)))
             failed += RunSuite(suite.Key, suite.Value);
         Console.WriteLine(failed == 0 ? "All benchmarks that ran work." : $"{failed} benchmarks failed; BenchmarkDotNet's output is under artifacts/benchmarks.");
         return failed == 0 ? 0 : 1;

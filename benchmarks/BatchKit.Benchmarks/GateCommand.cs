@@ -23,17 +23,12 @@ internal static class GateCommand
         DefaultValueFactory = static _ => [],
     };
 
-    private static readonly Option<int?> Rounds = new("--rounds") { Description = "How often everything runs, in place of what the file says.", HelpName = "number" };
+    private static readonly Option<int?> Rounds = ParsedOptions.Number("--rounds", "How often everything runs, in place of what the file says.", 1, 1000);
 
     private static readonly Option<string?> Out = new("--out") { Description = "Writes a suite's gates and tables as <suite>.md and its gates as <suite>.json into this folder.", HelpName = "folder" };
 
     public static Command Create()
     {
-        Rounds.Validators.Add(static result =>
-        {
-            if (result.GetValueOrDefault<int?>() < 1)
-                result.AddError("--rounds must be at least 1.");
-        });
         var command = new Command("gate", "Measures, compares with the bars of a file, and ends with 1 when one falls short.") { Names, Project, Results, Rounds, Out };
         command.SetAction((parsed, cancellationToken) => Task.FromResult(Run(parsed, cancellationToken)));
         return command;

@@ -1,6 +1,7 @@
 using BatchKit.Benchmarks;
 using BatchKit.Benchmarks.Brokers;
 using BatchKit.Benchmarks.Configuration;
+using BatchKit.TestServers;
 using BenchmarkDotNet.Running;
 
 try
@@ -17,7 +18,7 @@ try
 
     return await UserCommands.RunAsync(args);
 }
-catch (Exception exception) when (exception is InvalidOperationException or ArgumentException or IOException)
+catch (Exception exception) when (exception is InvalidOperationException or ArgumentException or IOException or ServerStartException)
 {
     Console.Error.WriteLine(exception.Message);
     return ExitCodes.Failed;

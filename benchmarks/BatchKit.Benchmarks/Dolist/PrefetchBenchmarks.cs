@@ -22,6 +22,6 @@ public class PrefetchBenchmarks
     [GlobalCleanup]
     public void Stop() => _dolist.DisposeAsync().AsTask().GetAwaiter().GetResult();
 
-    [Benchmark(OperationsPerInvoke = Lists * Lines.Count)]
+    [Benchmark(OperationsPerInvoke = Lists * Lines.DefaultCount)]
     public Task Sustained() => _dolist.RunAsync(Lists);
 }

@@ -32,15 +32,15 @@ public class SustainedBenchmarks
     [GlobalCleanup]
     public void Stop() => _dolist.DisposeAsync().AsTask().GetAwaiter().GetResult();
 
-    [Benchmark(Baseline = true, OperationsPerInvoke = InFlightLists * Lines.Count)]
+    [Benchmark(Baseline = true, OperationsPerInvoke = InFlightLists * Lines.DefaultCount)]
     public Task RabbitMqInFlight() => _dolist.RunAsync(InFlightLists);
 
-    [Benchmark(OperationsPerInvoke = Lists * Lines.Count)]
+    [Benchmark(OperationsPerInvoke = Lists * Lines.DefaultCount)]
     public Task RabbitMqByHand() => _dolist.RunAsync(Lists);
 
-    [Benchmark(OperationsPerInvoke = Lists * Lines.Count)]
+    [Benchmark(OperationsPerInvoke = Lists * Lines.DefaultCount)]
     public Task BatchKitOverRabbitMq() => _dolist.RunAsync(Lists);
 
-    [Benchmark(OperationsPerInvoke = Lists * Lines.Count)]
+    [Benchmark(OperationsPerInvoke = Lists * Lines.DefaultCount)]
     public Task BatchKitOverMassTransit() => _dolist.RunAsync(Lists);
 }

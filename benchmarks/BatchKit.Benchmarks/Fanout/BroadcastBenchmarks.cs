@@ -20,6 +20,9 @@ internal sealed class BroadcastBenchmarks : ISuiteRunner
     /// <summary>The sizes that are compared. A process may have 20,000 files where these were chosen; 19,500 stand for 25,000.</summary>
     public IReadOnlyList<int> Sizes { get; init; } = [1_000, 10_000, 19_500];
 
+    /// <summary>Whether messages to single clients beside a broadcast are measured too, for the tables.</summary>
+    public bool IsMixed { get; init; } = true;
+
     public SuiteReadings Measure(GateSuite suite, bool everything)
     {
         Machine.Require(Sizes.Max());
@@ -29,7 +32,7 @@ internal sealed class BroadcastBenchmarks : ISuiteRunner
             throw new InvalidOperationException($"gates.json names a benchmark that does not exist: {unknown}.");
         foreach (var size in Sizes)
             MeasureSize(size, suite, readings);
-        if (everything)
+        if (everything && IsMixed)
             MeasureMixed(suite);
         return readings;
     }
@@ -66,6 +69,7 @@ internal sealed class BroadcastBenchmarks : ISuiteRunner
         MarkdownTable.WriteMachine(writer);
         foreach (var size in _rows.GroupBy(row => row.Subscribers))
             MarkdownTable.Write(writer, $"{size.Key} subscribers", Columns, size.Select(row => row.Describe()));
-        MarkdownTable.Write(writer, "Single clients beside a broadcast to all", MixedRow.Columns, _mixed.Select(row => row.Describe()));
+        if (_mixed.Count > 0)
+            MarkdownTable.Write(writer, "Single clients beside a broadcast to all", MixedRow.Columns, _mixed.Select(row => row.Describe()));
     }
 }

@@ -1,11 +1,14 @@
 using System.Text.Json;
+using BatchKit.Benchmarks.Configuration;
 
 namespace BatchKit.Benchmarks.FanoutServers;
 
-/// <summary>The message of all broadcasts: 200 bytes as JSON.</summary>
+/// <summary>The message of all broadcasts: 200 bytes as JSON, unless <c>run</c> was told otherwise.</summary>
 internal sealed record Payload(string Channel, string Sender, int Number, string Text)
 {
-    public const int Bytes = 200;
+    public const int DefaultBytes = 200;
+
+    public static int Bytes { get; } = RunSettings.Size ?? DefaultBytes;
 
     public static Payload Message { get; } = Make();
 

@@ -5,6 +5,9 @@ internal sealed class GateReading
 {
     private readonly Dictionary<GateMetric, double> _values = [];
 
+    /// <summary>All that was measured.</summary>
+    public IReadOnlyDictionary<GateMetric, double> Values => _values;
+
     /// <exception cref="InvalidOperationException">The benchmark does not measure that.</exception>
     public double this[GateMetric metric]
     {

@@ -14,6 +14,9 @@ internal sealed class SuiteReadings(Action<TextWriter> writeTables)
         readings.Add(reading);
     }
 
+    /// <summary>The readings of each benchmark, by rounds.</summary>
+    public IReadOnlyDictionary<string, List<GateReading>> All => _readings;
+
     /// <summary>Says why a benchmark can't run on this machine.</summary>
     public void Leave(string benchmark, string reason) => _missing[benchmark] = reason;
 

@@ -1,3 +1,4 @@
+using BatchKit.Benchmarks.Publishers;
 using BatchKit.Benchmarks.RawMqtt;
 using BatchKit.MQTTnet;
 using MQTTnet;
@@ -14,7 +15,7 @@ internal static class MqttNetClients
         isBatched ? new MqttClientFactory().CreateMqttClient(new BatchedWriteClientAdapterFactory()) : new MqttClientFactory().CreateMqttClient();
 
     public static void Connect(IMqttClient client, int port) => client
-        .ConnectAsync(new MqttClientOptionsBuilder().WithTcpServer("127.0.0.1", port).WithProtocolVersion(MqttProtocolVersion.V500).Build())
+        .ConnectAsync(new MqttClientOptionsBuilder().WithTcpServer(PublishTarget.Host, port).WithProtocolVersion(MqttProtocolVersion.V500).Build())
         .GetAwaiter().GetResult();
 
     public static MqttApplicationMessage MakeMessage(PublishShape shape, string topic, byte[] payload, bool isRetained = false) => new()

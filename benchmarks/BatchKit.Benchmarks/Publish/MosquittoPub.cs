@@ -36,7 +36,7 @@ internal sealed class MosquittoPub : IPublisher
     private static Process Start(PublishTarget target)
     {
         var start = new ProcessStartInfo(InstalledProgram.Find(Program)!) { UseShellExecute = false, RedirectStandardInput = true };
-        string[] arguments = ["-h", "127.0.0.1", "-p", $"{target.Port}", "-V", "mqttv5", "-q", $"{target.Shape.Quality}", "-t", PublishShape.TopicAt(0), "-l"];
+        string[] arguments = ["-h", PublishTarget.Host, "-p", $"{target.Port}", "-V", "mqttv5", "-q", $"{target.Shape.Quality}", "-t", PublishShape.TopicAt(0), "-l"];
         foreach (var argument in arguments.Concat(target.Shape.PropertyPairs.SelectMany(pair => (string[])["-D", "publish", "user-property", pair.Key, pair.Value])))
             start.ArgumentList.Add(argument);
         return Process.Start(start) ?? throw new InvalidOperationException($"{Program} did not start.");

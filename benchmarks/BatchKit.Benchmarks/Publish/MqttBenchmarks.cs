@@ -1,3 +1,4 @@
+using BatchKit.Benchmarks.Configuration;
 using BatchKit.Benchmarks.Gates;
 using BatchKit.Benchmarks.Measuring;
 using BatchKit.Benchmarks.Publishers;
@@ -24,10 +25,13 @@ internal sealed class MqttBenchmarks : ISuiteRunner
     private ServerTable? _servers;
 
     /// <summary>Why nothing of it can run here; null when it can.</summary>
-    public static string? WhyUnfit => Machine.WhyUnfit ?? MosquittoServer.WhyNotInstalled;
+    public static string? WhyUnfit => Machine.WhyUnfit ?? (RunSettings.Server is null ? MosquittoServer.WhyNotInstalled : null);
 
     /// <summary>Only one of the brokers and shapes, to see that everything works.</summary>
     public bool IsShort { get; init; }
+
+    /// <summary>Only one broker, with its own settings, and no servers of other libraries.</summary>
+    public bool IsOneBroker { get; init; }
 
     public SuiteReadings Measure(GateSuite suite, bool everything)
     {
@@ -46,7 +50,7 @@ internal sealed class MqttBenchmarks : ISuiteRunner
         var duration = TimeSpan.FromMilliseconds(suite.IterationMilliseconds);
         MeasureRates(suite, cast, duration, readings);
         MeasurePaced(suite, cast, duration, readings);
-        if (!everything)
+        if (!everything || IsOneBroker)
             return readings;
         _servers = ServerTable.Measure(cast, Math.Min(suite.Rounds, 3), suite.Iterations * duration);
         _settings = IsShort ? null : SettingsTables.Measure(cast, Math.Min(suite.Rounds, 3), suite.Iterations * duration);
@@ -55,7 +59,7 @@ internal sealed class MqttBenchmarks : ISuiteRunner
 
     private static IEnumerable<PublishWay> PacedWays => [PublishWay.Floor, PublishWay.Scope, PublishWay.MqttNetPipelined];
 
-    private (string Name, MosquittoServerOptions Options)[] Brokers => IsShort
+    private (string Name, MosquittoServerOptions Options)[] Brokers => IsShort || IsOneBroker
         ? [("default", new MosquittoServerOptions { Persistence = false })]
         :
         [
@@ -141,11 +145,11 @@ internal sealed class MqttBenchmarks : ISuiteRunner
         {
             var floor = group.Single(row => row.Way == PublishWay.Floor);
             var broker = group.Key.Name == WideBroker ? "with max_inflight_messages 1000" : group.Key.Name;
-            var title = $"Mosquitto {broker}, QoS {group.Key.Shape.Quality}, {group.Key.Shape.Properties} user properties";
+            var title = $"{RunSettings.Server?.ToString() ?? $"Mosquitto {broker}"}, QoS {group.Key.Shape.Quality}, {group.Key.Shape.Properties} user properties";
             MarkdownTable.Write(writer, title, ["", .. Cells], group.Select(row => row.Describe(floor).Prepend($"{row.Way}")));
         }
 
-        MarkdownTable.Write(writer, "20,000 messages a second: 160 each 8 ms, QoS 1, 5 user properties, Mosquitto default", PacedRow.Columns, _paced.Select(row => row.Describe()));
+        MarkdownTable.Write(writer, "20,000 messages a second: 160 each 8 ms, QoS 1, 5 user properties", PacedRow.Columns, _paced.Select(row => row.Describe()));
         _servers?.Write(writer);
         _settings?.Write(writer);
     }

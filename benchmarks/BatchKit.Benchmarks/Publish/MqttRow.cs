@@ -1,3 +1,4 @@
+using BatchKit.Benchmarks.Configuration;
 using BatchKit.Benchmarks.Gates;
 using BatchKit.Benchmarks.Measuring;
 using BatchKit.Benchmarks.Publishers;
@@ -78,5 +79,5 @@ internal sealed class MqttRow(PublishWay way, MqttStage stage, PublishShape shap
         }
     }
 
-    private int MessagesIn(TimeSpan duration) => Math.Clamp((int)(_rate * duration.TotalSeconds / 1000), 1, 2000) * 1000;
+    private int MessagesIn(TimeSpan duration) => RunSettings.Count ?? Math.Clamp((int)(_rate * duration.TotalSeconds / 1000), 1, 2000) * 1000;
 }

@@ -1,4 +1,5 @@
 using BatchKit.Benchmarks.Children;
+using BatchKit.Benchmarks.Configuration;
 using BatchKit.Benchmarks.Publishers;
 using BatchKit.TestServers.Mosquitto;
 
@@ -14,12 +15,13 @@ internal sealed class MqttStage : IDisposable
     private ChildProcess _subscriber;
 
     /// <param name="name">What the tables call it.</param>
-    /// <param name="options">What is not Mosquitto's default.</param>
+    /// <param name="options">What is not Mosquitto's default, where it is started here.</param>
     public MqttStage(string name, MosquittoServerOptions options)
     {
         Name = name;
-        _server = MosquittoServer.StartOwnAsync(options).GetAwaiter().GetResult();
-        Port = _server.Port;
+        if (RunSettings.Server is null)
+            _server = MosquittoServer.StartOwnAsync(options).GetAwaiter().GetResult();
+        Port = _server?.Port ?? RunSettings.Server!.Port;
         _subscriber = StartSubscriber(quality: 0);
     }
 

@@ -10,7 +10,7 @@ internal static class BatchKitEnd
 
     public static MqttTransport MakeTransport(PublishTarget target) => new(new MqttOptions
     {
-        Server = new Uri($"mqtt://127.0.0.1:{target.Port}"),
+        Server = new Uri($"mqtt://{PublishTarget.Host}:{target.Port}"),
         QualityOfService = (MqttQualityOfService)target.Shape.Quality,
         PublishWindow = target.Window,
         MaxTopicAliases = target.Aliases,

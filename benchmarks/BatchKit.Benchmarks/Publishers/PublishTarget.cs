@@ -1,4 +1,5 @@
 using BatchKit.Benchmarks.Children;
+using BatchKit.Benchmarks.Configuration;
 using BatchKit.Benchmarks.RawMqtt;
 
 namespace BatchKit.Benchmarks.Publishers;
@@ -8,6 +9,9 @@ namespace BatchKit.Benchmarks.Publishers;
 /// <param name="Shape">What is published.</param>
 internal readonly record struct PublishTarget(int Port, PublishShape Shape)
 {
+    /// <summary>Where the broker runs: here, unless <c>run</c> was told otherwise.</summary>
+    public static string Host { get; } = RunSettings.Server?.Host ?? "127.0.0.1";
+
     /// <summary>The most messages without acknowledgement, where the broker allows as many.</summary>
     public int Window { get; init; } = 1000;
 

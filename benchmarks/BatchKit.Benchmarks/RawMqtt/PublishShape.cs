@@ -1,4 +1,5 @@
 using System.Text;
+using BatchKit.Benchmarks.Configuration;
 
 namespace BatchKit.Benchmarks.RawMqtt;
 
@@ -7,12 +8,14 @@ namespace BatchKit.Benchmarks.RawMqtt;
 /// <param name="Properties">How many user properties, at most 5.</param>
 internal readonly record struct PublishShape(int Quality, int Properties)
 {
-    public const int PayloadBytes = 100;
+    public const int DefaultPayloadBytes = 100;
 
     private static readonly KeyValuePair<string, string>[] AllPairs =
     [
         new("room", "hall-12"), new("item", "lamp-4711"), new("property", "brightness"), new("unit", "percent"), new("origin", "gameloop"),
     ];
+
+    public static int PayloadBytes { get; } = RunSettings.Size ?? DefaultPayloadBytes;
 
     public KeyValuePair<string, string>[] PropertyPairs => AllPairs[..Properties];
 

@@ -1,7 +1,7 @@
 using System.Buffers.Binary;
-using System.Net;
 using System.Net.Sockets;
 using BatchKit.Benchmarks.Linux;
+using BatchKit.Benchmarks.Publishers;
 
 namespace BatchKit.Benchmarks.RawMqtt;
 
@@ -16,7 +16,7 @@ internal sealed class RawConnection : IDisposable
 
     public RawConnection(int port)
     {
-        _socket.Connect(new IPEndPoint(IPAddress.Loopback, port));
+        _socket.Connect(PublishTarget.Host, port);
         Descriptor = (int)_socket.SafeHandle.DangerousGetHandle();
         Write(RawPackets.Connect($"raw-{Guid.NewGuid():N}"));
         ReadConnack(ReadPacket());

@@ -1,0 +1,30 @@
+using System.Globalization;
+
+namespace BatchKit.Benchmarks.Configuration;
+
+/// <summary>What <c>run</c> was told in place of a suite's own figures. It is in the environment, so that each process of a suite inherits it and both ends have the same messages.</summary>
+internal static class RunSettings
+{
+    private const string SizeVariable = "BATCHKIT_BENCH_SIZE";
+    private const string CountVariable = "BATCHKIT_BENCH_COUNT";
+    private const string ServerVariable = "BATCHKIT_BENCH_SERVER";
+
+    /// <summary>Bytes of a message.</summary>
+    public static int? Size => NumberOf(SizeVariable);
+
+    /// <summary>Messages of one measurement.</summary>
+    public static int? Count => NumberOf(CountVariable);
+
+    /// <summary>The MQTT broker.</summary>
+    public static Uri? Server => Environment.GetEnvironmentVariable(ServerVariable) is { Length: > 0 } address ? new Uri(address) : null;
+
+    /// <summary>Call it before anything of a suite is used.</summary>
+    public static void Set(int size, int count, Uri? server = null)
+    {
+        Environment.SetEnvironmentVariable(SizeVariable, size.ToString(CultureInfo.InvariantCulture));
+        Environment.SetEnvironmentVariable(CountVariable, count.ToString(CultureInfo.InvariantCulture));
+        Environment.SetEnvironmentVariable(ServerVariable, server?.ToString());
+    }
+
+    private static int? NumberOf(string variable) => Environment.GetEnvironmentVariable(variable) is { Length: > 0 } text ? int.Parse(text, CultureInfo.InvariantCulture) : null;
+}

@@ -1,0 +1,44 @@
+using BatchKit.TestServers.Network;
+
+namespace BatchKit.Bench.Tests;
+
+/// <summary>What <c>batchkit-bench run</c> says when it can't run: one line, and no stack trace.</summary>
+public sealed class RunErrorTests : IDisposable
+{
+    private readonly Scratch _scratch = new();
+
+    public void Dispose() => _scratch.Dispose();
+
+    [Theory]
+    [InlineData("--size must be a number between 8 and 100000.", "mqtt", "--size", "7")]
+    [InlineData("--count must be a number between 1 and 100000.", "dolist", "--count", "0")]
+    [InlineData("--clients must be a number between 1 and 60000.", "broadcast", "--clients", "60001")]
+    [InlineData("--rounds must be a number between 1 and 1000.", "broadcast", "--rounds", "0")]
+    [InlineData("--count must be a number between 1 and 100000.", "dolist", "--count", "many")]
+    [InlineData("--rabbitmq must be an address as amqp://host:port.", "dolist", "--rabbitmq", "http://localhost")]
+    [InlineData("--server must be an address as mqtt://host:port.", "mqtt", "--server", "localhost")]
+    [InlineData("100000 messages of 1000 bytes are more than the 8388608 bytes that a list may have.", "dolist", "--count", "100000", "--size", "1000")]
+    [InlineData("Required command was not provided.")]
+    public async Task A_wrong_option_ends_with_2(string error, params string[] arguments)
+    {
+        var run = await BenchRun.RunAsync(_scratch.Folder, ["run", .. arguments]);
+
+        Assert.True(run.ExitCode == 2, run.Text);
+        Assert.StartsWith(error, run.Errors.Trim(), StringComparison.Ordinal);
+        Assert.DoesNotContain("   at ", run.Text, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData("mqtt", "--server", "mqtt")]
+    [InlineData("dolist", "--rabbitmq", "amqp")]
+    public async Task A_broker_that_is_down_ends_with_1_and_is_named(string suite, string option, string scheme)
+    {
+        var port = FreePort.Take(1)[0];
+
+        var run = await BenchRun.RunAsync(_scratch.Folder, "run", suite, option, $"{scheme}://127.0.0.1:{port}");
+
+        Assert.True(run.ExitCode == 1, run.Text);
+        Assert.Contains($"127.0.0.1:{port} can't be ", run.Errors, StringComparison.Ordinal);
+        Assert.Single(run.Errors.Trim().Split('\n'));
+    }
+}

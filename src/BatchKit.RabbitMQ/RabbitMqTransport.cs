@@ -37,7 +37,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
     private long _exchangeMissingSince;
     private volatile bool _wasExchangeMissing;
 
-    // The channel over which the broker answered the last frames, and rejected none. Over a new one, and after a rejection, a frame waits for those before it; see docs/decisions/0099.
+    // The channel over which the broker answered the last frames, and rejected none. Over a new one, and after a rejection, a frame waits for those before it; see docs/decisions/0014.
     private volatile OpenChannel? _proven;
 
     /// <summary>Creates a transport; it does not connect yet.</summary>

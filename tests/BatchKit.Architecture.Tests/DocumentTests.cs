@@ -6,6 +6,8 @@ public sealed partial class DocumentTests
 {
     private const int ExampleLines = 12;
     private const int RecipeLines = 15;
+    private const int Decisions = 40;
+    private const int DecisionLines = 30;
 
     private static readonly string[] Documents = [.. Repository.Files().Where(path => path.EndsWith(".md", StringComparison.Ordinal))];
 
@@ -87,6 +89,26 @@ public sealed partial class DocumentTests
     }
 
     [Fact]
+    public void A_decision_that_is_named_by_its_number_exists()
+    {
+        var numbers = DecisionFiles().Select(path => Path.GetFileName(path)[..4]).ToHashSet(StringComparer.Ordinal);
+        var missing = from path in Repository.Files()
+                      where Path.GetExtension(path) is ".md" or ".cs" or ".csproj" or ".props" or ".targets" or ".yml" or ".json" or ""
+                      from match in DecisionNumber.Matches(File.ReadAllText(path))
+                      where !numbers.Contains(match.Groups["number"].Value)
+                      select $"{Path.GetRelativePath(Repository.Root, path)}: {match.Value}";
+
+        Assert.Empty(missing);
+    }
+
+    [Fact]
+    public void Decisions_are_few_and_short()
+    {
+        Assert.InRange(DecisionFiles().Count(), 1, Decisions);
+        Assert.All(DecisionFiles(), path => Assert.True(File.ReadLines(path).Count() <= DecisionLines, path));
+    }
+
+    [Fact]
     public void The_readmes_commands_name_projects_that_exist()
     {
         var missing = from path in Documents
@@ -139,6 +161,9 @@ public sealed partial class DocumentTests
     [GeneratedRegex(@"https://github\.com/batchkit/batchkit/(blob|tree)/main/(?<target>[^)#\s]+)", RegexOptions.ExplicitCapture, 10_000)]
     private static partial Regex RepositoryLink { get; }
 
+    [GeneratedRegex(@"([Dd]ecisions? \[?|decisions/)(?<number>\d{4})", RegexOptions.ExplicitCapture, 10_000)]
+    private static partial Regex DecisionNumber { get; }
+
     [GeneratedRegex(@"--project (?<project>[\w./-]+)", RegexOptions.ExplicitCapture, 10_000)]
     private static partial Regex ProjectArgument { get; }
 
@@ -160,6 +185,8 @@ public sealed partial class DocumentTests
         return RelativeLinks(document).Select(target => Path.Combine(Path.GetDirectoryName(path)!, target))
             .Concat(RepositoryLink.Matches(document).Select(match => Repository.In(match.Groups["target"].Value)));
     }
+
+    private static IEnumerable<string> DecisionFiles() => Repository.Files("docs/decisions").Where(path => char.IsAsciiDigit(Path.GetFileName(path)[0]));
 
     private static string[] Lines(string text) =>
         [.. text.ReplaceLineEndings("\n").Split('\n').Select(line => line.Trim()).Where(line => line.Length > 0)];

@@ -2,7 +2,7 @@ using BatchKit.Diagnostics;
 
 namespace BatchKit.Mqtt.Receiving;
 
-/// <summary>Leases a node's number at the broker. One process at a time holds it. See docs/decisions/0093.</summary>
+/// <summary>Leases a node's number at the broker. One process at a time holds it. See docs/decisions/0091.</summary>
 internal sealed class MqttNodeLease(MqttOptions options, NodeNumber node, TimeProvider timeProvider, GuardedLogger logger) : IAsyncDisposable
 {
     // How long the start waits for a number that it can't replace: the broker may learn that the earlier process has ended only after its successor has started.

@@ -1,3 +1,4 @@
+using System.IO.Enumeration;
 using System.Text.RegularExpressions;
 
 namespace BatchKit.Architecture.Tests;
@@ -107,6 +108,15 @@ public sealed partial class DocumentTests
         Assert.InRange(DecisionFiles().Count(), 1, Decisions);
         Assert.All(DecisionFiles(), path => Assert.True(File.ReadLines(path).Count() <= DecisionLines, path));
     }
+
+    [Theory]
+    [InlineData("README.md", 900)]
+    [InlineData("docs/architecture.md", 1500)]
+    [InlineData("src/*/README.md", 600)]
+    public void A_page_that_many_read_is_short(string pages, int words) =>
+        Assert.All(
+            Documents.Where(path => FileSystemName.MatchesSimpleExpression(pages, Path.GetRelativePath(Repository.Root, path).Replace('\\', '/'))),
+            path => Assert.InRange(File.ReadAllText(path).Split((char[]?)null, StringSplitOptions.RemoveEmptyEntries).Length, 1, words));
 
     [Fact]
     public void The_readmes_commands_name_projects_that_exist()

@@ -344,6 +344,6 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
         outcomes[index] = BatchOutcome.Refused;
     }
 
-    private static BatchSendException Refusal(BatchOutcome[] outcomes, OutputHandle first) => new(
-        ImmutableArray.Create(outcomes), $"Connection {first} is gone, the first of {outcomes.Count(static one => one == BatchOutcome.Refused)} in this send.") { DestinationsAreGone = true };
+    private static BatchSendException Refusal(BatchOutcome[] outcomes, OutputHandle first) =>
+        new([.. outcomes], $"Connection {first} is gone, the first of {outcomes.Count(static one => one == BatchOutcome.Refused)} in this send.") { DestinationsAreGone = true };
 }

@@ -18,7 +18,7 @@ public sealed class PackageTests
     {
         var project = XDocument.Load(Repository.In("src", package, $"{package}.csproj"));
 
-        var references = project.Descendants("ProjectReference").Select(reference => Path.GetFileNameWithoutExtension((string?)reference.Attribute("Include")));
+        var references = project.Descendants("ProjectReference").Where(reference => (string?)reference.Attribute("ReferenceOutputAssembly") != "false").Select(reference => Path.GetFileNameWithoutExtension((string?)reference.Attribute("Include")));
         var loaded = Assembly.Load(package).GetReferencedAssemblies().Select(reference => reference.Name).Where(name => name!.StartsWith(Core, StringComparison.Ordinal));
 
         Assert.Equal(package == Core ? "" : Core, string.Join(", ", references));

@@ -32,7 +32,7 @@ public sealed class PackedPackagesTests(PackedPackagesTests.PackedPackages packe
     {
         var project = XDocument.Load(Repository.In("src", manifest.Name, $"{manifest.Name}.csproj"));
         var named = from reference in project.Descendants()
-                    where reference.Name.LocalName is "PackageReference" or "ProjectReference"
+                    where reference.Name.LocalName is "PackageReference" or "ProjectReference" && (string?)reference.Attribute("ReferenceOutputAssembly") != "false"
                     select Path.GetFileName((string)reference.Attribute("Include")!).Replace(".csproj", "", StringComparison.Ordinal);
 
         Assert.Equal(named.Order(StringComparer.Ordinal), manifest.Dependencies.Select(dependency => dependency.Name).Order(StringComparer.Ordinal));

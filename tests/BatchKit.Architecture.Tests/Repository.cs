@@ -10,9 +10,10 @@ internal static class Repository
 
     public static string Root { get; } = FindRoot();
 
-    /// <summary>The names of the packages with code, which are those of the folders in src but for the templates.</summary>
+    /// <summary>The names of the packages with code, which are those of the folders in src but for the templates, and the analyzers, which are inside the core's package.</summary>
     public static IReadOnlyList<string> Packages { get; } =
-        [.. Files("src").Where(path => path.EndsWith(".csproj", StringComparison.Ordinal)).Select(path => Path.GetFileNameWithoutExtension(path)).Where(name => name != Templates).Order(StringComparer.Ordinal)];
+        [.. Files("src").Where(path => path.EndsWith(".csproj", StringComparison.Ordinal) && !File.ReadAllText(path).Contains("<IsPackable>false", StringComparison.Ordinal))
+            .Select(path => Path.GetFileNameWithoutExtension(path)).Where(name => name != Templates).Order(StringComparer.Ordinal)];
 
     public static string In(params ReadOnlySpan<string> parts) => Path.Combine([Root, .. parts]);
 

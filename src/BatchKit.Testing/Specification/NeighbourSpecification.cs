@@ -69,7 +69,7 @@ public abstract class NeighbourSpecification : HeaderSpecification
         await using (var scope = buffer.BeginBufferingScope(handle))
         await using (var neighbourScope = buffer.BeginBufferingScope(neighbour))
         {
-            Action[] uses = [scope.Dispose, neighbourScope.Dispose, () => buffer.BeginBufferingScope(), () => _ = buffer.FlushAsync().AsTask(), () => buffer.Write(neighbour, "no")];
+            Action[] uses = [scope.Dispose, neighbourScope.Dispose, () => buffer.BeginBufferingScope().Dispose(), () => _ = buffer.FlushAsync().AsTask(), () => buffer.Write(neighbour, "no")];
             buffer.Write(handle, "first");
             buffer.Write(neighbour, "for the neighbour");
             foreach (var use in uses)

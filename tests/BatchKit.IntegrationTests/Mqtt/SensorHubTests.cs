@@ -38,7 +38,7 @@ public sealed class SensorHubTests : IAsyncLifetime
     [InlineData("3.1.1")]
     public async Task A_broker_that_stops_and_starts_again_loses_nothing(string version)
     {
-        using var hub = Run("--seconds", "6", "--version", version);
+        using var hub = Run("--seconds", "12", "--version", version);
         await hub.WaitForArrivalsAsync();
 
         await _server.StopAsync();

@@ -1,0 +1,84 @@
+using System;
+using System.Collections.Generic;
+using System.Linq;
+using Microsoft.CodeAnalysis;
+using Microsoft.CodeAnalysis.CSharp;
+using Microsoft.CodeAnalysis.Operations;
+
+namespace BatchKit.Analyzers;
+
+/// <summary>A loop that repeats a call many times at once: not one that retries, waits between its iterations, or runs for as long as the program does.</summary>
+internal static class BulkLoop
+{
+    // A source with such a name lasts as long as the program or a connection does.
+    private static readonly string[] Streams = ["ReadAll", "Consum", "Subscri", "Watch", "Listen", "Receive", "Stream"];
+
+    /// <summary>Finds the loop around a call, or the call that repeats the lambda around it.</summary>
+    public static IOperation? Around(IOperation call)
+    {
+        var exits = new List<ILabelSymbol>();
+        var leavesFunction = false;
+        for (var (inner, outer) = (call, call.Parent); outer is not null; (inner, outer) = (outer, outer.Parent))
+        {
+            switch (outer)
+            {
+                case IReturnOperation:
+                    leavesFunction = true;
+                    break;
+                case IBlockOperation or ISwitchCaseOperation:
+                    foreach (var later in outer.ChildOperations.SkipWhile(child => child != inner).Skip(1))
+                    {
+                        leavesFunction |= later is IReturnOperation { Kind: OperationKind.Return, IsImplicit: false };
+                        if (later is IBranchOperation { BranchKind: BranchKind.Break } exit)
+                            exits.Add(exit.Target);
+                    }
+
+                    break;
+                case ILoopOperation loop when inner == loop.Body:
+                    if (leavesFunction || !IsBulk(loop))
+                        return null;
+                    if (!exits.Contains(loop.ExitLabel, SymbolEqualityComparer.Default))
+                        return loop;
+                    break;
+                case IAnonymousFunctionOperation:
+                    return outer.Parent?.Parent?.Parent is IInvocationOperation repeater && Repeats(repeater.TargetMethod) ? repeater : null;
+                case ILocalFunctionOperation:
+                    return null;
+            }
+        }
+
+        return null;
+    }
+
+    private static bool Repeats(IMethodSymbol method) => (method.ContainingType.Name, method.Name)
+        is ("Enumerable", "Select") or ("List" or "Array", "ForEach") or ("Parallel", "For" or "ForAsync" or "ForEach" or "ForEachAsync");
+
+    private static bool IsBulk(ILoopOperation loop)
+    {
+        var ends = loop switch
+        {
+            // An asynchronous source is a query if something is called for it; a variable may be anything.
+            IForEachLoopOperation each => !Calls(each.Collection, IsStream) && (!each.IsAsynchronous || Calls(each.Collection, static _ => true)),
+            IForLoopOperation { Condition: { } condition } => Counts(condition),
+            IWhileLoopOperation { Condition: { } condition } => Counts(condition),
+            _ => false,
+        };
+        return ends && !Calls(loop.Body, static name => name is "Delay" or "Sleep" or "WaitForNextTickAsync");
+    }
+
+    // It compares numbers, or takes the next of what is there. Any other condition says how long a program or a connection lasts.
+    private static bool Counts(IOperation condition) =>
+        !condition.DescendantsAndSelf().Any(static part => part is IAwaitOperation)
+        && (Calls(condition, static name => name.StartsWith("Try", StringComparison.Ordinal) || name is "MoveNext" or "Read")
+            || condition.DescendantsAndSelf().Any(static part => part is IBinaryOperation { LeftOperand.Type: { } type } binary && IsInteger(type) && IsComparison(binary.OperatorKind)));
+
+    private static bool IsStream(string name) => Streams.Any(word => name.IndexOf(word, StringComparison.Ordinal) >= 0);
+
+    private static bool IsInteger(ITypeSymbol type) => type.SpecialType is >= SpecialType.System_SByte and <= SpecialType.System_UInt64;
+
+    private static bool IsComparison(BinaryOperatorKind kind) => kind
+        is BinaryOperatorKind.LessThan or BinaryOperatorKind.LessThanOrEqual or BinaryOperatorKind.GreaterThan or BinaryOperatorKind.GreaterThanOrEqual or BinaryOperatorKind.NotEquals;
+
+    private static bool Calls(IOperation operation, Func<string, bool> hasName) =>
+        operation.DescendantsAndSelf().Any(part => part is IInvocationOperation call && hasName(call.TargetMethod.Name));
+}

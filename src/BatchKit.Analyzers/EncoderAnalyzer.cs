@@ -1,0 +1,46 @@
+using System.Collections.Immutable;
+using System.Linq;
+using Microsoft.CodeAnalysis;
+using Microsoft.CodeAnalysis.Diagnostics;
+using Microsoft.CodeAnalysis.Operations;
+
+namespace BatchKit.Analyzers;
+
+/// <summary>BK0007: a buffer or a scope that is used inside a message's encoder.</summary>
+[DiagnosticAnalyzer(LanguageNames.CSharp)]
+internal sealed class EncoderAnalyzer : DiagnosticAnalyzer
+{
+    public override ImmutableArray<DiagnosticDescriptor> SupportedDiagnostics { get; } = [Rules.BufferInEncoder];
+
+    public override void Initialize(AnalysisContext context)
+    {
+        context.ConfigureGeneratedCodeAnalysis(GeneratedCodeAnalysisFlags.None);
+        context.EnableConcurrentExecution();
+        context.RegisterCompilationStartAction(static start =>
+        {
+            if (BufferTypes.TryGet(start.Compilation) is { } buffers)
+                start.RegisterOperationAction(operation => Analyze(operation, buffers), OperationKind.DelegateCreation);
+        });
+    }
+
+    private static void Analyze(OperationAnalysisContext context, BufferTypes buffers)
+    {
+        var encoder = (IDelegateCreationOperation)context.Operation;
+        if (!buffers.IsEncoder(encoder.Type) || BodyOf(encoder, context) is not { } body)
+            return;
+        foreach (var call in body.DescendantsAndSelf().OfType<IInvocationOperation>())
+        {
+            if (buffers.IsBufferCall(call) || buffers.IsScope(call.TargetMethod.ContainingType))
+                context.ReportDiagnostic(Diagnostic.Create(Rules.BufferInEncoder, call.NameLocation(), call.TargetMethod.Name));
+        }
+    }
+
+    // A method of another file is not looked at: its meaning is not at hand here.
+    private static IOperation? BodyOf(IDelegateCreationOperation encoder, OperationAnalysisContext context)
+    {
+        if (encoder.Target is not IMethodReferenceOperation { Method: var method })
+            return encoder.Target;
+        var declared = method.DeclaringSyntaxReferences.FirstOrDefault();
+        return declared?.SyntaxTree == encoder.Syntax.SyntaxTree ? encoder.SemanticModel?.GetOperation(declared.GetSyntax(context.CancellationToken), context.CancellationToken) : null;
+    }
+}

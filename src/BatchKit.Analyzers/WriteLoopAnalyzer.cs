@@ -1,0 +1,97 @@
+using System.Collections.Immutable;
+using System.Linq;
+using Microsoft.CodeAnalysis;
+using Microsoft.CodeAnalysis.CSharp;
+using Microsoft.CodeAnalysis.CSharp.Syntax;
+using Microsoft.CodeAnalysis.Diagnostics;
+using Microsoft.CodeAnalysis.Operations;
+
+namespace BatchKit.Analyzers;
+
+/// <summary>BK0002: a loop that writes to one handle outside a scope. A loop over many handles is left alone, because sends batch what is written meanwhile.</summary>
+[DiagnosticAnalyzer(LanguageNames.CSharp)]
+internal sealed class WriteLoopAnalyzer : DiagnosticAnalyzer
+{
+    public override ImmutableArray<DiagnosticDescriptor> SupportedDiagnostics { get; } = [Rules.WriteLoop];
+
+    public override void Initialize(AnalysisContext context)
+    {
+        context.ConfigureGeneratedCodeAnalysis(GeneratedCodeAnalysisFlags.None);
+        context.EnableConcurrentExecution();
+        context.RegisterCompilationStartAction(static start =>
+        {
+            if (BufferTypes.TryGet(start.Compilation) is { } buffers)
+                start.RegisterOperationAction(operation => Analyze(operation, buffers), OperationKind.Invocation);
+        });
+    }
+
+    /// <summary>The first write of a loop, if the loop has no scope and one can be opened around it.</summary>
+    public static UnscopedWrite? FindUnscopedWrite(IOperation repeater, BufferTypes buffers)
+    {
+        if (repeater is not ILoopOperation loop || HasScope(loop))
+            return null;
+        var calls = loop.Body.DescendantsAndSelf().OfType<IInvocationOperation>().Where(buffers.IsBufferCall).ToArray();
+        if (calls.Any(static call => call.TargetMethod.Name is "FlushAsync" or "WhenSettledAsync" or "EndBufferingScope"))
+            return null;
+        return calls.FirstOrDefault(call => IsWrite(call) && BulkLoop.Around(call) == loop) is { } write && write.Receiver() is { } output && IsInvariant(output, loop)
+            ? new UnscopedWrite(loop, write, output)
+            : null;
+    }
+
+    private static void Analyze(OperationAnalysisContext context, BufferTypes buffers)
+    {
+        var call = (IInvocationOperation)context.Operation;
+        if (IsWrite(call) && buffers.IsBufferCall(call) && BulkLoop.Around(call) is { } loop && FindUnscopedWrite(loop, buffers) is { Handle: not null } write && write.Call == call)
+            context.ReportDiagnostic(Diagnostic.Create(Rules.WriteLoop, call.NameLocation(), write.Locations));
+    }
+
+    private static bool IsWrite(IInvocationOperation call) => call.TargetMethod.Name is "Write" or "TryWrite" or "WriteAsync";
+
+    // A scope of the whole method, or one that it was handed. Where it is open does not matter: whoever opens one has thought of it.
+    private static bool HasScope(ILoopOperation loop)
+    {
+        var member = loop.Syntax.Ancestors().FirstOrDefault(static node => node is BaseMethodDeclarationSyntax or BasePropertyDeclarationSyntax or CompilationUnitSyntax);
+        return member?.DescendantTokens().Any(static token => token.IsKind(SyntaxKind.IdentifierToken) && token.ValueText is "BeginBufferingScope" or "BufferingScope") == true;
+    }
+
+    private static bool IsInvariant(IOperation value, ILoopOperation loop) => value.DescendantsAndSelf().All(part => part switch
+    {
+        ILocalReferenceOperation local => IsInvariant(local.Local, loop),
+        IParameterReferenceOperation parameter => IsInvariant(parameter.Parameter, loop),
+        IInvocationOperation call => call.TargetMethod.ContainingType.Name == "OutputHandle",
+        IFieldReferenceOperation or IPropertyReferenceOperation or IInstanceReferenceOperation or ILiteralOperation or IConversionOperation or IArgumentOperation => true,
+        _ => false,
+    });
+
+    private static bool IsInvariant(ISymbol variable, ILoopOperation loop) =>
+        !variable.DeclaringSyntaxReferences.Any(declared => declared.SyntaxTree == loop.Syntax.SyntaxTree && loop.Syntax.Span.Contains(declared.Span))
+        && !loop.Descendants().Any(part => Target(part) is { } target && SymbolEqualityComparer.Default.Equals(Symbol(target), variable));
+
+    private static IOperation? Target(IOperation operation) => operation switch
+    {
+        IAssignmentOperation assignment => assignment.Target,
+        IIncrementOrDecrementOperation step => step.Target,
+        IArgumentOperation { Parameter.RefKind: RefKind.Ref or RefKind.Out } argument => argument.Value,
+        _ => null,
+    };
+
+    private static ISymbol? Symbol(IOperation operation) => operation switch
+    {
+        ILocalReferenceOperation local => local.Local,
+        IParameterReferenceOperation parameter => parameter.Parameter,
+        _ => null,
+    };
+
+    /// <summary>A write of a loop without a scope, and where the fix finds what it puts together.</summary>
+    internal sealed class UnscopedWrite(ILoopOperation loop, IInvocationOperation call, IOperation output)
+    {
+        public IInvocationOperation Call => call;
+
+        /// <summary>Null when it is another one in each iteration.</summary>
+        public IOperation? Handle { get; } = BufferTypes.HandleOf(call) is { Value: { } handle } && IsInvariant(handle, loop) ? handle : null;
+
+        /// <summary>The loop, the buffer and, if it is the same in each iteration, the handle.</summary>
+        public ImmutableArray<Location> Locations =>
+            [loop.Syntax.GetLocation(), output.Syntax.GetLocation(), .. Handle is null ? ImmutableArray<Location>.Empty : [Handle.Syntax.GetLocation()]];
+    }
+}

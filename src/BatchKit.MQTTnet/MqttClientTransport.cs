@@ -43,6 +43,9 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
     /// <inheritdoc/>
     public int MaxMessageBytes => MaxPayloadBytes;
 
+    /// <summary>1 MiB: the broker acknowledges each message by itself, and a whole send must end within <see cref="OutputBufferOptions.SendTimeout"/>.</summary>
+    public int MaxSendBytes => 1024 * 1024;
+
     /// <summary>The current limit of unacknowledged publishes: <see cref="MqttClientTransportOptions.PublishWindow"/>, or the broker's Receive Maximum if that is lower.</summary>
     public int Window => _parts.Window.Size;
 

@@ -64,6 +64,9 @@ public sealed class MqttTransport : IBatchTransport, IMqttPublisher, IAsyncDispo
     /// <summary>The largest batch of a frame in envelope mode, within the broker's limit too once it is known; otherwise without a limit, because each message has a packet.</summary>
     public int MaxBatchBytes => _envelope is null ? int.MaxValue : _envelope.MaxBatchBytes;
 
+    /// <summary>1 MiB: the broker acknowledges each message by itself, and a whole send must end within <see cref="OutputBufferOptions.SendTimeout"/>.</summary>
+    public int MaxSendBytes => 1024 * 1024;
+
     /// <inheritdoc/>
     public string LimitingSetting => $"{nameof(MqttOptions)}.{nameof(MqttOptions.MaxPacketBytes)}";
 

@@ -29,6 +29,9 @@ public sealed class ScriptedTransport(IBatchTransport next, bool sendsWithoutBlo
     public int MaxBatchBytes => next.MaxBatchBytes;
 
     /// <inheritdoc/>
+    public int MaxSendBytes => next.MaxSendBytes;
+
+    /// <inheritdoc/>
     public string? LimitingSetting => next.LimitingSetting;
 
     /// <summary>How many sends have begun.</summary>

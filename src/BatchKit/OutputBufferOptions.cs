@@ -89,7 +89,7 @@ public sealed class OutputBufferOptions : IValidatableObject
 
     /// <summary>
     /// The most bytes in one send, counted as <see cref="MaxBatchBytes"/> are; 8 MiB by default, from 256 bytes to 1 GiB. A batch that is larger alone is sent alone.
-    /// What one scope held leaves in one send if it fits.
+    /// What one scope held leaves in one send if it fits. A transport may ask for smaller sends: those over MQTT have at most 1 MiB.
     /// </summary>
     [NumberRange(256, 1 << 30)]
     public int MaxSendBytes { get; set; } = 8 * 1024 * 1024;

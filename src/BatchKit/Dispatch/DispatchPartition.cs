@@ -334,7 +334,7 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
     // What a scope held leaves in one send: a send does not begin it when only a part of it fits.
     private bool Fits(RoutedBatch next, long bytes, int batches)
     {
-        var (maxBytes, maxBatches) = (_settings.MaxSendBytes, _settings.MaxSendBatches);
+        var (maxBytes, maxBatches) = (_sender.MaxSendBytes, _settings.MaxSendBatches);
         if (next.RunLength > 1 && next.RunLength <= maxBatches && next.RunBytes <= maxBytes)
             return batches + next.RunLength <= maxBatches && bytes + next.RunBytes <= maxBytes;
         return batches < maxBatches && bytes + next.Content.FrameBytes <= maxBytes;

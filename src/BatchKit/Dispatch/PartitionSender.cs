@@ -37,12 +37,15 @@ internal sealed class PartitionSender : IAsyncDisposable
         _isTooOld = batch => settings.Clock.AgeOf(batch.Content.QueuedAt) >= settings.DeliveryTimeout;
         _send = new OutgoingSend(Counters);
         MaxBatchBytes = _transport.MaxBatchBytes;
+        MaxSendBytes = Math.Min(settings.MaxSendBytes, _transport.MaxSendBytes);
     }
 
     public string RouteName { get; }
 
     /// <summary>The largest batch that the transport takes, as far as is known: it may learn of a lower limit when it connects.</summary>
     public int MaxBatchBytes { get; private set; }
+
+    public int MaxSendBytes { get; }
 
     public PartitionCounters Counters { get; } = new();
 

@@ -42,6 +42,12 @@ public interface IBatchTransport
     /// </remarks>
     int MaxBatchBytes => int.MaxValue;
 
+    /// <summary>
+    /// The most bytes that one send should have, where <see cref="OutputBufferOptions.MaxSendBytes"/> allows more; no limit by default. A transport whose next hop acknowledges each message by
+    /// itself sets one, because the whole send must end within <see cref="OutputBufferOptions.SendTimeout"/>. Must not change.
+    /// </summary>
+    int MaxSendBytes => int.MaxValue;
+
     /// <summary>The setting that both limits follow from, for errors: <c>RabbitMqOptions.MaxFrameBytes</c>, for example. Null, the default, when there is none.</summary>
     string? LimitingSetting => null;
 }

@@ -43,6 +43,9 @@ public sealed class InMemoryTransport : IBatchTransport, IAsyncDisposable, IDisp
     public int MaxBatchBytes => _next.MaxBatchBytes;
 
     /// <inheritdoc/>
+    public int MaxSendBytes => _next.MaxSendBytes;
+
+    /// <inheritdoc/>
     public string? LimitingSetting => _next.LimitingSetting;
 
     /// <inheritdoc/>

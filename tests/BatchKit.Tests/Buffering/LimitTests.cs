@@ -69,6 +69,24 @@ public sealed class LimitTests : IAsyncDisposable
     }
 
     [Theory]
+    [InlineData(1000, 1 << 20, 1)]
+    [InlineData(999, 1 << 20, 2)]
+    [InlineData(1 << 20, 999, 2)]
+    public void The_lower_of_the_buffers_and_the_transports_limit_divides_sends(int ofTransport, int ofBuffer, int sends)
+    {
+        var transport = new SmallSends(_arrived) { MaxSendBytes = ofTransport };
+        using var buffer = new OutputBuffer(transport, new OutputBufferOptions { MaxSendBytes = ofBuffer });
+
+        using (buffer.BeginBufferingScope())
+        {
+            buffer.Write(_first, new byte[600 - OutputBufferOptions.MessageOverheadBytes]);
+            buffer.Write(_second, new byte[400 - OutputBufferOptions.MessageOverheadBytes]);
+        }
+
+        Assert.Equal((sends, 2), (_arrived.BatchesOfSends.Count, _arrived.Messages.Count));
+    }
+
+    [Theory]
     [InlineData(-1, 1)]
     [InlineData(0, 1)]
     [InlineData(1, 2)]
@@ -266,4 +284,13 @@ public sealed class LimitTests : IAsyncDisposable
     }
 
     private OutputBuffer Buffer(OutputBufferOptions options) => _buffer = new OutputBuffer(_arrived, options);
+
+    private sealed class SmallSends(CollectingTransport next) : IBatchTransport
+    {
+        public int MaxSendBytes { get; init; }
+
+        public bool SendsWithoutBlocking => true;
+
+        public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken) => next.SendAsync(batches, cancellationToken);
+    }
 }

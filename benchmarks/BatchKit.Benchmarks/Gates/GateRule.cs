@@ -1,6 +1,6 @@
 namespace BatchKit.Benchmarks.Gates;
 
-/// <summary>How far a bar may stand from what a quiet machine measured, so that a loss of half the speed, or of an object, falls short. See docs/decisions/0117.</summary>
+/// <summary>How far a bar may stand from what a quiet machine measured, so that a loss of half the speed, or of an object, falls short. See docs/decisions/0144.</summary>
 internal static class GateRule
 {
     /// <summary>The most that a ratio may be worse than on a quiet machine.</summary>

@@ -55,24 +55,8 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
         }
     }
 
-    /// <summary>
-    /// On RabbitMQ, makes the bus send over a new connection. On the application's connection it makes the bus use a new channel: it sends a message for which the broker ends the channel (a channel exception, AMQP 0-9-1, section 1.2).
-    /// </summary>
-    public async Task RenewChannelAsync(int? node, CancellationToken cancellationToken)
-    {
-        Link?.End();
-        if (Link is not null || Topology is not RabbitMqTopology)
-            return;
-        var endpoint = await FindEndpointAsync(node).ConfigureAwait(false);
-        try
-        {
-            await endpoint.Send(new BatchEnvelope([]), new ChannelEndPipe(new FramePipe(Topology, node, durable: false)), cancellationToken).ConfigureAwait(false);
-        }
-        catch (Exception)
-        {
-            // The end of the channel is the purpose. If nothing answers, a later failure tries again.
-        }
-    }
+    /// <summary>Makes the buffer's own bus on RabbitMQ send over a new connection. The application uses its bus for its own messages too, so nothing of that one is ended.</summary>
+    public void Renew() => Link?.End();
 
     /// <summary>True when the bus loses its messages when this process stops, so that receivers must stop after senders.</summary>
     public virtual bool IsLostAtStop => false;
@@ -225,19 +209,6 @@ internal sealed class SendAttemptObserver : ISendObserver
             attempt.Fail(exception);
         return Task.CompletedTask;
     }
-}
-
-/// <summary>Gives a message an expiry that is not a number. The broker refuses it before it routes the message.</summary>
-internal sealed class ChannelEndPipe(FramePipe frame) : IPipe<SendContext<BatchEnvelope>>
-{
-    public async Task Send(SendContext<BatchEnvelope> context)
-    {
-        await frame.Send(context).ConfigureAwait(false);
-        if (context.TryGetPayload(out RabbitMqSendContext? rabbit))
-            rabbit.BasicProperties.Expiration = "none";
-    }
-
-    public void Probe(ProbeContext context) => context.CreateScope("batchkit");
 }
 
 /// <summary>The time since a bus last began to connect, or failed. Shortly afterwards receivers may still be reconnecting.</summary>

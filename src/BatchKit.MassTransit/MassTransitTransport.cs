@@ -19,11 +19,8 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     private const ushort NotFound = 404;
     private const ushort PreconditionFailed = 406;
 
-    // The least time between two renewals of the channel. A queue that has reached its operator's limit rejects too, and a new channel does not change that.
-    private static readonly TimeSpan ChannelTrial = TimeSpan.FromSeconds(2);
-
-    // How long the broker may take to end a channel.
-    private static readonly TimeSpan ChannelEndLimit = TimeSpan.FromSeconds(1);
+    // The least time between two renewals of the connection. A queue that has reached its operator's limit rejects too, and a new connection does not change that.
+    private static readonly TimeSpan RenewalPause = TimeSpan.FromSeconds(2);
 
     private static readonly TimeSpan ChannelPause = TimeSpan.FromMilliseconds(50);
 
@@ -36,7 +33,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     private readonly ConnectionReporter _reporter;
     private readonly ConnectHandle[] _watching;
     private volatile bool _isDisposed;
-    private long _channelRenewedAt;
+    private long _renewedAt;
 
     /// <summary>Creates a transport over a bus that the caller configures, starts and stops.</summary>
     /// <param name="bus">The bus; on RabbitMQ with publisher confirms, which are MassTransit's default.</param>
@@ -262,7 +259,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         {
             _connection.Age.Restart();
             _reporter.Lose($"The bus did not confirm a frame within {Options.PublishTimeout}.");
-            await RenewChannelAsync(destination, cancellationToken).ConfigureAwait(false);
+            Renew();
             throw new TimeoutException(
                 $"The bus did not confirm a frame within {nameof(MassTransitOptions.PublishTimeout)} ({Options.PublishTimeout}). Check that the broker runs and can be reached, or raise the time.", exception);
         }
@@ -276,8 +273,9 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
                 throw Unfit(destination, refusal, exception);
             var cause = FailureText.CauseOf(exception);
             _reporter.Lose(FailureText.MessageOf(cause));
-            if (cause is BrokerRejection { IsReturn: false })
-                await RenewChannelAsync(destination, cancellationToken).ConfigureAwait(false);
+            // A full queue rejects too, on a new connection as well, and other sends and receivers would lose theirs.
+            if (Options.UseQuorumQueues && cause is BrokerRejection { IsReturn: false })
+                Renew();
             throw;
         }
     }
@@ -289,16 +287,13 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
     }
 
     // When the leader of a quorum queue fails, RabbitMQ before 3.12 may reject every publish on a channel, or not answer it, for as long as the channel is open. It accepts the same publish on a new channel.
-    private async Task RenewChannelAsync(FrameDestination destination, CancellationToken cancellationToken)
+    private void Renew()
     {
-        var renewedAt = Volatile.Read(ref _channelRenewedAt);
-        if (renewedAt != 0 && _timeProvider.GetElapsedTime(renewedAt) < ChannelTrial)
+        var renewedAt = Volatile.Read(ref _renewedAt);
+        if (renewedAt != 0 && _timeProvider.GetElapsedTime(renewedAt) < RenewalPause)
             return;
-        if (Interlocked.CompareExchange(ref _channelRenewedAt, _timeProvider.GetTimestamp(), renewedAt) != renewedAt)
-            return;
-        using var timeout = new CancellationTokenSource(ChannelEndLimit, _timeProvider);
-        using var limit = CancellationTokenSource.CreateLinkedTokenSource(timeout.Token, cancellationToken);
-        await _connection.RenewChannelAsync(destination.IsAll ? null : destination.Node, limit.Token).ConfigureAwait(false);
+        if (Interlocked.CompareExchange(ref _renewedAt, _timeProvider.GetTimestamp(), renewedAt) == renewedAt)
+            _connection.Renew();
     }
 
     private void ThrowIfNotTaken(FrameDestination destination, MessageReturnedException returned)

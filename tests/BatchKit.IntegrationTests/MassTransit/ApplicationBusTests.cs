@@ -128,6 +128,37 @@ public sealed class ApplicationBusTests(RabbitMqFixture fixture, OwnRabbitMqFixt
     }
 
     [Fact]
+    public async Task Frames_for_a_full_queue_close_no_channel_of_the_applications_bus()
+    {
+        var server = await own.GetAsync();
+        var prefix = Some.Name("mt");
+        await using var tap = await WireTap.ConnectAsync(server, prefix);
+        await using var node = await MassTransitNode.StartReadyAsync(
+            1,
+            options =>
+            {
+                options.Prefix = prefix;
+                options.Bus = services => services.GetRequiredService<IBus>();
+            },
+            addServices: services => services.AddMassTransit(setup => setup.UsingRabbitMq((_, configure) => ConnectTo(server, configure))));
+        await tap.DeclareFullAsync(2);
+        var producer = Some.Producer();
+        await node.Transport.SendAsync(new[] { Some.Batch(Some.Connection(1), producer, 1, "before") }, CancellationToken.None).AsTask().WithinDeadline();
+        var channels = await ListChannelsAsync(server);
+
+        for (var number = 1; number <= 3; number++)
+        {
+            await Assert.ThrowsAnyAsync<Exception>(() => node.Transport.SendAsync(
+                new[] { Some.Batch(Some.Connection(2), Some.Producer(), number, "full") }, CancellationToken.None).AsTask().WithinDeadline());
+            await node.Transport.SendAsync(new[] { Some.Batch(Some.Connection(1), producer, 1 + number, $"{number}") }, CancellationToken.None).AsTask().WithinDeadline();
+        }
+
+        await node.Received.WaitForMessagesAsync(4);
+        Assert.Equal(["before", "1", "2", "3"], node.Received.Texts);
+        Assert.Empty(channels.Except(await ListChannelsAsync(server), StringComparer.Ordinal));
+    }
+
+    [Fact]
     public async Task A_broker_that_opens_no_channel_in_time_is_asked_again()
     {
         var server = await fixture.GetAsync();
@@ -150,6 +181,9 @@ public sealed class ApplicationBusTests(RabbitMqFixture fixture, OwnRabbitMqFixt
             options.Bus = services => services.GetRequiredService<IBus>();
         },
         addServices: services => services.AddMassTransit(setup => setup.UsingRabbitMq((_, configure) => ConnectTo(server, configure, port))));
+
+    private static async Task<string[]> ListChannelsAsync(RabbitMqServer server) =>
+        (await server.ControlAsync("list_channels", "--quiet", "--no-table-headers", "pid").WithinDeadline()).Split('\n', StringSplitOptions.RemoveEmptyEntries);
 
     internal static void ConnectTo(RabbitMqServer server, IRabbitMqBusFactoryConfigurator bus, int? port = null)
     {

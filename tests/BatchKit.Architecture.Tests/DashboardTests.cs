@@ -2,6 +2,7 @@ using System.Diagnostics.Metrics;
 using System.Text.Json;
 using System.Text.RegularExpressions;
 using BatchKit.Broadcast;
+using BatchKit.SignalR;
 using BatchKit.Transports;
 
 namespace BatchKit.Architecture.Tests;
@@ -88,7 +89,7 @@ public sealed partial class DashboardTests
             : [$"{name}_total"];
     }
 
-    /// <summary>All instruments that a buffer, a receiver, the connections of adapters and the transport to clients create.</summary>
+    /// <summary>All instruments that a buffer, a receiver, the connections of adapters and the transports to clients create.</summary>
     private static async Task<List<Instrument>> InstrumentsAsync()
     {
         using var factory = new OwnMeters();
@@ -105,6 +106,7 @@ public sealed partial class DashboardTests
         _ = new ConnectionMetrics(factory);
         await using var buffer = new OutputBuffer(new NextHop(), meterFactory: factory);
         await using var broadcast = new BroadcastTransport(meterFactory: factory);
+        using var hubs = new SignalRTransport(meterFactory: factory);
         listener.Start();
         return instruments;
     }

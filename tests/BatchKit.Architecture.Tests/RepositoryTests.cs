@@ -88,7 +88,7 @@ public sealed partial class RepositoryTests
     private static partial Regex PinnedAction { get; }
 
     // A broker's address, a seed and what is skipped are no figures.
-    [GeneratedRegex("\"(?<name>BATCHKIT_(HOSTILE_FULL|TEST_(?!RABBITMQ|MQTT\"|NATS|POSTGRES|REQUIRE_BROKERS|SEED\")[A-Z_]+))\"", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
+    [GeneratedRegex("\"(?<name>BATCHKIT_(HOSTILE_FULL|TEST_(?!RABBITMQ|MQTT\"|NATS|POSTGRES|REDIS|REQUIRE_BROKERS|SEED\")[A-Z_]+))\"", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]
     private static partial Regex Figure { get; }
 
     [GeneratedRegex(@"(?<![\w.$}/\-])(/home/|/Users/|/root/|/tmp/|/mnt/|[A-Z]:\\)\w+", RegexOptions.ExplicitCapture, matchTimeoutMilliseconds: 10_000)]

@@ -1,11 +1,12 @@
 using BatchKit.TestServers.Mosquitto;
 using BatchKit.TestServers.Postgres;
 using BatchKit.TestServers.RabbitMQ;
+using BatchKit.TestServers.Redis;
 
 namespace BatchKit.PackageMatrix;
 
 /// <summary>The real brokers and the database.</summary>
-internal sealed class Servers(RabbitMqServer rabbitMq, MosquittoServer mosquitto, PostgresServer postgres) : IAsyncDisposable
+internal sealed class Servers(RabbitMqServer rabbitMq, MosquittoServer mosquitto, PostgresServer postgres, RedisServer redis) : IAsyncDisposable
 {
     public RabbitMqServer RabbitMq => rabbitMq;
 
@@ -13,12 +14,15 @@ internal sealed class Servers(RabbitMqServer rabbitMq, MosquittoServer mosquitto
 
     public PostgresServer Postgres => postgres;
 
+    public RedisServer Redis => redis;
+
     public static async Task<Servers> StartAsync()
     {
         var rabbitMq = RabbitMqServer.ConnectOrStartAsync();
         var mosquitto = MosquittoServer.ConnectOrStartAsync();
         var postgres = PostgresServer.ConnectOrStartAsync();
-        return new Servers(await rabbitMq, await mosquitto, await postgres);
+        var redis = RedisServer.ConnectOrStartAsync();
+        return new Servers(await rabbitMq, await mosquitto, await postgres, await redis);
     }
 
     public async ValueTask DisposeAsync()
@@ -26,5 +30,6 @@ internal sealed class Servers(RabbitMqServer rabbitMq, MosquittoServer mosquitto
         await rabbitMq.DisposeAsync();
         await mosquitto.DisposeAsync();
         await postgres.DisposeAsync();
+        await redis.DisposeAsync();
     }
 }

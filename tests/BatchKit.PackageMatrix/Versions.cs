@@ -4,6 +4,7 @@ using MQTTnet;
 using Npgsql;
 using OpenTelemetry;
 using RabbitMQ.Client;
+using StackExchange.Redis;
 
 namespace BatchKit.PackageMatrix;
 
@@ -12,7 +13,7 @@ internal static class Versions
 {
     private static readonly Type[] Samples =
     [
-        typeof(IConnection), typeof(IBus), typeof(MqttClientFactory), typeof(NpgsqlConnection), typeof(Sdk), typeof(Microsoft.Extensions.Options.Options), typeof(Microsoft.Extensions.Hosting.Host),
+        typeof(IConnection), typeof(IBus), typeof(MqttClientFactory), typeof(NpgsqlConnection), typeof(ConnectionMultiplexer), typeof(Sdk), typeof(Microsoft.Extensions.Options.Options), typeof(Microsoft.Extensions.Hosting.Host),
     ];
 
     public static IEnumerable<string> List() =>

@@ -1,0 +1,121 @@
+using BatchKit.Diagnostics;
+using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
+using StackExchange.Redis;
+
+namespace BatchKit.Redis;
+
+/// <summary>A connection to the server: the application's, or one of our own that connects at the first use.</summary>
+internal sealed class RedisConnection : IAsyncDisposable
+{
+    private readonly GuardedLogger _logger;
+    private readonly ConfigurationOptions _settings;
+    private readonly IConnectionMultiplexer? _application;
+
+    // Guards the fields below.
+    private readonly Lock _lock = new();
+    private readonly List<ConnectionReporter> _reporters = [];
+    private Task<IConnectionMultiplexer>? _connecting;
+    private bool _isDisposed;
+
+    private volatile IConnectionMultiplexer? _redis;
+
+    public RedisConnection(RedisOptions options, IConnectionMultiplexer? application, ILogger? logger)
+    {
+        _logger = GuardedLogger.Of(logger);
+        _application = options.Configuration is null ? application : null;
+        _settings = ConfigurationOptions.Parse(options.Configuration ?? "localhost");
+        _settings.AbortOnConnectFail = false;
+        // A frame that waited in the client would come late, and hold up the frames behind it.
+        _settings.BacklogPolicy = BacklogPolicy.FailFast;
+        options.ConfigureConnection?.Invoke(_settings);
+        Target = _application is null ? $"Redis at {string.Join(", ", _settings.EndPoints)}" : "the application's Redis";
+    }
+
+    /// <summary>What it connects to, in human-readable form.</summary>
+    public string Target { get; }
+
+    public string? LoggerFault => _logger.Faults.Description;
+
+    /// <summary>Why nothing can be sent or received now; null when it can.</summary>
+    public string? Fault => _redis is { IsConnected: true } ? null : $"{Target} is not connected.";
+
+    /// <summary>Returns the connection, which may be down.</summary>
+    public Task<IConnectionMultiplexer> GetAsync()
+    {
+        lock (_lock)
+        {
+            ObjectDisposedException.ThrowIf(_isDisposed, this);
+            return _connecting is null or { IsFaulted: true } ? _connecting = CallerContext.RunWithout(ConnectAsync)! : _connecting;
+        }
+    }
+
+    /// <summary>Tells a reporter of the connection's changes.</summary>
+    public async Task WatchAsync(ConnectionReporter reporter)
+    {
+        var redis = await GetAsync().ConfigureAwait(false);
+        lock (_lock)
+            _reporters.Add(reporter);
+        if (redis.IsConnected)
+            reporter.Open();
+        else
+            reporter.Lose("The server has not answered yet.");
+    }
+
+    /// <summary>Closes a connection of our own, and forgets the application's.</summary>
+    public async ValueTask DisposeAsync()
+    {
+        Task<IConnectionMultiplexer>? connecting;
+        lock (_lock)
+        {
+            connecting = _isDisposed ? null : _connecting;
+            _isDisposed = true;
+            foreach (var reporter in _reporters)
+                reporter.Close();
+            _reporters.Clear();
+        }
+
+        if (connecting is null || connecting.IsFaulted)
+            return;
+        var redis = await connecting.ConfigureAwait(false);
+        redis.ConnectionFailed -= OnFailed;
+        redis.ConnectionRestored -= OnRestored;
+        if (_application is null)
+            await redis.DisposeAsync().ConfigureAwait(false);
+    }
+
+    private async Task<IConnectionMultiplexer?> ConnectAsync()
+    {
+        var redis = _application ?? await ConnectionMultiplexer.ConnectAsync(_settings).ConfigureAwait(false);
+        redis.ConnectionFailed += OnFailed;
+        redis.ConnectionRestored += OnRestored;
+        if (redis.IsConnected)
+            Log.Connected(_logger, Target);
+        else
+            Log.NotConnected(_logger, Target);
+        return _redis = redis;
+    }
+
+    private void OnFailed(object? sender, ConnectionFailedEventArgs change)
+    {
+        var reason = change.Exception is { } exception ? FailureText.MessageOf(exception) : change.FailureType.ToString();
+        Log.ConnectionLost(_logger, Target, reason);
+        foreach (var reporter in CopyReporters())
+            reporter.Lose(reason);
+    }
+
+    private void OnRestored(object? sender, ConnectionFailedEventArgs change)
+    {
+        if (sender is not IConnectionMultiplexer { IsConnected: true })
+            return;
+        Log.Connected(_logger, Target);
+        foreach (var reporter in CopyReporters())
+            reporter.Open();
+    }
+
+    private ConnectionReporter[] CopyReporters()
+    {
+        lock (_lock)
+            return [.. _reporters];
+    }
+}

@@ -1,0 +1,179 @@
+using System.Diagnostics.Metrics;
+using BatchKit.Diagnostics;
+using BatchKit.Transports;
+using Microsoft.Extensions.Hosting;
+using Microsoft.Extensions.Logging;
+using StackExchange.Redis;
+
+namespace BatchKit.Redis;
+
+/// <summary>Receives one node's frames from Redis pub/sub, in order, and passes their batches to the next transport.</summary>
+/// <remarks>
+/// What is published while it is not subscribed is lost. The client subscribes again after a lost connection. <c>ReceiveFromRedis</c> registers the receiver as a hosted service; without a host, start
+/// and stop it yourself.
+/// </remarks>
+public sealed class RedisReceiver : IHostedService, IAsyncDisposable
+{
+    private const int SoonAttempts = 50;
+
+    private static readonly TimeSpan SoonDelay = TimeSpan.FromMilliseconds(100);
+    private static readonly TimeSpan RetryDelay = TimeSpan.FromSeconds(1);
+
+    private readonly RedisConnection _connection;
+    private readonly bool _ownsConnection;
+    private readonly RedisOptions _options;
+    private readonly NodeNumber _node;
+    private readonly BatchReceiver _receiver;
+    private readonly FrameReceiver _frames;
+    private readonly TimeProvider _timeProvider;
+    private readonly GuardedLogger _logger;
+    private readonly LogThrottle _throttle;
+    private readonly ConnectionReporter _reporter;
+    private readonly Meter _meter;
+    private readonly CancellationTokenSource _stopping = new();
+    private readonly TaskCompletionSource _triedOnce = new(TaskCreationOptions.RunContinuationsAsynchronously);
+    private Task _running = Task.CompletedTask;
+    private int _failures;
+    private bool _isDisposed;
+    private long _droppedFrames;
+    private volatile string? _fault = "The receiver has not started.";
+
+    /// <summary>Creates a receiver; it does not connect yet.</summary>
+    /// <param name="options">The settings.</param>
+    /// <param name="node">The node whose frames it receives, beside those for all nodes.</param>
+    /// <param name="receiver">Decodes frames, drops repeats and passes batches on. Nothing else may use it.</param>
+    /// <param name="connection">The application's connection, which is never closed; it is used when <see cref="RedisOptions.Configuration"/> is null.</param>
+    /// <param name="timeProvider">The clock; the system's when null.</param>
+    /// <param name="logger">The logger; null logs nothing.</param>
+    /// <param name="metrics">The instruments of its connection; null for none.</param>
+    /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
+    public RedisReceiver(
+        RedisOptions options, NodeNumber node, BatchReceiver receiver, IConnectionMultiplexer? connection = null,
+        TimeProvider? timeProvider = null, ILogger<RedisReceiver>? logger = null, ConnectionMetrics? metrics = null)
+        : this(options = RedisTransport.Check(options), node, receiver, new RedisConnection(options, connection, logger), timeProvider, logger, metrics, meterFactory: null) => _ownsConnection = true;
+
+    internal RedisReceiver(
+        RedisOptions options, NodeNumber node, BatchReceiver receiver, RedisConnection connection,
+        TimeProvider? timeProvider, ILogger<RedisReceiver>? logger, ConnectionMetrics? metrics, IMeterFactory? meterFactory)
+    {
+        ArgumentNullException.ThrowIfNull(node);
+        ArgumentNullException.ThrowIfNull(receiver);
+        (_options, _node, _receiver, _connection) = (options, node, receiver, connection);
+        _timeProvider = timeProvider ?? TimeProvider.System;
+        _logger = GuardedLogger.Of(logger);
+        _throttle = new LogThrottle(_timeProvider);
+        _frames = new FrameReceiver(receiver);
+        _reporter = new ConnectionReporter(options.ConnectionChanged, "receiver", connection.Target, metrics, "redis", options.Prefix);
+        var meter = new MeterOptions("BatchKit");
+        _meter = meterFactory?.Create(meter) ?? new Meter(meter);
+        _meter.CreateObservableCounter("batchkit.redis.dropped_frames", () => DroppedFrames, "{frame}", "Received frames that were dropped because too many waited for the next hop.");
+    }
+
+    /// <summary>How many received frames were dropped because more than <see cref="RedisOptions.MaxWaitingFrames"/> waited.</summary>
+    public long DroppedFrames => Interlocked.Read(ref _droppedFrames);
+
+    internal string? Fault => _fault ?? _connection.Fault;
+
+    internal string? ObserverFault => _logger.Faults.Description ?? _connection.LoggerFault ?? _reporter.CallbackFault;
+
+    /// <summary>Reads the counters of what was received.</summary>
+    public BatchReceiverStatistics GetStatistics() => _receiver.GetStatistics();
+
+    /// <summary>Subscribes. Completes when that has succeeded or failed once: the receiver goes on trying.</summary>
+    /// <param name="cancellationToken">Ends the wait.</param>
+    public Task StartAsync(CancellationToken cancellationToken)
+    {
+        _running = CallerContext.RunWithout(RunAsync);
+        return _triedOnce.Task.WaitAsync(cancellationToken);
+    }
+
+    /// <summary>Unsubscribes, and ends the delivery under way: what waits is lost.</summary>
+    /// <param name="cancellationToken">Ends the wait.</param>
+    public async Task StopAsync(CancellationToken cancellationToken)
+    {
+        await _stopping.CancelAsync().ConfigureAwait(false);
+        await _running.WaitAsync(cancellationToken).ConfigureAwait(false);
+        _reporter.Close();
+        _fault = "The receiver has stopped.";
+    }
+
+    /// <inheritdoc/>
+    public async ValueTask DisposeAsync()
+    {
+        // A container disposes it once for each of its registrations.
+        if (Interlocked.Exchange(ref _isDisposed, true))
+            return;
+        await StopAsync(CancellationToken.None).ConfigureAwait(false);
+        _stopping.Dispose();
+        _meter.Dispose();
+        if (_ownsConnection)
+            await _connection.DisposeAsync().ConfigureAwait(false);
+    }
+
+    private async Task RunAsync()
+    {
+        try
+        {
+            await _connection.WatchAsync(_reporter).WaitAsync(_stopping.Token).ConfigureAwait(false);
+            while (!_stopping.IsCancellationRequested)
+                await ReceiveAsync(_stopping.Token).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException)
+        {
+            // It stops.
+        }
+        finally
+        {
+            _triedOnce.TrySetResult();
+        }
+    }
+
+    private async Task ReceiveAsync(CancellationToken stopping)
+    {
+        var pattern = RedisChannels.PatternOf(_options.Prefix, _node.Value);
+        var subscriber = (await _connection.GetAsync().ConfigureAwait(false)).GetSubscriber();
+        try
+        {
+            var queue = await subscriber.SubscribeAsync(pattern).ConfigureAwait(false);
+            if (subscriber.SubscribedEndpoint(pattern) is null)
+                throw new IOException("The server has not confirmed the subscription.");
+            (_fault, _failures) = (null, 0);
+            _triedOnce.TrySetResult();
+            Log.Receiving(_logger, $"{pattern}", _connection.Target);
+            while (true)
+                await ReceiveAsync(queue, stopping).ConfigureAwait(false);
+        }
+        catch (Exception exception) when (!stopping.IsCancellationRequested)
+        {
+            var reason = FailureText.MessageOf(exception);
+            _fault = $"It could not subscribe at {_connection.Target}: {reason}";
+            // The client has a second connection for subscriptions, which may be ready a little later.
+            var isSoon = _connection.Fault is null && ++_failures < SoonAttempts;
+            if (!isSoon)
+            {
+                _triedOnce.TrySetResult();
+                Log.SubscribeFailed(_logger, _connection.Target, reason);
+            }
+
+            await Task.Delay(isSoon ? SoonDelay : RetryDelay, _timeProvider, stopping).ConfigureAwait(false);
+        }
+        finally
+        {
+            // Not awaited: the server may be down, and the queue has no reader from now on either way.
+            subscriber.Unsubscribe(pattern, flags: CommandFlags.FireAndForget);
+        }
+    }
+
+    private async ValueTask ReceiveAsync(ChannelMessageQueue queue, CancellationToken stopping)
+    {
+        var message = await queue.ReadAsync(stopping).ConfigureAwait(false);
+        if (queue.TryGetCount(out var waiting) && waiting > _options.MaxWaitingFrames)
+        {
+            Interlocked.Increment(ref _droppedFrames);
+            Log.FrameDropped(_logger, _throttle, _options.MaxWaitingFrames);
+            return;
+        }
+
+        await _frames.ReceiveAsync((byte[]?)message.Message, stopping).ConfigureAwait(false);
+    }
+}

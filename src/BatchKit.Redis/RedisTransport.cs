@@ -1,0 +1,112 @@
+using BatchKit.Diagnostics;
+using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
+using StackExchange.Redis;
+
+namespace BatchKit.Redis;
+
+/// <summary>Sends batches over Redis pub/sub: one PUBLISH for each send and destination.</summary>
+/// <remarks>
+/// Pub/sub keeps nothing: a frame reaches the receivers that are subscribed at that moment, at most once, in order. While the server is down, and when a publish fails, the frame's batches are lost:
+/// they count as refused, and who awaits them learns it. They are not sent again, so that an outage never holds up the sender. Thread-safe.
+/// </remarks>
+public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposable
+{
+    private readonly RedisConnection _connection;
+    private readonly bool _ownsConnection;
+    private readonly ConnectionReporter _reporter;
+    private readonly string _prefix;
+    private readonly FrameTransport _frames;
+    private Task? _watching;
+
+    /// <summary>Creates a transport; it connects at its first send.</summary>
+    /// <param name="options">The settings; the defaults when null.</param>
+    /// <param name="connection">The application's connection, which is never closed; it is used when <see cref="RedisOptions.Configuration"/> is null.</param>
+    /// <param name="logger">The logger; null logs nothing.</param>
+    /// <param name="signer">Signs the frames; null for none.</param>
+    /// <param name="metrics">The instruments of its connection; null for none.</param>
+    /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
+    public RedisTransport(
+        RedisOptions? options = null, IConnectionMultiplexer? connection = null, ILogger<RedisTransport>? logger = null, FrameSigner? signer = null, ConnectionMetrics? metrics = null)
+        : this(options = Check(options), new RedisConnection(options, connection, logger), signer, metrics) => _ownsConnection = true;
+
+    internal RedisTransport(RedisOptions options, RedisConnection connection, FrameSigner? signer, ConnectionMetrics? metrics)
+    {
+        _connection = connection;
+        _prefix = options.Prefix;
+        _reporter = new ConnectionReporter(options.ConnectionChanged, "sender", connection.Target, metrics, "redis");
+        _frames = new FrameTransport(PublishAsync, new FrameTransportOptions
+        {
+            BusName = connection.Target,
+            MaxFrameBytes = options.MaxFrameBytes,
+            DestinationNode = options.DestinationNode,
+            Signer = signer,
+            PublishesWithoutBlocking = true,
+        });
+    }
+
+    /// <inheritdoc/>
+    public bool SendsWithoutBlocking => true;
+
+    /// <inheritdoc/>
+    public int MaxMessageBytes => _frames.MaxMessageBytes;
+
+    /// <inheritdoc/>
+    public int MaxBatchBytes => _frames.MaxBatchBytes;
+
+    /// <inheritdoc/>
+    public string LimitingSetting => $"{nameof(RedisOptions)}.{nameof(RedisOptions.MaxFrameBytes)}";
+
+    internal string? Fault => _connection.Fault;
+
+    internal string? ObserverFault => _connection.LoggerFault ?? _reporter.CallbackFault;
+
+    /// <summary>Publishes the batches, and completes when the server has answered each PUBLISH.</summary>
+    /// <inheritdoc cref="IBatchTransport.SendAsync"/>
+    /// <exception cref="ObjectDisposedException">The transport is disposed.</exception>
+    public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken) => _frames.SendAsync(batches, cancellationToken);
+
+    /// <summary>Makes later sends fail.</summary>
+    public void Dispose() => _frames.Dispose();
+
+    /// <summary>Makes later sends fail, and closes its connection; the application's stays open.</summary>
+    public ValueTask DisposeAsync()
+    {
+        _frames.Dispose();
+        return _ownsConnection ? _connection.DisposeAsync() : default;
+    }
+
+    internal static RedisOptions Check(RedisOptions? options)
+    {
+        options ??= new RedisOptions();
+        RedisOptionsValidator.ThrowIfInvalid(options);
+        return options.Copy();
+    }
+
+    /// <summary>Connects. The host calls it when it starts; otherwise the first send does.</summary>
+    internal Task StartAsync() => _watching ??= _connection.WatchAsync(_reporter);
+
+    private async ValueTask PublishAsync(OutgoingFrame frame, CancellationToken cancellationToken)
+    {
+        await StartAsync().WaitAsync(cancellationToken).ConfigureAwait(false);
+        var redis = await _connection.GetAsync().ConfigureAwait(false);
+        if (!redis.IsConnected)
+            throw new FrameRefusedException($"{_connection.Target} is not connected, and pub/sub keeps nothing.");
+        long receivers;
+        try
+        {
+            // A copy: after a failure the client may still hold the memory.
+            receivers = await redis.GetSubscriber().PublishAsync(RedisChannels.Of(_prefix, frame.Destination), frame.Bytes.ToArray()).ConfigureAwait(false);
+        }
+        catch (Exception exception) when (exception is RedisException or TimeoutException)
+        {
+            throw new FrameRefusedException($"{_connection.Target} did not take the frame: {FailureText.MessageOf(exception)}", exception);
+        }
+
+        if (receivers == 0 && !frame.Destination.IsAll && !IsCluster(redis))
+            throw new FrameRefusedException($"No receiver of {frame.Destination} is subscribed at {_connection.Target}.");
+    }
+
+    // A cluster counts the receivers of one of its servers only.
+    private static bool IsCluster(IConnectionMultiplexer redis) => Array.Exists(redis.GetServers(), static server => server.ServerType == ServerType.Cluster);
+}

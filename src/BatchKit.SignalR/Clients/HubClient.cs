@@ -1,0 +1,171 @@
+using BatchKit.SignalR.Records;
+using Microsoft.AspNetCore.SignalR;
+
+namespace BatchKit.SignalR.Clients;
+
+/// <summary>One connection: what waits for it, and the write under way. Each write takes all that waits.</summary>
+internal sealed class HubClient
+{
+    // By its name, because the interface itself is a preview feature, which a package must not ask its users to accept.
+    private const string StatefulReconnect = "Microsoft.AspNetCore.Connections.Abstractions.IStatefulReconnectFeature";
+
+    // Guards the fields below.
+    private readonly Lock _lock = new();
+    private List<EncodedRun> _waiting = [];
+    private List<EncodedRun> _taken = [];
+    private int _queuedBytes;
+    private bool _isWriting;
+    private bool _isCut;
+    private long _movedAt;
+    private TaskCompletionSource? _caughtUp;
+    private HubSend? _lastSend;
+
+    private readonly ClientLimits _limits;
+    private readonly bool _countsMessages;
+
+    public HubClient(HubConnectionContext connection, OutputHandle handle, ClientLimits limits)
+    {
+        Connection = connection;
+        Handle = handle;
+        _limits = limits;
+        _countsMessages = connection.Features.Any(static feature => feature.Key.FullName == StatefulReconnect);
+    }
+
+    public HubConnectionContext Connection { get; }
+
+    /// <summary>Where this node writes what is for this connection alone.</summary>
+    public OutputHandle Handle { get; }
+
+    /// <summary>Its groups; the table of groups that they are in is changed with them. Guarded by itself.</summary>
+    public HashSet<string> Groups { get; } = new(StringComparer.Ordinal);
+
+    /// <summary>False once it has disconnected: it joins no more groups. Guarded by <see cref="Groups"/>.</summary>
+    public bool IsConnected { get; set; } = true;
+
+    /// <summary>Queues a run. The send writes it when it has queued all its runs.</summary>
+    public void Queue(EncodedRun run, HubSend send)
+    {
+        lock (_lock)
+        {
+            if (_isCut || run.Count == 0)
+                return;
+            if (_queuedBytes == 0 || run.Length <= _limits.MaxQueuedBytes - _queuedBytes)
+            {
+                _waiting.Add(run);
+                _queuedBytes += run.Length;
+                if (!ReferenceEquals(_lastSend, send))
+                    send.Add(this);
+                _lastSend = send;
+                return;
+            }
+
+            _isCut = true;
+            _waiting.Clear();
+            _caughtUp?.TrySetResult();
+        }
+
+        _limits.Cut(Connection);
+    }
+
+    /// <summary>Writes what waits, unless a write is under way: that one goes on with it.</summary>
+    public void Write()
+    {
+        while (TryTake(out var runs))
+        {
+            var writing = WriteAsync(runs);
+            if (!writing.IsCompletedSuccessfully)
+            {
+                _ = FinishAsync(writing, runs);
+                return;
+            }
+
+            Complete(runs);
+        }
+    }
+
+    /// <summary>Completes when at most half of the limit waits, or when the client has not taken anything for a while.</summary>
+    public async Task CatchUpAsync(CancellationToken cancellationToken)
+    {
+        while (TryGetWait(out var caughtUp, out var patience))
+        {
+            using var ended = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
+            await Task.WhenAny(caughtUp, Task.Delay(patience, _limits.TimeProvider, ended.Token)).ConfigureAwait(false);
+            await ended.CancelAsync().ConfigureAwait(false);
+            cancellationToken.ThrowIfCancellationRequested();
+        }
+    }
+
+    /// <summary>Whether a send should wait for it.</summary>
+    public bool IsBehind
+    {
+        get
+        {
+            lock (_lock)
+                return IsOverHalf;
+        }
+    }
+
+    private bool IsOverHalf => !_isCut && _isWriting && _queuedBytes > _limits.MaxQueuedBytes / 2;
+
+    private bool TryGetWait(out Task caughtUp, out TimeSpan patience)
+    {
+        lock (_lock)
+        {
+            patience = _limits.StuckAfter - _limits.TimeProvider.GetElapsedTime(_movedAt);
+            caughtUp = (_caughtUp ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
+            return IsOverHalf && patience > TimeSpan.Zero;
+        }
+    }
+
+    private bool TryTake(out List<EncodedRun> runs)
+    {
+        lock (_lock)
+        {
+            runs = _waiting;
+            if (_isWriting || _waiting.Count == 0)
+                return false;
+            _isWriting = true;
+            (_waiting, _taken) = (_taken, _waiting);
+            _movedAt = _limits.TimeProvider.GetTimestamp();
+            return true;
+        }
+    }
+
+    private void Complete(List<EncodedRun> runs)
+    {
+        lock (_lock)
+        {
+            foreach (var run in runs)
+                _queuedBytes -= run.Length;
+            runs.Clear();
+            _isWriting = false;
+            if (_queuedBytes > _limits.MaxQueuedBytes / 2)
+                return;
+            _caughtUp?.TrySetResult();
+            _caughtUp = null;
+        }
+    }
+
+    // SignalR logs a write that fails, and ends the connection: the task itself does not fail.
+    private ValueTask WriteAsync(List<EncodedRun> runs)
+    {
+        _limits.CountWrite(runs);
+        return _countsMessages ? WriteCountedAsync([.. runs]) : Connection.WriteAsync(EncodedRun.Join(runs).Joined);
+    }
+
+    private async ValueTask WriteCountedAsync(EncodedRun[] runs)
+    {
+        foreach (var run in runs)
+        {
+            foreach (var message in run.Counted)
+                await Connection.WriteAsync(message).ConfigureAwait(false);
+        }
+    }
+
+    private async Task FinishAsync(ValueTask writing, List<EncodedRun> runs)
+    {
+        await writing.ConfigureAwait(false);
+        Complete(runs);
+        Write();
+    }
+}

@@ -1,0 +1,197 @@
+using System.Buffers;
+using System.Collections.Concurrent;
+using System.Diagnostics.CodeAnalysis;
+using BatchKit.SignalR.Clients;
+using BatchKit.SignalR.Records;
+using BatchKit.Transports;
+using Microsoft.AspNetCore.SignalR;
+using Microsoft.AspNetCore.SignalR.Protocol;
+
+namespace BatchKit.SignalR.Hubs;
+
+/// <summary>Calls that want an answer: a client's result, or a change of a group for a connection on another server.</summary>
+internal sealed class HubCalls(HubOutput output, bool hasBackplane, TimeSpan serverTimeout, TimeProvider timeProvider)
+{
+    private readonly ClientResults _results = new();
+
+    // What other servers asked the clients of this one.
+    private readonly ConcurrentDictionary<string, (string Server, HubClient Client)> _asked = new(StringComparer.Ordinal);
+    private long _lastCall;
+
+    /// <summary>Invokes a client method, and returns its result. The client is null when the connection is not on this server.</summary>
+    /// <exception cref="IOException">The connection does not exist, or ended before it answered.</exception>
+    /// <exception cref="HubException">The client answered with an error, or the call was cancelled.</exception>
+    public async Task<T> InvokeAsync<T>(
+        HubClient? client, string connectionId, OutputHandle handle, string method, object?[] arguments, CancellationToken cancellationToken)
+    {
+        ThrowIfNowhere(client, connectionId);
+        var id = CreateId();
+        var result = _results.Add<T>(id, connectionId);
+        var gone = client?.Connection.ConnectionAborted ?? CancellationToken.None;
+        using var ended = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken, gone);
+        try
+        {
+            var invocation = new InvocationMessage(id, method, arguments);
+            await output.CallAsync(handle, RecordKind.Invoke, id, record => record.Message(invocation, output.Protocols), ended.Token).ConfigureAwait(false);
+            if (client is null && !await IsAcknowledgedAsync(result, ended.Token).ConfigureAwait(false))
+                throw new IOException($"Connection '{connectionId}' does not exist.");
+            return await result.Result.WaitAsync(ended.Token).ConfigureAwait(false);
+        }
+        catch (OperationCanceledException exception) when (gone.IsCancellationRequested)
+        {
+            throw new IOException($"Connection '{connectionId}' disconnected.", exception);
+        }
+        catch (OperationCanceledException exception)
+        {
+            throw new HubException("Invocation canceled by the server.", exception);
+        }
+        finally
+        {
+            _results.Remove(id);
+        }
+    }
+
+    /// <summary>Changes a group of a connection on another server, and completes when that server has done it, or none has the connection.</summary>
+    public async Task ChangeGroupAsync(OutputHandle handle, string connectionId, string group, RecordKind change, CancellationToken cancellationToken)
+    {
+        if (!hasBackplane)
+            return;
+        var id = CreateId();
+        var done = _results.Add<object?>(id, connectionId);
+        try
+        {
+            await output.CallAsync(handle, change, id, record => record.Text(group), cancellationToken).ConfigureAwait(false);
+            _ = await IsAcknowledgedAsync(done, cancellationToken).ConfigureAwait(false);
+        }
+        finally
+        {
+            _results.Remove(id);
+        }
+    }
+
+    public bool TryGetReturnType(string id, [NotNullWhen(true)] out Type? type)
+    {
+        if (_results.TryGetType(id, out type))
+            return true;
+        // The result stays as the client encoded it: only the server that asked knows its type.
+        type = _asked.ContainsKey(id) ? typeof(RawResult) : null;
+        return type is not null;
+    }
+
+    /// <summary>Takes a client's result, and passes it on to the server that asked.</summary>
+    public Task SetResultAsync(string connectionId, CompletionMessage result)
+    {
+        if (_results.TryComplete(connectionId, result) || result.InvocationId is not { } id)
+            return Task.CompletedTask;
+        if (!_asked.TryGetValue(id, out var asked) || asked.Client.Connection.ConnectionId != connectionId || !_asked.TryRemove(id, out _))
+            return Task.CompletedTask;
+        return AnswerAsync(asked.Server, asked.Client, result);
+    }
+
+    /// <summary>Remembers what another server asks a client, and tells it that the client is here.</summary>
+    public void Begin(HubClient client, string server, string id)
+    {
+        if (server == output.Server)
+            return;
+        _asked[id] = (server, client);
+        Acknowledge(server, id);
+    }
+
+    public void Acknowledge(string server, string id) => output.TryWrite(HandleOf(server), RecordKind.Acknowledge, record => record.Text(id));
+
+    /// <summary>Tells the servers that asked a client that it has gone.</summary>
+    public async Task EndAsync(HubClient client)
+    {
+        foreach (var (id, (server, asked)) in _asked)
+        {
+            if (ReferenceEquals(asked, client) && _asked.TryRemove(id, out _))
+                await AnswerAsync(server, client, CompletionMessage.WithError(id, $"Connection '{client.Connection.ConnectionId}' disconnected.")).ConfigureAwait(false);
+        }
+    }
+
+    /// <summary>Receives answers for a server.</summary>
+    /// <returns>False when one is malformed.</returns>
+    public bool TryReceive(MessageBatch batch, string server)
+    {
+        if (server != output.Server)
+            return true;
+        foreach (var message in batch)
+        {
+            var record = new RecordReader(message.Payload.Span);
+            switch (record.Kind)
+            {
+                case RecordKind.Acknowledge when record.Text() is var id && !record.IsMalformed:
+                    _results.Acknowledge(id);
+                    break;
+                case RecordKind.Result when TryReadResult(record, out var connectionId, out var result):
+                    _results.TryComplete(connectionId, result);
+                    break;
+                default:
+                    return false;
+            }
+        }
+
+        return true;
+    }
+
+    private bool TryReadResult(RecordReader record, out string connectionId, [NotNullWhen(true)] out CompletionMessage? result)
+    {
+        connectionId = record.Text();
+        var name = record.Text();
+        var bytes = new ReadOnlySequence<byte>(record.Field().ToArray());
+        result = null;
+        if (record.IsMalformed || output.Protocols.FirstOrDefault(protocol => protocol.Name == name) is not { } protocol)
+            return false;
+        try
+        {
+            if (protocol.TryParseMessage(ref bytes, new ResultBinder(_results), out var message))
+                result = message as CompletionMessage;
+        }
+        catch (InvalidDataException)
+        {
+            return false;
+        }
+
+        return result is not null;
+    }
+
+    private Task AnswerAsync(string server, HubClient client, CompletionMessage result)
+    {
+        var protocol = client.Connection.Protocol;
+        return output.WriteAsync(HandleOf(server), RecordKind.Result, record => record.Text(client.Connection.ConnectionId).Text(protocol.Name).Message(result, protocol));
+    }
+
+    private OutputHandle HandleOf(string server) => output.HandleOf(HubTarget.Server, server);
+
+    private async Task<bool> IsAcknowledgedAsync(PendingResult result, CancellationToken cancellationToken)
+    {
+        try
+        {
+            await result.Acknowledged.WaitAsync(serverTimeout, timeProvider, cancellationToken).ConfigureAwait(false);
+            return true;
+        }
+        catch (TimeoutException)
+        {
+            return false;
+        }
+    }
+
+    private void ThrowIfNowhere(HubClient? client, string connectionId)
+    {
+        if (client is null && !hasBackplane)
+            throw new IOException($"Connection '{connectionId}' does not exist.");
+    }
+
+    private string CreateId() => $"{output.Server}-{Interlocked.Increment(ref _lastCall)}";
+
+    /// <summary>Knows the types of the results that this server waits for.</summary>
+    private sealed class ResultBinder(ClientResults results) : IInvocationBinder
+    {
+        // A result that no one waits for any more is not decoded.
+        public Type GetReturnType(string invocationId) => results.TryGetType(invocationId, out var type) ? type : typeof(RawResult);
+
+        public IReadOnlyList<Type> GetParameterTypes(string methodName) => throw new InvalidDataException("A result was expected.");
+
+        public Type GetStreamItemType(string streamId) => throw new InvalidDataException("A result was expected.");
+    }
+}

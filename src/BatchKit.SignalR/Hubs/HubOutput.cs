@@ -1,0 +1,85 @@
+using BatchKit.SignalR.Records;
+using Microsoft.AspNetCore.SignalR.Protocol;
+
+namespace BatchKit.SignalR.Hubs;
+
+/// <summary>Writes one hub's records to the buffer.</summary>
+internal sealed class HubOutput(OutputBuffer buffer, string prefix, IReadOnlyList<IHubProtocol> protocols)
+{
+    // A record is encoded on its thread, and the buffer copies it before the write returns, so that the memory is free again.
+    [ThreadStatic]
+    private static RecordWriter? _writer;
+
+    /// <summary>This server among those of the hub.</summary>
+    public string Server { get; } = Guid.NewGuid().ToString("N");
+
+    public IReadOnlyList<IHubProtocol> Protocols => protocols;
+
+    private static RecordWriter Writer => _writer ??= new RecordWriter();
+
+    public OutputHandle HandleOf(HubTarget target, string key) => HubAddress.Create(prefix, target, key);
+
+    /// <summary>Writes a message for a handle's clients, and completes when it is on its way, or held by a scope.</summary>
+    public Task SendAsync(OutputHandle handle, string method, object?[] arguments, IReadOnlyList<string>? excluded, CancellationToken cancellationToken) =>
+        WriteAsync(handle, Encode(method, arguments, excluded), cancellationToken);
+
+    /// <summary>The same for several handles; the message is encoded once.</summary>
+    public async Task SendAsync(IEnumerable<OutputHandle> handles, string method, object?[] arguments, CancellationToken cancellationToken)
+    {
+        var record = Encode(method, arguments, excluded: null).Written.ToArray();
+        var written = new HashSet<OutputHandle>();
+        foreach (var handle in handles)
+        {
+            await buffer.WriteAsync(handle, record, cancellationToken: cancellationToken).ConfigureAwait(false);
+            written.Add(handle);
+        }
+
+        foreach (var handle in written)
+            await buffer.WhenSettledAsync(handle, cancellationToken).ConfigureAwait(false);
+    }
+
+    /// <summary>Sends a call for one connection. Nothing of what was written to the connection stays held, nor does the call.</summary>
+    public async Task CallAsync(OutputHandle handle, RecordKind kind, string id, Func<RecordWriter, RecordWriter> encode, CancellationToken cancellationToken)
+    {
+        await WriteAsync(handle, encode(Writer.Begin(kind).Text(Server).Text(id)), cancellationToken).ConfigureAwait(false);
+        await buffer.FlushAsync(handle, cancellationToken).ConfigureAwait(false);
+    }
+
+    /// <summary>Sends an answer, from inside the transport's send: it does not wait for capacity.</summary>
+    public void TryWrite(OutputHandle handle, RecordKind kind, Func<RecordWriter, RecordWriter> encode) => buffer.TryWrite(handle, encode(Writer.Begin(kind)).Written.Span);
+
+    public Task WriteAsync(OutputHandle handle, RecordKind kind, Func<RecordWriter, RecordWriter> encode) =>
+        buffer.WriteAsync(handle, encode(Writer.Begin(kind)).Written.ToArray()).AsTask();
+
+    /// <summary>Sends out what scopes hold for a handle, so that a change of its members comes behind it.</summary>
+    public async ValueTask ReleaseAsync(OutputHandle handle, CancellationToken cancellationToken)
+    {
+        if (buffer.GetPendingBytes(handle) == 0)
+            return;
+        try
+        {
+            await buffer.FlushAsync(handle, cancellationToken).ConfigureAwait(false);
+        }
+        catch (OutputDeliveryException)
+        {
+            // The buffer has counted and logged what was lost. Who wrote it may know too; the change does not depend on it.
+        }
+    }
+
+    private RecordWriter Encode(string method, object?[] arguments, IReadOnlyList<string>? excluded) =>
+        Writer.Begin(RecordKind.Send).Texts(excluded).Message(new InvocationMessage(method, arguments), protocols);
+
+    private Task WriteAsync(OutputHandle handle, RecordWriter record, CancellationToken cancellationToken)
+    {
+        if (!buffer.TryWrite(handle, record.Written.Span))
+            return WaitAsync(handle, record.Written.ToArray(), cancellationToken);
+        var settled = buffer.WhenSettledAsync(handle, cancellationToken);
+        return settled.IsCompletedSuccessfully ? Task.CompletedTask : settled.AsTask();
+    }
+
+    private async Task WaitAsync(OutputHandle handle, byte[] record, CancellationToken cancellationToken)
+    {
+        await buffer.WriteAsync(handle, record, cancellationToken: cancellationToken).ConfigureAwait(false);
+        await buffer.WhenSettledAsync(handle, cancellationToken).ConfigureAwait(false);
+    }
+}

@@ -1,0 +1,104 @@
+using System.Collections.Concurrent;
+using System.Diagnostics.Metrics;
+using BatchKit.Diagnostics;
+using BatchKit.SignalR.Clients;
+using BatchKit.SignalR.Records;
+using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
+
+namespace BatchKit.SignalR;
+
+/// <summary>Writes what hubs send to the SignalR clients of this server: one write for each client and send.</summary>
+/// <remarks>It is the buffer's local route, and what a backplane's receiver passes its batches to. Thread-safe.</remarks>
+public sealed class SignalRTransport : IBatchTransport, IDisposable
+{
+    private readonly ConcurrentDictionary<string, IHubReceiver> _hubs = new(StringComparer.Ordinal);
+    private readonly ConcurrentDictionary<OutputHandle, (IHubReceiver Hub, HubClient[] Clients)> _clients = new();
+    private readonly ConcurrentDictionary<string, IHubReceiver>.AlternateLookup<ReadOnlySpan<char>> _hubsByPrefix;
+    private readonly SignalRMetrics _metrics;
+    private long _lastClient;
+
+    /// <summary>Creates a transport.</summary>
+    /// <param name="options">The settings, read once; the defaults when null.</param>
+    /// <param name="timeProvider">The clock; the system's when null.</param>
+    /// <param name="logger">Gets warnings of clients that do not read.</param>
+    /// <param name="meterFactory">Creates the meter; its own when null.</param>
+    /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range; the message names it.</exception>
+    public SignalRTransport(SignalROptions? options = null, TimeProvider? timeProvider = null, ILogger<SignalRTransport>? logger = null, IMeterFactory? meterFactory = null)
+    {
+        options ??= new SignalROptions();
+        OptionsRules.ThrowIfInvalid(SignalROptionsValidator.Shared, options);
+        Options = options;
+        Limits = new ClientLimits(options, timeProvider ?? TimeProvider.System, GuardedLogger.Of(logger));
+        _hubsByPrefix = _hubs.GetAlternateLookup<ReadOnlySpan<char>>();
+        _metrics = new SignalRMetrics(this, meterFactory);
+    }
+
+    /// <inheritdoc/>
+    public bool SendsWithoutBlocking => true;
+
+    internal SignalROptions Options { get; }
+
+    internal ClientLimits Limits { get; }
+
+    internal int Connections => _clients.Count;
+
+    /// <summary>Writes the batches' messages to their clients, and completes when no client that still reads is far behind.</summary>
+    /// <inheritdoc cref="IBatchTransport.SendAsync"/>
+    /// <exception cref="BatchSendException">A batch is not a hub's. The others were sent.</exception>
+    public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    {
+        var send = new HubSend();
+        BatchOutcome[]? outcomes = null;
+        for (var index = 0; index < batches.Length; index++)
+        {
+            if (TryDeliver(batches.Span[index], send))
+                continue;
+            if (outcomes is null)
+                Array.Fill(outcomes = new BatchOutcome[batches.Length], BatchOutcome.Acknowledged);
+            outcomes[index] = BatchOutcome.Refused;
+        }
+
+        var writing = send.WriteAsync(cancellationToken);
+        return outcomes is null ? writing : FailAsync(writing, outcomes);
+    }
+
+    /// <summary>Stops measuring. The connections belong to SignalR, which closes them.</summary>
+    public void Dispose() => _metrics.Dispose();
+
+    /// <summary>Adds a hub; its handles begin with the prefix.</summary>
+    internal void AddHub(string prefix, IHubReceiver hub) => _hubs[prefix] = hub;
+
+    /// <summary>Draws the sequence of a new client's handle.</summary>
+    internal long DrawSequence() => Interlocked.Increment(ref _lastClient);
+
+    internal void AddClient(IHubReceiver hub, HubClient client) => _clients[client.Handle] = (hub, [client]);
+
+    internal void RemoveClient(HubClient client) => _clients.TryRemove(client.Handle, out _);
+
+    // A client that has gone meanwhile gets nothing, and that is no failure: its server could not know.
+    private bool TryDeliver(MessageBatch batch, HubSend send)
+    {
+        if (batch.Handle.IsConnection)
+            return !_clients.TryGetValue(batch.Handle, out var known) || known.Hub.TryDeliver(batch, known.Clients, send);
+        if (batch.Handle.Name is not { } name || !HubAddress.TryParse(name, out var prefix, out var target, out var key))
+            return false;
+        return !_hubsByPrefix.TryGetValue(prefix, out var hub) || hub.TryDeliver(batch, target, key, send);
+    }
+
+    private static async ValueTask FailAsync(ValueTask writing, BatchOutcome[] outcomes)
+    {
+        await writing.ConfigureAwait(false);
+        throw new BatchSendException([.. outcomes], "The output is not a hub's. Write it to a hub's clients, or to a buffer with another route.");
+    }
+}
+
+/// <summary>A hub as its transport sees it.</summary>
+internal interface IHubReceiver
+{
+    /// <returns>False when the batch is malformed; what follows the malformed message was not done.</returns>
+    bool TryDeliver(MessageBatch batch, HubTarget target, string key, HubSend send);
+
+    /// <inheritdoc cref="TryDeliver(MessageBatch, HubTarget, string, HubSend)"/>
+    bool TryDeliver(MessageBatch batch, HubClient[] clients, HubSend send);
+}

@@ -1,0 +1,154 @@
+using BatchKit.Testing;
+using BatchKit.TestServers.Network;
+using BatchKit.Transports;
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Hosting;
+using StackExchange.Redis;
+
+namespace BatchKit.Redis.Tests;
+
+/// <summary>What Redis pub/sub does that other transports do not.</summary>
+public sealed class RedisTransportTests(RedisFixture redis)
+{
+    private static readonly OutputHandle Room = OutputHandle.Named("room");
+
+    [Fact]
+    public async Task A_scope_is_one_publish_and_reaches_every_node()
+    {
+        var options = await redis.NewOptionsAsync();
+        using var first = await StartAsync(options, 1);
+        using var second = await StartAsync(options, 2);
+        await using var watch = await ConnectionMultiplexer.ConnectAsync(options.Configuration!);
+        var published = await watch.GetSubscriber().SubscribeAsync(RedisChannel.Pattern($"{options.Prefix}:*"));
+        var output = first.Services.GetRequiredService<IOutputBuffer>();
+
+        await using (output.BeginBufferingScope(Room))
+        {
+            for (var number = 0; number < 1000; number++)
+                output.Write(Room, $"{number}");
+        }
+
+        await CollectedBy(second).WaitForMessagesAsync(Room, 1000).WithinDeadline();
+        Assert.Equal(Enumerable.Range(0, 1000).Select(static number => $"{number}"), CollectedBy(second).TextsFor(Room));
+        await published.ReadAsync().AsTask().WithinDeadline();
+        Assert.True(published.TryGetCount(out var more));
+        Assert.Equal(0, more);
+    }
+
+    [Fact]
+    public async Task Output_for_a_node_and_for_all_nodes_arrives_in_one_order()
+    {
+        var options = await redis.NewOptionsAsync();
+        using var sender = await StartAsync(options, 1);
+        using var receiver = await StartAsync(options, 20);
+        using var other = await StartAsync(options, 30);
+        var output = sender.Services.GetRequiredService<IOutputBuffer>();
+        var connection = OutputHandle.Connection(20, 1);
+
+        for (var number = 0; number < 500; number++)
+            await output.WriteAsync(number % 2 == 0 ? Room : connection, $"{number}");
+
+        await CollectedBy(receiver).WaitForMessagesAsync(500).WithinDeadline();
+        Assert.Equal(Enumerable.Range(0, 500).Select(static number => $"{number}"), CollectedBy(receiver).Texts);
+        await CollectedBy(other).WaitForMessagesAsync(250).WithinDeadline();
+        Assert.DoesNotContain("1", CollectedBy(other).Texts);
+    }
+
+    [Fact]
+    public async Task While_Redis_is_down_output_is_lost_and_counted_and_later_output_arrives()
+    {
+        var server = (await redis.GetAsync()).Address;
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var options = await redis.NewOptionsAsync(proxy.Port);
+        var unused = FreePort.Take(1)[0];
+        using var sender = await StartAsync(options, 1);
+        using var receiver = await StartAsync(options, 2);
+        var output = sender.Services.GetRequiredService<OutputBuffer>();
+
+        proxy.ForwardTo(unused);
+        proxy.ResetAll();
+        await Until.TrueAsync(async () => await HealthOf(sender) == HealthStatus.Unhealthy && await HealthOf(receiver) == HealthStatus.Unhealthy);
+        output.Write(Room, "lost");
+        await Assert.ThrowsAsync<OutputDeliveryException>(() => output.FlushAsync(Room).WithinDeadline());
+        Assert.Equal(1, output.GetStatistics().FailedMessages);
+
+        proxy.ForwardTo(server.Port);
+        await Until.TrueAsync(async () => await HealthOf(sender) == HealthStatus.Healthy && await HealthOf(receiver) == HealthStatus.Healthy);
+        await Until.TrueAsync(async () =>
+        {
+            // The client has its connection back shortly before its subscription.
+            await output.WriteAsync(Room, "later");
+            return CollectedBy(receiver).Texts.Contains("later");
+        });
+        Assert.DoesNotContain("lost", CollectedBy(receiver).Texts);
+    }
+
+    [Fact]
+    public async Task A_host_starts_while_Redis_is_down()
+    {
+        await redis.GetAsync();
+        var options = await redis.NewOptionsAsync(FreePort.Take(1)[0]);
+
+        using var host = await StartAsync(options, 1);
+
+        Assert.Equal(HealthStatus.Unhealthy, await HealthOf(host));
+    }
+
+    [Fact]
+    public async Task The_applications_connection_is_used_and_stays_open()
+    {
+        var options = await redis.NewOptionsAsync();
+        await using var connection = await ConnectionMultiplexer.ConnectAsync(options.Configuration!);
+        options.Configuration = null;
+        using (var host = await StartAsync(options, 1, connection))
+        {
+            await host.Services.GetRequiredService<IOutputBuffer>().WriteAsync(Room, "hello");
+            Assert.Equal(HealthStatus.Healthy, await HealthOf(host));
+            await host.StopAsync();
+        }
+
+        Assert.True(connection.IsConnected);
+        Assert.Equal(0, await connection.GetSubscriber().PublishAsync(RedisChannel.Literal($"{options.Prefix}:xxxxx"), "no one"));
+    }
+
+    [Fact]
+    public async Task Output_for_a_node_that_no_one_is_fails()
+    {
+        var options = await redis.NewOptionsAsync();
+        using var sender = await StartAsync(options, 1);
+        var output = sender.Services.GetRequiredService<OutputBuffer>();
+        var nowhere = OutputHandle.Connection(9, 1);
+
+        output.Write(nowhere, "hello");
+
+        await Assert.ThrowsAsync<OutputDeliveryException>(() => output.FlushAsync(nowhere).WithinDeadline());
+    }
+
+    [Fact]
+    public void Settings_outside_their_range_are_refused()
+    {
+        Assert.Throws<Microsoft.Extensions.Options.OptionsValidationException>(() => new RedisTransport(new RedisOptions { Prefix = "a*" }));
+        Assert.Throws<Microsoft.Extensions.Options.OptionsValidationException>(() => new RedisTransport(new RedisOptions { MaxFrameBytes = 1 }));
+        Assert.Throws<Microsoft.Extensions.Options.OptionsValidationException>(() => new RedisTransport(new RedisOptions { Configuration = "host,no=such" }));
+    }
+
+    private static CollectingTransport CollectedBy(IHost host) => host.Services.GetRequiredService<CollectingTransport>();
+
+    private static async Task<HealthStatus> HealthOf(IHost host) =>
+        (await host.Services.GetRequiredService<HealthCheckService>().CheckHealthAsync(static check => check.Name == "batchkit-redis")).Status;
+
+    private static async Task<IHost> StartAsync(RedisOptions options, int node, IConnectionMultiplexer? connection = null)
+    {
+        var builder = Host.CreateEmptyApplicationBuilder(new HostApplicationBuilderSettings());
+        if (connection is not null)
+            builder.Services.AddSingleton(connection);
+        builder.Services.AddSingleton<CollectingTransport>();
+        builder.Services.AddBatchKit(buffer => buffer.Node = node)
+            .UseRedis(redis => (redis.Configuration, redis.Prefix) = (options.Configuration, options.Prefix))
+            .ReceiveFromRedis(static services => services.GetRequiredService<CollectingTransport>());
+        var host = builder.Build();
+        await host.StartAsync().WithinDeadline();
+        return host;
+    }
+}

@@ -1,0 +1,78 @@
+using BatchKit.SignalR.Tests.Support;
+using Microsoft.AspNetCore.SignalR;
+using Microsoft.Extensions.DependencyInjection;
+
+namespace BatchKit.SignalR.Tests;
+
+/// <summary>Two servers over a backplane.</summary>
+public sealed class BackplaneTests
+{
+    [Fact]
+    public async Task A_scope_is_one_frame_and_one_write_for_each_client_in_order()
+    {
+        var bus = new FrameBus();
+        await using var server = await HubServer.StartAsync(bus.Join);
+        await using var other = await HubServer.StartAsync(bus.Join);
+        await using var near = await HubClientConnection.ConnectAsync(server.Address);
+        await using var far = await HubClientConnection.ConnectAsync(other.Address);
+
+        await using (server.Output.BeginBufferingScope())
+        {
+            for (var number = 0; number < 1000; number++)
+                await server.Hub.Clients.All.SendAsync(TestHub.Receive, $"{number}");
+        }
+
+        await Until.TrueAsync(() => far.Texts.Length == 1000 && near.Texts.Length == 1000);
+        Assert.Equal(1, bus.Frames);
+        Assert.Equal(1, server.Counters.Writes);
+        Assert.Equal(1, other.Counters.Writes);
+        Assert.Equal(Enumerable.Range(0, 1000).Select(static number => $"{number}"), near.Texts);
+        Assert.Equal(near.Texts, far.Texts);
+    }
+
+    [Fact]
+    public async Task Output_for_a_connection_on_this_server_does_not_go_over_the_backplane()
+    {
+        var bus = new FrameBus();
+        await using var server = await HubServer.StartAsync(bus.Join);
+        await using var client = await HubClientConnection.ConnectAsync(server.Address);
+
+        await server.Hub.Groups.AddToGroupAsync(client.Id, "room");
+        await server.Hub.Clients.Client(client.Id).SendAsync(TestHub.Receive, "hello");
+
+        await client.WaitForAsync("hello");
+        Assert.Equal(0, bus.Frames);
+    }
+
+    [Fact]
+    public async Task Output_of_a_buffer_that_is_no_hubs_is_refused()
+    {
+        await using var server = await HubServer.StartAsync();
+
+        server.Output.Write(OutputHandle.Named("room"), "hello");
+
+        await Assert.ThrowsAsync<OutputDeliveryException>(() => server.Output.FlushAsync(OutputHandle.Named("room")).WithinDeadline());
+        Assert.Equal(1, server.Output.GetStatistics().FailedMessages);
+    }
+
+    [Fact]
+    public void A_second_buffer_for_hubs_is_refused()
+    {
+        var signalR = new ServiceCollection().AddSignalR().AddBatchKit();
+
+        Assert.Throws<InvalidOperationException>(() => signalR.AddBatchKit(name: "another"));
+    }
+
+    [Fact]
+    public void The_applications_own_buffer_is_used_when_it_is_registered()
+    {
+        var services = new ServiceCollection();
+        services.AddBatchKit(options => options.Node = 7);
+
+        services.AddSignalR().AddBatchKit();
+
+        using var provider = services.AddLogging().BuildServiceProvider();
+        Assert.Equal(7, provider.GetRequiredService<NodeNumber>().Value);
+        Assert.NotNull(provider.GetRequiredService<IOutputBuffer>());
+    }
+}

@@ -66,7 +66,7 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
         _reporter = new ConnectionReporter(options.ConnectionChanged, "receiver", connection.Target, metrics, "redis", options.Prefix);
         var meter = new MeterOptions("BatchKit");
         _meter = meterFactory?.Create(meter) ?? new Meter(meter);
-        _meter.CreateObservableCounter("batchkit.redis.dropped_frames", () => DroppedFrames, "{frame}", "Received frames that were dropped because too many waited for the next hop.");
+        _meter.CreateObservableCounter("batchkit.redis.dropped", () => DroppedFrames, "{frame}", "Received frames that were dropped because too many waited for the next hop.");
     }
 
     /// <summary>How many received frames were dropped because more than <see cref="RedisOptions.MaxWaitingFrames"/> waited.</summary>

@@ -14,7 +14,7 @@ internal sealed class SignalRMetrics : IDisposable
         _meter.CreateObservableCounter("batchkit.signalr.writes", () => transport.Limits.Writes, "{write}", "Writes to clients; each has all that waited for the client.");
         _meter.CreateObservableCounter("batchkit.signalr.messages", () => transport.Limits.Messages, "{message}", "Messages in those writes.");
         _meter.CreateObservableCounter("batchkit.signalr.bytes", () => transport.Limits.Bytes, "By", "Bytes in those writes.");
-        _meter.CreateObservableCounter("batchkit.signalr.cut_connections", () => transport.Limits.CutClients, "{connection}", "Connections that were aborted because their clients did not read.");
+        _meter.CreateObservableCounter("batchkit.signalr.disconnects", () => transport.Limits.CutClients, "{connection}", "Connections that were aborted because their clients did not read.");
         _meter.CreateObservableUpDownCounter("batchkit.signalr.connections", () => transport.Connections, "{connection}", "Connections of hubs on this server.");
     }
 

@@ -16,10 +16,10 @@ internal static class RedisWays
     private static Way Applications(Servers servers)
     {
         var prefix = Ways.Name();
-        IConnectionMultiplexer? connection = null;
+        ConnectionMultiplexer? connection = null;
         return new Way("Redis, the application's connection", Ways.Connection, services =>
         {
-            services.AddSingleton(connection!);
+            services.AddSingleton<IConnectionMultiplexer>(connection!);
             Register(services, configuration: null, prefix);
         })
         {

@@ -35,4 +35,21 @@ public sealed class StuckClientTests
         Assert.Equal(1, server.Counters.CutClients);
         await Until.TrueAsync(() => server.Connections == 2);
     }
+
+    [Fact]
+    public async Task A_scope_above_the_limit_reaches_a_client_that_reads()
+    {
+        await using var server = await HubServer.StartAsync(options: options => options.MaxQueuedBytes = 4096);
+        await using var client = await HubClientConnection.ConnectAsync(server.Address);
+
+        await using (server.Output.BeginBufferingScope())
+        {
+            for (var number = 0; number < 2000; number++)
+                await server.Hub.Clients.All.SendAsync(TestHub.Receive, $"{number} {Filler}");
+        }
+
+        await Until.TrueAsync(() => client.Texts.Length == 2000);
+        Assert.Equal(Enumerable.Range(0, 2000).Select(static number => $"{number} {Filler}"), client.Texts);
+        Assert.Equal(0, server.Counters.CutClients);
+    }
 }

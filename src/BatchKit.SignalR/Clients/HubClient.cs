@@ -13,12 +13,13 @@ internal sealed class HubClient
     private readonly Lock _lock = new();
     private List<EncodedRun> _waiting = [];
     private List<EncodedRun> _taken = [];
-    private int _queuedBytes;
+    private long _queuedBytes;
     private bool _isWriting;
     private bool _isCut;
     private long _movedAt;
     private TaskCompletionSource? _caughtUp;
-    private HubSend? _lastSend;
+    private long _lastSend;
+    private long _backlogBytes;
 
     private readonly ClientLimits _limits;
     private readonly bool _countsMessages;
@@ -43,19 +44,23 @@ internal sealed class HubClient
     public bool IsConnected { get; set; } = true;
 
     /// <summary>Queues a run. The send writes it when it has queued all its runs.</summary>
+    /// <remarks>What one send has for a client that is not far behind is taken whole, however large it is.</remarks>
     public void Queue(EncodedRun run, HubSend send)
     {
         lock (_lock)
         {
             if (_isCut || run.Count == 0)
                 return;
-            if (_queuedBytes == 0 || run.Length <= _limits.MaxQueuedBytes - _queuedBytes)
+            if (_lastSend != send.Id)
+            {
+                (_lastSend, _backlogBytes) = (send.Id, _queuedBytes);
+                send.Add(this);
+            }
+
+            if (_backlogBytes <= _limits.MaxQueuedBytes / 2 || run.Length <= _limits.MaxQueuedBytes - _queuedBytes)
             {
                 _waiting.Add(run);
                 _queuedBytes += run.Length;
-                if (!ReferenceEquals(_lastSend, send))
-                    send.Add(this);
-                _lastSend = send;
                 return;
             }
 

@@ -36,18 +36,25 @@ public sealed class MessageDispatcher : IBatchTransport
     }
 
     /// <summary>Creates a dispatcher with one handler for the messages of all types, and of none.</summary>
-    internal MessageDispatcher(Func<OutputHandle, BatchMessage, CancellationToken, ValueTask> handleAll) => _handleAll = handleAll;
+    /// <param name="handleAll">Gets each message with its handle, and a token that is cancelled when the send is cancelled. The payload is valid until its task has ended.</param>
+    public MessageDispatcher(Func<OutputHandle, BatchMessage, CancellationToken, ValueTask> handleAll)
+    {
+        ArgumentNullException.ThrowIfNull(handleAll);
+        _handleAll = handleAll;
+    }
 
     /// <summary>Registers the handler of a type.</summary>
     /// <typeparam name="T">The type that was given to <see cref="TypedOutput.Write"/>.</typeparam>
     /// <param name="handler">Gets the message's handle and value, and a token that is cancelled when the send is cancelled.</param>
     /// <returns>This dispatcher.</returns>
-    /// <exception cref="InvalidOperationException">The type, or another one with the same name, has a handler.</exception>
+    /// <exception cref="InvalidOperationException">The type, or another one with the same name, has a handler; or the dispatcher has one handler for all types.</exception>
     /// <exception cref="NotSupportedException">The codec does not know the type.</exception>
     public MessageDispatcher On<T>(Func<OutputHandle, T, CancellationToken, ValueTask> handler)
     {
         ArgumentNullException.ThrowIfNull(handler);
-        var name = _codec!.GetHeader<T>().Type ?? throw new InvalidOperationException($"The codec's header for {typeof(T)} has no {nameof(MessageHeader.Type)}. Set it in the codec's GetHeader.");
+        if (_codec is null)
+            throw new InvalidOperationException("This dispatcher has one handler for the messages of all types. Create it with a codec to register a handler of a type.");
+        var name = _codec.GetHeader<T>().Type ?? throw new InvalidOperationException($"The codec's header for {typeof(T)} has no {nameof(MessageHeader.Type)}. Set it in the codec's GetHeader.");
         if (!_handlers.TryAdd(name, (handle, payload, cancellationToken) => handler(handle, Decode<T>(name, payload.Span), cancellationToken)))
             throw new InvalidOperationException($"Messages of type '{name}' already have a handler. Call On once for each type.");
         return this;

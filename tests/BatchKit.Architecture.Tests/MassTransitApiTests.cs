@@ -3,6 +3,7 @@ using System.Reflection.Metadata;
 using System.Reflection.Metadata.Ecma335;
 using System.Reflection.PortableExecutable;
 using BatchKit.MassTransit;
+using IBus = MassTransit.IBus;
 
 namespace BatchKit.Architecture.Tests;
 
@@ -13,14 +14,15 @@ public sealed class MassTransitApiTests
     private static readonly string[] OutsideTheDocumentedNamespaces =
     [
         "MassTransit.RabbitMqTransport.ChannelContext", "MassTransit.RabbitMqTransport.ConnectionContext", // what filters of ConfigureChannel get
+        "MassTransit.DependencyInjection.Bind`2", // what MassTransit's page on several buses tells applications to inject
         "MassTransit.Transports.Fabric.ExchangeType", // an argument of an in-memory endpoint's Bind
         "MassTransit.Logging.ILogContext", // the type of LogContext.Current
     ];
 
     private static readonly string[] DocumentedNamespaces = ["MassTransit", "MassTransit.Serialization"];
 
-    // In place of the parameters of the generic types and methods in which a member is used.
-    private static readonly Type[] Arguments = [.. Enumerable.Repeat(typeof(object), 4)];
+    // In place of the parameters of the generic types and methods in which a member is used. It satisfies their constraints.
+    private static readonly Type[] Arguments = [.. Enumerable.Repeat(typeof(IBusAndHandler), 4)];
 
     private static readonly Assembly Package = typeof(MassTransitReceiver).Assembly;
 
@@ -72,4 +74,6 @@ public sealed class MassTransitApiTests
     }
 
     private static string FileVersionOf(string assembly) => Assembly.Load(assembly).GetCustomAttribute<AssemblyFileVersionAttribute>()!.Version;
+
+    private interface IBusAndHandler : IBus, IMessageHandler;
 }

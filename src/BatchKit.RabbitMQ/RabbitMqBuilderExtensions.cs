@@ -1,5 +1,6 @@
 using System.Diagnostics.CodeAnalysis;
 using BatchKit;
+using BatchKit.Diagnostics;
 using BatchKit.RabbitMQ;
 using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
@@ -40,6 +41,35 @@ public static class RabbitMqBuilderExtensions
     {
         AddSection(builder, section);
         return builder.UseRabbitMq(configure, partitions);
+    }
+
+    /// <summary>Adds the route <see cref="LocalFirstRouter.RemoteRoute"/>, on which each batch is sent as one message of the application's own, for consumers that know nothing of BatchKit.</summary>
+    /// <remarks>
+    /// <para>Messages are mandatory, and are sent one after another, each when the broker has confirmed the one before. A batch is refused alone when the delegate throws for it, when its message is too large for the broker, or when it reaches no
+    /// queue after <see cref="RabbitMqOptions.UnroutableGrace"/>. After any other failure it is sent again, before anything newer; consumers may then get it twice.</para>
+    /// <para>Of the options, those of the connection, <see cref="RabbitMqOptions.Durable"/>, <see cref="RabbitMqOptions.PublishTimeout"/> and <see cref="RabbitMqOptions.UnroutableGrace"/> are used. BatchKit declares nothing.</para>
+    /// </remarks>
+    /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
+    /// <param name="create">Creates the message from the batch. It may be called again for the same batch.</param>
+    /// <param name="configure">Configures the options; null leaves the defaults.</param>
+    /// <param name="partitions">The number of partitions of the route; see <see cref="OutputRoute"/>. All share one connection.</param>
+    /// <exception cref="ArgumentOutOfRangeException"><paramref name="partitions"/> is outside its range.</exception>
+    /// <exception cref="InvalidOperationException">The buffer already has a route of that name.</exception>
+    public static BatchKitBuilder UseRabbitMq(this BatchKitBuilder builder, Func<MessageBatch, RabbitMqMessage> create, Action<RabbitMqOptions>? configure = null, int partitions = 1)
+    {
+        ArgumentNullException.ThrowIfNull(builder);
+        ArgumentNullException.ThrowIfNull(create);
+        AddShared(builder, configure);
+        builder.Services.AddKeyedSingleton(builder.Name, (services, _) => CreateSender(services, builder.Name));
+        return builder.AddRoute(
+            LocalFirstRouter.RemoteRoute,
+            services =>
+            {
+                var sender = services.GetRequiredKeyedService<RabbitMqMessageSender>(builder.Name);
+                return new SequentialTransport((batch, cancellationToken) =>
+                    sender.SendAsync(batch.Handle, SequentialTransport.Create(batch.Handle, () => create(batch)), cancellationToken));
+            },
+            partitions);
     }
 
     /// <summary>Passes the messages for this node (<see cref="OutputBufferOptions.Node"/>) to a handler, in a scope of the services for each batch, from the host's start to its stop.</summary>
@@ -105,18 +135,21 @@ public static class RabbitMqBuilderExtensions
         if (KeyedServices.Contain<HealthCheck>(services, name))
             return;
         services.AddKeyedSingleton(name, static (provider, key) =>
-            new HealthCheck(provider.GetKeyedService<RabbitMqTransport>(key), provider.GetKeyedService<RabbitMqReceiver>(key)));
-        builder.BeforeHostedServices(provider => CreateStart(provider.GetKeyedService<RabbitMqTransport>(name), provider.GetKeyedService<RabbitMqReceiver>(name)));
+            new HealthCheck(provider.GetKeyedService<RabbitMqTransport>(key), provider.GetKeyedService<RabbitMqMessageSender>(key), provider.GetKeyedService<RabbitMqReceiver>(key)));
+        builder.BeforeHostedServices(provider => CreateStart(
+            provider.GetKeyedService<RabbitMqTransport>(name), provider.GetKeyedService<RabbitMqMessageSender>(name), provider.GetKeyedService<RabbitMqReceiver>(name)));
         services.AddHealthChecks().Add(new HealthCheckRegistration(
             name.Length == 0 ? HealthCheckName : $"{HealthCheckName}-{name}",
             provider => provider.GetRequiredKeyedService<HealthCheck>(name), failureStatus: null, tags: ["batchkit"]));
     }
 
     // The handles that hosted services create contain the node's number, so it is leased before any of them starts.
-    private static Func<CancellationToken, Task> CreateStart(RabbitMqTransport? transport, RabbitMqReceiver? receiver) => async cancellationToken =>
+    private static Func<CancellationToken, Task> CreateStart(RabbitMqTransport? transport, RabbitMqMessageSender? sender, RabbitMqReceiver? receiver) => async cancellationToken =>
     {
         if (transport is not null)
             await transport.StartAsync(cancellationToken).ConfigureAwait(false);
+        if (sender is not null)
+            await sender.StartAsync(cancellationToken).ConfigureAwait(false);
         if (receiver is not null)
             await receiver.LeaseAsync(cancellationToken).ConfigureAwait(false);
     };
@@ -131,6 +164,10 @@ public static class RabbitMqBuilderExtensions
             GroupHold = services.GetRequiredService<RabbitMqGroupHold>(),
         };
     }
+
+    private static RabbitMqMessageSender CreateSender(IServiceProvider services, string name) => new(
+        services.GetRequiredService<IOptionsMonitor<RabbitMqOptions>>().Get(name), services.GetService<TimeProvider>() ?? TimeProvider.System,
+        GuardedLogger.Of(services.GetService<ILogger<RabbitMqTransport>>()), services.GetKeyedService<ConnectionMetrics>(name));
 
     private static RabbitMqReceiver CreateReceiver(IServiceProvider services, BatchKitBuilder builder, Func<IServiceProvider, IBatchTransport> next)
     {
@@ -148,13 +185,15 @@ public static class RabbitMqBuilderExtensions
     }
 
     /// <summary>Reports whether the buffer's transport can send and its receiver receives; either may be absent.</summary>
-    private sealed class HealthCheck(RabbitMqTransport? transport, RabbitMqReceiver? receiver) : IHealthCheck
+    private sealed class HealthCheck(RabbitMqTransport? transport, RabbitMqMessageSender? sender, RabbitMqReceiver? receiver) : IHealthCheck
     {
         public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
         {
-            var sending = transport is null ? null : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
+            var sending = transport is not null ? await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false)
+                : sender is not null ? await sender.FindFaultAsync(cancellationToken).ConfigureAwait(false)
+                : null;
             var statistics = receiver?.GetStatistics() ?? default;
-            var observers = transport?.LoggerFault ?? receiver?.LoggerFault ?? transport?.CallbackFault ?? receiver?.CallbackFault
+            var observers = transport?.LoggerFault ?? receiver?.LoggerFault ?? transport?.CallbackFault ?? sender?.CallbackFault ?? receiver?.CallbackFault
                 ?? (statistics.ObserverFaults == 0 ? null : $"The receiver's logger failed {statistics.ObserverFaults} times.");
             return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, statistics.ConsecutiveFailures, observers);
         }

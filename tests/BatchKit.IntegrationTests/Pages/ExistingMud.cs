@@ -1,5 +1,6 @@
 using System.Text;
 using BatchKit.IntegrationTests.MassTransit;
+using BatchKit.RabbitMQ;
 using MassTransit;
 using Microsoft.Extensions.DependencyInjection;
 
@@ -37,6 +38,11 @@ internal static class ExistingMud
 
     public static void AddOnOneOfSeveralBuses(IServiceCollection services) =>
         services.AddBatchKit().UseMassTransit<IGameBus, TelnetOutputMessage>(batch => new(batch.Handle.Number, batch.Payload.ToArray()));
+
+    public static void AddBody(IServiceCollection services) =>
+        services.AddBatchKit().UseRabbitMq(
+            batch => new RabbitMqMessage("telnet", $"player.{batch.Handle.Number}", batch.Payload) { ContentType = "text/plain" },
+            options => options.Hosts = ["rabbit-1"]);
 
     public static void AddHandler(IServiceCollection services) =>
         services.AddMassTransit(setup => setup.AddMessageHandler<TelnetInputMessage, GameInput>(

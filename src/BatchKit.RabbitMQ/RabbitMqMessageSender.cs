@@ -1,0 +1,106 @@
+using System.Text;
+using BatchKit.Diagnostics;
+using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
+using RabbitMQ.Client;
+using RabbitMQ.Client.Exceptions;
+
+namespace BatchKit.RabbitMQ;
+
+/// <summary>Publishes the application's own messages over a connection of its own: each is mandatory, and confirmed by the broker.</summary>
+internal sealed class RabbitMqMessageSender : IAsyncDisposable
+{
+    private const ushort PreconditionFailed = 406;
+    private const int MaxKeyBytes = 255;
+
+    private static readonly CreateChannelOptions ChannelOptions = new(publisherConfirmationsEnabled: true, publisherConfirmationTrackingEnabled: true);
+
+    private readonly RabbitMqOptions _options;
+    private readonly TimeProvider _timeProvider;
+    private readonly RabbitMqConnection _connection;
+
+    public RabbitMqMessageSender(RabbitMqOptions options, TimeProvider timeProvider, ILogger logger, ConnectionMetrics? metrics)
+    {
+        _options = options.Copy();
+        _timeProvider = timeProvider;
+        _connection = new RabbitMqConnection(_options, "message sender", ChannelOptions, static (_, _, _) => Task.CompletedTask, timeProvider, logger, metrics);
+    }
+
+    /// <summary>Publishes a message; completes with the broker's confirm.</summary>
+    /// <exception cref="MessageRefusedException">It reaches no queue, or the broker will never take it.</exception>
+    /// <exception cref="IOException">The broker can't be reached, or did not accept or confirm it.</exception>
+    public async ValueTask SendAsync(OutputHandle handle, RabbitMqMessage message, CancellationToken cancellationToken)
+    {
+        ThrowIfUnfit(handle, message);
+        var open = _options.FailFast ? _connection.GetOpen() : await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
+        var properties = new BasicProperties { Persistent = _options.Durable, ContentType = message.ContentType, Type = message.Type };
+        try
+        {
+            // A publish that is given up may still read its body, and the batch's memory is reused then.
+            var body = message.Body.ToArray();
+            // Never cancelled by a token: that can corrupt the client's tracking of confirms (rabbitmq-dotnet-client, issue 1900).
+            await open.Channel.BasicPublishAsync(message.Exchange, message.RoutingKey, mandatory: true, properties, body, CancellationToken.None).AsTask()
+                .WaitAsync(_options.PublishTimeout, _timeProvider, cancellationToken).ConfigureAwait(false);
+        }
+        catch (PublishException exception) when (exception.IsReturn)
+        {
+            // Shortly after connecting, the consumer may still be about to declare its queue.
+            if (_timeProvider.GetElapsedTime(open.OpenedTimestamp) < _options.UnroutableGrace)
+                throw new IOException($"{Name(message)} leads to no queue yet.", exception);
+            throw new MessageRefusedException($"{Name(message)} leads to no queue: output for {handle} is lost. Start the consumer that declares and binds it.", exception);
+        }
+        catch (PublishException exception)
+        {
+            throw new IOException($"{_connection.Target} did not accept a message to {Name(message)}.", exception);
+        }
+        catch (OperationInterruptedException exception) when (exception.ShutdownReason is { ReplyCode: PreconditionFailed } reason)
+        {
+            _connection.Discard(open, reason.ReplyText);
+            throw new MessageRefusedException($"{_connection.Target} does not take a message of {message.Body.Length} bytes for {handle}: {reason.ReplyText}", exception);
+        }
+        catch (Exception exception)
+        {
+            _connection.Discard(open, "A publish was not confirmed.");
+            if (exception is TimeoutException)
+                throw new IOException($"{_connection.Target} did not confirm a message within {nameof(RabbitMqOptions.PublishTimeout)} ({_options.PublishTimeout}).", exception);
+            throw;
+        }
+    }
+
+    /// <summary>What the application's callback has thrown, in a sentence; null when it has thrown nothing.</summary>
+    public string? CallbackFault => _connection.CallbackFault;
+
+    /// <summary>Connects when <see cref="RabbitMqOptions.FailFast"/> is set, so that the host does not start without the broker.</summary>
+    public async Task StartAsync(CancellationToken cancellationToken)
+    {
+        if (_options.FailFast)
+            await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
+    }
+
+    /// <summary>Returns why messages can't be sent now, or null when they can. Connects to find out.</summary>
+    public async Task<string?> FindFaultAsync(CancellationToken cancellationToken)
+    {
+        try
+        {
+            await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
+        }
+        catch (IOException exception)
+        {
+            return FailureText.MessageOf(exception);
+        }
+
+        return _connection.BlockedReason is { } reason ? $"{_connection.Target} accepts no messages now: {reason}." : null;
+    }
+
+    public ValueTask DisposeAsync() => _connection.DisposeAsync();
+
+    private static void ThrowIfUnfit(OutputHandle handle, RabbitMqMessage message)
+    {
+        if (message.Exchange is null || message.RoutingKey is null)
+            throw new MessageRefusedException($"The message for {handle} has no exchange or no routing key. Set both; the default exchange is an empty text.");
+        if (Encoding.UTF8.GetByteCount(message.RoutingKey) > MaxKeyBytes || Encoding.UTF8.GetByteCount(message.Exchange) > MaxKeyBytes)
+            throw new MessageRefusedException($"The exchange or the routing key of the message for {handle} is above {MaxKeyBytes} bytes of UTF-8.");
+    }
+
+    private static string Name(RabbitMqMessage message) => $"Exchange '{message.Exchange}' with routing key '{message.RoutingKey}'";
+}

@@ -7,7 +7,7 @@ public sealed partial class DocumentTests
 {
     private const int ExampleLines = 12;
     private const int RecipeLines = 15;
-    private const int Decisions = 50;
+    private const int Decisions = 40;
     private const int DecisionLines = 30;
 
     private static readonly string[] Documents = [.. Repository.Files().Where(path => path.EndsWith(".md", StringComparison.Ordinal))];

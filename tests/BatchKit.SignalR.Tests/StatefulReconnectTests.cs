@@ -32,6 +32,7 @@ public sealed class StatefulReconnectTests
 
         await server.FlushAsync(client);
         Assert.Equal(Enumerable.Range(0, 300).Select(static number => $"{number}"), client.Texts);
+        Assert.Equal(301, server.Counters.Writes);
     }
 
     [Fact]

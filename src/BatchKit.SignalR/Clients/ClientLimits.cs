@@ -28,12 +28,13 @@ internal sealed class ClientLimits(SignalROptions options, TimeProvider timeProv
 
     public long CutClients => Interlocked.Read(ref _cutClients);
 
-    public void CountWrite(List<EncodedRun> runs)
+    /// <summary>Counts one write for all runs, or one for each message.</summary>
+    public void CountWrites(List<EncodedRun> runs, bool isForEach)
     {
         var (messages, bytes) = (0L, 0L);
         foreach (var run in runs)
             (messages, bytes) = (messages + run.Count, bytes + run.Length);
-        Interlocked.Increment(ref _writes);
+        Interlocked.Add(ref _writes, isForEach ? messages : 1);
         Interlocked.Add(ref _messages, messages);
         Interlocked.Add(ref _bytes, bytes);
     }

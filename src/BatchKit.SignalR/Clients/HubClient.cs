@@ -154,7 +154,7 @@ internal sealed class HubClient
     // SignalR logs a write that fails, and ends the connection: the task itself does not fail.
     private ValueTask WriteAsync(List<EncodedRun> runs)
     {
-        _limits.CountWrite(runs);
+        _limits.CountWrites(runs, _countsMessages);
         return _countsMessages ? WriteCountedAsync([.. runs]) : Connection.WriteAsync(EncodedRun.Join(runs).Joined);
     }
 

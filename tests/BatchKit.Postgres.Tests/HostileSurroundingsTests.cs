@@ -120,9 +120,9 @@ public sealed class HostileSurroundingsTests(PostgresFixture postgres)
         await entered.Task.WithinDeadline();
 
         // The claim ends, so renewal cancels its handler; then the message is claimed again.
-        await schema.ExecuteAsync("update {s}.claims set until = now()");
+        await schema.ExecuteAsync("update {s}.claims set until = now() - interval '1 minute'");
         await handler.WaitForAsync(1);
-        await schema.ExecuteAsync("update {s}.claims set until = now()");
+        await schema.ExecuteAsync("update {s}.claims set until = now() - interval '1 minute'");
         await handler.WaitForAsync(2);
 
         await receiver.DisposeAsync().WithinDeadline();

@@ -79,7 +79,7 @@ internal sealed class ClaimScene : IAsyncDisposable
     public Task<UpkeepReport> UpkeepAsync() => Store.UpkeepAsync(Connection, CancellationToken.None);
 
     /// <summary>Ends all claims, as their time limit does.</summary>
-    public Task EndClaimsAsync() => Schema.ExecuteAsync("update {s}.claims set until = now()");
+    public Task EndClaimsAsync() => Schema.ExecuteAsync("update {s}.claims set until = now() - interval '1 minute'");
 
     public async Task<string> WaitingAsync() =>
         string.Join(' ', await Schema.ColumnAsync<string>("select convert_from(payload, 'UTF8') || ':' || attempts || case when due_at is null then '' else '~' end from {s}.messages order by id"));

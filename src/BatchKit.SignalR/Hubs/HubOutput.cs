@@ -71,7 +71,11 @@ internal sealed class HubOutput(OutputBuffer buffer, string prefix, IReadOnlyLis
 
     private Task WriteAsync(OutputHandle handle, RecordWriter record, CancellationToken cancellationToken)
     {
-        if (!buffer.TryWrite(handle, record.Written.Span))
+        bool isWritten;
+        // The end of a scope sends on this thread when nothing is under way. Without one, a loop of sends that are awaited would wait for the thread pool each time.
+        using (buffer.BeginBufferingScope(handle))
+            isWritten = buffer.TryWrite(handle, record.Written.Span);
+        if (!isWritten)
             return WaitAsync(handle, record.Written.ToArray(), cancellationToken);
         var settled = buffer.WhenSettledAsync(handle, cancellationToken);
         return settled.IsCompletedSuccessfully ? Task.CompletedTask : settled.AsTask();

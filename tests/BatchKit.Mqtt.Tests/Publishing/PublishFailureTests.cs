@@ -316,15 +316,13 @@ public sealed class PublishFailureTests : PublishQueueTest
     }
 
     // Acknowledges what arrives and answers pings, until nothing comes or a message closes the connection.
-    private void Serve(SimulatedBroker broker, Predicate<ArrivedPublish> isClosing)
+    private static void Serve(SimulatedBroker broker, Predicate<ArrivedPublish> isClosing)
     {
-        for (var pings = broker.Pings; broker.Take();)
+        while (broker.Take())
         {
             if (broker.Arrived.Exists(publish => isClosing(publish) && broker.Unacknowledged.Contains(publish.PacketId)))
                 return;
-            if (broker.Pings > pings)
-                Queue.HandlePing();
-            pings = broker.Pings;
+            broker.AnswerPings();
             broker.AcknowledgeAll();
         }
     }

@@ -27,20 +27,23 @@ internal sealed class ResendingSender(PublishQueue queue, Random random, int top
         else if (random.Next(60) == 0)
         {
             await _cancellation.CancelAsync();
-        }
-
-        if (_sending!.IsCompleted)
             await SettleAsync();
+        }
+        else if (queue.GetStatistics() is var statistics && statistics.AcceptedMessages == statistics.AcknowledgedMessages + statistics.RefusedMessages)
+        {
+            // Its task ends on the thread pool: a run that did not wait for that would depend on the machine.
+            await SettleAsync();
+        }
     }
 
-    public async Task FinishAsync(Action serve)
+    /// <param name="serve">Serves the queue; false when it had nothing to write, so that its sends have ended or never will.</param>
+    public async Task FinishAsync(Func<bool> serve)
     {
         while (_batches.Length > 0)
         {
             if (_sending is null)
                 Send();
-            serve();
-            if (_sending!.IsCompleted)
+            if (!serve())
                 await SettleAsync();
         }
     }
@@ -63,7 +66,7 @@ internal sealed class ResendingSender(PublishQueue queue, Random random, int top
     {
         try
         {
-            await _sending!;
+            await _sending!.WithinDeadline();
             _batches = [];
         }
         catch (BatchSendException partial)

@@ -9,6 +9,7 @@ namespace BatchKit.Mqtt.Tests.Publishing;
 internal sealed class SimulatedBroker(PublishQueue queue, MqttVersion version = MqttVersion.V5)
 {
     private readonly List<ushort> _unacknowledged = [];
+    private int _answered;
 
     /// <summary>Everything that arrived, on whatever connection.</summary>
     public List<ArrivedPublish> Arrived { get; } = [];
@@ -27,6 +28,15 @@ internal sealed class SimulatedBroker(PublishQueue queue, MqttVersion version = 
 
     /// <summary>How many pings arrived.</summary>
     public int Pings { get; private set; }
+
+    /// <summary>Answers each ping once its write has completed, as a broker does. Without an answer a queue that suspects a message sends nothing more.</summary>
+    public void AnswerPings()
+    {
+        if (_answered == Pings)
+            return;
+        _answered = Pings;
+        queue.HandlePing();
+    }
 
     /// <summary>Takes what the queue has to write now.</summary>
     /// <param name="completes">False: the connection is lost in that write.</param>

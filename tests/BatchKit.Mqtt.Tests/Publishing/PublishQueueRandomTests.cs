@@ -39,14 +39,7 @@ public sealed class PublishQueueRandomTests
                 Lose(broker, random, mayBeDoubled);
         }
 
-        // Two ends in which nothing is acknowledged: the queue sends the messages in flight one by one, once the connection has answered a ping.
-        for (var end = 0; end < 2; end++)
-        {
-            await sender.StepAsync();
-            Take(broker);
-            Lose(broker, random, mayBeDoubled);
-        }
-
+        await LoseTwiceAsync(sender, broker, random, mayBeDoubled);
         await sender.FinishAsync(() =>
         {
             var isTaken = Take(broker);
@@ -67,6 +60,17 @@ public sealed class PublishQueueRandomTests
         Assert.Equal(statistics.AcceptedMessages, statistics.AcknowledgedMessages + statistics.RefusedMessages);
         Assert.Equal(sender.Written, statistics.AcceptedMessages);
         Assert.Equal(0, statistics.InFlightMessages);
+    }
+
+    // Two ends in which nothing is acknowledged: the queue sends the messages in flight one by one, once the connection has answered a ping.
+    private static async Task LoseTwiceAsync(ResendingSender sender, SimulatedBroker broker, Random random, HashSet<string> mayBeDoubled)
+    {
+        for (var end = 0; end < 2; end++)
+        {
+            await sender.StepAsync();
+            Take(broker);
+            Lose(broker, random, mayBeDoubled);
+        }
     }
 
     private static bool Take(SimulatedBroker broker)

@@ -69,11 +69,12 @@ public sealed class StartBarrierTests
         using var client = await RawClient.ConnectAsync(host.EndPoint);
         var handler = await host.HandlerAsync();
 
-        for (var message = 0; message < 3; message++)
+        // The first is held. The second does not fit beside it, so nothing may be sent after it: the connection leaves the table at its own time.
+        for (var message = 0; message < 2; message++)
             await host.Transport.SendAsync(Deliveries.To(handler.Connection.Handle, new string('x', 1500)));
 
         Assert.Equal(DisconnectReason.SlowConsumer, await handler.Ended.WithinDeadline());
-        Assert.Equal(3, host.Transport.GetStatistics().DroppedSlowConsumerMessages);
+        Assert.Equal(2, host.Transport.GetStatistics().DroppedSlowConsumerMessages);
         host.Transport.GetStatistics().AssertAddsUp();
     }
 

@@ -1,6 +1,7 @@
 using System.Net;
 using System.Net.Sockets;
 using System.Text.Json.Serialization;
+using BatchKit.Broadcast;
 using Microsoft.AspNetCore.Connections;
 using MudServer.Game;
 using MudServer.Game.Commands;
@@ -14,6 +15,9 @@ internal static class MudApplication
     /// <summary>The most HTTP connections that are no WebSocket.</summary>
     public const int MaxHttpConnections = 256;
 
+    /// <summary>The most of them from one address, so that no address takes them all.</summary>
+    public const int MaxHttpConnectionsPerAddress = 32;
+
     private static readonly TimeSpan HttpIdleTimeout = TimeSpan.FromSeconds(10);
 
     /// <exception cref="MudUsageException">The arguments or settings are wrong.</exception>
@@ -25,7 +29,7 @@ internal static class MudApplication
             builder.Configuration["AllowedHosts"] ??= "localhost;127.0.0.1;[::1]";
         builder.WebHost.ConfigureKestrel(kestrel =>
         {
-            kestrel.Listen(options.Address, options.HttpPort);
+            kestrel.Listen(options.Address, options.HttpPort, static listen => listen.LimitConnectionsPerAddress(MaxHttpConnectionsPerAddress));
 
             // The limits of clients begin with a WebSocket. Kestrel has none for requests, and lets a silent connection stay for two minutes.
             kestrel.Limits.MaxConcurrentConnections = MaxHttpConnections;

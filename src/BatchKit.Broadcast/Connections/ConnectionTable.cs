@@ -131,6 +131,19 @@ internal sealed class ConnectionTable(BroadcastOptions options, NodeNumber node)
         }
     }
 
+    /// <summary>What counts as one address. One subscriber has a whole /64 of IPv6 addresses (RFC 6177).</summary>
+    public static IPAddress NetworkOf(IPAddress address)
+    {
+        const int networkBytes = 8;
+        if (address.IsIPv4MappedToIPv6)
+            return address.MapToIPv4();
+        if (address.AddressFamily != AddressFamily.InterNetworkV6)
+            return address;
+        var bytes = address.GetAddressBytes();
+        bytes.AsSpan(networkBytes).Clear();
+        return new IPAddress(bytes);
+    }
+
     // From the lower half, so that the upper half is left for a process that runs for long.
     private static long DrawStart() => MemoryMarshal.Read<long>(RandomNumberGenerator.GetBytes(sizeof(long))) & (OutputHandle.MaxSequence / 2);
 
@@ -144,19 +157,6 @@ internal sealed class ConnectionTable(BroadcastOptions options, NodeNumber node)
             return false;
         _perAddress[network] = count + 1;
         return true;
-    }
-
-    // One subscriber has a whole /64 of IPv6 addresses (RFC 6177), so its addresses count as one.
-    private static IPAddress NetworkOf(IPAddress address)
-    {
-        const int networkBytes = 8;
-        if (address.IsIPv4MappedToIPv6)
-            return address.MapToIPv4();
-        if (address.AddressFamily != AddressFamily.InterNetworkV6)
-            return address;
-        var bytes = address.GetAddressBytes();
-        bytes.AsSpan(networkBytes).Clear();
-        return new IPAddress(bytes);
     }
 }
 

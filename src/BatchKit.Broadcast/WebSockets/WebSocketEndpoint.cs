@@ -84,6 +84,9 @@ internal sealed class WebSocketEndpoint(
             var direct = FindSocket(context, interception?.Upgrade, path);
             var accepting = new WebSocketAcceptContext { SubProtocol = _admission.ChooseSubProtocol(context), KeepAliveInterval = Timeout.InfiniteTimeSpan };
             socket = await context.WebSockets.AcceptWebSocketAsync(accepting).ConfigureAwait(false);
+            // As Kestrel does with its own limit. An HTTP/2 connection may carry requests too.
+            if (HttpProtocol.IsHttp11(context.Request.Protocol))
+                context.Features.Get<RequestPlace>()?.Dispose();
             var stream = interception?.Stream ?? new UpgradedStream(new MessageStream(socket));
             var wire = new UpgradedWire(stream.Server, direct, path, new UpgradedEnding(context));
             if (await TryStartAsync(wire, origin).ConfigureAwait(false))

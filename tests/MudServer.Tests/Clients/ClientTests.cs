@@ -121,11 +121,11 @@ public sealed class ClientTests
     }
 
     [Fact]
-    public async Task Idle_connections_to_the_web_page_have_a_limit_and_no_player_notices()
+    public async Task Idle_connections_of_one_address_to_the_web_page_have_a_limit_and_no_one_else_notices()
     {
         await using var mud = await RunningMud.StartAsync();
         using var ana = await mud.LoginAsync("Ana");
-        var idle = Enumerable.Range(0, MudApplication.MaxHttpConnections + 1).Select(_ => new TcpClient()).ToArray();
+        var idle = Enumerable.Range(0, MudApplication.MaxHttpConnectionsPerAddress + 1).Select(_ => new TcpClient()).ToArray();
         foreach (var client in idle)
             await client.ConnectAsync(IPAddress.Loopback, mud.Page.Port).WithinDeadline();
 
@@ -133,6 +133,10 @@ public sealed class ClientTests
         var refused = await Task.WhenAny(idle.Select(client => client.Client.ReceiveAsync(new byte[1]))).WithinDeadline();
 
         Assert.Equal(0, await refused);
+        using var other = new TcpClient(new IPEndPoint(IPAddress.Parse("127.0.0.2"), port: 0));
+        await other.ConnectAsync(IPAddress.Loopback, mud.Page.Port).WithinDeadline();
+        await other.Client.SendAsync("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"u8.ToArray()).WithinDeadline();
+        Assert.InRange(await other.Client.ReceiveAsync(new byte[1]).WithinDeadline(), 1, 1);
         Assert.Equal(["still here"], await ana.AskAsync("think still here"));
         foreach (var client in idle)
             client.Dispose();

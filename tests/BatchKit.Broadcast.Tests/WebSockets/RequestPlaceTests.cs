@@ -1,0 +1,82 @@
+using System.Net;
+using System.Net.Sockets;
+using System.Text;
+
+namespace BatchKit.Broadcast.Tests.WebSockets;
+
+/// <summary>Connections to the HTTP endpoint that are no WebSocket yet, or never become one.</summary>
+public sealed class RequestPlaceTests
+{
+    private const int Limit = 4;
+
+    private static readonly IPAddress Other = IPAddress.Parse("127.0.0.2");
+
+    [Fact]
+    public async Task An_address_with_too_many_idle_connections_gets_no_more_and_another_address_is_served()
+    {
+        await using var host = await StartAsync();
+        var idle = new List<Socket>();
+        for (var connection = 0; connection < Limit; connection++)
+            idle.Add(await ConnectAsync(host, IPAddress.Loopback));
+
+        using var refused = await ConnectAsync(host, IPAddress.Loopback);
+        using var served = await ConnectAsync(host, Other);
+
+        Assert.Equal(0, await refused.ReceiveAsync(new byte[1]).WithinDeadline());
+        Assert.StartsWith("HTTP/1.1 404 ", await AskAsync(served), StringComparison.Ordinal);
+        Assert.StartsWith("HTTP/1.1 404 ", await AskAsync(idle[0]), StringComparison.Ordinal);
+        foreach (var connection in idle)
+            connection.Dispose();
+    }
+
+    [Fact]
+    public async Task The_place_of_a_connection_that_has_ended_is_free()
+    {
+        await using var host = await StartAsync();
+
+        for (var connection = 0; connection < 3 * Limit; connection++)
+        {
+            using var client = await ConnectAsync(host, IPAddress.Loopback);
+            Assert.StartsWith("HTTP/1.1 404 ", await AskAsync(client, "Connection: close\r\n"), StringComparison.Ordinal);
+            // The server has ended the connection when it closes its side.
+            while (await client.ReceiveAsync(new byte[1024]).WithinDeadline() > 0)
+            {
+            }
+        }
+    }
+
+    [Fact]
+    public async Task A_websocket_does_not_count_and_goes_directly_to_its_socket()
+    {
+        await using var host = await StartAsync();
+        var clients = new List<RawClient>();
+
+        for (var client = 0; client < 3 * Limit; client++)
+        {
+            clients.Add(await RawClient.ConnectAndAnswerAsync(host.EndPoint));
+            await host.HandlerAsync();
+            await host.Log.NextAsync("goes directly to its socket").WithinDeadline();
+        }
+
+        Assert.Equal(3 * Limit, host.Transport.GetStatistics().Connections);
+        clients.ForEach(static client => client.Dispose());
+    }
+
+    private static Task<WebSocketHost> StartAsync() =>
+        WebSocketHost.StartAsync(new WebSocketHostSetup { Server = WebSocketHostSetup.Kestrel(static listen => listen.LimitConnectionsPerAddress(Limit)) });
+
+    private static async Task<Socket> ConnectAsync(WebSocketHost host, IPAddress from)
+    {
+        var socket = new Socket(AddressFamily.InterNetwork, SocketType.Stream, ProtocolType.Tcp);
+        socket.Bind(new IPEndPoint(from, port: 0));
+        await socket.ConnectAsync(host.EndPoint).WithinDeadline();
+        return socket;
+    }
+
+    private static async Task<string> AskAsync(Socket socket, string headers = "")
+    {
+        await socket.SendAsync(Encoding.ASCII.GetBytes($"GET /nothing HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n")).WithinDeadline();
+        var answer = new byte[16];
+        return Encoding.ASCII.GetString(answer, 0, await socket.ReceiveAsync(answer).WithinDeadline());
+    }
+}

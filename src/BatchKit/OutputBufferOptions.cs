@@ -64,8 +64,8 @@ public sealed class OutputBufferOptions : IValidatableObject
     public long MaxBufferedBytes { get; set; } = 64L * 1024 * 1024;
 
     /// <summary>
-    /// The most bytes of one handle that are accepted and not yet settled, counted as for <see cref="MaxBufferedBytes"/>; null by default: three quarters of what the handle's routes can have. From <see cref="MaxMessageBytes"/> + 4 bytes
-    /// to 1 TiB. So one handle whose output does not leave can't take what the others need. At the limit, <see cref="Overflow"/> decides, and the policy that drops the oldest drops the handle's own.
+    /// The most bytes of one handle that are accepted and not yet settled, counted as for <see cref="MaxBufferedBytes"/>; null by default: three times what the handle's routes have left, which is three quarters for one handle. From
+    /// <see cref="MaxMessageBytes"/> + 4 bytes to 1 TiB. So handles whose output does not leave can't take what the others need, however many they are. At the limit, <see cref="Overflow"/> decides, and the policy that drops the oldest drops the handle's own.
     /// </summary>
     [NumberRange(1, 1L << 40)]
     public long? MaxBufferedBytesPerHandle { get; set; }

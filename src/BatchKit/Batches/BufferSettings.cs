@@ -40,7 +40,6 @@ internal sealed class BufferSettings
         Drops = options.MessagesDropped is { } dropped ? new DropReporter(dropped, scheduler, logger.Faults) : null;
         Batches = new PendingBatchPool(Drops);
         MaxHandleBytes = options.MaxBufferedBytesPerHandle;
-        LeastHandleBytes = Math.Min(options.MaxMessageBytes + (long)OutputBufferOptions.MessageOverheadBytes, options.MaxBufferedBytes);
         Budget = new ByteBudget(options.MaxBufferedBytes, routes, scheduler, DropsOldest);
     }
 
@@ -97,11 +96,8 @@ internal sealed class BufferSettings
     /// <summary>Tells the application of lost messages; null when it does not ask.</summary>
     public DropReporter? Drops { get; }
 
-    /// <summary>The most bytes that one handle may have; null for a part of what its routes have.</summary>
+    /// <summary>The most bytes that one handle may have; null for a part of what its routes have left.</summary>
     public long? MaxHandleBytes { get; }
-
-    /// <summary>What every handle may have: the largest message.</summary>
-    public long LeastHandleBytes { get; }
 
     public BatchKitMetrics Metrics { get; }
 

@@ -91,8 +91,11 @@ internal sealed class RouteBudget(ByteBudget budget, int index, long own, IDispa
 
     public long Reserved => Volatile.Read(ref _reserved);
 
-    /// <summary>The most bytes that it could have now, when others keep what they have of the shared half.</summary>
-    public long Limit => own + budget.SharedLeft + SharedOf(Reserved);
+    /// <summary>The bytes that are left for it now.</summary>
+    public long Free => budget.SharedLeft + Math.Max(0, own - Reserved);
+
+    /// <summary>The bytes that would be left for it if everything that waits for it were dropped.</summary>
+    public long MostFree => own + budget.SharedLeft + SharedOf(Reserved) - Volatile.Read(ref _underWay);
 
     /// <summary>Fails while others wait for the same route, so that they are not starved.</summary>
     public bool TryReserve(int bytes) => !HasWaiters && TryTake(bytes);
@@ -117,9 +120,6 @@ internal sealed class RouteBudget(ByteBudget budget, int index, long own, IDispa
 
     /// <summary>Counts bytes that a send has: dropping older output can't free them.</summary>
     public void AddUnderWay(long bytes) => Interlocked.Add(ref _underWay, bytes);
-
-    /// <summary>False when the bytes would not fit even if everything that waits for this part were dropped.</summary>
-    public bool CouldFit(long bytes) => bytes <= Limit - Volatile.Read(ref _underWay);
 
     protected override bool TryTake(int bytes)
     {

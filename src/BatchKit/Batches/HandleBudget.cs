@@ -1,6 +1,6 @@
 namespace BatchKit.Batches;
 
-/// <summary>The bytes of one handle that are accepted and not yet settled: at most its share, so that one handle can't take what others need.</summary>
+/// <summary>The bytes of one handle that are accepted and not yet settled: at most its share, so that greedy handles, however many, can't take what others need.</summary>
 /// <param name="route">The part of the capacity that the handle's routes have.</param>
 /// <param name="settings">Has the share.</param>
 internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
@@ -21,8 +21,8 @@ internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
     // What was returned is read first: then it can't pass what was taken.
     public long Pending => -Volatile.Read(ref _returned) + Volatile.Read(ref _taken);
 
-    /// <summary>The most bytes that the handle may have now: three quarters of what its route could have, unless the options name a number. The largest message always fits.</summary>
-    public long Share => settings.MaxHandleBytes ?? Math.Max(settings.LeastHandleBytes, route.Limit / 4 * 3);
+    /// <summary>The most bytes that the handle may have now.</summary>
+    public long Share => ShareOf(Pending, route.Free);
 
     /// <summary>While true, nothing is held back, so that capacity can become free.</summary>
     public bool HasWaiters => route.HasWaiters || _queue is { HasWaiters: true };
@@ -30,10 +30,10 @@ internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
     /// <summary>True when the handle's share has no place for the bytes, whatever the route has.</summary>
     public bool IsUsedUp(long bytes)
     {
-        var taken = Pending + (_queue?.Promised ?? 0) + bytes;
+        var held = Pending + (_queue?.Promised ?? 0);
 
-        // Most handles have little pending, and are not asked what their route could have.
-        return taken > settings.LeastHandleBytes && taken > Share;
+        // The message of a handle that has nothing needs only what the route has left: so the largest message always fits.
+        return held > 0 && held + bytes > ShareOf(held, route.Free);
     }
 
     /// <summary>Reserves bytes of the share and of the route; call it under the handle's lock.</summary>
@@ -73,7 +73,11 @@ internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
     }
 
     /// <summary>False when the bytes would not fit even if everything of the handle, and of its route, that waits were dropped.</summary>
-    public bool CouldFit(long bytes) => bytes <= Share - Volatile.Read(ref _underWay) && route.CouldFit(bytes);
+    public bool CouldFit(long bytes)
+    {
+        var underWay = Volatile.Read(ref _underWay);
+        return bytes <= route.MostFree && (underWay == 0 || underWay + bytes <= ShareOf(underWay, route.MostFree));
+    }
 
     /// <summary>The writers that wait for the share.</summary>
     public ShareQueue Queue
@@ -87,6 +91,9 @@ internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
     }
 
     public void FailWaiters(Exception error) => _queue?.FailWaiters(error);
+
+    // Three times what stays free, unless the options name a number. With n greedy handles each has 3/(3n + 1) of the capacity, and 1/(3n + 1) is left for others.
+    private long ShareOf(long held, long free) => settings.MaxHandleBytes ?? (held + free) / 4 * 3;
 
     /// <summary>The writers that wait for a handle's share, before they wait for its route's capacity.</summary>
     internal sealed class ShareQueue(HandleBudget budget, IDispatchScheduler scheduler) : CapacityQueue(scheduler)

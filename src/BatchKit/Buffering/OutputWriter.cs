@@ -157,12 +157,12 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         return AppendResult.Dropped;
     }
 
-    // A handle that has used up its share loses its own oldest output. Otherwise the oldest of its routes goes, queued output before what open scopes hold.
+    // A handle that has used up its share loses its own oldest output. Otherwise, and when nothing of its own waits, the oldest of its routes goes, queued output before what open scopes hold.
     /// <returns>False when nothing waits that could be dropped.</returns>
     private bool TryDropOldest(HandleBudget budget, int cost)
     {
         var ages = budget.Route.Ages!;
-        if ((budget.IsUsedUp(cost) ? ages.FindOldest(budget) : ages.FindOldest()) is not { } oldest)
+        if (((budget.IsUsedUp(cost) ? ages.FindOldest(budget) : null) ?? ages.FindOldest()) is not { } oldest)
             return false;
         if (!oldest.IsHeld && !Dispatcher.TryDropQueued(oldest))
             ages.Remove(oldest.Batch, oldest.Version);

@@ -103,6 +103,63 @@ public sealed class BadNeighbourTests
         Assert.Equal((0, 0), (buffer.GetStatistics().BufferedBytes, buffer.GetPendingBytes(_greedy)));
     }
 
+    [Theory]
+    [InlineData(2, OverflowPolicy.Wait)]
+    [InlineData(2, OverflowPolicy.DropOldest)]
+    [InlineData(10, OverflowPolicy.Fail)]
+    [InlineData(10, OverflowPolicy.DropNewest)]
+    [InlineData(100, OverflowPolicy.Wait)]
+    [InlineData(100, OverflowPolicy.DropOldest)]
+    public async Task Greedy_handles_leave_others_what_they_need_however_many_they_are(int count, OverflowPolicy policy)
+    {
+        var transport = new ScriptedTransport(_arrived);
+        var stalled = transport.Stall();
+        await using var buffer = new OutputBuffer(transport, Options(policy), timeProvider: _clock);
+        buffer.Write(Some.Connection(), Line);
+        await stalled.EnteredAsync();
+        OutputHandle[] greedy = [.. Enumerable.Range(0, count).Select(static _ => Some.Connection())];
+        OutputHandle[] others = [.. Enumerable.Range(0, 30).Select(static _ => Some.Connection())];
+
+        for (var message = 0; message < 2 * Capacity / 1000; message++)
+        {
+            foreach (var handle in greedy)
+                buffer.TryWrite(handle, Kilobyte);
+        }
+
+        Task[] waiting = policy == OverflowPolicy.Wait ? [.. greedy.Select(handle => buffer.WriteAsync(handle, Kilobyte).AsTask())] : [];
+        foreach (var other in others)
+            Assert.True(buffer.TryWrite(other, Line));
+
+        Assert.InRange(greedy.Sum(buffer.GetPendingBytes), Capacity / 2, (Capacity * 3L * count / ((3 * count) + 1)) + 1004);
+        Assert.All(greedy, handle => Assert.InRange(buffer.GetPendingBytes(handle), 1004, Capacity * 3L / 4));
+        Assert.All(waiting, static wait => Assert.False(wait.IsCompleted));
+        stalled.Release();
+        await Task.WhenAll(waiting).WithinDeadline();
+        await Record.ExceptionAsync(() => buffer.FlushAsync().WithinDeadline());
+        Assert.All(others, other => Assert.Single(_arrived.MessagesFor(other)));
+        Assert.Equal(0, buffer.GetStatistics().BufferedBytes);
+    }
+
+    [Fact]
+    public async Task With_drop_oldest_a_handle_whose_own_output_is_under_way_takes_the_place_of_older_output()
+    {
+        var transport = new ScriptedTransport(_arrived);
+        var stalled = transport.Stall();
+        await using var buffer = new OutputBuffer(transport, Options(OverflowPolicy.DropOldest), timeProvider: _clock);
+        var sending = Some.Connection();
+        buffer.Write(sending, new byte[50_000]);
+        await stalled.EnteredAsync();
+        for (var handle = 0; handle < Capacity / 1004; handle++)
+            buffer.Write(Some.Connection(), Kilobyte);
+
+        Assert.True(buffer.TryWrite(sending, Kilobyte));
+
+        Assert.InRange(buffer.GetStatistics().OverflowDroppedMessages, 1, 200);
+        stalled.Release();
+        await Record.ExceptionAsync(() => buffer.FlushAsync().WithinDeadline());
+        Assert.Equal(2, _arrived.MessagesFor(sending).Count);
+    }
+
     [Fact]
     public async Task A_writer_that_waits_for_its_handles_share_ends_no_scope_of_another_handle()
     {
@@ -144,7 +201,9 @@ public sealed class BadNeighbourTests
     [Fact]
     public async Task A_sealed_batch_keeps_only_what_its_messages_take()
     {
-        await using var buffer = new OutputBuffer(new ScriptedTransport(_arrived).Then(StandAsync), Options(OverflowPolicy.Fail), timeProvider: _clock);
+        var options = Options(OverflowPolicy.Fail);
+        options.MaxBufferedBytesPerHandle = Capacity;
+        await using var buffer = new OutputBuffer(new ScriptedTransport(_arrived).Then(StandAsync), options, timeProvider: _clock);
         var accepted = 0;
 
         for (var isFull = false; !isFull;)

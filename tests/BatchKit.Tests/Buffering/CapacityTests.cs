@@ -175,7 +175,7 @@ public sealed class CapacityTests
     }
 
     private OutputBuffer Buffer(OverflowPolicy policy, int maxBatchMessages = 10_000) => new(
-        _transport, new OutputBufferOptions { MaxBufferedBytes = Cap, MaxMessageBytes = Cap - 100, Overflow = policy, MaxBatchMessages = maxBatchMessages });
+        _transport, new OutputBufferOptions { MaxBufferedBytes = Cap, MaxBufferedBytesPerHandle = Cap, MaxMessageBytes = Cap - 100, Overflow = policy, MaxBatchMessages = maxBatchMessages });
 
     private static byte[] Numbered(int line)
     {

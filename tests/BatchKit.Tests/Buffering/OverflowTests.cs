@@ -152,7 +152,7 @@ public sealed class OverflowTests : IAsyncDisposable
 
     private async Task<OutputBuffer> StallAsync(OverflowPolicy policy, int firstBytes)
     {
-        _buffer = new OutputBuffer(_transport, new OutputBufferOptions { MaxBufferedBytes = Cap, MaxMessageBytes = Cap - 4, Overflow = policy }, timeProvider: new ManualTimeProvider());
+        _buffer = new OutputBuffer(_transport, new OutputBufferOptions { MaxBufferedBytes = Cap, MaxBufferedBytesPerHandle = Cap, MaxMessageBytes = Cap - 4, Overflow = policy }, timeProvider: new ManualTimeProvider());
         _buffer.Write(_first, new byte[firstBytes]);
         await _underWay.EnteredAsync();
         return _buffer;

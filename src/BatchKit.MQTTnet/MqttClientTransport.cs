@@ -92,7 +92,8 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
     /// they end.
     /// </remarks>
     /// <param name="messages">
-    /// The messages. They and their memory must stay unchanged until the task has ended, and after a cancellation until <see cref="InFlightMessages"/> is zero.
+    /// The messages. They and their memory must stay unchanged until the task has ended. After a cancellation their lists of properties may be changed, but not their payloads and correlation data, until
+    /// <see cref="InFlightMessages"/> is zero.
     /// </param>
     /// <param name="cancellationToken">Prevents further messages from being started. Messages that were started may or may not arrive.</param>
     /// <returns>The results in the order of the messages.</returns>
@@ -109,7 +110,7 @@ public sealed class MqttClientTransport : IBatchTransport, IDisposable
             return default;
         if (!_parts.Client.IsConnected)
             throw new IOException("The application's MQTT client is not connected: call its ConnectAsync, because BatchKit does not connect it.");
-        return new ManyPublish(_parts, messages).RunAsync(cancellationToken);
+        return new ManyPublish(_parts, messages, cancellationToken.CanBeCanceled).RunAsync(cancellationToken);
     }
 
     /// <summary>Detaches from the client without disposing it. Dispose the buffer first.</summary>

@@ -26,8 +26,8 @@ public static class PublishManyExtensions
     /// </remarks>
     /// <param name="client">The application's client, which the application connects and disposes.</param>
     /// <param name="messages">
-    /// The messages, each with its own QoS (0, 1 or 2) and retain flag. They and their memory must stay unchanged until the task has ended, and after a cancellation
-    /// until the client is disconnected.
+    /// The messages, each with its own QoS (0, 1 or 2) and retain flag. They and their memory must stay unchanged until the task has ended. After a cancellation their lists of properties may be changed, but
+    /// not their payloads and correlation data, until the client is disconnected.
     /// </param>
     /// <param name="cancellationToken">Prevents further messages from being started; see the remarks of <see cref="MqttClientTransport.PublishManyAsync"/>.</param>
     public static ValueTask<PublishManyReport> PublishManyAsync(

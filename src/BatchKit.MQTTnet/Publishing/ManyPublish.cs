@@ -7,7 +7,10 @@ namespace BatchKit.MQTTnet.Publishing;
 
 /// <summary>One call with an application's own messages: starts their publishes in order, as many as fit in the window, and settles them in order.</summary>
 /// <remarks>The publishes are awaited one after the other, oldest first, so that none of them needs a state machine or a continuation of its own.</remarks>
-internal sealed class ManyPublish(PublishParts parts, ReadOnlyMemory<MqttApplicationMessage> messages)
+/// <param name="parts">The transport's objects.</param>
+/// <param name="messages">The messages.</param>
+/// <param name="mayEndEarly">True when the call can be cancelled. It may then end before the client has encoded what was started, so the client gets lists of properties that are not the caller's.</param>
+internal sealed class ManyPublish(PublishParts parts, ReadOnlyMemory<MqttApplicationMessage> messages, bool mayEndEarly)
 {
     private readonly PublishManyResults _results = new(messages.Length);
     private readonly int _connection = parts.Watch.Connection;
@@ -81,7 +84,7 @@ internal sealed class ManyPublish(PublishParts parts, ReadOnlyMemory<MqttApplica
         try
         {
             // Never cancelled: a cancelled write may stop inside a packet.
-            publish = parts.Client.PublishAsync(message, CancellationToken.None);
+            publish = parts.Client.PublishAsync(mayEndEarly && message.UserProperties is { Count: > 0 } ? WithOwnProperties(message) : message, CancellationToken.None);
         }
         catch (Exception exception)
         {
@@ -93,6 +96,23 @@ internal sealed class ManyPublish(PublishParts parts, ReadOnlyMemory<MqttApplica
         else
             _publishes[_next % _publishes.Length] = publish;
     }
+
+    private static MqttApplicationMessage WithOwnProperties(MqttApplicationMessage message) => new()
+    {
+        ContentType = message.ContentType,
+        CorrelationData = message.CorrelationData,
+        Dup = message.Dup,
+        MessageExpiryInterval = message.MessageExpiryInterval,
+        Payload = message.Payload,
+        PayloadFormatIndicator = message.PayloadFormatIndicator,
+        QualityOfServiceLevel = message.QualityOfServiceLevel,
+        ResponseTopic = message.ResponseTopic,
+        Retain = message.Retain,
+        SubscriptionIdentifiers = message.SubscriptionIdentifiers,
+        Topic = message.Topic,
+        TopicAlias = message.TopicAlias,
+        UserProperties = [.. message.UserProperties],
+    };
 
     // A broker acknowledges in the order of the publishes (MQTT 5, section 4.6), so the oldest one completes first.
     private async ValueTask WaitForOldestAsync(CancellationToken cancellationToken)

@@ -19,6 +19,41 @@ public sealed class PublishCancellationTests
         }
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_cancelled_call_reads_no_properties_that_its_caller_has_changed_since(bool losesConnection)
+    {
+        const int messages = 8;
+        for (var cancelledAt = 0; cancelledAt <= 2 * messages; cancelledAt++)
+        {
+            using var queue = new PublishQueue(new MqttOptions { PublishWindow = 4 }, new ManualTimeProvider());
+            using var cancellation = new CancellationTokenSource();
+            var broker = new SimulatedBroker(queue);
+            broker.Connect();
+            var properties = Enumerable.Range(0, messages).Select(static _ => new KeyValuePair<string, string>[] { new("owner", "mine") }).ToArray();
+            var call = queue.PublishManyAsync(Array.ConvertAll(properties, static own => new MqttMessage("a", Some.Bytes("text")) { UserProperties = own }), cancellation.Token).AsTask();
+
+            for (var step = 0; step < cancelledAt; step++)
+                Step(broker);
+            await cancellation.CancelAsync();
+            await ((Task)call).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            foreach (var own in properties)
+                own[0] = new("owner", "someone else");
+            if (losesConnection)
+            {
+                broker.Disconnect();
+                broker.Connect();
+            }
+
+            while (Step(broker))
+            {
+            }
+
+            Assert.All(broker.Arrived, static publish => Assert.True(publish.Bytes.AsSpan().IndexOf("mine"u8) > 0));
+        }
+    }
+
     /// <summary>Runs the calls; false when the call ended before the step at which it was to be cancelled.</summary>
     private static async Task<bool> RunAsync(int messages, int cancelledAt)
     {

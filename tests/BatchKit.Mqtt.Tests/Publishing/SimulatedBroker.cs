@@ -88,7 +88,7 @@ internal sealed class SimulatedBroker(PublishQueue queue, MqttVersion version = 
             }
 
             var publish = PublishPacket.Read(header, bytes.Slice(headerBytes, header.BodyBytes), version);
-            Arrived.Add(new ArrivedPublish(Encoding.UTF8.GetString(publish.Topic), Encoding.UTF8.GetString(publish.Payload), publish.PacketId, publish.IsDuplicate));
+            Arrived.Add(new ArrivedPublish(Encoding.UTF8.GetString(publish.Topic), Encoding.UTF8.GetString(publish.Payload), publish.PacketId, publish.IsDuplicate) { Bytes = bytes[..(headerBytes + header.BodyBytes)].ToArray() });
             if (publish.QualityOfService == MqttQualityOfService.AtLeastOnce)
             {
                 Assert.DoesNotContain(publish.PacketId, _unacknowledged);
@@ -101,4 +101,8 @@ internal sealed class SimulatedBroker(PublishQueue queue, MqttVersion version = 
 }
 
 /// <summary>A PUBLISH as it arrived.</summary>
-internal sealed record ArrivedPublish(string Topic, string Text, ushort PacketId, bool IsDuplicate);
+internal sealed record ArrivedPublish(string Topic, string Text, ushort PacketId, bool IsDuplicate)
+{
+    /// <summary>The whole packet.</summary>
+    public byte[] Bytes { get; init; } = [];
+}

@@ -51,12 +51,26 @@ internal class BusConnection(IBus bus, MassTransitOptions options, ConnectionAge
         {
             if (Link is { Failure: { } failure })
                 throw new IOException($"{Target} can't be reached: {Link.Fault}", failure);
+            if (Link?.Alarm.Reason is { } alarm)
+                throw new IOException($"{Target} accepts no messages now: {alarm}.");
             isSent = await TrySendAsync(frame, node, cancellationToken).ConfigureAwait(false);
         }
     }
 
     /// <summary>Makes the buffer's own bus on RabbitMQ send over a new connection. The application uses its bus for its own messages too, so nothing of that one is ended.</summary>
     public void Renew() => Link?.End();
+
+    /// <summary>Sends an empty message that reaches no queue, so that MassTransit connects.</summary>
+    public async Task ConnectAsync(CancellationToken cancellationToken)
+    {
+        using var limit = new CancellationTokenSource(Options.PublishTimeout, Age.TimeProvider);
+        using var either = CancellationTokenSource.CreateLinkedTokenSource(limit.Token, cancellationToken);
+        var endpoint = await Topology.GetFanOutAsync(Bus).ConfigureAwait(false);
+        await endpoint.Send(new BatchEnvelope([]), new UnroutedPipe(), either.Token).ConfigureAwait(false);
+    }
+
+    /// <summary>Looks whether the broker is in an alarm: then the buffer's own bus on RabbitMQ sends nothing until it is over.</summary>
+    public void LookForAlarm() => Link?.Alarm.Look(Topology.DirectName);
 
     /// <summary>True when the bus loses its messages when this process stops, so that receivers must stop after senders.</summary>
     public virtual bool IsLostAtStop => false;
@@ -144,6 +158,21 @@ internal sealed class FramePipe(BusTopology topology, int? node, bool durable, S
         // The broker returns a frame that reaches no queue, as MessageReturnedException.
         if (context.TryGetPayload(out RabbitMqSendContext? rabbit))
             rabbit.Mandatory = true;
+        return Task.CompletedTask;
+    }
+
+    public void Probe(ProbeContext context) => context.CreateScope("batchkit");
+}
+
+/// <summary>Configures MassTransit's send of a message that reaches no queue.</summary>
+internal sealed class UnroutedPipe : IPipe<SendContext<BatchEnvelope>>
+{
+    public Task Send(SendContext<BatchEnvelope> context)
+    {
+        context.Serializer = FrameSerializer.Shared;
+        context.Durable = false;
+        if (context.TryGetPayload(out RoutingKeySendContext? routed))
+            routed.RoutingKey = BusAlarm.Key;
         return Task.CompletedTask;
     }
 

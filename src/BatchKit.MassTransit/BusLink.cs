@@ -1,4 +1,5 @@
 using System.Collections.Concurrent;
+using System.Net;
 using BatchKit.Diagnostics;
 using BatchKit.RabbitMQ;
 using Microsoft.Extensions.Logging;
@@ -11,19 +12,32 @@ namespace BatchKit.MassTransit;
 /// After a failed attempt MassTransit pauses for 3 to 30 s, longer each time, and no setting changes that. So it makes no attempt before a connection of BatchKit's own, with the same settings, has
 /// succeeded.
 /// </remarks>
-internal sealed class BusLink(MassTransitRabbitMqOptions options, string target, ConnectionAge age, TimeProvider timeProvider, ILogger logger) : IDisposable
+internal sealed class BusLink : IDisposable
 {
-    // RabbitMQ's own maximum.
-    private const uint MaxBodyBytes = 128 * 1024 * 1024;
-
-    // The client tries one host after the other: its socket, then its handshake, each with the limit.
-    private readonly TimeSpan _trialLimit = (Math.Max(options.Hosts.Count, 1) * 2 * options.ConnectTimeout) + RabbitMqEnd.Limit;
+    private readonly MassTransitRabbitMqOptions _options;
+    private readonly string _target;
+    private readonly ConnectionAge _age;
+    private readonly TimeProvider _timeProvider;
+    private readonly ILogger _logger;
+    private readonly Func<string, CancellationToken, Task<IPAddress[]>>? _resolve;
+    private readonly TimeSpan _trialLimit;
     private readonly CancellationTokenSource _stopping = new();
-    private readonly ConcurrentQueue<Action<string>> _listeners = new();
+    private readonly ConcurrentQueue<Action<string?>> _listeners = new();
     private ConnectionFactory? _factory;
     private volatile ITcpClient? _socket;
     private volatile Exception? _failure;
     private volatile int _connections;
+
+    public BusLink(MassTransitRabbitMqOptions options, string target, ConnectionAge age, TimeProvider timeProvider, ILogger logger, Func<string, CancellationToken, Task<IPAddress[]>>? resolve = null)
+    {
+        (_options, _target, _age, _timeProvider, _logger, _resolve) = (options, target, age, timeProvider, logger, resolve);
+        // The sockets of all addresses share one limit. The handshakes have one each; a host has two addresses at most, as a rule.
+        _trialLimit = ((1 + (2 * Math.Max(options.Hosts.Count, 1))) * options.ConnectTimeout) + RabbitMqEnd.Limit;
+        Alarm = new BusAlarm(options, timeProvider, _stopping.Token);
+    }
+
+    /// <summary>Why the broker accepts no messages now.</summary>
+    public BusAlarm Alarm { get; }
 
     /// <summary>Why the broker can't be reached; null while it can be, and before the first attempt.</summary>
     public Exception? Failure => _failure;
@@ -37,8 +51,30 @@ internal sealed class BusLink(MassTransitRabbitMqOptions options, string target,
     /// <summary>How many times MassTransit has begun to connect. What an earlier connection carried is gone by then, whatever it says of itself.</summary>
     public int Connections => _connections;
 
-    /// <summary>Calls it with the reason of each attempt that fails.</summary>
-    public void Report(Action<string> listener) => _listeners.Enqueue(listener);
+    /// <summary>Calls it with the reason of each attempt that fails, and with null when <see cref="KeepAsync"/> has connected again.</summary>
+    public void Report(Action<string?> listener) => _listeners.Enqueue(listener);
+
+    /// <summary>Has MassTransit connect again after a lost connection: it does so by itself only for a bus that receives. Ends with <see cref="Stop"/>.</summary>
+    /// <param name="connect">Sends something, which makes MassTransit connect.</param>
+    public async Task KeepAsync(Func<CancellationToken, Task> connect)
+    {
+        while (!_stopping.IsCancellationRequested)
+        {
+            await Task.Delay(_options.ReconnectDelay, _timeProvider, _stopping.Token).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            if (IsOpen || _failure is not null || _stopping.IsCancellationRequested)
+                continue;
+            Tell("The connection ended.");
+            try
+            {
+                await connect(_stopping.Token).ConfigureAwait(false);
+                Tell(reason: null);
+            }
+            catch (Exception)
+            {
+                // The next attempt follows, and the application's sends report what is wrong.
+            }
+        }
+    }
 
     /// <summary>Completes when the broker accepts a connection. MassTransit calls it before each attempt to connect, with the same factory.</summary>
     public async Task PrepareAsync(ConnectionFactory factory)
@@ -47,23 +83,23 @@ internal sealed class BusLink(MassTransitRabbitMqOptions options, string target,
         Interlocked.Increment(ref _connections);
         while (true)
         {
-            age.Restart();
+            _age.Restart();
             try
             {
-                await TryAsync().ConfigureAwait(false);
+                var reached = await TryAsync().ConfigureAwait(false);
+                factory.EndpointResolverFactory = _ => new DefaultEndpointResolver([reached]);
                 _failure = null;
                 return;
             }
             catch (Exception exception) when (!_stopping.IsCancellationRequested)
             {
                 if (_failure is null)
-                    Log.ConnectFailed(logger, exception, target);
+                    Log.ConnectFailed(_logger, exception, _target);
                 _failure = exception;
-                foreach (var listener in _listeners)
-                    listener(FailureText.MessageOf(FailureText.CauseOf(exception)));
+                Tell(FailureText.MessageOf(FailureText.CauseOf(exception)));
             }
 
-            await Task.Delay(options.ReconnectDelay, timeProvider, _stopping.Token).ConfigureAwait(false);
+            await Task.Delay(_options.ReconnectDelay, _timeProvider, _stopping.Token).ConfigureAwait(false);
         }
     }
 
@@ -75,17 +111,23 @@ internal sealed class BusLink(MassTransitRabbitMqOptions options, string target,
 
     public void Dispose() => _stopping.Dispose();
 
-    // Some of the client's waits ignore its limits and the token; one that fails to open a connection may never end (version 7.2.2, issue 1968).
-    private async Task TryAsync()
+    private void Tell(string? reason)
     {
-        var trial = RabbitMqBus.ConnectAsync(options, "BatchKit trial", _stopping.Token);
+        foreach (var listener in _listeners)
+            listener(reason);
+    }
+
+    // Some of the client's waits ignore its limits and the token; one that fails to open a connection may never end (version 7.2.2, issue 1968).
+    private async Task<AmqpTcpEndpoint> TryAsync()
+    {
+        var trial = RabbitMqBus.ConnectAsync(_options, "BatchKit trial", _stopping.Token, _resolve);
         try
         {
-            await trial.WaitAsync(_trialLimit, timeProvider, _stopping.Token).ConfigureAwait(false);
+            return (await trial.WaitAsync(_trialLimit, _timeProvider, _stopping.Token).ConfigureAwait(false)).Endpoint;
         }
         finally
         {
-            await RabbitMqEnd.EndAsync(trial, timeProvider).ConfigureAwait(false);
+            await RabbitMqEnd.EndAsync(trial, _timeProvider).ConfigureAwait(false);
         }
     }
 
@@ -94,8 +136,6 @@ internal sealed class BusLink(MassTransitRabbitMqOptions options, string target,
         if (_factory == factory)
             return;
         _factory = factory;
-        // By default the client ends the connection for each message above 64 MiB.
-        factory.MaxInboundMessageBodySize = MaxBodyBytes;
         var create = factory.SocketFactory;
         factory.SocketFactory = family => _socket = create(family);
     }

@@ -9,13 +9,16 @@ using Microsoft.Extensions.Logging.Abstractions;
 namespace BatchKit.MassTransit;
 
 /// <summary>Finds or creates a buffer's bus. Starts the buffer's own bus without waiting for the broker, and stops it after the buffer has drained.</summary>
+/// <remarks>
+/// On RabbitMQ it creates two, because each bus has one connection: in an alarm the broker reads nothing more from a connection that publishes, and the receiver must go on acknowledging.
+/// </remarks>
 internal sealed class BusOwner : IAsyncDisposable
 {
     private static readonly TimeSpan StartPause = TimeSpan.FromSeconds(1);
     private static readonly TimeSpan StopLimit = TimeSpan.FromSeconds(10);
 
-    private readonly IBusControl? _bus;
-    private readonly BusLink? _link;
+    // The buffer's own; empty for the application's.
+    private readonly List<OwnBus> _buses = [];
     private readonly TimeProvider _timeProvider;
     private readonly GuardedLogger _logger;
     private readonly CancellationTokenSource _stopping = new();
@@ -25,7 +28,17 @@ internal sealed class BusOwner : IAsyncDisposable
     private Task? _running;
     private Task? _stopped;
 
-    public BusOwner(IServiceProvider services, string name, MassTransitOptions options, TimeProvider timeProvider, ILoggerFactory? loggers)
+    // Written by the task that runs.
+    private Task _keeping = Task.CompletedTask;
+
+    /// <param name="services">Finds the application's bus, and the instruments.</param>
+    /// <param name="name">The buffer's name.</param>
+    /// <param name="options">The settings.</param>
+    /// <param name="sends">True when the buffer sends over it.</param>
+    /// <param name="receives">True when the buffer receives from it.</param>
+    /// <param name="timeProvider">The clock.</param>
+    /// <param name="loggers">The loggers; null for none.</param>
+    public BusOwner(IServiceProvider services, string name, MassTransitOptions options, bool sends, bool receives, TimeProvider timeProvider, ILoggerFactory? loggers)
     {
         _timeProvider = timeProvider;
         options = options.Copy();
@@ -38,18 +51,31 @@ internal sealed class BusOwner : IAsyncDisposable
         if (options.Bus is not null)
         {
             Target = "the application's bus";
-            Connection = new BusConnection(options.Bus(services), options, age) { Metrics = metrics };
-            return;
+            Sending = Receiving = new BusConnection(options.Bus(services), options, age) { Metrics = metrics };
         }
+        else if (options.RabbitMq is { } broker)
+        {
+            var shown = broker.ConnectionName ?? (name.Length == 0 ? "BatchKit" : $"BatchKit {name}");
+            Sending = sends ? Connect(shown) : null;
+            Receiving = receives ? Connect($"{shown} receiver") : null;
 
-        _link = options.RabbitMq is { } broker ? new BusLink(broker, Target, age, timeProvider, _logger) : null;
-        _bus = Create(options, name.Length == 0 ? "BatchKit" : $"BatchKit {name}", _link, guarded);
-        Connection = _link is null
-            ? new InMemoryConnection(_bus, options, age) { Metrics = metrics }
-            : new BusConnection(_bus, options, age) { Metrics = metrics, Link = _link };
+            BusConnection Connect(string connectionName)
+            {
+                var link = new BusLink(broker, Target, age, timeProvider, _logger);
+                return new BusConnection(Own(() => RabbitMqBus.Create(broker, connectionName, link), link, guarded), options, age) { Metrics = metrics, Link = link };
+            }
+        }
+        else
+        {
+            Sending = Receiving = new InMemoryConnection(Own(static () => Bus.Factory.CreateUsingInMemory(static _ => { }), link: null, guarded), options, age) { Metrics = metrics };
+        }
     }
 
-    public BusConnection Connection { get; }
+    /// <summary>Where the buffer sends; null when it does not.</summary>
+    public BusConnection? Sending { get; }
+
+    /// <summary>Where the buffer receives from; null when it does not.</summary>
+    public BusConnection? Receiving { get; }
 
     /// <summary>What the bus connects to, in human-readable form.</summary>
     public string Target { get; }
@@ -62,8 +88,8 @@ internal sealed class BusOwner : IAsyncDisposable
     {
         lock (_gate)
         {
-            if (_bus is not null && _stopped is null)
-                _running ??= CallerContext.RunWithout(() => RunAsync(_bus));
+            if (_buses.Count > 0 && _stopped is null)
+                _running ??= CallerContext.RunWithout(() => Task.WhenAll(_buses.Select(own => RunAsync(own.Bus))));
         }
     }
 
@@ -71,7 +97,7 @@ internal sealed class BusOwner : IAsyncDisposable
     /// <exception cref="IOException">The bus did not connect within the time limit.</exception>
     public async Task WaitUntilConnectedAsync(CancellationToken cancellationToken)
     {
-        if (!Connection.Options.FailFast || Connection.Options.RabbitMq is not { } rabbit || _running is not { } running)
+        if ((Sending ?? Receiving)?.Options is not { FailFast: true, RabbitMq: { } rabbit } || _running is not { } running)
             return;
         try
         {
@@ -86,27 +112,28 @@ internal sealed class BusOwner : IAsyncDisposable
     public Task StopAsync()
     {
         lock (_gate)
-            return _stopped ??= _running is null ? Task.CompletedTask : StopAsync(_bus!, _running);
+            return _stopped ??= _running is null ? Task.CompletedTask : StopAsync(_running);
     }
 
     public async ValueTask DisposeAsync()
     {
         await StopAsync().ConfigureAwait(false);
-        (Connection as IDisposable)?.Dispose();
-        _link?.Dispose();
+        (Sending as IDisposable)?.Dispose();
+        foreach (var (_, link) in _buses)
+            link?.Dispose();
         _stopping.Dispose();
     }
 
-    private static IBusControl Create(MassTransitOptions options, string name, BusLink? link, GuardedLoggerFactory loggers)
+    private IBusControl Own(Func<IBusControl> create, BusLink? link, GuardedLoggerFactory loggers)
     {
         // The bus takes its logger from the async flow that creates it.
         var outer = LogContext.Current;
         LogContext.ConfigureCurrentLogContext(loggers);
         try
         {
-            return link is not null
-                ? RabbitMqBus.Create(options.RabbitMq!, name, link)
-                : Bus.Factory.CreateUsingInMemory(static _ => { });
+            var bus = create();
+            _buses.Add(new OwnBus(bus, link));
+            return bus;
         }
         finally
         {
@@ -123,6 +150,8 @@ internal sealed class BusOwner : IAsyncDisposable
                 // Completes when the bus is connected. MassTransit retries most errors without limit, but gives up after some.
                 await bus.StartAsync(_stopping.Token).ConfigureAwait(false);
                 Log.BusStarted(_logger, Target);
+                if (Sending is { Link: { } link } && Sending.Bus == bus)
+                    _keeping = link.KeepAsync(Sending.ConnectAsync);
                 return;
             }
             catch (Exception exception)
@@ -136,19 +165,32 @@ internal sealed class BusOwner : IAsyncDisposable
         }
     }
 
-    private async Task StopAsync(IBusControl bus, Task running)
+    private async Task StopAsync(Task running)
     {
         await _stopping.CancelAsync().ConfigureAwait(false);
-        _link?.Stop();
+        foreach (var (_, link) in _buses)
+            link?.Stop();
         using var limit = new CancellationTokenSource(StopLimit, _timeProvider);
         try
         {
             await running.WaitAsync(limit.Token).ConfigureAwait(false);
-            await bus.StopAsync(limit.Token).ConfigureAwait(false);
+            await _keeping.WaitAsync(limit.Token).ConfigureAwait(false);
+            await Task.WhenAll(_buses.Select(own => own.StopAsync(limit.Token))).ConfigureAwait(false);
         }
         catch (Exception exception)
         {
             Log.BusStopFailed(_logger, exception, Target);
+        }
+    }
+
+    /// <summary>A bus of the buffer's own, and its link to RabbitMQ.</summary>
+    private sealed record OwnBus(IBusControl Bus, BusLink? Link)
+    {
+        public async Task StopAsync(CancellationToken cancellationToken)
+        {
+            await Bus.StopAsync(cancellationToken).ConfigureAwait(false);
+            if (Link is not null)
+                await Link.Alarm.Ended.WaitAsync(cancellationToken).ConfigureAwait(false);
         }
     }
 }
@@ -191,5 +233,5 @@ internal sealed class ReceiverHostedService(MassTransitReceiver receiver, BusOwn
     }
 
     public Task StopAsync(CancellationToken cancellationToken) =>
-        owner.Connection.IsLostAtStop ? Task.CompletedTask : receiver.StopAsync(cancellationToken);
+        owner.Receiving!.IsLostAtStop ? Task.CompletedTask : receiver.StopAsync(cancellationToken);
 }

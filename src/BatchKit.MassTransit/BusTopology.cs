@@ -189,6 +189,8 @@ internal sealed class TopologyCheckFilter(EndpointRun run, int maxFrameBytes, Ti
     public async Task Send(ChannelContext context, IPipe<ChannelContext> next)
     {
         using var ended = new CancellationTokenSource();
+        // Before anything is sent over the connection, so that it sees each alarm.
+        _ = RabbitMqAlarm.Of(context.ConnectionContext.Connection);
         await LeaseAsync(context.ConnectionContext.Connection).ConfigureAwait(false);
         var checking = CheckAsync(context, ended.Token);
         try
@@ -235,6 +237,7 @@ internal sealed class TopologyCheckFilter(EndpointRun run, int maxFrameBytes, Ti
         {
             try
             {
+                RabbitMqAlarm.Of(connection).ThrowIfRaised();
                 // A channel of its own, because the broker closes a channel on which a declaration fails.
                 var channel = await connection.CreateChannelAsync(cancellationToken: ended).ConfigureAwait(false);
                 uint waiting;
@@ -255,7 +258,7 @@ internal sealed class TopologyCheckFilter(EndpointRun run, int maxFrameBytes, Ti
                 if (exception.ShutdownReason?.ReplyCode == NotFound)
                     await LostAnswerFilter.AbortAsync(context, run).ConfigureAwait(false);
             }
-            catch (NodeTakenException exception)
+            catch (Exception exception) when (exception is NodeTakenException or RabbitMqAlarmException)
             {
                 run.SetTopologyFault(FailureText.MessageOf(exception));
             }

@@ -19,7 +19,7 @@ public static class MassTransitBuilderExtensions
 
     /// <summary>Sends the buffer's output for other nodes, and for named handles, over a MassTransit bus.</summary>
     /// <remarks>
-    /// Both directions of a buffer share its options and its bus. By default the buffer creates an in-memory bus. With <see cref="MassTransitOptions.RabbitMq"/> it creates a bus over RabbitMQ; with
+    /// Both directions of a buffer share its options. By default the buffer creates an in-memory bus. With <see cref="MassTransitOptions.RabbitMq"/> it creates a bus over RabbitMQ for each direction; with
     /// <see cref="MassTransitOptions.Bus"/> it uses the application's. The host starts even while the broker is down, unless <see cref="MassTransitOptions.FailFast"/> is set. A health check,
     /// <c>batchkit-masstransit</c> or <c>batchkit-masstransit-name</c>, reports the state of the bus.
     /// </remarks>
@@ -34,7 +34,7 @@ public static class MassTransitBuilderExtensions
         ArgumentNullException.ThrowIfNull(builder);
         AddBus(builder, configure);
         KeyedServices.Add(builder.Services, builder.Name, (services, key) =>
-            new MassTransitTransport(services.GetRequiredKeyedService<BusOwner>(key).Connection, services.GetService<TimeProvider>(), builder.CreateSigner(services)));
+            new MassTransitTransport(services.GetRequiredKeyedService<BusOwner>(key).Sending!, services.GetService<TimeProvider>(), builder.CreateSigner(services)));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, services => services.GetRequiredKeyedService<MassTransitTransport>(builder.Name), partitions);
     }
 
@@ -116,7 +116,7 @@ public static class MassTransitBuilderExtensions
         if (KeyedServices.Contain<BusOwner>(builder.Services, name))
             return;
 
-        builder.Services.AddKeyedSingleton(name, (services, _) => CreateOwner(services, name));
+        builder.Services.AddKeyedSingleton(name, (services, _) => CreateOwner(services, builder));
         builder.Services.AddSingleton<IHostedService>(services => new BusHostedService(
             services.GetRequiredKeyedService<BusOwner>(name), services.GetKeyedService<MassTransitReceiver>(name)));
         builder.Services.AddHealthChecks().Add(new HealthCheckRegistration(
@@ -124,9 +124,11 @@ public static class MassTransitBuilderExtensions
             services => new HealthCheck(services.GetRequiredKeyedService<BusOwner>(name), services.GetKeyedService<MassTransitReceiver>(name), services.GetKeyedService<MassTransitTransport>(name)), failureStatus: null, tags: ["batchkit"]));
     }
 
-    private static BusOwner CreateOwner(IServiceProvider services, string name)
+    private static BusOwner CreateOwner(IServiceProvider services, BatchKitBuilder builder)
     {
+        var name = builder.Name;
         var owner = new BusOwner(services, name, services.GetRequiredService<IOptionsMonitor<MassTransitOptions>>().Get(name),
+            KeyedServices.Contain<MassTransitTransport>(builder.Services, name), KeyedServices.Contain<MassTransitReceiver>(builder.Services, name),
             services.GetService<TimeProvider>() ?? TimeProvider.System, services.GetService<ILoggerFactory>());
         // Without a host, the bus starts when the buffer is first resolved.
         owner.Start();
@@ -137,7 +139,7 @@ public static class MassTransitBuilderExtensions
     {
         var node = services.GetRequiredKeyedService<NodeNumber>(builder.Name);
         var options = services.GetRequiredService<IOptionsMonitor<MassTransitOptions>>().Get(builder.Name);
-        var connection = services.GetRequiredKeyedService<BusOwner>(builder.Name).Connection;
+        var connection = services.GetRequiredKeyedService<BusOwner>(builder.Name).Receiving!;
         // Not the name of the node's queue: the number may not be leased yet, and each node's name would be a time series of its own.
         var receiver = builder.CreateReceiver(services, next, receiving => (receiving.MessagingSystem, receiving.QueueName) = ("masstransit", options.Prefix));
         return new MassTransitReceiver(connection, node, receiver, services.GetService<TimeProvider>(), services.GetService<ILogger<MassTransitReceiver>>());
@@ -159,8 +161,10 @@ public static class MassTransitBuilderExtensions
         private string? FindBusFault(out Exception? exception)
         {
             exception = null;
+            if (owner.Sending?.Link?.Alarm.Reason is { } alarm)
+                return $"{owner.Target} accepts no messages now: {alarm}.";
             // MassTransit's own health lags behind: its endpoint for replies pauses for up to 30 s.
-            if (owner.Connection.Link is not { IsOpen: false } link)
+            if ((owner.Sending?.Link is { IsOpen: false } sending ? sending : owner.Receiving?.Link) is not { IsOpen: false } link)
                 return null;
             exception = link.Failure;
             var reason = link.Fault ?? "The connection is not open.";

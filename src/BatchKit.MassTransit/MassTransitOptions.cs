@@ -3,7 +3,6 @@ using BatchKit.RabbitMQ;
 using BatchKit.Transports;
 using Microsoft.Extensions.Configuration;
 using Microsoft.Extensions.Options;
-using RabbitMQ.Client;
 using IBus = MassTransit.IBus;
 
 namespace BatchKit.MassTransit;
@@ -136,12 +135,6 @@ public sealed class MassTransitOptions : IValidatableObject
     {
         if (Prefix is not null && RabbitMqNames.FindFaultInPrefix(Prefix) is { } prefixFault)
             yield return new ValidationResult($"{nameof(Prefix)} {prefixFault}", [nameof(Prefix)]);
-        if (RabbitMq is { Hosts.Count: > 1 } && MaxFrameBytes > ConnectionFactory.DefaultMaxInboundMessageBodySize)
-        {
-            yield return new ValidationResult(
-                $"{nameof(MaxFrameBytes)} ({MaxFrameBytes}) is above {ConnectionFactory.DefaultMaxInboundMessageBodySize}, the most that MassTransit reads from a cluster. Set at most that, or one host.", [nameof(MaxFrameBytes)]);
-        }
-
         if (UseQuorumQueues && !Durable)
             yield return new ValidationResult($"{nameof(UseQuorumQueues)} is true and {nameof(Durable)} is false. A quorum queue is durable: set {nameof(Durable)} to true, or {nameof(UseQuorumQueues)} to false.", [nameof(UseQuorumQueues)]);
         if (Bus is not null && RabbitMq is not null)

@@ -54,13 +54,13 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     [TimeSpanRange("00:00:00.001", "00:10:00")]
     public TimeSpan ReconnectDelay { get; set; } = TimeSpan.FromMilliseconds(500);
 
-    /// <summary>The name that the broker shows for the connection; null, the default, shows <c>BatchKit</c> and the buffer's name.</summary>
+    /// <summary>The name that the broker shows for the sender's connection, and with <c>receiver</c> behind it for the receiver's; null, the default, shows <c>BatchKit</c> and the buffer's name.</summary>
     public string? ConnectionName { get; set; }
 
     /// <summary>True connects with TLS; brokers usually listen for it on port 5671. False, the default, sends passwords and output unencrypted, unless the first host's port is 5671: this port always uses TLS.</summary>
     public bool UseTls { get; set; }
 
-    /// <summary>The name that the broker's certificate must have; null, the default, requires the first host's name.</summary>
+    /// <summary>The name that the broker's certificate must have; null, the default, requires the name of the host that it connects to.</summary>
     public string? TlsServerName { get; set; }
 
     /// <summary>Decides whether a broker's certificate is trusted; null, the default, lets the operating system decide.</summary>

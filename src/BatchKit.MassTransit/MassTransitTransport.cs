@@ -55,7 +55,7 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         _timeProvider = timeProvider ?? TimeProvider.System;
         _unroutedGroups = new UnroutedGroups(Options.UnroutableGrace, _timeProvider);
         _reporter = connection.CreateReporter("sender");
-        connection.Link?.Report(Lose);
+        connection.Link?.Report(Report);
         _watching = [connection.Bus.ConnectReceiveEndpointObserver(new SenderWatch(_reporter)), connection.Bus.ConnectSendObserver(new SendAttemptObserver())];
     }
 
@@ -98,9 +98,13 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         return ValueTask.CompletedTask;
     }
 
-    private void Lose(string reason)
+    private void Report(string? reason)
     {
-        if (!_isDisposed)
+        if (_isDisposed)
+            return;
+        if (reason is null)
+            _reporter.Open();
+        else
             _reporter.Lose(reason);
     }
 
@@ -259,9 +263,9 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         {
             _connection.Age.Restart();
             _reporter.Lose($"The bus did not confirm a frame within {Options.PublishTimeout}.");
+            _connection.LookForAlarm();
             Renew();
-            throw new TimeoutException(
-                $"The bus did not confirm a frame within {nameof(MassTransitOptions.PublishTimeout)} ({Options.PublishTimeout}). Check that the broker runs and can be reached, or raise the time.", exception);
+            throw new TimeoutException($"The bus did not confirm a frame within {nameof(MassTransitOptions.PublishTimeout)} ({Options.PublishTimeout}). Check that the broker runs, can be reached and has no alarm, or raise the time.", exception);
         }
         catch (Exception exception) when (exception is not OperationCanceledException)
         {

@@ -186,9 +186,10 @@ internal sealed class EndpointWatch(Func<string> queue, BusConnection connection
     public void SetFault(string fault) => _fault = fault;
 
     /// <summary>Reports that the bus has no connection.</summary>
-    public void Lose(string reason)
+    public void Lose(string? reason)
     {
-        if (!_isStopping || _isRestarting)
+        // The endpoint itself reports that it receives.
+        if (reason is not null && (!_isStopping || _isRestarting))
             reporter.Lose(reason);
     }
 

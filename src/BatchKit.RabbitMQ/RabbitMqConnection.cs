@@ -30,7 +30,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     private volatile Task _connecting = Task.CompletedTask;
 
     private volatile OpenChannel? _open;
-    private volatile string? _blockedReason;
+    private volatile RabbitMqAlarm? _alarm;
     private volatile bool _isClosed;
 
     public RabbitMqConnection(RabbitMqOptions options, string purpose, CreateChannelOptions channelOptions,
@@ -55,7 +55,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     public string? CallbackFault => _reporter.CallbackFault;
 
     /// <summary>The reason that the broker gives for blocking publishers; null when it accepts messages.</summary>
-    public string? BlockedReason => _blockedReason;
+    public string? BlockedReason => _alarm?.Reason;
 
     /// <summary>Returns the open channel; connects when no channel is open.</summary>
     /// <exception cref="IOException">The broker can't be reached, or refuses the login. The message names the broker and the reason.</exception>
@@ -180,7 +180,6 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
             var ours = channel;
             channel.ChannelShutdownAsync += (_, reason) => OnChannelShutdownAsync(ours, reason);
             await _prepare(connection, channel, cancellationToken).ConfigureAwait(false);
-            _blockedReason = null;
             return new OpenChannel(connection, channel, _timeProvider.GetTimestamp(), CreateLeave(connection));
         }
         catch
@@ -194,6 +193,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
 
     private void Observe(IConnection connection)
     {
+        _alarm = RabbitMqAlarm.Of(connection);
         connection.ConnectionBlockedAsync += OnBlockedAsync;
         connection.ConnectionUnblockedAsync += OnUnblockedAsync;
         connection.ConnectionShutdownAsync += OnShutdownAsync;
@@ -219,14 +219,12 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
 
     private Task OnBlockedAsync(object sender, ConnectionBlockedEventArgs blocked)
     {
-        _blockedReason = blocked.Reason;
         Log.Blocked(_logger, Target, blocked.Reason);
         return Task.CompletedTask;
     }
 
     private Task OnUnblockedAsync(object sender, AsyncEventArgs unblocked)
     {
-        _blockedReason = null;
         Log.Unblocked(_logger, Target);
         return Task.CompletedTask;
     }

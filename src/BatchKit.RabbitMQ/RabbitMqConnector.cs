@@ -11,9 +11,6 @@ namespace BatchKit.RabbitMQ;
 /// <summary>Opens connections as the options specify, and explains in a sentence why one could not be opened.</summary>
 internal sealed class RabbitMqConnector
 {
-    // RabbitMQ's own maximum. It is above MaxFrameBytes, so that the frame reader rejects a frame that is too large and the connection stays open.
-    private const uint MaxBodyBytes = 128 * 1024 * 1024;
-
     private readonly RabbitMqOptions _options;
     private readonly ConnectionFactory _factory;
     private readonly string _name;
@@ -34,7 +31,7 @@ internal sealed class RabbitMqConnector
         Target = options.Connection is { } connection ? $"RabbitMQ at {connection.Endpoint.HostName}:{connection.Endpoint.Port}"
             : options.ConnectionFactory is { } factory ? $"RabbitMQ of the application's connection factory (virtual host {factory.VirtualHost})"
             : $"RabbitMQ at {string.Join(", ", endpoints)} (virtual host {options.VirtualHost})";
-        _endpoints = Array.ConvertAll(endpoints, endpoint => new AmqpTcpEndpoint(endpoint.Host, endpoint.Port, CreateTls(endpoint), MaxBodyBytes));
+        _endpoints = Array.ConvertAll(endpoints, endpoint => new AmqpTcpEndpoint(endpoint.Host, endpoint.Port, CreateTls(endpoint), RabbitMqResolver.MaxBodyBytes));
         _factory = new ConnectionFactory
         {
             UserName = options.UserName,
@@ -46,7 +43,7 @@ internal sealed class RabbitMqConnector
             RequestedConnectionTimeout = options.ConnectTimeout,
             HandshakeContinuationTimeout = options.ConnectTimeout,
             ContinuationTimeout = options.ConnectTimeout,
-            MaxInboundMessageBodySize = MaxBodyBytes,
+            MaxInboundMessageBodySize = RabbitMqResolver.MaxBodyBytes,
             ClientProvidedName = _name,
             ConsumerDispatchConcurrency = 1,
         };
@@ -74,7 +71,7 @@ internal sealed class RabbitMqConnector
         var cause = Innermost(exception);
         var text = cause switch
         {
-            NodeTakenException => FailureText.MessageOf(cause),
+            NodeTakenException or RabbitMqAlarmException => FailureText.MessageOf(cause),
             AuthenticationFailureException => $"{Target} refused the login of user '{_options.ConnectionFactory?.UserName ?? _options.UserName}': check UserName and Password.",
             AuthenticationException => $"{Target} could not be trusted: {FailureText.MessageOf(cause)} Check that the port is the broker's for TLS, and its certificate; ValidateServerCertificate decides about certificates of your own.",
             OperationInterruptedException { ShutdownReason: { } reason } => $"{Target} refused: {reason.ReplyText.TrimEnd('.')}. Check VirtualHost, the user's permissions, and what exists under Prefix with other arguments: delete that, or set the options to match it.",
@@ -83,16 +80,11 @@ internal sealed class RabbitMqConnector
         return new IOException(text, exception);
     }
 
-    // Of a name's addresses the client tries only the first. It tries what it is given in a random order.
     private async Task<IConnection> ConnectToAnyAsync(CancellationToken cancellationToken)
     {
-        var endpoints = new List<AmqpTcpEndpoint>(_endpoints.Length);
-        foreach (var endpoint in _endpoints)
-        {
-            foreach (var address in await _resolve(endpoint.HostName, cancellationToken).ConfigureAwait(false))
-                endpoints.Add(new AmqpTcpEndpoint(address.ToString(), endpoint.Port, endpoint.Ssl, MaxBodyBytes));
-        }
-
+        var endpoints = await RabbitMqResolver.ResolveAsync(_endpoints, _resolve, cancellationToken).ConfigureAwait(false);
+        // One address that answers nothing leaves time for the next.
+        _factory.RequestedConnectionTimeout = _options.ConnectTimeout / endpoints.Count;
         return await _factory.CreateConnectionAsync(endpoints, _name, cancellationToken).ConfigureAwait(false);
     }
 
@@ -101,7 +93,7 @@ internal sealed class RabbitMqConnector
     {
         for (var cause = exception; ; cause = cause.InnerException)
         {
-            if (cause is NodeTakenException or AuthenticationFailureException or AuthenticationException or OperationInterruptedException { ShutdownReason: not null } || cause.InnerException is null)
+            if (cause is NodeTakenException or RabbitMqAlarmException or AuthenticationFailureException or AuthenticationException or OperationInterruptedException { ShutdownReason: not null } || cause.InnerException is null)
                 return cause;
         }
     }
@@ -137,13 +129,14 @@ internal sealed class ConnectionRecovery
     public static ConnectionRecovery Of(IConnection connection) => All.GetValue(connection, static connection => new ConnectionRecovery(connection));
 
     /// <summary>Returns the connection when channels may be created.</summary>
-    /// <exception cref="IOException">It is closed.</exception>
+    /// <exception cref="IOException">It is closed, or the broker has an alarm: it would open the channel when that is over, after everyone has given it up.</exception>
     public async Task<IConnection> JoinAsync(CancellationToken cancellationToken)
     {
         if (!_connection.IsOpen)
             throw new IOException("The application's connection is closed.");
         if (Volatile.Read(ref _recovered) is { } recovered)
             await recovered.Task.WaitAsync(cancellationToken).ConfigureAwait(false);
+        RabbitMqAlarm.Of(_connection).ThrowIfRaised();
         return _connection;
     }
 

@@ -72,6 +72,7 @@ internal sealed class RabbitMqGroupAnswers(RabbitMqConnector connector, RabbitMq
 
     private async Task<bool?> PublishAsync(IConnection connection, string key, CancellationToken cancellationToken)
     {
+        RabbitMqAlarm.Of(connection).ThrowIfRaised();
         var channel = await connection.CreateChannelAsync(Confirming, cancellationToken).ConfigureAwait(false);
         await using (channel.ConfigureAwait(false))
         {

@@ -285,6 +285,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
 
             try
             {
+                RabbitMqAlarm.Of(open.Connection).ThrowIfRaised();
                 if (await _topology.CheckAsync(open.Connection, _node.Value, _groups?.StaysOnAll ?? true, _stopping.Token).ConfigureAwait(false) is not { } waiting)
                     return "The queue does not exist any more, although the broker has not ended the consumer.";
                 if (_lease is not null)
@@ -294,7 +295,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
                 var heldChecks = consumer.Deliveries.CountHeldChecks();
                 SetFault(heldChecks > 0 ? DeliveryWatch.DescribeHeld(waiting, _options.TopologyCheckInterval) : null, isRepeat: heldChecks > 1);
             }
-            catch (Exception exception) when (open.Channel.IsOpen && exception is OperationInterruptedException or NodeTakenException)
+            catch (Exception exception) when (open.Channel.IsOpen && exception is OperationInterruptedException or NodeTakenException or RabbitMqAlarmException)
             {
                 // Frames that are already in the queue are still received.
                 SetFault(FailureText.MessageOf(_connection.Explain(exception)));

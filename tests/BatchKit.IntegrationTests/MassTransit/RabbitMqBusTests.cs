@@ -1,9 +1,15 @@
+using System.Net;
+using System.Net.Sockets;
 using BatchKit.IntegrationTests.RabbitMQ;
+using BatchKit.MassTransit;
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;
 using BatchKit.TestServers.RabbitMQ;
 using MassTransit;
+using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Hosting;
+using Microsoft.Extensions.Logging.Abstractions;
 
 namespace BatchKit.IntegrationTests.MassTransit;
 
@@ -227,6 +233,53 @@ public sealed class RabbitMqBusTests(RabbitMqFixture fixture)
 
         await node.Received.WaitForMessagesAsync(1);
         await node.WaitForHealthAsync(HealthStatus.Healthy);
+    }
+
+    [Fact]
+    public async Task Each_address_of_a_host_name_is_tried()
+    {
+        var server = await fixture.GetAsync();
+        var options = new MassTransitOptions();
+        MassTransitSome.Settings(server, _prefix)(options);
+        options.RabbitMq!.Hosts = ["gone.example", $"broker.example:{server.Port}"];
+        var closed = IPAddress.Parse("127.0.0.2");
+
+        // The client begins with any of them.
+        for (var attempt = 0; attempt < 5; attempt++)
+        {
+            using var link = new BusLink(options.RabbitMq, "the broker", new ConnectionAge(TimeProvider.System), TimeProvider.System, NullLogger.Instance,
+                (name, _) => name == "broker.example" ? Task.FromResult(new[] { closed, IPAddress.Loopback }) : throw new SocketException((int)SocketError.HostNotFound));
+            var bus = RabbitMqBus.Create(options.RabbitMq, "test", link);
+            await bus.StartAsync().WithinDeadline();
+
+            await Until.TrueAsync(() => link.IsOpen);
+
+            Assert.Null(link.Failure);
+            await bus.StopAsync().WithinDeadline();
+        }
+    }
+
+    [Fact]
+    public async Task Senders_and_receivers_have_a_connection_each_only_where_there_are_both()
+    {
+        var server = await fixture.GetAsync();
+        await using var proxy = TcpProxy.Start(server.Host, server.Port);
+        var builder = Host.CreateEmptyApplicationBuilder(new HostApplicationBuilderSettings());
+        builder.Services.AddLogging();
+        builder.Services.AddBatchKit(static options => options.Node = 2).UseMassTransit(MassTransitSome.Settings(server, _prefix, proxy.Port));
+        using var sender = builder.Build();
+        await sender.StartAsync().WithinDeadline();
+        var health = sender.Services.GetRequiredService<HealthCheckService>();
+        await Until.TrueAsync(async () => (await health.CheckHealthAsync()).Status == HealthStatus.Healthy);
+        await Until.TrueAsync(() => proxy.OpenConnections == 1);
+
+        await using var node = await MassTransitNode.StartReadyAsync(1, MassTransitSome.Settings(server, _prefix, proxy.Port));
+        sender.Services.GetRequiredService<IOutputBuffer>().Write(Some.Connection(1), "arrives"u8);
+
+        await node.Received.WaitForMessagesAsync(1);
+        await Until.TrueAsync(() => proxy.OpenConnections == 3);
+        await sender.StopAsync().WithinDeadline();
+        await Until.TrueAsync(() => proxy.OpenConnections == 2);
     }
 
     [Fact]

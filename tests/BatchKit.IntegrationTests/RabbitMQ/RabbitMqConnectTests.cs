@@ -1,4 +1,5 @@
 using System.Net;
+using System.Net.Sockets;
 using BatchKit.RabbitMQ;
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;
@@ -75,6 +76,19 @@ public sealed class RabbitMqConnectTests(RabbitMqFixture fixture)
             await using var connection = await connector.ConnectAsync(CancellationToken.None).WithinDeadline();
             Assert.True(connection.IsOpen);
         }
+    }
+
+    [Fact]
+    public async Task A_host_name_without_addresses_keeps_no_other_host_from_being_tried()
+    {
+        var server = await fixture.GetAsync();
+        var options = RabbitMqSome.Options(server);
+        options.Hosts = ["gone.example", $"broker.example:{server.Port}"];
+        var connector = new RabbitMqConnector(options, "test", (name, _) => name == "broker.example" ? Task.FromResult(new[] { IPAddress.Loopback }) : throw new SocketException((int)SocketError.HostNotFound));
+
+        await using var connection = await connector.ConnectAsync(CancellationToken.None).WithinDeadline();
+
+        Assert.True(connection.IsOpen);
     }
 
     [Fact]

@@ -34,6 +34,16 @@ public sealed class TcpProxy : IAsyncDisposable
     /// <summary>Connections that were accepted so far.</summary>
     public int AcceptedConnections { get; private set; }
 
+    /// <summary>Connections that both sides have not ended yet.</summary>
+    public int OpenConnections
+    {
+        get
+        {
+            lock (_gate)
+                return _connections.Count(static connection => !connection.Completion.IsCompleted);
+        }
+    }
+
     /// <summary>Starts to listen on a free port and to forward to a server.</summary>
     public static TcpProxy Start(string host, int port) => new(host, port);
 

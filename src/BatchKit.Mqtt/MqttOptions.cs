@@ -29,7 +29,7 @@ public sealed class MqttOptions : IValidatableObject
     public MqttVersion Version { get; set; } = MqttVersion.V5;
 
     /// <summary>
-    /// The transport's client id. The receiver appends <c>-receiver</c> to it, and the lease of a node's number appends <c>-node</c>. Null, the default, creates a random id at start. Set it if a session must outlive
+    /// The transport's client id. The receiver appends <c>-receiver</c> to it, and the lease of a node's number appends <c>-node-</c> and an id of the process. Null, the default, creates a random id at start. Set it if a session must outlive
     /// the process. Two connections to one broker must not share an id.
     /// </summary>
     [StringLength(1000, MinimumLength = 1)]

@@ -71,7 +71,7 @@ public static class BrokerPathExtensions
     {
         var (broker, user, password) = path.Split();
         (options.Hosts, options.UserName, options.Password, options.VirtualHost) = ([$"{broker.Host}:{broker.Port}"], user, password, VirtualHostOf(broker));
-        (options.Prefix, options.StopTimeout) = (path.Name, StopTimeout);
+        (options.Prefix, options.StopTimeout, options.Heartbeat) = (path.Name, StopTimeout, path.KeepAlive ?? options.Heartbeat);
     }
 
     private static void Configure(MassTransitOptions options, BrokerPath path)
@@ -82,7 +82,7 @@ public static class BrokerPathExtensions
     }
 
     private static void Configure(MqttOptions options, BrokerPath path) =>
-        (options.Server, options.EnvelopePrefix, options.StopTimeout) = (new Uri(path.Address), path.Name, StopTimeout);
+        (options.Server, options.EnvelopePrefix, options.StopTimeout, options.KeepAlive) = (new Uri(path.Address), path.Name, StopTimeout, path.KeepAlive ?? options.KeepAlive);
 
     private static string VirtualHostOf(Uri broker) => broker.AbsolutePath.Length > 1 ? Uri.UnescapeDataString(broker.AbsolutePath[1..]) : "/";
 

@@ -1,9 +1,24 @@
+using System.Text;
 using BatchKit.TestServers.HostWorker;
+using BatchKit.Transports;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.HostWorker;
+
+/// <summary>Writes what arrives to the console.</summary>
+internal sealed class ConsoleTransport : IBatchTransport
+{
+    public async ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken)
+    {
+        foreach (var batch in batches.ToArray())
+        {
+            for (var message = 0; message < batch.Count; message++)
+                await Console.Out.WriteLineAsync($"received {Encoding.UTF8.GetString(batch[message].Payload.Span)}");
+        }
+    }
+}
 
 /// <summary>A host with a buffer and a service that writes, which runs until it is told to end (SIGTERM) and then says what became of the messages.</summary>
 internal static class WorkerProgram
@@ -14,7 +29,9 @@ internal static class WorkerProgram
         application.Logging.SetMinimumLevel(LogLevel.Warning);
         application.Services.Configure<HostOptions>(options => (options.ServicesStopConcurrently, options.ShutdownTimeout) = (settings.StopsConcurrently, settings.ShutdownTimeout));
         application.Services.AddSingleton(settings);
-        application.Services.AddBatchKit(options => (options.Node, options.DrainTimeout) = (HostWorkerSettings.Node, settings.DrainTimeout)).SendTo(settings.Path, HostWorkerSettings.FarNode);
+        var buffer = application.Services.AddBatchKit(options => (options.Node, options.DrainTimeout) = (HostWorkerSettings.Node, settings.DrainTimeout)).SendTo(settings.Path, HostWorkerSettings.FarNode);
+        if (settings.Receives)
+            buffer.ReceiveFrom(settings.Path, HostWorkerSettings.Node, static _ => new ConsoleTransport());
         application.Services.AddHostedService<LineWriter>();
         using var host = application.Build();
         await host.StartAsync();

@@ -117,6 +117,7 @@ internal sealed class MqttLink : IAsyncDisposable
         {
             try
             {
+                await _user.WhenMayConnectAsync().WaitAsync(_stopping.Token).ConfigureAwait(false);
                 await TryConnectAndServeAsync(_stopping.Token).ConfigureAwait(false);
                 _failures++;
                 await Task.Delay(NextPause(), _timeProvider, _stopping.Token).ConfigureAwait(false);
@@ -238,6 +239,9 @@ internal interface IConnectionUser
     /// <summary>Uses a connection until it ends.</summary>
     /// <returns>A human-readable reason for its end.</returns>
     Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken);
+
+    /// <summary>Completes when the next attempt to connect may begin.</summary>
+    Task WhenMayConnectAsync() => Task.CompletedTask;
 
     /// <summary>Called when an attempt to connect has failed; another follows after a pause.</summary>
     void ConnectFailed(MqttConnectException failure);

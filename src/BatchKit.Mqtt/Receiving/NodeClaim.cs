@@ -59,7 +59,8 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
         // The callback reports only the connections that carry the application's messages.
         _options.ConnectionChanged = null;
         _options.Will = new MqttWill(new MqttMessage(_topic, default) { QualityOfService = MqttQualityOfService.AtLeastOnce, Retain = true });
-        var clientId = $"{options.ClientId ?? $"batchkit-{Guid.NewGuid():N}"}-node";
+        // Of this process alone: of two with one ClientId, each would end the other's claim.
+        var clientId = $"{options.ClientId ?? "batchkit"}-node-{_id}";
         _link = new MqttLink(_options, MqttLink.NodeLease, clientId, sessionExpiry: TimeSpan.Zero, this, timeProvider, logger);
     }
 

@@ -53,6 +53,9 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
 
     public void ConnectFailed(MqttConnectException failure) => _firstAttempt.TrySetResult();
 
+    /// <summary>Completes when no other process has the node's number: with the same client id, a connection would end that of the process that has it.</summary>
+    public Task WhenMayConnectAsync() => lease?.Free ?? Task.CompletedTask;
+
     /// <summary>Ends the wait for the first attempt; there will be no more connections.</summary>
     public void Close() => _firstAttempt.TrySetResult();
 

@@ -38,6 +38,9 @@ public sealed record HostWorkerSettings
     /// <summary>Whether the host stops its services at the same time; by default one after another.</summary>
     public bool StopsConcurrently { get; init; }
 
+    /// <summary>Whether it also receives for its node, and writes what arrives there.</summary>
+    public bool Receives { get; init; }
+
     /// <summary>Reads a process's arguments.</summary>
     public static HostWorkerSettings Parse(IReadOnlyList<string> arguments) =>
         arguments is [var settings] && JsonSerializer.Deserialize<HostWorkerSettings>(settings) is { } parsed
@@ -53,6 +56,9 @@ public sealed record HostWorkerSettings
 /// <param name="Name">The prefix of the topology or of the topics, or the schema.</param>
 public sealed record BrokerPath(string Transport, string Address, string Name)
 {
+    /// <summary>The heartbeat or keep-alive of connections to RabbitMQ or MQTT; null for the package's own.</summary>
+    public TimeSpan? KeepAlive { get; init; }
+
     /// <summary>RabbitMQ.</summary>
     public const string RabbitMq = "RabbitMQ";
 

@@ -1,6 +1,7 @@
 using System.Diagnostics.CodeAnalysis;
 using System.Net.Mime;
 using System.Text;
+using BatchKit.RabbitMQ;
 using MassTransit;
 using MassTransit.Serialization;
 
@@ -21,10 +22,10 @@ public sealed class BatchEnvelope
     internal byte[] Bytes { get; }
 }
 
-/// <summary>Writes a frame as the whole body of the message: no JSON, no base64, and no header except the content type.</summary>
+/// <summary>Writes a frame as the whole body of the message: no JSON and no base64.</summary>
 internal sealed class FrameSerializer : IMessageSerializer
 {
-    public static readonly ContentType FrameContentType = new("application/vnd.batchkit.frame");
+    public static readonly ContentType FrameContentType = new(RabbitMqFrameProperties.ContentType);
 
     public static readonly FrameSerializer Shared = new();
 

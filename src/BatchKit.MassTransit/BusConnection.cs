@@ -1,5 +1,6 @@
 using System.Runtime.ExceptionServices;
 using BatchKit.Diagnostics;
+using BatchKit.RabbitMQ;
 using BatchKit.Transports;
 using MassTransit;
 using RabbitMQ.Client.Exceptions;
@@ -155,9 +156,14 @@ internal sealed class FramePipe(BusTopology topology, int? node, bool durable, S
 
         if (topology.GetRoutingKey(node) is { } key && context.TryGetPayload(out RoutingKeySendContext? routed))
             routed.RoutingKey = key;
-        // The broker returns a frame that reaches no queue, as MessageReturnedException.
         if (context.TryGetPayload(out RabbitMqSendContext? rabbit))
+        {
+            // The broker returns a frame that reaches no queue, as MessageReturnedException.
             rabbit.Mandatory = true;
+            rabbit.BasicProperties.Type = RabbitMqFrameProperties.Type;
+            rabbit.BasicProperties.AppId = RabbitMqFrameProperties.AppId;
+        }
+
         return Task.CompletedTask;
     }
 

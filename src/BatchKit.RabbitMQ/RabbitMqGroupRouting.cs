@@ -64,7 +64,13 @@ internal sealed class RabbitMqGroupRouting(RabbitMqOptions options, RabbitMqTopo
     /// <summary>Addresses a frame, and notes the joins in it. Call it right before the publish, in the order of the publishes, and <see cref="Settle"/> when the publish has ended.</summary>
     public FrameAddress Address(PlannedFrame frame, OpenChannel open)
     {
-        var properties = new BasicProperties { Persistent = options.Durable };
+        var properties = new BasicProperties
+        {
+            Persistent = options.Durable,
+            ContentType = RabbitMqFrameProperties.ContentType,
+            Type = RabbitMqFrameProperties.Type,
+            AppId = RabbitMqFrameProperties.AppId,
+        };
         if (!frame.Destination.IsAll)
             return AddressNode(frame, properties);
         if (frame.Destination == FrameDestination.All)

@@ -36,7 +36,8 @@ public sealed class RabbitMqBusTests(RabbitMqFixture fixture)
         await node.Received.WaitForMessagesAsync(1000);
         var message = Assert.Single(await tap.TakeAsync(copy));
         Assert.Equal(Some.Lines(1000), node.Received.TextsFor(handle));
-        Assert.Equal("application/vnd.batchkit.frame", message.BasicProperties.ContentType);
+        Assert.Equal(
+            ("application/vnd.batchkit.frame", "batchkit.frame", "batchkit"), (message.BasicProperties.ContentType, message.BasicProperties.Type, message.BasicProperties.AppId));
         Assert.True(message.BasicProperties.Persistent);
         Assert.Equal(0u, await tap.CountAsync(node.Receiver.Queue));
     }

@@ -57,7 +57,7 @@ internal sealed class RabbitMqProbe : IAsyncDisposable
         {
             using var frame = FrameReader.Read(message.Body);
             var texts = frame.Batches.ToArray().SelectMany(Texts).ToArray();
-            frames.Add(new CollectedFrame(message.RoutingKey, message.BasicProperties.Persistent, texts));
+            frames.Add(new CollectedFrame(message.RoutingKey, message.BasicProperties, texts));
         }
 
         return frames;
@@ -103,4 +103,4 @@ internal sealed class RabbitMqProbe : IAsyncDisposable
 }
 
 /// <summary>A frame as it was on the wire.</summary>
-internal sealed record CollectedFrame(string RoutingKey, bool IsPersistent, IReadOnlyList<string> Texts);
+internal sealed record CollectedFrame(string RoutingKey, IReadOnlyBasicProperties Properties, IReadOnlyList<string> Texts);

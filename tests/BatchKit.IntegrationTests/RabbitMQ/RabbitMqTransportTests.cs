@@ -127,7 +127,31 @@ public sealed class RabbitMqTransportTests(RabbitMqFixture fixture)
 
         await transport.SendAsync(new[] { Some.Batch(Some.Connection(1), Some.Producer(), 1, "a") }, CancellationToken.None);
 
-        Assert.Equal(durable, Assert.Single(await probe.TakeFramesAsync(wire)).IsPersistent);
+        Assert.Equal(durable, Assert.Single(await probe.TakeFramesAsync(wire)).Properties.Persistent);
+    }
+
+    [Fact]
+    public async Task A_plain_consumer_sees_what_each_frame_is_and_whose()
+    {
+        var options = RabbitMqSome.Options(await fixture.GetAsync());
+        await using var probe = await RabbitMqProbe.ConnectAsync(await fixture.GetAsync());
+        var wire = await probe.ListenAsync(options, "1", "all");
+        await using var transport = new RabbitMqTransport(options);
+        var (producer, member) = (Some.Producer(), Some.Connection(1));
+
+        await transport.SendAsync(
+            new[]
+            {
+                Some.Batch(member, producer, 1, "to a connection"),
+                MessageBatch.Create(member, producer, 2, new BatchMessage(ControlMessage.JoinGroup("room").ToPayload(), MessageHeader.Control)),
+                Some.Batch(OutputHandle.Named("room"), producer, 3, "to a group"),
+            },
+            CancellationToken.None);
+
+        var frames = await probe.TakeFramesAsync(wire);
+        Assert.Equal(["1", "all"], frames.Select(frame => frame.RoutingKey));
+        Assert.All(frames, frame => Assert.Equal(
+            ("application/vnd.batchkit.frame", "batchkit.frame", "batchkit"), (frame.Properties.ContentType, frame.Properties.Type, frame.Properties.AppId)));
     }
 
     [Fact]

@@ -22,10 +22,13 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
 
     private readonly TaskCompletionSource<string> _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
-    // Guards the two fields below.
+    // Guards the fields below.
     private readonly Lock _lock = new();
-    private Task _current = Task.CompletedTask;
+    private bool _isBusy;
     private bool _isClosed;
+
+    // Completes when the frame that was in hand at the close is done.
+    private TaskCompletionSource? _done;
 
     public RabbitMqConsumer(IChannel channel, BatchReceiver receiver, RabbitMqGroupBindings? groups, string queue, ILogger logger, CancellationToken abandon)
         : base(channel)
@@ -48,13 +51,12 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
     public override async Task HandleBasicDeliverAsync(string consumerTag, ulong deliveryTag, bool redelivered, string exchange, string routingKey,
         IReadOnlyBasicProperties properties, ReadOnlyMemory<byte> body, CancellationToken cancellationToken = default)
     {
-        var done = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
         lock (_lock)
         {
             // The client had prefetched this frame when the consumer was closed. It is not acknowledged, so the broker delivers it again.
             if (_isClosed)
                 return;
-            _current = done.Task;
+            _isBusy = true;
         }
 
         Deliveries.Begin();
@@ -80,7 +82,7 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
         finally
         {
             Deliveries.End();
-            done.SetResult();
+            Complete();
         }
     }
 
@@ -116,12 +118,24 @@ internal sealed class RabbitMqConsumer : AsyncDefaultBasicConsumer
         await Channel.BasicAckAsync(deliveryTag, multiple: false, CancellationToken.None).ConfigureAwait(false);
     }
 
+    private void Complete()
+    {
+        lock (_lock)
+        {
+            _isBusy = false;
+            _done?.SetResult();
+        }
+    }
+
     private Task Close()
     {
         lock (_lock)
         {
             _isClosed = true;
-            return _current;
+            if (!_isBusy)
+                return Task.CompletedTask;
+            _done ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
+            return _done.Task;
         }
     }
 

@@ -1,5 +1,7 @@
 using BatchKit.Diagnostics;
+using BatchKit.RabbitMQ;
 using MassTransit;
+using MassTransit.DependencyInjection;
 using Microsoft.Extensions.DependencyInjection;
 
 namespace BatchKit.MassTransit;
@@ -9,14 +11,17 @@ internal sealed class BusMessageSender<TMessage>(
     IServiceScopeFactory scopes, Func<IServiceProvider, BusEndpoints> find, MassTransitMessageOptions options, TimeProvider timeProvider)
     where TMessage : class
 {
+    // Learnt from the broker's first refusal. A larger message would close a channel that the application's own messages use too.
+    private readonly RabbitMqFrameLimit _limit = new(int.MaxValue);
+
     /// <summary>Sends or publishes one message; completes with the broker's confirm, or when the outbox is saved.</summary>
-    /// <exception cref="MessageRefusedException">It can't be serialized, or the bus will never take it.</exception>
+    /// <exception cref="MessageRefusedException">It can't be serialized, or the bus or its broker will never take it.</exception>
     /// <exception cref="TimeoutException">The bus did not confirm it in time.</exception>
     public async ValueTask SendAsync(OutputHandle handle, TMessage message, CancellationToken cancellationToken)
     {
         using var timeout = new CancellationTokenSource(options.PublishTimeout, timeProvider);
         using var limit = CancellationTokenSource.CreateLinkedTokenSource(timeout.Token, cancellationToken);
-        var guard = new SerializerGuard<TMessage>(limit);
+        var guard = new SendGuard<TMessage>(handle, _limit, limit);
         try
         {
             var scope = scopes.CreateAsyncScope();
@@ -27,9 +32,9 @@ internal sealed class BusMessageSender<TMessage>(
                     await complete(scope.ServiceProvider, limit.Token).ConfigureAwait(false);
             }
         }
-        catch (Exception) when (guard.Failure is { } failure)
+        catch (Exception exception) when (guard.Refusal is { } refusal)
         {
-            throw new MessageRefusedException($"A {typeof(TMessage)} for {handle} can't be serialized: {FailureText.MessageOf(failure)}", failure);
+            throw new MessageRefusedException(refusal, guard.Cause ?? exception);
         }
         catch (Exception exception) when (Find<MessageRefusedException>(exception) is { } refused)
         {
@@ -46,7 +51,7 @@ internal sealed class BusMessageSender<TMessage>(
         }
     }
 
-    private async Task HandOverAsync(BusEndpoints bus, OutputHandle handle, TMessage message, SerializerGuard<TMessage> guard, CancellationToken cancellationToken)
+    private async Task HandOverAsync(BusEndpoints bus, OutputHandle handle, TMessage message, SendGuard<TMessage> guard, CancellationToken cancellationToken)
     {
         if (options.SendTo is not { } sendTo)
         {
@@ -75,44 +80,125 @@ internal sealed class BusMessageSender<TMessage>(
 /// <summary>What a scope of the services sends and publishes by: for the application's bus, or for one of several.</summary>
 internal readonly record struct BusEndpoints(IPublishEndpoint Publishing, ISendEndpointProvider Sending);
 
-/// <summary>Notes that the application's serializer failed. To MassTransit that is a failure like a broker's, but the next attempt would fail too.</summary>
-internal sealed class SerializerGuard<TMessage>(CancellationTokenSource send) : IPipe<PublishContext<TMessage>>, IPipe<SendContext<TMessage>>, IMessageSerializer
+/// <summary>Where the services have the application's bus, or one of several.</summary>
+internal sealed record BusAccess(Func<IServiceProvider, IBus> FindBus, Func<IServiceProvider, BusEndpoints> FindEndpoints)
+{
+    public static BusAccess Default { get; } = new(
+        static services => services.GetRequiredService<IBus>(),
+        static scope => new BusEndpoints(scope.GetRequiredService<IPublishEndpoint>(), scope.GetRequiredService<ISendEndpointProvider>()));
+
+    public static BusAccess To<TBus>()
+        where TBus : class, IBus => new(
+        static services => services.GetRequiredService<TBus>(),
+        static scope => new BusEndpoints(scope.GetRequiredService<Bind<TBus, IPublishEndpoint>>().Value, scope.GetRequiredService<Bind<TBus, ISendEndpointProvider>>().Value));
+}
+
+/// <summary>Ends the send of a message that would fail each time: one that can't be serialized, or is too large for the broker. To MassTransit that is a failure like any other, after which it tries again until its token is cancelled.</summary>
+internal abstract class SendGuard(RabbitMqFrameLimit limit, CancellationTokenSource send) : IMessageSerializer
+{
+    private int _messageBytes = -1;
+
+    /// <summary>Why the message is refused; null when it is not.</summary>
+    public string? Refusal { get; private set; }
+
+    /// <summary>What was thrown then; null when nothing was.</summary>
+    public Exception? Cause { get; private set; }
+
+    public System.Net.Mime.ContentType ContentType => Serializer!.ContentType;
+
+    /// <summary>The bus's own serializer.</summary>
+    protected IMessageSerializer? Serializer { get; set; }
+
+    /// <summary>The message and its handle, human-readable.</summary>
+    protected abstract string Name { get; }
+
+    public MessageBody GetMessageBody<T>(SendContext<T> context)
+        where T : class
+    {
+        MessageBody body;
+        try
+        {
+            body = Serializer!.GetMessageBody(context);
+            // MassTransit's bodies serialize when they are first read, and keep the bytes.
+            _messageBytes = body.GetBytes().Length;
+        }
+        catch (Exception exception)
+        {
+            Refuse($"A {Name} can't be serialized: {FailureText.MessageOf(exception)}", exception);
+            throw;
+        }
+
+        if (_messageBytes <= limit.Bytes)
+            return body;
+        Refuse($"A {Name} of {_messageBytes} bytes does not fit {limit.Remedy}");
+        throw new MessageRefusedException(Refusal!);
+    }
+
+    /// <summary>Called for each attempt that failed.</summary>
+    public void Fail(Exception exception)
+    {
+        if (RabbitMqClosing.FindSizeRefusal(exception, _messageBytes) is not { } reason)
+            return;
+        limit.Learn(reason);
+        Refuse($"The broker does not take a {Name} of {_messageBytes} bytes: {reason}", exception);
+    }
+
+    private void Refuse(string refusal, Exception? cause = null)
+    {
+        (Refusal, Cause) = (refusal, cause);
+        send.Cancel();
+    }
+}
+
+/// <summary>The guard of one message.</summary>
+internal sealed class SendGuard<TMessage>(OutputHandle handle, RabbitMqFrameLimit limit, CancellationTokenSource send)
+    : SendGuard(limit, send), IPipe<PublishContext<TMessage>>, IPipe<SendContext<TMessage>>
     where TMessage : class
 {
-    private IMessageSerializer? _serializer;
-
-    /// <summary>What the serializer threw; null when it did not.</summary>
-    public Exception? Failure { get; private set; }
-
-    public System.Net.Mime.ContentType ContentType => _serializer!.ContentType;
+    protected override string Name => $"{typeof(TMessage)} for {handle}";
 
     public Task Send(PublishContext<TMessage> context) => Send((SendContext<TMessage>)context);
 
     public Task Send(SendContext<TMessage> context)
     {
         if (context.Serializer != this)
-            (_serializer, context.Serializer) = (context.Serializer, this);
+            (Serializer, context.Serializer) = (context.Serializer, this);
         return Task.CompletedTask;
     }
 
-    public MessageBody GetMessageBody<T>(SendContext<T> context)
-        where T : class
+    public void Probe(ProbeContext context) => context.CreateScope("batchkit");
+}
+
+/// <summary>Tells the guards of the attempts that failed. MassTransit itself tells no one while it goes on trying.</summary>
+internal sealed class SendGuardObserver : IPublishObserver, ISendObserver
+{
+    public static void Connect(IBus bus)
     {
-        try
-        {
-            var body = _serializer!.GetMessageBody(context);
-            // MassTransit's bodies serialize when they are first read, and keep the bytes.
-            _ = body.GetBytes();
-            return body;
-        }
-        catch (Exception exception)
-        {
-            Failure = exception;
-            // Otherwise MassTransit may try again until the time limit.
-            send.Cancel();
-            throw;
-        }
+        var observer = new SendGuardObserver();
+        bus.ConnectPublishObserver(observer);
+        bus.ConnectSendObserver(observer);
     }
 
-    public void Probe(ProbeContext context) => context.CreateScope("batchkit");
+    public Task PrePublish<T>(PublishContext<T> context)
+        where T : class => Task.CompletedTask;
+
+    public Task PostPublish<T>(PublishContext<T> context)
+        where T : class => Task.CompletedTask;
+
+    public Task PublishFault<T>(PublishContext<T> context, Exception exception)
+        where T : class => SendFault(context, exception);
+
+    public Task PreSend<T>(SendContext<T> context)
+        where T : class => Task.CompletedTask;
+
+    public Task PostSend<T>(SendContext<T> context)
+        where T : class => Task.CompletedTask;
+
+    public Task SendFault<T>(SendContext<T> context, Exception exception)
+        where T : class
+    {
+        if (context.Serializer is SendGuard guard)
+            guard.Fail(exception);
+        return Task.CompletedTask;
+    }
 }

@@ -2,7 +2,6 @@ using BatchKit;
 using BatchKit.MassTransit;
 using BatchKit.Transports;
 using MassTransit;
-using MassTransit.DependencyInjection;
 using Microsoft.Extensions.DependencyInjection.Extensions;
 
 namespace Microsoft.Extensions.DependencyInjection;
@@ -28,7 +27,7 @@ public static class MassTransitMessageBuilderExtensions
     public static BatchKitBuilder UseMassTransit<TMessage>(
         this BatchKitBuilder builder, Func<MessageBatch, TMessage> create, Action<MassTransitMessageOptions>? configure = null, int partitions = 1)
         where TMessage : class =>
-        AddBatches(builder, FindDefault, create, configure, partitions);
+        AddBatches(builder, BusAccess.Default, create, configure, partitions);
 
     /// <summary>Sends each message as one of the application's own messages over the bus that <c>AddMassTransit</c> registered.</summary>
     /// <param name="builder">The builder that <c>AddBatchKit</c> returned.</param>
@@ -39,7 +38,7 @@ public static class MassTransitMessageBuilderExtensions
     public static BatchKitBuilder UseMassTransit<TMessage>(
         this BatchKitBuilder builder, Func<OutputHandle, BatchMessage, TMessage> create, Action<MassTransitMessageOptions>? configure = null, int partitions = 1)
         where TMessage : class =>
-        AddMessages(builder, FindDefault, create, configure, partitions);
+        AddMessages(builder, BusAccess.Default, create, configure, partitions);
 
     /// <summary>Sends each batch as one of the application's own messages over one of its several buses.</summary>
     /// <typeparam name="TBus">The interface of the bus, as in <c>AddMassTransit&lt;TBus&gt;</c>.</typeparam>
@@ -49,7 +48,7 @@ public static class MassTransitMessageBuilderExtensions
         this BatchKitBuilder builder, Func<MessageBatch, TMessage> create, Action<MassTransitMessageOptions>? configure = null, int partitions = 1)
         where TBus : class, IBus
         where TMessage : class =>
-        AddBatches(builder, Find<TBus>, create, configure, partitions);
+        AddBatches(builder, BusAccess.To<TBus>(), create, configure, partitions);
 
     /// <summary>Sends each message as one of the application's own messages over one of its several buses.</summary>
     /// <typeparam name="TBus">The interface of the bus, as in <c>AddMassTransit&lt;TBus&gt;</c>.</typeparam>
@@ -59,7 +58,7 @@ public static class MassTransitMessageBuilderExtensions
         this BatchKitBuilder builder, Func<OutputHandle, BatchMessage, TMessage> create, Action<MassTransitMessageOptions>? configure = null, int partitions = 1)
         where TBus : class, IBus
         where TMessage : class =>
-        AddMessages(builder, Find<TBus>, create, configure, partitions);
+        AddMessages(builder, BusAccess.To<TBus>(), create, configure, partitions);
 
     /// <summary>Adds a consumer that passes each message to a BatchKit handler. The handler is registered as a scoped service unless the services have it.</summary>
     /// <typeparam name="TMessage">The application's message.</typeparam>
@@ -80,25 +79,25 @@ public static class MassTransitMessageBuilderExtensions
     }
 
     private static BatchKitBuilder AddBatches<TMessage>(
-        BatchKitBuilder builder, Func<IServiceProvider, BusEndpoints> find, Func<MessageBatch, TMessage> create, Action<MassTransitMessageOptions>? configure, int partitions)
+        BatchKitBuilder builder, BusAccess bus, Func<MessageBatch, TMessage> create, Action<MassTransitMessageOptions>? configure, int partitions)
         where TMessage : class
     {
         ArgumentNullException.ThrowIfNull(create);
-        return Add<TMessage>(builder, find, configure, partitions, sender => new SequentialTransport((batch, cancellationToken) =>
+        return Add<TMessage>(builder, bus, configure, partitions, sender => new SequentialTransport((batch, cancellationToken) =>
             sender.SendAsync(batch.Handle, SequentialTransport.Create(batch.Handle, () => create(batch)), cancellationToken)));
     }
 
     private static BatchKitBuilder AddMessages<TMessage>(
-        BatchKitBuilder builder, Func<IServiceProvider, BusEndpoints> find, Func<OutputHandle, BatchMessage, TMessage> create, Action<MassTransitMessageOptions>? configure, int partitions)
+        BatchKitBuilder builder, BusAccess bus, Func<OutputHandle, BatchMessage, TMessage> create, Action<MassTransitMessageOptions>? configure, int partitions)
         where TMessage : class
     {
         ArgumentNullException.ThrowIfNull(create);
-        return Add<TMessage>(builder, find, configure, partitions, sender => new MessageDispatcher((handle, message, cancellationToken) =>
+        return Add<TMessage>(builder, bus, configure, partitions, sender => new MessageDispatcher((handle, message, cancellationToken) =>
             sender.SendAsync(handle, SequentialTransport.Create(handle, () => create(handle, message)), cancellationToken)));
     }
 
     private static BatchKitBuilder Add<TMessage>(
-        BatchKitBuilder builder, Func<IServiceProvider, BusEndpoints> find, Action<MassTransitMessageOptions>? configure, int partitions, Func<BusMessageSender<TMessage>, IBatchTransport> wrap)
+        BatchKitBuilder builder, BusAccess bus, Action<MassTransitMessageOptions>? configure, int partitions, Func<BusMessageSender<TMessage>, IBatchTransport> wrap)
         where TMessage : class
     {
         ArgumentNullException.ThrowIfNull(builder);
@@ -109,15 +108,9 @@ public static class MassTransitMessageBuilderExtensions
             var options = new MassTransitMessageOptions();
             configure?.Invoke(options);
             OptionsRules.ThrowIfInvalid(MassTransitMessageOptionsValidator.Shared, options, builder.Name);
+            SendGuardObserver.Connect(bus.FindBus(services));
             return wrap(new BusMessageSender<TMessage>(
-                services.GetRequiredService<IServiceScopeFactory>(), find, options, services.GetService<TimeProvider>() ?? TimeProvider.System));
+                services.GetRequiredService<IServiceScopeFactory>(), bus.FindEndpoints, options, services.GetService<TimeProvider>() ?? TimeProvider.System));
         }
     }
-
-    private static BusEndpoints FindDefault(IServiceProvider scope) =>
-        new(scope.GetRequiredService<IPublishEndpoint>(), scope.GetRequiredService<ISendEndpointProvider>());
-
-    private static BusEndpoints Find<TBus>(IServiceProvider scope)
-        where TBus : class, IBus =>
-        new(scope.GetRequiredService<Bind<TBus, IPublishEndpoint>>().Value, scope.GetRequiredService<Bind<TBus, ISendEndpointProvider>>().Value);
 }

@@ -3,7 +3,6 @@ using BatchKit.Diagnostics;
 using BatchKit.RabbitMQ;
 using BatchKit.Transports;
 using MassTransit;
-using RabbitMQ.Client.Exceptions;
 using BrokerRejection = RabbitMQ.Client.Exceptions.PublishException;
 
 namespace BatchKit.MassTransit;
@@ -16,9 +15,6 @@ namespace BatchKit.MassTransit;
 /// </remarks>
 public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
 {
-    private const ushort NotFound = 404;
-    private const ushort PreconditionFailed = 406;
-
     // The least time between two renewals of the connection. A queue that has reached its operator's limit rejects too, and a new connection does not change that.
     private static readonly TimeSpan RenewalPause = TimeSpan.FromSeconds(2);
 
@@ -270,10 +266,9 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         catch (Exception exception) when (exception is not OperationCanceledException)
         {
             _connection.Age.Restart();
-            if (FindCause(exception, NotFound, "no exchange") is not null)
+            if (RabbitMqClosing.IsExchangeMissing(exception))
                 _exchangeMissing = new ConnectionAge(_timeProvider);
-            // All sends on the channel fail with the same reason. It names the size of the message that caused it.
-            if (FindCause(exception, PreconditionFailed, $"message size {bytes.Length} ") is { } refusal)
+            if (RabbitMqClosing.FindSizeRefusal(exception, bytes.Length) is { } refusal)
                 throw Unfit(destination, refusal, exception);
             var cause = FailureText.CauseOf(exception);
             _reporter.Lose(FailureText.MessageOf(cause));
@@ -320,18 +315,6 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         if (missing.IsBelow(Options.UnroutableGrace))
             throw new IOException("An exchange was deleted, and is declared again. Output for groups waits until receivers have bound their queues again.");
         _exchangeMissing = null;
-    }
-
-    /// <summary>Returns why the broker closed the channel, when it did so with this code and its reason has this text.</summary>
-    private static string? FindCause(Exception exception, ushort code, string text)
-    {
-        for (var cause = exception; cause is not null; cause = cause.InnerException)
-        {
-            if (cause is OperationInterruptedException { ShutdownReason: { } reason } && reason.ReplyCode == code && reason.ReplyText.Contains(text, StringComparison.Ordinal))
-                return reason.ReplyText;
-        }
-
-        return null;
     }
 
     /// <summary>The broker will never take the frame, for example because it exceeds <c>max_message_size</c>. It may take a smaller frame with some of the same batches.</summary>

@@ -10,14 +10,13 @@ namespace BatchKit.RabbitMQ;
 /// <summary>Publishes the application's own messages over a connection of its own: each is mandatory, and confirmed by the broker.</summary>
 internal sealed class RabbitMqMessageSender : IAsyncDisposable
 {
-    private const ushort PreconditionFailed = 406;
-    private const int MaxKeyBytes = 255;
 
     private static readonly CreateChannelOptions ChannelOptions = new(publisherConfirmationsEnabled: true, publisherConfirmationTrackingEnabled: true);
 
     private readonly RabbitMqOptions _options;
     private readonly TimeProvider _timeProvider;
     private readonly RabbitMqConnection _connection;
+    private readonly RabbitMqFrameLimit _limit = new(int.MaxValue);
 
     public RabbitMqMessageSender(RabbitMqOptions options, TimeProvider timeProvider, ILogger logger, ConnectionMetrics? metrics)
     {
@@ -53,13 +52,15 @@ internal sealed class RabbitMqMessageSender : IAsyncDisposable
         {
             throw new IOException($"{_connection.Target} did not accept a message to {Name(message)}.", exception);
         }
-        catch (OperationInterruptedException exception) when (exception.ShutdownReason is { ReplyCode: PreconditionFailed } reason)
+        catch (OperationInterruptedException exception) when (RabbitMqClosing.FindSizeRefusal(exception, message.Body.Length) is { } reason)
         {
-            _connection.Discard(open, reason.ReplyText);
-            throw new MessageRefusedException($"{_connection.Target} does not take a message of {message.Body.Length} bytes for {handle}: {reason.ReplyText}", exception);
+            _limit.Learn(reason);
+            _connection.Discard(open, reason);
+            throw new MessageRefusedException($"{_connection.Target} does not take a message of {message.Body.Length} bytes for {handle}: {reason}", exception);
         }
         catch (Exception exception)
         {
+            // The channel may have been closed over another partition's message.
             _connection.Discard(open, "A publish was not confirmed.");
             if (exception is TimeoutException)
                 throw new IOException($"{_connection.Target} did not confirm a message within {nameof(RabbitMqOptions.PublishTimeout)} ({_options.PublishTimeout}).", exception);
@@ -94,13 +95,18 @@ internal sealed class RabbitMqMessageSender : IAsyncDisposable
 
     public ValueTask DisposeAsync() => _connection.DisposeAsync();
 
-    private static void ThrowIfUnfit(OutputHandle handle, RabbitMqMessage message)
+    private void ThrowIfUnfit(OutputHandle handle, RabbitMqMessage message)
     {
         if (message.Exchange is null || message.RoutingKey is null)
             throw new MessageRefusedException($"The message for {handle} has no exchange or no routing key. Set both; the default exchange is an empty text.");
-        if (Encoding.UTF8.GetByteCount(message.RoutingKey) > MaxKeyBytes || Encoding.UTF8.GetByteCount(message.Exchange) > MaxKeyBytes)
-            throw new MessageRefusedException($"The exchange or the routing key of the message for {handle} is above {MaxKeyBytes} bytes of UTF-8.");
+        if (!FitsName(message.RoutingKey) || !FitsName(message.Exchange) || !FitsName(message.ContentType) || !FitsName(message.Type))
+            throw new MessageRefusedException($"The exchange, the routing key, the content type or the type of the message for {handle} is above {RabbitMqNames.MaxBytes} bytes of UTF-8.");
+        // The broker would close the channel, and with it what other partitions have under way.
+        if (message.Body.Length > _limit.Bytes)
+            throw new MessageRefusedException($"A message of {message.Body.Length} bytes for {handle} does not fit {_limit.Remedy}");
     }
+
+    private static bool FitsName(string? text) => text is null || Encoding.UTF8.GetByteCount(text) <= RabbitMqNames.MaxBytes;
 
     private static string Name(RabbitMqMessage message) => $"Exchange '{message.Exchange}' with routing key '{message.RoutingKey}'";
 }

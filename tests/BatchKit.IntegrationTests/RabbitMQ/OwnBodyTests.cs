@@ -1,6 +1,7 @@
 using System.Text;
 using BatchKit.RabbitMQ;
 using BatchKit.Testing;
+using BatchKit.TestServers.RabbitMQ;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
 using RabbitMQ.Client;
@@ -8,15 +9,15 @@ using RabbitMQ.Client;
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
 /// <summary>Buffers whose output is the application's own messages on RabbitMQ, read by the bare client.</summary>
-public sealed class OwnBodyTests(RabbitMqFixture fixture)
+public sealed class OwnBodyTests(RabbitMqFixture fixture, OwnRabbitMqFixture own) : IClassFixture<OwnRabbitMqFixture>
 {
     private readonly string _queue = Some.Name("own");
 
     [Fact]
     public async Task A_scope_is_one_message_with_the_body_and_the_properties_that_the_application_chose()
     {
-        await using var consumer = await ConsumeAsync();
-        using var host = await StartAsync();
+        await using var consumer = await ConsumeAsync(await fixture.GetAsync());
+        using var host = await StartAsync(await fixture.GetAsync());
         var output = host.Services.GetRequiredService<IOutputBuffer>();
 
         await using (output.BeginBufferingScope(OutputHandle.Connection(7)))
@@ -36,8 +37,8 @@ public sealed class OwnBodyTests(RabbitMqFixture fixture)
     [Fact]
     public async Task A_message_that_reaches_no_queue_is_refused_alone()
     {
-        await using var consumer = await ConsumeAsync();
-        using var host = await StartAsync(options => options.UnroutableGrace = TimeSpan.Zero);
+        await using var consumer = await ConsumeAsync(await fixture.GetAsync());
+        using var host = await StartAsync(await fixture.GetAsync(), options => options.UnroutableGrace = TimeSpan.Zero);
         var output = host.Services.GetRequiredService<OutputBuffer>();
 
         var scope = output.BeginBufferingScope(OutputHandle.Connection(99));
@@ -51,30 +52,144 @@ public sealed class OwnBodyTests(RabbitMqFixture fixture)
         await host.StopAsync().WithinDeadline();
     }
 
-    private async Task<IHost> StartAsync(Action<RabbitMqOptions>? configure = null)
+    [Fact]
+    public async Task A_message_above_the_brokers_limit_is_refused_alone_and_at_once()
     {
-        var server = await fixture.GetAsync();
+        const int maxMessageBytes = 32 * 1024;
+        var server = await own.GetAsync();
+        await server.SetMaxMessageBytesAsync(maxMessageBytes);
+        await using var consumer = await ConsumeAsync(server);
+        using var host = await StartAsync(server, partitions: 4);
+        var output = host.Services.GetRequiredService<OutputBuffer>();
+        var neighbours = Enumerable.Range(1, 60).Select(number => OutputHandle.Connection(number)).ToArray();
+
+        foreach (var neighbour in neighbours)
+            output.Write(neighbour, "before");
+        var failures = new List<string>();
+        for (var attempt = 0; attempt < 2; attempt++)
+        {
+            var scope = output.BeginBufferingScope(OutputHandle.Connection(77));
+            output.Write(OutputHandle.Connection(77), new string('x', 40_000));
+            foreach (var neighbour in neighbours)
+                output.Write(neighbour, $"beside {attempt}");
+            failures.Add($"{await Assert.ThrowsAsync<OutputDeliveryException>(() => scope.DisposeAsync().WithinDeadline())}");
+        }
+
+        await output.FlushAsync().WithinDeadline();
+        Assert.Equal((180, 2), (output.GetStatistics().AcknowledgedMessages, output.GetStatistics().FailedMessages));
+        await Until.TrueAsync(() => Array.TrueForAll(neighbours, neighbour => consumer.TextOf(neighbour).EndsWith("beside 1", StringComparison.Ordinal)));
+        Assert.Contains($"message size 40003 is larger than configured max size {maxMessageBytes}", failures[0], StringComparison.Ordinal);
+        Assert.Contains("the broker's max_message_size (max size 32768)", failures[1], StringComparison.Ordinal);
+        await host.StopAsync().WithinDeadline();
+    }
+
+    [Theory]
+    [InlineData(nameof(RabbitMqMessage.RoutingKey))]
+    [InlineData(nameof(RabbitMqMessage.ContentType))]
+    [InlineData(nameof(RabbitMqMessage.Type))]
+    public async Task A_message_with_a_text_that_AMQP_can_not_carry_is_refused_alone(string property)
+    {
+        var text = new string('x', 256);
+        using var host = await StartAsync(await fixture.GetAsync(), create: message => property switch
+        {
+            nameof(RabbitMqMessage.RoutingKey) => message with { RoutingKey = text },
+            nameof(RabbitMqMessage.ContentType) => message with { ContentType = text },
+            _ => message with { Type = text },
+        });
+        var output = host.Services.GetRequiredService<OutputBuffer>();
+
+        var scope = output.BeginBufferingScope(OutputHandle.Connection(7));
+        output.Write(OutputHandle.Connection(7), "lost");
+        var failure = await Assert.ThrowsAsync<OutputDeliveryException>(() => scope.DisposeAsync().WithinDeadline());
+
+        Assert.Contains("above 255 bytes of UTF-8", $"{failure}", StringComparison.Ordinal);
+        await host.StopAsync().WithinDeadline();
+    }
+
+    [Fact]
+    public async Task Nothing_is_lost_or_reordered_when_the_broker_is_down_at_the_start_and_stops_in_the_middle()
+    {
+        var server = await own.GetAsync();
+        await DeclareDurableAsync(server);
+        await server.SyncDeclarationsAsync();
+        await server.StopAsync();
+        using var host = await StartAsync(server, options => options.Durable = true);
+        var (output, player) = (host.Services.GetRequiredService<OutputBuffer>(), OutputHandle.Connection(7));
+        var lines = Some.Lines(300);
+
+        Write(0);
+        await Until.TrueAsync(() => output.GetStatistics().FailedSends > 0);
+        await server.StartAsync();
+        await output.FlushAsync().WithinDeadline();
+        Write(100);
+        await server.StopAsync();
+        Write(200);
+        await server.StartAsync();
+        await output.FlushAsync().WithinDeadline();
+
+        // The broker may have had a message whose confirm was lost: its repeat comes next.
+        Assert.Equal(lines, (await TakeAsync(server)).SelectMany(text => text["7:".Length..].Split('\n', StringSplitOptions.RemoveEmptyEntries)).Distinct());
+        Assert.Equal((300, 0), (output.GetStatistics().AcknowledgedMessages, output.GetStatistics().FailedMessages));
+        await host.StopAsync().WithinDeadline();
+
+        void Write(int first)
+        {
+            foreach (var scoped in lines.Skip(first).Take(100).Chunk(10))
+            {
+                using (output.BeginBufferingScope(player))
+                {
+                    foreach (var line in scoped)
+                        output.Write(player, $"{line}\n");
+                }
+            }
+        }
+    }
+
+    private async Task<IHost> StartAsync(
+        RabbitMqServer server, Action<RabbitMqOptions>? configure = null, Func<RabbitMqMessage, RabbitMqMessage>? create = null, int partitions = 1)
+    {
         var application = Host.CreateEmptyApplicationBuilder(settings: null);
         application.Services.AddLogging().AddBatchKit().UseRabbitMq(
-            batch => new RabbitMqMessage("", batch.Handle.Number == 99 ? $"{_queue}.none" : _queue, Encoding.UTF8.GetBytes($"{batch.Handle.Number}:{Encoding.UTF8.GetString(batch.Payload.Span)}"))
+            batch =>
             {
-                ContentType = "text/plain",
-                Type = "telnet",
+                var body = Encoding.UTF8.GetBytes($"{batch.Handle.Number}:{Encoding.UTF8.GetString(batch.Payload.Span)}");
+                var message = new RabbitMqMessage("", batch.Handle.Number == 99 ? $"{_queue}.none" : _queue, body) { ContentType = "text/plain", Type = "telnet" };
+                return create is null ? message : create(message);
             },
             options =>
             {
                 RabbitMqSome.Configure(options, server, server.Port, _queue);
                 configure?.Invoke(options);
-            });
+            },
+            partitions);
         var host = application.Build();
         await host.StartAsync().WithinDeadline();
         return host;
     }
 
-    private async Task<BareConsumer> ConsumeAsync()
+    private static Task<IConnection> ConnectAsync(RabbitMqServer server) => new ConnectionFactory { Uri = server.Address, AutomaticRecoveryEnabled = false }.CreateConnectionAsync();
+
+    private async Task DeclareDurableAsync(RabbitMqServer server)
     {
-        var server = await fixture.GetAsync();
-        var connection = await new ConnectionFactory { Uri = server.Address, AutomaticRecoveryEnabled = false }.CreateConnectionAsync();
+        await using var connection = await ConnectAsync(server);
+        await using var channel = await connection.CreateChannelAsync();
+        await channel.QueueDeclareAsync(_queue, durable: true, exclusive: false, autoDelete: false, new Dictionary<string, object?>(StringComparer.Ordinal) { ["x-expires"] = 600_000L });
+    }
+
+    /// <summary>Takes all messages that the queue holds.</summary>
+    private async Task<IReadOnlyList<string>> TakeAsync(RabbitMqServer server)
+    {
+        await using var connection = await ConnectAsync(server);
+        await using var channel = await connection.CreateChannelAsync();
+        var texts = new List<string>();
+        while (await channel.BasicGetAsync(_queue, autoAck: true) is { } message)
+            texts.Add(Encoding.UTF8.GetString(message.Body.Span));
+        return texts;
+    }
+
+    private async Task<BareConsumer> ConsumeAsync(RabbitMqServer server)
+    {
+        var connection = await ConnectAsync(server);
         var channel = await connection.CreateChannelAsync();
         await channel.QueueDeclareAsync(_queue, durable: false, exclusive: true, autoDelete: true);
         var bare = new BareConsumer(connection, channel);
@@ -95,6 +210,9 @@ public sealed class OwnBodyTests(RabbitMqFixture fixture)
                     return [.. _messages.Select(message => message.Text)];
             }
         }
+
+        /// <summary>All that has come for a handle.</summary>
+        public string TextOf(OutputHandle handle) => string.Concat(Texts.Where(text => text.StartsWith($"{handle.Number}:", StringComparison.Ordinal)));
 
         public IReadOnlyList<IReadOnlyBasicProperties> Properties
         {

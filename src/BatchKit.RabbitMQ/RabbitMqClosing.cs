@@ -1,0 +1,28 @@
+using RabbitMQ.Client.Exceptions;
+
+namespace BatchKit.RabbitMQ;
+
+/// <summary>The broker's reasons for closing a channel.</summary>
+internal static class RabbitMqClosing
+{
+    private const ushort NotFound = 404;
+    private const ushort PreconditionFailed = 406;
+
+    /// <summary>True when the broker has no exchange of the name that a publish had.</summary>
+    public static bool IsExchangeMissing(Exception exception) => FindReason(exception, NotFound, "no exchange") is not null;
+
+    /// <summary>Returns the broker's reason when it closed the channel over a message of that size, as above its <c>max_message_size</c>; null when it did not.</summary>
+    /// <remarks>Everything that is published on the channel fails with the same reason, but the reason names the size of the message that it closed the channel for.</remarks>
+    public static string? FindSizeRefusal(Exception exception, int messageBytes) => FindReason(exception, PreconditionFailed, $"message size {messageBytes} ");
+
+    private static string? FindReason(Exception exception, ushort code, string text)
+    {
+        for (var cause = exception; cause is not null; cause = cause.InnerException)
+        {
+            if (cause is OperationInterruptedException { ShutdownReason: { } reason } && reason.ReplyCode == code && reason.ReplyText.Contains(text, StringComparison.Ordinal))
+                return reason.ReplyText;
+        }
+
+        return null;
+    }
+}

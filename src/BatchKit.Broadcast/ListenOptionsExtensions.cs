@@ -1,4 +1,4 @@
-using BatchKit.Broadcast.Connections;
+using BatchKit.Broadcast.WebSockets;
 using Microsoft.AspNetCore.Server.Kestrel.Core;
 
 namespace BatchKit.Broadcast;

@@ -10,6 +10,10 @@ public sealed class PackageTests
     // MassTransit itself finds consumers and serialises by reflection.
     private const string ByReflection = "BatchKit.MassTransit";
 
+    // The clients with and without ASP.NET Core are one thing in two packages (docs/decisions/0148).
+    private const string Web = "BatchKit.Broadcast";
+    private const string WithoutWeb = "BatchKit.Sockets";
+
     public static TheoryData<string> Packages => [.. Repository.Packages];
 
     [Theory]
@@ -21,8 +25,17 @@ public sealed class PackageTests
         var references = project.Descendants("ProjectReference").Where(reference => (string?)reference.Attribute("ReferenceOutputAssembly") != "false").Select(reference => Path.GetFileNameWithoutExtension((string?)reference.Attribute("Include")));
         var loaded = Assembly.Load(package).GetReferencedAssemblies().Select(reference => reference.Name).Where(name => name!.StartsWith(Core, StringComparison.Ordinal));
 
-        Assert.Equal(package == Core ? "" : Core, string.Join(", ", references));
-        Assert.All(loaded, name => Assert.Equal(Core, name));
+        Assert.Equal(package switch { Core => "", Web => WithoutWeb, _ => Core }, string.Join(", ", references));
+        Assert.All(loaded, name => Assert.True(name == Core || (package, name) == (Web, WithoutWeb), name));
+    }
+
+    [Fact]
+    public void Sockets_need_no_web_framework()
+    {
+        var project = XDocument.Load(Repository.In("src", WithoutWeb, $"{WithoutWeb}.csproj"));
+
+        Assert.Empty(project.Descendants("FrameworkReference"));
+        Assert.DoesNotContain(Assembly.Load(WithoutWeb).GetReferencedAssemblies(), reference => reference.Name!.StartsWith("Microsoft.AspNetCore", StringComparison.Ordinal));
     }
 
     [Theory]

@@ -1,5 +1,6 @@
 using System.IO.Compression;
 using System.Reflection;
+using System.Text.Json;
 using System.Xml.Linq;
 
 namespace BatchKit.Architecture.Tests;
@@ -81,29 +82,55 @@ public sealed class PackedPackagesTests(PackedPackagesTests.PackedPackages packe
     [Fact]
     public async Task An_application_with_older_extensions_restores_with_warnings_as_errors()
     {
-        var folder = Directory.CreateDirectory(Path.Combine(packed.Folder, "older-application"));
-        var references = packed.Libraries.Select(manifest => $"""<PackageReference Include="{manifest.Name}" Version="[{manifest.Value("version")}]" />""");
-        await File.WriteAllTextAsync(Path.Combine(folder.FullName, "nuget.config"), $"""
+        var folder = Directory.CreateDirectory(Path.Combine(packed.Folder, "older-application")).FullName;
+        string[] older = [.. ((string[])["Hosting.Abstractions", "Options"]).Select(name => $"""<PackageReference Include="Microsoft.Extensions.{name}" Version="{OlderExtensions}" />""")];
+        await WriteProjectAsync(folder, "", older.Concat(packed.Libraries.Select(Reference)));
+
+        var restored = await DotnetCommand.RunAsync("dotnet", "restore", folder, "-p:NuGetAudit=false", "-nodeReuse:false");
+
+        Assert.True(restored.ExitCode == 0, restored.Text);
+    }
+
+    [Fact]
+    public async Task A_console_program_attaches_streams_and_broadcasts_without_the_web_framework()
+    {
+        var folder = Directory.CreateDirectory(Path.Combine(packed.Folder, "console-program")).FullName;
+        var manifest = packed.Libraries.Single(manifest => manifest.Name == "BatchKit.Sockets");
+        File.Copy(Repository.In("samples", "Packets", "Program.cs"), Path.Combine(folder, "Program.cs"));
+        await WriteProjectAsync(folder, "<OutputType>Exe</OutputType><Nullable>enable</Nullable><ImplicitUsings>enable</ImplicitUsings>", [Reference(manifest)]);
+
+        var published = await DotnetCommand.RunAsync("dotnet", "publish", folder, "--output", Path.Combine(folder, "app"), "-p:NuGetAudit=false", "-nodeReuse:false", "-p:UseSharedCompilation=false");
+        Assert.True(published.ExitCode == 0, published.Text);
+        var ran = await DotnetCommand.RunAsync("dotnet", Path.Combine(folder, "app", "Application.dll"));
+
+        using var settings = JsonDocument.Parse(await File.ReadAllTextAsync(Path.Combine(folder, "app", "Application.runtimeconfig.json"), TestContext.Current.CancellationToken));
+        var framework = settings.RootElement.GetProperty("runtimeOptions").GetProperty("framework").GetProperty("name").GetString();
+        Assert.Equal("Microsoft.NETCore.App", framework);
+        Assert.True(ran.ExitCode == 0, ran.Text);
+        Assert.Contains("1000 packets have arrived", ran.Text, StringComparison.Ordinal);
+    }
+
+    private static string Reference(Manifest manifest) => $"""<PackageReference Include="{manifest.Name}" Version="[{manifest.Value("version")}]" />""";
+
+    // A folder of restored packages for all projects: a package of the same version from an earlier run would be taken.
+    private async Task WriteProjectAsync(string folder, string properties, IEnumerable<string> references)
+    {
+        await File.WriteAllTextAsync(Path.Combine(folder, "nuget.config"), $"""
             <configuration><packageSources><add key="packed" value="{packed.Folder}" /></packageSources></configuration>
             """, TestContext.Current.CancellationToken);
-        await File.WriteAllTextAsync(Path.Combine(folder.FullName, "Application.csproj"), $"""
+        await File.WriteAllTextAsync(Path.Combine(folder, "Application.csproj"), $"""
             <Project Sdk="Microsoft.NET.Sdk">
               <PropertyGroup>
                 <TargetFramework>net10.0</TargetFramework>
                 <TreatWarningsAsErrors>true</TreatWarningsAsErrors>
                 <RestorePackagesPath>{Path.Combine(packed.Folder, "restored")}</RestorePackagesPath>
+                {properties}
               </PropertyGroup>
               <ItemGroup>
-                <PackageReference Include="Microsoft.Extensions.Hosting.Abstractions" Version="{OlderExtensions}" />
-                <PackageReference Include="Microsoft.Extensions.Options" Version="{OlderExtensions}" />
                 {string.Join('\n', references)}
               </ItemGroup>
             </Project>
             """, TestContext.Current.CancellationToken);
-
-        var restored = await DotnetCommand.RunAsync("dotnet", "restore", folder.FullName, "-p:NuGetAudit=false", "-nodeReuse:false");
-
-        Assert.True(restored.ExitCode == 0, restored.Text);
     }
 
     /// <summary>All packages, packed once from this build.</summary>

@@ -44,7 +44,8 @@ public sealed class SourceFileTests
             from file in Code
             where file.Project != "BatchKit.Templates"
             from declared in file.Tree.GetRoot().ChildNodes().OfType<BaseNamespaceDeclarationSyntax>()
-            let expected = file.Folder.Length == 0 ? file.Project : $"{file.Project}.{file.Folder}"
+            let root = NamespaceOf(file.Project)
+            let expected = file.Folder.Length == 0 ? root : $"{root}.{file.Folder}"
             where declared.Name.ToString() != expected && !IsRegistration(file, declared.Name.ToString())
             select $"{file.Path} is in {declared.Name}.");
 
@@ -87,6 +88,9 @@ public sealed class SourceFileTests
 
     private static string NameOf(MemberDeclarationSyntax member) =>
         member is BaseTypeDeclarationSyntax type ? type.Identifier.Text : ((DelegateDeclarationSyntax)member).Identifier.Text;
+
+    // Its types have the names that they have for users of BatchKit.Broadcast (docs/decisions/0148).
+    private static string NamespaceOf(string project) => project == "BatchKit.Sockets" ? "BatchKit.Broadcast" : project;
 
     // Registration is found where .NET's own is.
     private static bool IsRegistration(SourceFile file, string declared) =>

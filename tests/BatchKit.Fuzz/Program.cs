@@ -5,7 +5,7 @@ switch (args)
 {
     // Has the assemblies of a folder report the branches that they take. .ci/fuzz does so with a copy of this program.
     case ["instrument", var folder]:
-        foreach (var assembly in (string[])["BatchKit.dll", "BatchKit.Mqtt.dll", "BatchKit.Broadcast.dll"])
+        foreach (var assembly in (string[])["BatchKit.dll", "BatchKit.Mqtt.dll", "BatchKit.Sockets.dll", "BatchKit.Broadcast.dll"])
             Fuzzer.Instrument(Path.Combine(folder, assembly), static _ => true, Options.Value);
         return 0;
 

@@ -12,7 +12,7 @@ public sealed class StrangersFolder : IAsyncLifetime
     public const string Chat = "1 Harbour-Chat";
     public const string Worker = "class";
 
-    private static readonly string[] Packages = ["BatchKit", "BatchKit.Broadcast", "BatchKit.Mqtt", "BatchKit.Postgres", "BatchKit.RabbitMQ", "BatchKit.Templates"];
+    private static readonly string[] Packages = ["BatchKit", "BatchKit.Broadcast", "BatchKit.Mqtt", "BatchKit.Postgres", "BatchKit.RabbitMQ", "BatchKit.Sockets", "BatchKit.Templates"];
     private static readonly string[] Recipes = ["QuickStart", "Sensors", "Tasks", "TickLoop", "TwoNodeChat"];
 
     private readonly DirectoryInfo _folder = Directory.CreateTempSubdirectory("batchkit-stranger-");

@@ -1,3 +1,4 @@
+using System.Runtime.InteropServices;
 using System.Text;
 using BatchKit.Testing;
 using BatchKit.Tests.Support;
@@ -49,6 +50,34 @@ public sealed class WriteInPlaceTests
         await buffer.FlushAsync().WithinDeadline();
         Assert.Equal([0, 1, 255, 300, 70_000, 1024 * 1024], given);
         Assert.Equal(given, _arrived.Messages.Select(message => message.Payload.Count(static value => value == 'x')));
+    }
+
+    [Fact]
+    public async Task The_encoder_writes_to_the_memory_that_the_transport_sends()
+    {
+        const byte unusual = 0xA7;
+        var behind = new List<byte>();
+        var transport = new ScriptedTransport(_arrived, sendsWithoutBlocking: true).Then((batches, cancellationToken) =>
+        {
+            // What the encoder wrote behind its message is not sent. It is here only if no one has copied the message.
+            var payload = batches.Span[0].Payload;
+            Assert.True(MemoryMarshal.TryGetArray(payload, out var memory));
+            behind.AddRange(memory.Array.AsSpan(memory.Offset + memory.Count, 50));
+            return _arrived.SendAsync(batches, cancellationToken);
+        });
+        await using var buffer = new OutputBuffer(transport, timeProvider: _clock);
+        ReadOnlySpan<byte> packet = "packet"u8;
+
+        buffer.Write(_handle, maxBytes: 100, packet, static (destination, state) =>
+        {
+            state.CopyTo(destination);
+            destination[state.Length..].Fill(unusual);
+            return state.Length;
+        });
+
+        Assert.Equal(["packet"], _arrived.Texts);
+        Assert.All(behind, value => Assert.Equal(unusual, value));
+        Assert.Equal(50, behind.Count);
     }
 
     [Theory]

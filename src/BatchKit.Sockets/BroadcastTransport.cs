@@ -2,15 +2,12 @@ using System.Collections.Immutable;
 using System.Diagnostics.CodeAnalysis;
 using System.Diagnostics.Metrics;
 using System.IO.Pipelines;
-using System.Net;
 using System.Net.WebSockets;
 using BatchKit.Broadcast.Connections;
 using BatchKit.Broadcast.Fanout;
 using BatchKit.Broadcast.Receiving;
 using BatchKit.Diagnostics;
 using BatchKit.Transports;
-using Microsoft.AspNetCore.Connections;
-using Microsoft.AspNetCore.Connections.Features;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
 using Microsoft.Extensions.ObjectPool;
@@ -173,21 +170,6 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
         return Attach(AttachedWire.To(socket), options, ClientProtocol.WebSocket, CancellationToken.None);
     }
 
-    /// <param name="connection">Its transport's output is written to, flushed and never completed. It ends when the server reports that the client is gone.</param>
-    /// <param name="options">What is known about the connection; what the connection itself provides when null.</param>
-    /// <inheritdoc cref="Attach(Stream, AttachOptions)"/>
-    public AttachedConnection Attach(ConnectionContext connection, AttachOptions? options = null)
-    {
-        ArgumentNullException.ThrowIfNull(connection);
-        options ??= new AttachOptions
-        {
-            RemoteEndPoint = connection.RemoteEndPoint as IPEndPoint,
-            IsSecure = connection.Features.Get<ITlsHandshakeFeature>() is not null,
-            User = connection.Features.Get<IConnectionUserFeature>()?.User,
-        };
-        return Attach(AttachedWire.To(connection.Transport.Output), options, ClientProtocol.Tcp, connection.ConnectionClosed);
-    }
-
     /// <param name="write">
     /// Writes bytes: whole messages, one after another, of 64 KiB at most; a larger message comes in several calls. One call at a time. It must observe its token, and must not use the bytes after its task
     /// has ended. An exception ends the connection.
@@ -241,7 +223,12 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
     /// <summary>Guards a logger of this transport, its listeners and its endpoints against what it throws.</summary>
     internal GuardedLogger Guard(ILogger logger) => new(logger, LoggerFaults);
 
-    private AttachedConnection Attach(AttachedWire wire, AttachOptions? options, ClientProtocol protocol, CancellationToken closed)
+    /// <summary>Attaches a wire that belongs to other code.</summary>
+    /// <param name="wire">The wire.</param>
+    /// <param name="options">What is known about the connection; nothing when null.</param>
+    /// <param name="protocol">How messages are encoded.</param>
+    /// <param name="closed">Cancelled when the client is gone, if that is known.</param>
+    internal AttachedConnection Attach(AttachedWire wire, AttachOptions? options, ClientProtocol protocol, CancellationToken closed)
     {
         ObjectDisposedException.ThrowIf(_isDisposed, this);
         options ??= new AttachOptions();

@@ -63,7 +63,7 @@ public sealed class BroadcastOptions : IValidatableObject
     [ValidateObjectMembers]
     public InputLimits? TextInputLimits { get; set; } = new();
 
-    /// <summary>How fast a TCP client, or a client of a WebSocket endpoint for binary messages (<see cref="WebSocketEndpointOptions.SendsBinary"/>), may send; null, the default, for no limit.</summary>
+    /// <summary>How fast a TCP client, or a client of a WebSocket endpoint for binary messages (<c>WebSocketEndpointOptions.SendsBinary</c>), may send; null, the default, for no limit.</summary>
     [ValidateObjectMembers]
     public InputLimits? BinaryInputLimits { get; set; }
 

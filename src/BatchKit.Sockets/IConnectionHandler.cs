@@ -59,7 +59,7 @@ public enum RecordKind
     /// <summary>A line, a record of the listener's <see cref="IRecordCutter"/>, or a WebSocket's text message.</summary>
     Data = 0,
 
-    /// <summary>A WebSocket's binary message, unchanged. An endpoint for text refuses them unless <see cref="WebSocketEndpointOptions.AcceptsBinary"/> is true.</summary>
+    /// <summary>A WebSocket's binary message, unchanged. An endpoint for text refuses them unless <c>WebSocketEndpointOptions.AcceptsBinary</c> is true.</summary>
     Binary = 1,
 
     /// <summary>A telnet client's GMCP message: its package name, a space, and its JSON. Its strings have passed the listener's filter, their escape sequences too.</summary>

@@ -1,7 +1,8 @@
 using System.Net;
+using BatchKit.Broadcast.Connections;
 using Microsoft.AspNetCore.Connections;
 
-namespace BatchKit.Broadcast.Connections;
+namespace BatchKit.Broadcast.WebSockets;
 
 /// <summary>The places of each address at an HTTP endpoint.</summary>
 internal sealed class RequestPlaces(int placesPerAddress)

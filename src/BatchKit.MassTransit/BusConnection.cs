@@ -191,14 +191,14 @@ internal sealed class SendAttempt : IDisposable
 {
     private static readonly TimeSpan BeginLimit = TimeSpan.FromMilliseconds(500);
 
-    private readonly CancellationTokenSource _late;
     private readonly CancellationTokenSource _ended;
+    private readonly CancellationTokenRegistration _cancelling;
     private volatile bool _hasBegun;
 
     public SendAttempt(TimeProvider timeProvider, CancellationToken cancellationToken)
     {
-        _late = new CancellationTokenSource(BeginLimit, timeProvider);
-        _ended = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken, _late.Token);
+        _ended = new CancellationTokenSource(BeginLimit, timeProvider);
+        _cancelling = cancellationToken.UnsafeRegister(static state => ((CancellationTokenSource)state!).Cancel(), _ended);
     }
 
     public CancellationToken Token => _ended.Token;
@@ -218,13 +218,13 @@ internal sealed class SendAttempt : IDisposable
     public void Begin()
     {
         _hasBegun = true;
-        _late.CancelAfter(Timeout.InfiniteTimeSpan);
+        _ended.CancelAfter(Timeout.InfiniteTimeSpan);
     }
 
     public void Dispose()
     {
+        _cancelling.Dispose();
         _ended.Dispose();
-        _late.Dispose();
     }
 }
 

@@ -242,8 +242,8 @@ public sealed class MassTransitTransport : IBatchTransport, IAsyncDisposable
         if (destination.IsAll && _exchangeMissing is { } missing)
             ThrowIfUnbound(missing);
         // MassTransit retries until its token is cancelled, so the token always has a time limit.
-        using var timeout = new CancellationTokenSource(Options.PublishTimeout, _timeProvider);
-        using var limit = CancellationTokenSource.CreateLinkedTokenSource(timeout.Token, cancellationToken);
+        using var limit = new CancellationTokenSource(Options.PublishTimeout, _timeProvider);
+        using var cancelling = cancellationToken.UnsafeRegister(static state => ((CancellationTokenSource)state!).Cancel(), limit);
         try
         {
             await _connection.SendAsync(bytes, destination.IsAll ? null : destination.Node, limit.Token).ConfigureAwait(false);

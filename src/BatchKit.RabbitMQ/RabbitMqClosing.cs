@@ -11,6 +11,9 @@ internal static class RabbitMqClosing
     /// <summary>True when the broker has no exchange of the name that a publish had.</summary>
     public static bool IsExchangeMissing(Exception exception) => FindReason(exception, NotFound, "no exchange") is not null;
 
+    /// <summary>True when the broker closed the channel over a message that it will never take, such as one above its <c>max_message_size</c>.</summary>
+    public static bool IsUnfit(Exception? exception) => exception is OperationInterruptedException { ShutdownReason.ReplyCode: PreconditionFailed };
+
     /// <summary>Returns the broker's reason when it closed the channel over a message of that size, as above its <c>max_message_size</c>; null when it did not.</summary>
     /// <remarks>Everything that is published on the channel fails with the same reason, but the reason names the size of the message that it closed the channel for.</remarks>
     public static string? FindSizeRefusal(Exception exception, int messageBytes) => FindReason(exception, PreconditionFailed, $"message size {messageBytes} ");

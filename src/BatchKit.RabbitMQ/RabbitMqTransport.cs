@@ -14,13 +14,14 @@ namespace BatchKit.RabbitMQ;
 /// </remarks>
 public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
 {
-    private const ushort PreconditionFailed = 406;
-
     // The least age of a channel that a rejection ends. A queue that has reached its operator's limit rejects too, and a new channel does not change that.
     private static readonly TimeSpan ChannelTrial = TimeSpan.FromSeconds(2);
 
     // No rate limiter: a send has few frames, and dispatch limits the number of sends.
     private static readonly CreateChannelOptions ChannelOptions = new(publisherConfirmationsEnabled: true, publisherConfirmationTrackingEnabled: true);
+
+    // The answer to most sends. Nothing writes to it.
+    private static readonly FrameResult[] OneAcknowledged = [new(FrameOutcome.Acknowledged)];
 
     private readonly RabbitMqOptions _options;
     private readonly FrameSigner? _signer;
@@ -98,7 +99,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             _connection.Discard(open, "A publish was not confirmed.");
         else if (Array.Exists(results, IsHeldUp) && _timeProvider.GetElapsedTime(open.OpenedTimestamp) >= ChannelTrial)
             _connection.Discard(open, "The broker rejected a publish.");
-        if (!Array.Exists(results, IsUnfit))
+        if (!Array.Exists(results, static result => RabbitMqClosing.IsUnfit(result.Error)))
             throw FrameReport.ToException(_connection.Target, frames, results, batches.Length);
         // The broker ignored all frames after the one that it can't take, and frames of other sends on the channel failed with it.
         await SendEachAsync(batches, cancellationToken).ConfigureAwait(false);
@@ -220,7 +221,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
                 var frame = FramePlan.Create(batches.Slice(index, 1), _limit.Bytes, _options.DestinationNode, _signer)[0];
                 var result = (await WaitAsync([PublishAsync(alone, frame)], alone, cancellationToken).ConfigureAwait(false))[0];
                 outcomes[index] = result.Outcome == FrameOutcome.Acknowledged ? BatchOutcome.Acknowledged
-                    : result.Outcome == FrameOutcome.Refused || IsUnfit(result) ? BatchOutcome.Refused
+                    : result.Outcome == FrameOutcome.Refused || RabbitMqClosing.IsUnfit(result.Error) ? BatchOutcome.Refused
                     : BatchOutcome.Unacknowledged;
                 if (outcomes[index] != BatchOutcome.Acknowledged)
                     failed ??= result;
@@ -244,9 +245,6 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         var open = await _connection.OpenAsync(cancellationToken).ConfigureAwait(false);
         return open with { Channel = await open.Connection.CreateChannelAsync(ChannelOptions, cancellationToken).ConfigureAwait(false) };
     }
-
-    /// <summary>True when the broker closed the channel over a frame that it will never take, such as one above its <c>max_message_size</c>.</summary>
-    private static bool IsUnfit(FrameResult result) => result.Error is OperationInterruptedException { ShutdownReason.ReplyCode: PreconditionFailed };
 
     // While no queue is bound to the new exchange, the broker would confirm a frame to all nodes although it reaches none.
     private void ThrowIfUnbound(IReadOnlyList<PlannedFrame> frames)
@@ -335,6 +333,8 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
             throw;
         }
 
+        if (publishes.Length == 1 && publishes[0].IsCompleted && (await publishes[0].ConfigureAwait(false)).Outcome == FrameOutcome.Acknowledged)
+            return OneAcknowledged;
         var results = new FrameResult[publishes.Length];
         for (var index = 0; index < results.Length; index++)
             results[index] = publishes[index].IsCompleted ? await publishes[index].ConfigureAwait(false) : Late();

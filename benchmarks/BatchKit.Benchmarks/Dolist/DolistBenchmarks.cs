@@ -34,6 +34,9 @@ public class DolistBenchmarks
     [GlobalSetup(Target = nameof(BatchKitOverMassTransit))]
     public void StartBatchKitOverMassTransit() => Start(async () => new BatchKitScoped(await BatchKitEnds.StartOnMassTransitAsync()));
 
+    [GlobalSetup(Target = nameof(BatchKitOwnMessagesOverMassTransit))]
+    public void StartBatchKitOwnMessagesOverMassTransit() => Start(async () => await BatchKitOwnMessages.StartAsync());
+
     [GlobalSetup(Target = nameof(BatchKitOverRabbitMq))]
     public void StartBatchKitOverRabbitMq() => Start(async () => new BatchKitScoped(await BatchKitEnds.StartOnRabbitMqAsync()));
 
@@ -57,6 +60,9 @@ public class DolistBenchmarks
 
     [Benchmark]
     public Task BatchKitOverMassTransit() => _dolist.RunAsync(1);
+
+    [Benchmark]
+    public Task BatchKitOwnMessagesOverMassTransit() => _dolist.RunAsync(1);
 
     [Benchmark]
     public Task BatchKitUnscopedOverMassTransit() => _dolist.RunAsync(1);

@@ -7,6 +7,8 @@ internal static class RedisWays
 {
     public static IEnumerable<Way> All(Servers servers) => [Own(servers), Applications(servers)];
 
+    public static string AddressOf(Servers servers) => $"{servers.Redis.Address.Host}:{servers.Redis.Address.Port}";
+
     private static Way Own(Servers servers)
     {
         var prefix = Ways.Name();
@@ -27,8 +29,6 @@ internal static class RedisWays
             AfterAsync = async () => await connection!.DisposeAsync(),
         };
     }
-
-    private static string AddressOf(Servers servers) => $"{servers.Redis.Address.Host}:{servers.Redis.Address.Port}";
 
     private static void Register(IServiceCollection services, string? configuration, string prefix) => services
         .AddBatchKit(static options => options.Node = Ways.Node)

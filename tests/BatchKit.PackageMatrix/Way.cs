@@ -21,6 +21,9 @@ internal sealed record Way(string Name, OutputHandle Handle, Action<IServiceColl
     /// <summary>What ends each message, where the destination needs it.</summary>
     public string LineEnd { get; init; } = "";
 
+    /// <summary>Sends one message in the place of a write to the buffer, where the destination's output is not the application's to write.</summary>
+    public Func<IServiceProvider, string, Task>? WriteAsync { get; init; }
+
     /// <summary>Prepares what is not of the host, such as an application's own connection.</summary>
     public Func<Task> BeforeAsync { get; init; } = static () => Task.CompletedTask;
 
@@ -53,6 +56,18 @@ internal sealed record Way(string Name, OutputHandle Handle, Action<IServiceColl
         return (isWhole && fault is null, fault is null ? text : $"{text}. {fault}");
     }
 
+    public static async Task WaitUntilHealthyAsync(IServiceProvider services, CancellationToken cancellationToken)
+    {
+        var checks = services.GetRequiredService<HealthCheckService>();
+        using var timer = new PeriodicTimer(Pause);
+        HealthReport report;
+        do
+        {
+            report = await checks.CheckHealthAsync(cancellationToken);
+        }
+        while (report.Status != HealthStatus.Healthy && await timer.WaitForNextTickAsync(cancellationToken));
+    }
+
     private async Task<string?> CarryAsync(Arrivals arrivals)
     {
         using var limit = new CancellationTokenSource(Limit);
@@ -63,7 +78,7 @@ internal sealed record Way(string Name, OutputHandle Handle, Action<IServiceColl
         await host.StartAsync(limit.Token);
         await WaitUntilHealthyAsync(host.Services, limit.Token);
         await ReadyAsync(host.Services, limit.Token);
-        var sending = SendAsync(host.Services.GetRequiredKeyedService<OutputBuffer>(Buffer));
+        var sending = SendAsync(host.Services);
         await Task.WhenAll(sending, arrivals.All).WaitAsync(limit.Token);
         // Whatever arrives twice has arrived when the host has stopped.
         var fault = Check(host.Services);
@@ -71,27 +86,21 @@ internal sealed record Way(string Name, OutputHandle Handle, Action<IServiceColl
         return fault;
     }
 
-    private async Task SendAsync(OutputBuffer output)
+    private async Task SendAsync(IServiceProvider services)
     {
+        var output = services.GetRequiredKeyedService<OutputBuffer>(Buffer);
         for (var scope = 0; scope < Scopes; scope++)
         {
             await using (output.BeginBufferingScope(Handle))
             {
                 for (var number = scope * Arrivals.Expected / Scopes; number < (scope + 1) * Arrivals.Expected / Scopes; number++)
-                    output.Write(Handle, Arrivals.TextOf(number) + LineEnd);
+                {
+                    if (WriteAsync is null)
+                        output.Write(Handle, Arrivals.TextOf(number) + LineEnd);
+                    else
+                        await WriteAsync(services, Arrivals.TextOf(number));
+                }
             }
         }
-    }
-
-    private static async Task WaitUntilHealthyAsync(IServiceProvider services, CancellationToken cancellationToken)
-    {
-        var checks = services.GetRequiredService<HealthCheckService>();
-        using var timer = new PeriodicTimer(Pause);
-        HealthReport report;
-        do
-        {
-            report = await checks.CheckHealthAsync(cancellationToken);
-        }
-        while (report.Status != HealthStatus.Healthy && await timer.WaitForNextTickAsync(cancellationToken));
     }
 }

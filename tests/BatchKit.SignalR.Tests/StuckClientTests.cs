@@ -52,4 +52,57 @@ public sealed class StuckClientTests
         Assert.Equal(Enumerable.Range(0, 2000).Select(static number => $"{number} {Filler}"), client.Texts);
         Assert.Equal(0, server.Counters.CutClients);
     }
+
+    [Fact]
+    public async Task One_stuck_client_of_twenty_costs_the_other_nineteen_no_wait_no_message_and_no_write()
+    {
+        // What is waited for at all would be waited for longer than the deadline.
+        await using var server = await HubServer.StartAsync(options: options => (options.MaxQueuedBytes, options.StuckAfter) = (1 << 30, TimeSpan.FromMinutes(1)));
+        using var stuck = await RawClient.ConnectAsync(server.Address);
+        using var observer = await RawClient.ConnectAsync(server.Address);
+        var others = new List<HubClientConnection>();
+        for (var client = 0; client < 18; client++)
+            others.Add(await HubClientConnection.ConnectAsync(server.Address, isBinary: client % 2 == 1));
+        await Until.TrueAsync(() => server.Connections == 20);
+
+        // More than the sockets of a connection hold: 4 MiB with Linux's settings.
+        for (var scope = 0; scope < 6; scope++)
+        {
+            await SendScopeAsync(server, 500, Filler);
+            Assert.Equal(500, await CountNextAsync(observer));
+        }
+
+        await SendScopeAsync(server, 1000, "counted");
+        Assert.Equal(1000, await CountNextAsync(observer));
+        for (var message = 0; message < 100; message++)
+            await server.Hub.Clients.All.SendAsync(TestHub.Receive, $"{message} awaited").WithinDeadline();
+
+        await server.FlushAsync([.. others]);
+        string[] expected = [.. Enumerable.Range(0, 1000).Select(static number => $"{number} counted"), .. Enumerable.Range(0, 100).Select(static number => $"{number} awaited")];
+        Assert.All(others, other => Assert.Equal(expected, other.Texts[^1100..]));
+        Assert.All(others, static other => Assert.Equal((6 * 500) + 1100, other.Texts.Length));
+        Assert.Equal(20, server.Connections);
+        Assert.Equal(0, server.Counters.CutClients);
+        foreach (var other in others)
+            await other.DisposeAsync();
+    }
+
+    /// <summary>How many messages the next write has, without SignalR's own pings.</summary>
+    private static async Task<int> CountNextAsync(RawClient client)
+    {
+        int count;
+        do
+            count = (await client.ReadMessageAsync()).Count(static record => record != "{\"type\":6}");
+        while (count == 0);
+        return count;
+    }
+
+    private static async Task SendScopeAsync(HubServer server, int messages, string text)
+    {
+        await using (server.Output.BeginBufferingScope())
+        {
+            for (var number = 0; number < messages; number++)
+                await server.Hub.Clients.All.SendAsync(TestHub.Receive, $"{number} {text}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ using BatchKit.Benchmarks.EdgeLoad;
 using BatchKit.Benchmarks.EdgeServers;
 using BatchKit.Benchmarks.FanoutServers;
 using BatchKit.Benchmarks.GroupGateways;
+using BatchKit.Benchmarks.HubNodes;
 using BatchKit.Benchmarks.IdleServers;
 using BatchKit.Benchmarks.MqttSink;
 using BatchKit.Benchmarks.Publishers;
@@ -21,6 +22,7 @@ internal static class ChildCommands
         ["sink"] => SinkCommand.Run(),
         ["fanout", var kind, var subscribers] => await FanoutServerCommand.RunAsync(Enum.Parse<FanoutServerKind>(kind), Number(subscribers)),
         ["gateway", var node, var clients, var prefix, var byMembers] => await GatewayCommand.RunAsync(Number(node), Number(clients), prefix, bool.Parse(byMembers)),
+        ["hub", var isBatchKit, var node, var redis, var prefix] => await HubNodeCommand.RunAsync(bool.Parse(isBatchKit), Number(node), redis, prefix),
         ["load", var port, var connections] => EchoLoadCommand.Run(Number(port), Number(connections)),
         ["echo", var kind] => await EchoServerCommand.RunAsync(Enum.Parse<EchoServerKind>(kind)),
         ["storm"] => StormCommand.Run(),

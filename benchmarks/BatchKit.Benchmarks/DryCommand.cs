@@ -6,6 +6,7 @@ using BatchKit.Benchmarks.Edge;
 using BatchKit.Benchmarks.Fanout;
 using BatchKit.Benchmarks.Gates;
 using BatchKit.Benchmarks.Groups;
+using BatchKit.Benchmarks.Hubs;
 using BatchKit.Benchmarks.Measuring;
 using BatchKit.Benchmarks.Publish;
 using BatchKit.Benchmarks.Rhythm;
@@ -41,6 +42,7 @@ internal static class DryCommand
         [nameof(GroupsBenchmarks)] => RunOnce(name, new GroupsBenchmarks { IsShort = true }, GroupsBenchmarks.WhyUnfit),
         [nameof(MqttBenchmarks)] => RunOnce(name, new MqttBenchmarks { IsShort = true }, MqttBenchmarks.WhyUnfit),
         [nameof(RhythmBenchmarks)] => RunOnce(name, new RhythmBenchmarks { IsShort = true }, RhythmBenchmarks.WhyUnfit),
+        [nameof(SignalRBenchmarks)] => RunOnce(name, new SignalRBenchmarks(), SignalRBenchmarks.WhyUnfit),
         _ => RunClasses(suite.Classes),
     };
 

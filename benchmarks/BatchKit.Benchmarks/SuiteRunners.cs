@@ -3,6 +3,7 @@ using BatchKit.Benchmarks.Edge;
 using BatchKit.Benchmarks.Fanout;
 using BatchKit.Benchmarks.Gates;
 using BatchKit.Benchmarks.Groups;
+using BatchKit.Benchmarks.Hubs;
 using BatchKit.Benchmarks.Projects;
 using BatchKit.Benchmarks.Publish;
 using BatchKit.Benchmarks.Rhythm;
@@ -31,6 +32,7 @@ internal static class SuiteRunners
             [nameof(GroupsBenchmarks)] => new GroupsBenchmarks(),
             [nameof(MqttBenchmarks)] => new MqttBenchmarks(),
             [nameof(RhythmBenchmarks)] => new RhythmBenchmarks(),
+            [nameof(SignalRBenchmarks)] => new SignalRBenchmarks(),
             [] => throw new UsageException($"'{name}' names neither a project nor results: give --project or --results."),
             _ => new BenchmarkDotNetRunner(),
         };

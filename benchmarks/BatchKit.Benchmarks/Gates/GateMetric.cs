@@ -53,4 +53,7 @@ internal enum GateMetric
 
     /// <summary>Frames that a receiver gets from its broker.</summary>
     Frames = 16,
+
+    /// <summary>Messages that a server gives Redis to publish.</summary>
+    Published = 17,
 }

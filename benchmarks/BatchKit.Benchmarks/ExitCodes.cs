@@ -10,7 +10,4 @@ internal static class ExitCodes
 
     /// <summary>The command line or a file of gates can't be followed.</summary>
     public const int Usage = 2;
-
-    /// <summary>Ctrl-C: 128 and the signal's number, as shells count.</summary>
-    public const int Interrupted = 130;
 }

@@ -30,11 +30,11 @@ internal static class GateCommand
     public static Command Create()
     {
         var command = new Command("gate", "Measures, compares with the bars of a file, and ends with 1 when one falls short.") { Names, Project, Results, Rounds, Out };
-        command.SetAction((parsed, cancellationToken) => Task.FromResult(Run(parsed, cancellationToken)));
+        command.SetAction(RunAsync);
         return command;
     }
 
-    private static int Run(ParseResult parsed, CancellationToken cancellationToken)
+    private static async Task<int> RunAsync(ParseResult parsed, CancellationToken cancellationToken)
     {
         var names = parsed.GetValue(Names)!;
         var file = names.FirstOrDefault(static name => name.EndsWith(".json", StringComparison.OrdinalIgnoreCase));
@@ -46,11 +46,12 @@ internal static class GateCommand
             throw new UsageException($"There is no suite '{unknown}'. There are: {string.Join(", ", suites.Keys)}.");
 
         var folder = file is null ? "." : Path.GetDirectoryName(Path.GetFullPath(file))!;
+        OutFolder.Require(parsed.GetValue(Out));
         var isOk = true;
         foreach (var name in chosen.Length == 0 ? [.. suites.Keys] : chosen)
         {
             var suite = Override(suites[name], parsed);
-            isOk &= RunSuite(name, suite, SuiteRunners.For(name, suite, folder, cancellationToken), parsed.GetValue(Out));
+            isOk &= await RunSuiteAsync(name, suite, SuiteRunners.For(name, suite, folder, cancellationToken), parsed.GetValue(Out));
         }
 
         return isOk ? ExitCodes.Done : ExitCodes.Failed;
@@ -69,16 +70,16 @@ internal static class GateCommand
         return project is null ? suite : suite with { Project = Path.GetFullPath(project), Results = [] };
     }
 
-    private static bool RunSuite(string name, GateSuite suite, ISuiteRunner runner, string? folder)
+    private static async Task<bool> RunSuiteAsync(string name, GateSuite suite, ISuiteRunner runner, string? folder)
     {
         Console.WriteLine($"{name}:");
-        var readings = runner.Measure(suite, everything: folder is not null);
+        var readings = await SuiteMeasuring.RunAsync(runner, suite, everything: folder is not null);
         var results = suite.Gates.Select(readings.Compare).ToArray();
         var width = results.Max(result => result.Gate.Name.Length);
         foreach (var result in results)
             Console.WriteLine($"  {result.Gate.Name.PadRight(width)}  {result.Figure,12}  {result.Bound,12}  {result.Verdict}");
         if (folder is not null)
-            ResultFile.Write(folder, name, suite, results, readings);
+            OutFolder.Write(folder, () => ResultFile.Write(folder, name, suite, results, readings));
         return results.All(result => result.IsOk);
     }
 }

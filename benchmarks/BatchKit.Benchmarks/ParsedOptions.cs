@@ -20,15 +20,15 @@ internal static class ParsedOptions
         },
     };
 
-    public static Option<Uri?> Address(string name, string scheme, string description) => new(name)
+    public static Option<Uri?> Address(string name, string description, params string[] schemes) => new(name)
     {
         Description = description,
         HelpName = "address",
         CustomParser = result =>
         {
-            if (Uri.TryCreate(TextOf(result), UriKind.Absolute, out var address) && address.Scheme == scheme && address.Host.Length > 0)
+            if (Uri.TryCreate(TextOf(result), UriKind.Absolute, out var address) && schemes.Contains(address.Scheme) && address.Host.Length > 0)
                 return address;
-            result.AddError($"{name} must be an address as {scheme}://host:port.");
+            result.AddError($"{name} must be an address as {schemes[0]}://host:port.");
             return null;
         },
     };

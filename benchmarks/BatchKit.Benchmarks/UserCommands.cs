@@ -7,9 +7,6 @@ namespace BatchKit.Benchmarks;
 /// <summary>The commands of <c>batchkit-bench</c>, and how each ends.</summary>
 internal static class UserCommands
 {
-    // Long enough to end programs and to remove folders.
-    private static readonly TimeSpan StopLimit = TimeSpan.FromSeconds(30);
-
     public static async Task<int> RunAsync(string[] arguments)
     {
         // A RootCommand would call itself by the assembly's name, and users know the tool's.
@@ -18,19 +15,26 @@ internal static class UserCommands
             new HelpOption(), new VersionOption(), GateCommand.Create(), RunCommand.Create(), InitCommand.Create(), CompareCommand.Create(), CreateDry(), CreateFigures(), CreateInject(),
         };
         var parsed = root.Parse(arguments);
+        var signals = Interruption.Watch();
         try
         {
-            var code = await parsed.InvokeAsync(new InvocationConfiguration { EnableDefaultExceptionHandler = false, ProcessTerminationTimeout = StopLimit });
+            var code = await parsed.InvokeAsync(new InvocationConfiguration { EnableDefaultExceptionHandler = false, ProcessTerminationTimeout = null }, Interruption.Token);
             return parsed.Errors.Count > 0 ? ExitCodes.Usage : code;
         }
-        catch (OperationCanceledException)
+        // Whatever failed then: programs that it had started are gone.
+        catch (Exception) when (Interruption.ExitCode > 0)
         {
-            return ExitCodes.Interrupted;
+            Console.Error.WriteLine("Interrupted.");
+            return Interruption.ExitCode;
         }
         catch (Exception exception) when (exception is UsageException or InvalidDataException)
         {
             Console.Error.WriteLine(exception.Message);
             return ExitCodes.Usage;
+        }
+        finally
+        {
+            Array.ForEach(signals, static signal => signal.Dispose());
         }
     }
 

@@ -35,6 +35,21 @@ public sealed class GateProgramTests : IDisposable
     }
 
     [Fact]
+    public async Task A_full_disk_ends_with_1_and_names_the_option()
+    {
+        Assert.SkipUnless(File.Exists("/dev/full"), "Only Linux has a file that stands for a full disk.");
+        _scratch.Write("gates.json", Gates);
+        WriteRound("one", 25);
+        Directory.CreateDirectory(_scratch.In("out"));
+        File.CreateSymbolicLink(_scratch.In("out", "rooms.json"), "/dev/full");
+
+        var run = await RunAsync("gate", "gates.json", "--results", "one", "--out", "out");
+
+        Assert.True(run.ExitCode == 1, run.Text);
+        Assert.StartsWith("--out: out can't be written: No space left on device", run.Errors, StringComparison.Ordinal);
+    }
+
+    [Fact]
     public async Task A_gate_that_falls_short_ends_with_1()
     {
         _scratch.Write("gates.json", Gates);

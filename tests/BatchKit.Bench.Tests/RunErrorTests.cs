@@ -1,3 +1,4 @@
+using System.Globalization;
 using BatchKit.TestServers.Network;
 
 namespace BatchKit.Bench.Tests;
@@ -17,6 +18,11 @@ public sealed class RunErrorTests : IDisposable
     [InlineData("--count must be a number between 1 and 100000.", "dolist", "--count", "many")]
     [InlineData("--rabbitmq must be an address as amqp://host:port.", "dolist", "--rabbitmq", "http://localhost")]
     [InlineData("--server must be an address as mqtt://host:port.", "mqtt", "--server", "localhost")]
+    [InlineData("--clients must be a number between 1 and 1000.", "mqtt", "--clients", "0")]
+    [InlineData("There is no file gone.pem: give --ca-file a certificate as PEM or DER.", "mqtt", "--ca-file", "gone.pem")]
+    [InlineData("--size must be a number between 24 and 16384.", "playhouse", "--size", "23")]
+    [InlineData("--count must be a number between 1 and 1000000.", "rhythm", "--count", "0")]
+    [InlineData("--connection must be a connection string as Host=localhost;Username=me;Database=empty: ", "rhythm", "--connection", "postgres://localhost")]
     [InlineData("100000 messages of 1000 bytes are more than the 8388608 bytes that a list may have.", "dolist", "--count", "100000", "--size", "1000")]
     [InlineData("Required command was not provided.")]
     public async Task A_wrong_option_ends_with_2(string error, params string[] arguments)
@@ -29,16 +35,31 @@ public sealed class RunErrorTests : IDisposable
     }
 
     [Theory]
-    [InlineData("mqtt", "--server", "mqtt")]
-    [InlineData("dolist", "--rabbitmq", "amqp")]
-    public async Task A_broker_that_is_down_ends_with_1_and_is_named(string suite, string option, string scheme)
+    [InlineData("mqtt", "--server", "mqtt://127.0.0.1:{0}")]
+    [InlineData("mqtt", "--server", "mqtts://127.0.0.1:{0}")]
+    [InlineData("dolist", "--rabbitmq", "amqp://127.0.0.1:{0}")]
+    [InlineData("rhythm", "--connection", "Host=127.0.0.1;Port={0};Username=me;Password=secret")]
+    public async Task A_broker_that_is_down_ends_with_1_and_is_named_with_its_option(string suite, string option, string value)
     {
         var port = FreePort.Take(1)[0];
 
-        var run = await BenchRun.RunAsync(_scratch.Folder, "run", suite, option, $"{scheme}://127.0.0.1:{port}");
+        var run = await BenchRun.RunAsync(_scratch.Folder, "run", suite, option, string.Format(CultureInfo.InvariantCulture, value, port));
 
         Assert.True(run.ExitCode == 1, run.Text);
+        Assert.StartsWith($"{option}: ", run.Errors, StringComparison.Ordinal);
         Assert.Contains($"127.0.0.1:{port} can't be ", run.Errors, StringComparison.Ordinal);
+        Assert.Single(run.Errors.Trim().Split('\n'));
+    }
+
+    [Fact]
+    public async Task A_folder_that_cannot_be_written_is_named_before_anything_is_measured()
+    {
+        _scratch.Write("file", "");
+
+        var run = await BenchRun.RunAsync(_scratch.Folder, "run", "playhouse", "--out", "file");
+
+        Assert.Equal(1, run.ExitCode);
+        Assert.StartsWith("--out: file can't be written: ", run.Errors, StringComparison.Ordinal);
         Assert.Single(run.Errors.Trim().Split('\n'));
     }
 }

@@ -23,6 +23,7 @@ internal sealed class ChildProcess : IDisposable
                 _errors.AppendLine(line.Data);
         };
         _process.BeginErrorReadLine();
+        AppDomain.CurrentDomain.ProcessExit += OnExit;
     }
 
     /// <summary>Starts this program again, to do one part.</summary>
@@ -39,17 +40,17 @@ internal sealed class ChildProcess : IDisposable
 
     /// <summary>Waits for the next line of numbers.</summary>
     /// <exception cref="InvalidOperationException">The process ended or said nothing for two minutes.</exception>
+    /// <exception cref="OperationCanceledException">This program was interrupted.</exception>
     public long[] Read()
     {
-        using var limit = new CancellationTokenSource(AnswerLimit);
         try
         {
-            var line = _process.StandardOutput.ReadLineAsync(limit.Token).AsTask().GetAwaiter().GetResult();
+            var line = _process.StandardOutput.ReadLineAsync().WaitAsync(AnswerLimit, Interruption.Token).GetAwaiter().GetResult();
             if (line is not null)
                 return [.. line.Split(' ', StringSplitOptions.RemoveEmptyEntries).Select(word => long.Parse(word, CultureInfo.InvariantCulture))];
             _process.WaitForExit();
         }
-        catch (OperationCanceledException expired)
+        catch (TimeoutException expired)
         {
             throw new InvalidOperationException($"'{_name}' did not answer within {AnswerLimit.TotalSeconds} s. {Errors}", expired);
         }
@@ -72,6 +73,7 @@ internal sealed class ChildProcess : IDisposable
 
     public void Dispose()
     {
+        AppDomain.CurrentDomain.ProcessExit -= OnExit;
         try
         {
             _process.StandardInput.Close();
@@ -81,11 +83,14 @@ internal sealed class ChildProcess : IDisposable
             // It has ended already.
         }
 
-        if (!_process.WaitForExit(TimeSpan.FromSeconds(2)))
+        // One that is busy reads its standard input late.
+        if (Interruption.ExitCode > 0 || !_process.WaitForExit(TimeSpan.FromSeconds(2)))
             _process.Kill();
         _process.WaitForExit();
         _process.Dispose();
     }
+
+    private void OnExit(object? sender, EventArgs e) => _process.Kill();
 
     private static ChildProcess Start(ProcessStartInfo start, string[] arguments)
     {

@@ -16,9 +16,12 @@ internal static class RunReport
     public static void Write(string name, string settings, SuiteReadings readings, string? folder)
     {
         readings.WriteTables(Console.Out);
-        if (folder is null)
-            return;
-        Directory.CreateDirectory(folder);
+        if (folder is not null)
+            OutFolder.Write(folder, () => WriteFiles(name, settings, readings, folder));
+    }
+
+    private static void WriteFiles(string name, string settings, SuiteReadings readings, string folder)
+    {
         using (var writer = new StreamWriter(Path.Combine(folder, $"{name}.md")) { NewLine = "\n" })
         {
             writer.WriteLine($"# {name}: {settings}");

@@ -7,6 +7,8 @@ internal static class RunSettings
 {
     private const string SizeVariable = "BATCHKIT_BENCH_SIZE";
     private const string CountVariable = "BATCHKIT_BENCH_COUNT";
+    private const string ClientsVariable = "BATCHKIT_BENCH_CLIENTS";
+    private const string AuthorityVariable = "BATCHKIT_BENCH_AUTHORITY";
     private const string ServerVariable = "BATCHKIT_BENCH_SERVER";
 
     /// <summary>Bytes of a message.</summary>
@@ -18,12 +20,20 @@ internal static class RunSettings
     /// <summary>The MQTT broker.</summary>
     public static Uri? Server => Environment.GetEnvironmentVariable(ServerVariable) is { Length: > 0 } address ? new Uri(address) : null;
 
+    /// <summary>The file with the authority of its certificate; null for the system's.</summary>
+    public static string? AuthorityFile => Environment.GetEnvironmentVariable(AuthorityVariable) is { Length: > 0 } file ? file : null;
+
+    /// <summary>Clients that publish side by side.</summary>
+    public static int? Clients => NumberOf(ClientsVariable);
+
     /// <summary>Call it before anything of a suite is used.</summary>
-    public static void Set(int size, int count, Uri? server = null)
+    public static void Set(int size, int count, int clients = 1, Uri? server = null, string? authorityFile = null)
     {
         Environment.SetEnvironmentVariable(SizeVariable, size.ToString(CultureInfo.InvariantCulture));
         Environment.SetEnvironmentVariable(CountVariable, count.ToString(CultureInfo.InvariantCulture));
-        Environment.SetEnvironmentVariable(ServerVariable, server?.ToString());
+        Environment.SetEnvironmentVariable(ClientsVariable, clients.ToString(CultureInfo.InvariantCulture));
+        Environment.SetEnvironmentVariable(ServerVariable, server?.AbsoluteUri);
+        Environment.SetEnvironmentVariable(AuthorityVariable, authorityFile);
     }
 
     private static int? NumberOf(string variable) => Environment.GetEnvironmentVariable(variable) is { Length: > 0 } text ? int.Parse(text, CultureInfo.InvariantCulture) : null;

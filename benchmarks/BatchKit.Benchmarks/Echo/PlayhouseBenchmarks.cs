@@ -10,8 +10,6 @@ namespace BatchKit.Benchmarks.Echo;
 internal sealed class PlayhouseBenchmarks : ISuiteRunner
 {
     private const string LongRun = $"{nameof(PlayhouseBenchmarks)}.LongRun";
-    private const int Connections = 100;
-    private const int Window = 1000;
     private const int LongRunParts = 20;
 
     private static readonly string[] Columns =
@@ -26,7 +24,13 @@ internal sealed class PlayhouseBenchmarks : ISuiteRunner
     private readonly List<EchoRow> _rows = [];
     private EchoEndurance? _longRun;
 
-    /// <summary>How long the run for the memory figures is.</summary>
+    /// <summary>The clients of each server.</summary>
+    public int Connections { get; init; } = 100;
+
+    /// <summary>How many records each client may have under way.</summary>
+    public int Window { get; init; } = 1000;
+
+    /// <summary>How long the run for the memory figures is; zero for none.</summary>
     public TimeSpan LongRunDuration { get; init; } = TimeSpan.FromSeconds(60);
 
     public SuiteReadings Measure(GateSuite suite, bool everything)
@@ -69,6 +73,8 @@ internal sealed class PlayhouseBenchmarks : ISuiteRunner
             }
         }
 
+        if (LongRunDuration == TimeSpan.Zero)
+            return;
         Console.Error.WriteLine($"{LongRunDuration.TotalSeconds} s of BatchKit alone");
         _longRun = _rows.Single(row => row.Kind == EchoServerKind.BatchKit).Endure(Window, LongRunDuration, LongRunParts);
         readings.Add(LongRun, _longRun.Reading);
@@ -82,7 +88,8 @@ internal sealed class PlayhouseBenchmarks : ISuiteRunner
     private void WriteTables(TextWriter writer)
     {
         MarkdownTable.WriteMachine(writer);
-        MarkdownTable.Write(writer, "100 connections, 1 KB, up to 1000 under way on each", Columns, _rows.Select(row => row.Describe()));
-        MarkdownTable.Write(writer, "BatchKit over a long run", LongRunColumns, [_longRun!.Describe()]);
+        MarkdownTable.Write(writer, $"{Connections} connections, {Records.Bytes} B, up to {Window} under way on each", Columns, _rows.Select(row => row.Describe()));
+        if (_longRun is not null)
+            MarkdownTable.Write(writer, "BatchKit over a long run", LongRunColumns, [_longRun.Describe()]);
     }
 }

@@ -14,9 +14,15 @@ internal static class MqttNetClients
     public static IMqttClient Make(bool isBatched) =>
         isBatched ? new MqttClientFactory().CreateMqttClient(new BatchedWriteClientAdapterFactory()) : new MqttClientFactory().CreateMqttClient();
 
-    public static void Connect(IMqttClient client, int port) => client
-        .ConnectAsync(new MqttClientOptionsBuilder().WithTcpServer(PublishTarget.Host, port).WithProtocolVersion(MqttProtocolVersion.V500).Build())
-        .GetAwaiter().GetResult();
+    public static void Connect(IMqttClient client, int port)
+    {
+        var options = new MqttClientOptionsBuilder().WithTcpServer(PublishTarget.Host, port).WithProtocolVersion(MqttProtocolVersion.V500);
+        if (PublishTarget.UserName is { } userName)
+            options.WithCredentials(userName, PublishTarget.Password);
+        if (PublishTarget.IsSecure)
+            options.WithTlsOptions(static tls => tls.UseTls().WithCertificateValidationHandler(static checkedOne => BrokerCertificate.IsTrusted(checkedOne.Certificate, checkedOne.SslPolicyErrors)));
+        client.ConnectAsync(options.Build()).GetAwaiter().GetResult();
+    }
 
     public static MqttApplicationMessage MakeMessage(PublishShape shape, string topic, byte[] payload, bool isRetained = false) => new()
     {

@@ -1,5 +1,6 @@
 using System.Diagnostics;
 using System.Text;
+using BatchKit.Benchmarks.Configuration;
 using BatchKit.Benchmarks.Publishers;
 using BatchKit.Benchmarks.RawMqtt;
 using BatchKit.TestServers.Processes;
@@ -33,11 +34,19 @@ internal sealed class MosquittoPub : IPublisher
     {
     }
 
+    private static IEnumerable<string> AccessArguments()
+    {
+        string[] user = PublishTarget.UserName is { } userName ? ["-u", userName] : [];
+        string[] password = PublishTarget.Password is { } secret ? ["-P", secret] : [];
+        string[] trust = RunSettings.AuthorityFile is { } file ? ["--cafile", file] : PublishTarget.IsSecure ? ["--tls-use-os-certs"] : [];
+        return [.. user, .. password, .. trust];
+    }
+
     private static Process Start(PublishTarget target)
     {
         var start = new ProcessStartInfo(InstalledProgram.Find(Program)!) { UseShellExecute = false, RedirectStandardInput = true };
         string[] arguments = ["-h", PublishTarget.Host, "-p", $"{target.Port}", "-V", "mqttv5", "-q", $"{target.Shape.Quality}", "-t", PublishShape.TopicAt(0), "-l"];
-        foreach (var argument in arguments.Concat(target.Shape.PropertyPairs.SelectMany(pair => (string[])["-D", "publish", "user-property", pair.Key, pair.Value])))
+        foreach (var argument in arguments.Concat(AccessArguments()).Concat(target.Shape.PropertyPairs.SelectMany(pair => (string[])["-D", "publish", "user-property", pair.Key, pair.Value])))
             start.ArgumentList.Add(argument);
         return Process.Start(start) ?? throw new InvalidOperationException($"{Program} did not start.");
     }

@@ -72,7 +72,7 @@ internal sealed class MqttBenchmarks : ISuiteRunner
 
     private static bool IsMeasured(PublishWay way, string broker, PublishShape shape) => broker != WideBroker || (shape.Quality > 0 && WindowWays.Contains(way));
 
-    private static string? WhyMissing(PublishWay way) => way == PublishWay.MosquittoPub ? MosquittoPub.WhyMissing : null;
+    private static string? WhyMissing(PublishWay way) => way != PublishWay.MosquittoPub ? null : RunSettings.Clients > 1 ? "it is one client" : MosquittoPub.WhyMissing;
 
     private void MeasureRates(GateSuite suite, PublisherCast cast, TimeSpan duration, SuiteReadings readings)
     {
@@ -145,7 +145,7 @@ internal sealed class MqttBenchmarks : ISuiteRunner
         {
             var floor = group.Single(row => row.Way == PublishWay.Floor);
             var broker = group.Key.Name == WideBroker ? "with max_inflight_messages 1000" : group.Key.Name;
-            var title = $"{RunSettings.Server?.ToString() ?? $"Mosquitto {broker}"}, QoS {group.Key.Shape.Quality}, {group.Key.Shape.Properties} user properties";
+            var title = $"{RunSettings.Server?.GetComponents(UriComponents.SchemeAndServer | UriComponents.Path, UriFormat.UriEscaped) ?? $"Mosquitto {broker}"}, QoS {group.Key.Shape.Quality}, {group.Key.Shape.Properties} user properties";
             MarkdownTable.Write(writer, title, ["", .. Cells], group.Select(row => row.Describe(floor).Prepend($"{row.Way}")));
         }
 

@@ -10,7 +10,8 @@ internal static class BatchKitEnd
 
     public static MqttTransport MakeTransport(PublishTarget target) => new(new MqttOptions
     {
-        Server = new Uri($"mqtt://{PublishTarget.Host}:{target.Port}"),
+        Server = target.Server,
+        ValidateServerCertificate = PublishTarget.IsSecure ? static (_, certificate, _, errors) => BrokerCertificate.IsTrusted(certificate, errors) : null,
         QualityOfService = (MqttQualityOfService)target.Shape.Quality,
         PublishWindow = target.Window,
         MaxTopicAliases = target.Aliases,

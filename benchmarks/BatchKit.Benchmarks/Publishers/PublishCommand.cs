@@ -1,5 +1,6 @@
 using System.Diagnostics;
 using BatchKit.Benchmarks.Children;
+using BatchKit.Benchmarks.Configuration;
 
 namespace BatchKit.Benchmarks.Publishers;
 
@@ -12,7 +13,7 @@ internal sealed class PublishCommand(PublishWay way) : IAsyncDisposable
     public static readonly TimeSpan Tick = TimeSpan.FromMilliseconds(8);
 
     private readonly ControlPipe _pipe = new();
-    private readonly Dictionary<PublishTarget, IPublishWay> _ways = [];
+    private readonly Dictionary<PublishTarget, IPublishWay[]> _ways = [];
 
     public static async Task<int> RunAsync(PublishWay way)
     {
@@ -25,7 +26,7 @@ internal sealed class PublishCommand(PublishWay way) : IAsyncDisposable
 
     public async ValueTask DisposeAsync()
     {
-        foreach (var publisher in _ways.Values)
+        foreach (var publisher in _ways.Values.SelectMany(static publishers => publishers))
             await publisher.DisposeAsync();
     }
 
@@ -37,18 +38,23 @@ internal sealed class PublishCommand(PublishWay way) : IAsyncDisposable
 
     private async Task ObeyAsync(PublishTarget target, int amount, bool isPaced)
     {
-        if (!_ways.TryGetValue(target, out var publisher))
-            _ways[target] = publisher = PublishWays.Make(way, target);
+        if (!_ways.TryGetValue(target, out var publishers))
+            _ways[target] = publishers = [.. Enumerable.Range(0, RunSettings.Clients ?? 1).Select(_ => PublishWays.Make(way, target))];
         var (allocated, processor) = (GC.GetTotalAllocatedBytes(precise: true), Environment.CpuUsage.TotalTime);
         var began = Stopwatch.GetTimestamp();
         if (isPaced)
-            await PublishPacedAsync((IPacedWay)publisher, amount);
+            await PublishPacedAsync((IPacedWay)publishers[0], amount);
         else
-            await publisher.PublishAsync(amount);
+            await PublishAsync(publishers, amount);
         var ended = Stopwatch.GetTimestamp();
         var used = Environment.CpuUsage.TotalTime - processor;
         _pipe.Reply(began, ended, (long)used.TotalNanoseconds, GC.GetTotalAllocatedBytes(precise: true) - allocated);
     }
+
+    private static Task PublishAsync(IPublishWay[] publishers, int messages) => publishers is [var only]
+        ? only.PublishAsync(messages)
+        : Task.WhenAll(publishers.Select((publisher, index) =>
+            Task.Run(() => publisher.PublishAsync((int)(((long)messages * (index + 1) / publishers.Length) - ((long)messages * index / publishers.Length))))));
 
     /// <summary>A tick's messages are due at its time, whenever its thread wakes up.</summary>
     private static async Task PublishPacedAsync(IPacedWay publisher, int ticks)

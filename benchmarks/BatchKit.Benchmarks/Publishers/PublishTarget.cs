@@ -12,6 +12,16 @@ internal readonly record struct PublishTarget(int Port, PublishShape Shape)
     /// <summary>Where the broker runs: here, unless <c>run</c> was told otherwise.</summary>
     public static string Host { get; } = RunSettings.Server?.Host ?? "127.0.0.1";
 
+    /// <summary>Whether it is reached over TLS.</summary>
+    public static bool IsSecure { get; } = RunSettings.Server?.Scheme == "mqtts";
+
+    public static string? UserName { get; } = PartOf(0);
+
+    public static string? Password { get; } = PartOf(1);
+
+    /// <summary>Where the broker runs, for the library's own clients.</summary>
+    public Uri Server => new UriBuilder(IsSecure ? "mqtts" : "mqtt", Host, Port) { UserName = Uri.EscapeDataString(UserName ?? ""), Password = Uri.EscapeDataString(Password ?? "") }.Uri;
+
     /// <summary>The most messages without acknowledgement, where the broker allows as many.</summary>
     public int Window { get; init; } = 1000;
 
@@ -41,6 +51,9 @@ internal readonly record struct PublishTarget(int Port, PublishShape Shape)
 
     /// <summary>The words behind a command and its amount.</summary>
     public string Words => $"{Port} {Shape.Quality} {Shape.Properties} {Window} {Aliases} {(AcknowledgesAtOnce ? 1 : 0)} {TopicPadding} {Topics} {(IsRetained ? 1 : 0)}";
+
+    private static string? PartOf(int index) =>
+        RunSettings.Server?.UserInfo.Split(':', 2, StringSplitOptions.RemoveEmptyEntries).ElementAtOrDefault(index) is { } part ? Uri.UnescapeDataString(part) : null;
 
     private static int At(ReadOnlySpan<byte> command, int index) => (int)ControlPipe.NumberAt(command, index);
 }

@@ -12,13 +12,17 @@ internal sealed class RawConnection : IDisposable
     private const byte ReceiveMaximumProperty = 0x21;
     private const byte TopicAliasMaximumProperty = 0x22;
 
-    private readonly Socket _socket = new(SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
+    private readonly TlsRelay? _relay;
+    private readonly Socket _socket;
 
+    /// <exception cref="IOException">The broker refused the connection.</exception>
     public RawConnection(int port)
     {
-        _socket.Connect(PublishTarget.Host, port);
+        if (PublishTarget.IsSecure)
+            _relay = new TlsRelay(PublishTarget.Host, port);
+        _socket = _relay?.Socket ?? Connect(port);
         Descriptor = (int)_socket.SafeHandle.DangerousGetHandle();
-        Write(RawPackets.Connect($"raw-{Guid.NewGuid():N}"));
+        Write(RawPackets.Connect($"raw-{Guid.NewGuid():N}", PublishTarget.UserName, PublishTarget.Password));
         ReadConnack(ReadPacket());
     }
 
@@ -51,7 +55,18 @@ internal sealed class RawConnection : IDisposable
         return received;
     }
 
-    public void Dispose() => _socket.Dispose();
+    public void Dispose()
+    {
+        _socket.Dispose();
+        _relay?.Dispose();
+    }
+
+    private static Socket Connect(int port)
+    {
+        var socket = new Socket(SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
+        socket.Connect(PublishTarget.Host, port);
+        return socket;
+    }
 
     private byte[] ReadPacket()
     {
@@ -67,6 +82,8 @@ internal sealed class RawConnection : IDisposable
     private void ReadConnack(ReadOnlySpan<byte> packet)
     {
         _ = RawPackets.Measure(packet, out var position);
+        if (packet[position + 1] is 0x86 or 0x87)
+            throw new IOException("It refused the user name and the password: name others, as in mqtt://user:password@host.");
         if (packet[position + 1] != 0)
             throw new IOException($"The broker refused the connection with 0x{packet[position + 1]:X2}.");
         position += 2;

@@ -10,8 +10,13 @@ internal static class RawPackets
     public const byte Puback = 4;
     public const int PubackBytes = 4;
 
-    public static byte[] Connect(string clientId) =>
-        Packet(0x10, [.. Text("MQTT"), 5, 0x02, .. UInt16(0), 0, .. Text(clientId)]);
+    public static byte[] Connect(string clientId, string? userName, string? password)
+    {
+        var flags = (byte)(0x02 | (userName is null ? 0 : 0x80) | (password is null ? 0 : 0x40));
+        byte[] user = userName is null ? [] : Text(userName);
+        byte[] secret = password is null ? [] : Text(password);
+        return Packet(0x10, [.. Text("MQTT"), 5, flags, .. UInt16(0), 0, .. Text(clientId), .. user, .. secret]);
+    }
 
     /// <summary>A SUBSCRIBE that asks for no retained messages (MQTT 5, section 3.8.3.1): they are no arrivals.</summary>
     public static byte[] Subscribe(string filter, int quality) => Packet(0x82, [.. UInt16(1), 0, .. Text(filter), (byte)(quality | 0x20)]);

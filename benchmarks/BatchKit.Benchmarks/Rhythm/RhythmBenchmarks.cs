@@ -27,9 +27,18 @@ internal sealed class RhythmBenchmarks : ISuiteRunner
     /// <summary>Each row once and briefly, on this disk only, to see that everything works.</summary>
     public bool IsShort { get; init; }
 
+    /// <summary>Only one server, without its peer, a slower disk and what an idle worker costs.</summary>
+    public bool IsOneServer { get; init; }
+
+    /// <summary>The database of that server; null for one that is started here.</summary>
+    public string? ConnectionString { get; init; }
+
+    /// <summary>How many tasks a run has; null for what each row has of its own.</summary>
+    public int? Tasks { get; init; }
+
     public SuiteReadings Measure(GateSuite suite, bool everything)
     {
-        if (WhyUnfit is { } reason)
+        if ((ConnectionString is null ? WhyUnfit : Machine.WhyUnfit) is { } reason)
             throw new InvalidOperationException(reason);
         return MeasureAsync(suite, everything).GetAwaiter().GetResult();
     }
@@ -37,9 +46,11 @@ internal sealed class RhythmBenchmarks : ISuiteRunner
     private async Task<SuiteReadings> MeasureAsync(GateSuite suite, bool everything)
     {
         var readings = new SuiteReadings(WriteTables);
-        var whyNoPeer = GraphileProgram.Install(out var peer);
+        GraphileProgram? peer = null;
+        var whyNoPeer = IsOneServer ? "it would make tables of its own" : GraphileProgram.Install(out peer);
         using var program = peer;
-        var plans = RatePlans.Make(peer, whyNoPeer).Select(plan => IsShort ? plan.Shorten() : plan).ToArray();
+        var plans = RatePlans.Make(peer, whyNoPeer).Select(plan => IsShort ? plan.Shorten() : Tasks is null ? plan : plan with { Tasks = Tasks })
+            .Where(plan => Tasks is null || plan.Group != RateGroup.EndToEnd).ToArray();
         RefuseUnknown(suite, plans);
         foreach (var plan in plans.Where(plan => plan.WhyMissing is not null))
             Leave(readings, plan);
@@ -47,14 +58,14 @@ internal sealed class RhythmBenchmarks : ISuiteRunner
         var stages = new List<RhythmStage>();
         try
         {
-            stages.Add(await RhythmStage.StartAsync(OwnDisk, new PostgresServerOptions()));
-            if (everything && !IsShort)
+            stages.Add(await (ConnectionString is null ? RhythmStage.StartAsync(OwnDisk, new PostgresServerOptions()) : RhythmStage.ConnectAsync(OwnDisk, ConnectionString)));
+            if (everything && !IsShort && !IsOneServer)
                 await AddSlowerAsync(slow, stages);
             foreach (var stage in stages)
                 _disks.Add([stage.Disk, $"{(await SlowDisk.MeasureCommitAsync(stage)).TotalMilliseconds:0.00}"]);
             await MeasureRatesAsync(suite, plans, stages, readings);
             await MeasureLatenciesAsync(suite, stages, readings);
-            if (everything && !IsShort)
+            if (everything && !IsShort && !IsOneServer)
                 _advice = await AdviceTables.MeasureAsync(stages, suite.Iterations * Iteration(suite));
         }
         finally
@@ -63,7 +74,8 @@ internal sealed class RhythmBenchmarks : ISuiteRunner
                 await stage.DisposeAsync();
         }
 
-        await MeasureIdleAsync(suite, readings);
+        if (!IsOneServer)
+            await MeasureIdleAsync(suite, readings);
         return readings;
     }
 
@@ -91,7 +103,11 @@ internal sealed class RhythmBenchmarks : ISuiteRunner
 
             Console.Error.WriteLine("warming up");
             foreach (var row in _rates)
+            {
+                Interruption.Token.ThrowIfCancellationRequested();
                 await row.WarmUpAsync(suite.WarmupIterations * Iteration(suite));
+            }
+
             await RunInTurnAsync(suite, _rates, async row => readings.Add(row.Name, await row.MeasureAsync(suite.Iterations * Iteration(suite))));
         }
         finally
@@ -134,7 +150,10 @@ internal sealed class RhythmBenchmarks : ISuiteRunner
         {
             Console.Error.WriteLine($"round {round} of {suite.Rounds}");
             for (var turn = 0; turn < rows.Count; turn++)
+            {
+                Interruption.Token.ThrowIfCancellationRequested();
                 await measure(rows[(round + turn) % rows.Count]);
+            }
         }
     }
 
@@ -159,7 +178,8 @@ internal sealed class RhythmBenchmarks : ISuiteRunner
         foreach (var group in _rates.GroupBy(row => (row.Disk, row.Plan.Group)))
             RateTable.Write(writer, group.Key.Group, group.Key.Disk, [.. group]);
         MarkdownTable.Write(writer, "From enqueue to handler, tasks written one by one", LatencyRow.Columns, _latencies.Select(row => row.Describe()));
-        MarkdownTable.Write(writer, "Idle", IdleRow.Columns, _idle.Select(row => row.Describe()));
+        if (_idle.Count > 0)
+            MarkdownTable.Write(writer, "Idle", IdleRow.Columns, _idle.Select(row => row.Describe()));
         _advice?.Write(writer);
     }
 }

@@ -24,14 +24,18 @@ internal sealed class RhythmStage : IAsyncDisposable
         create index on {Plain} (id) where claimed_until is null;
         """;
 
-    private readonly PostgresServer _server;
+    // Null for a server of the user's, from which what was made is dropped.
+    private readonly PostgresServer? _server;
 
-    private RhythmStage(string disk, PostgresServer server)
+    private RhythmStage(string disk, PostgresServer? server, string connectionString)
     {
         Disk = disk;
         _server = server;
-        DataSource = NpgsqlDataSource.Create($"{server.ConnectionString};Maximum Pool Size={PoolSize}");
+        DataSource = NpgsqlDataSource.Create(new NpgsqlConnectionStringBuilder(connectionString) { MaxPoolSize = PoolSize });
     }
+
+    /// <summary>What it makes in a database.</summary>
+    public static IReadOnlyList<string> Schemas { get; } = ["batchkit", "rhythm"];
 
     /// <summary>What the tables call it.</summary>
     public string Disk { get; }
@@ -39,23 +43,16 @@ internal sealed class RhythmStage : IAsyncDisposable
     public NpgsqlDataSource DataSource { get; }
 
     /// <summary>How programs that are not .NET's connect to it.</summary>
-    public Uri Address => new($"postgres://postgres@{_server.Host}:{_server.Port}/postgres");
+    public Uri Address => new($"postgres://postgres@{_server!.Host}:{_server.Port}/postgres");
 
     public static async Task<RhythmStage> StartAsync(string disk, PostgresServerOptions options)
     {
-        var stage = new RhythmStage(disk, await PostgresServer.StartOwnAsync(options));
-        try
-        {
-            await PostgresSchema.EnsureSchemaAsync(stage.DataSource);
-            await stage.ExecuteAsync(CreatePlain);
-            return stage;
-        }
-        catch
-        {
-            await stage.DisposeAsync();
-            throw;
-        }
+        var server = await PostgresServer.StartOwnAsync(options);
+        return await CreateAsync(new RhythmStage(disk, server, server.ConnectionString));
     }
+
+    /// <summary>Uses a database that has none of the schemas.</summary>
+    public static Task<RhythmStage> ConnectAsync(string disk, string connectionString) => CreateAsync(new RhythmStage(disk, server: null, connectionString));
 
     /// <summary>A batch has a whole scope of a thousand, and waits for nothing.</summary>
     public static OutputBufferOptions MakeBufferOptions() => new() { MaxBatchBytes = 1024 * 1024 };
@@ -67,7 +64,9 @@ internal sealed class RhythmStage : IAsyncDisposable
     public async Task SettleAsync(string table)
     {
         await ExecuteAsync($"vacuum analyze {table}");
-        await ExecuteAsync("checkpoint");
+        // Not every user may do that.
+        if (_server is not null)
+            await ExecuteAsync("checkpoint");
     }
 
     /// <summary>Finds an unordered queue's number, or makes the queue.</summary>
@@ -122,7 +121,25 @@ internal sealed class RhythmStage : IAsyncDisposable
 
     public async ValueTask DisposeAsync()
     {
+        if (_server is null)
+            await ExecuteAsync($"drop schema if exists {string.Join(", ", Schemas)} cascade");
         await DataSource.DisposeAsync();
-        await _server.DisposeAsync();
+        if (_server is not null)
+            await _server.DisposeAsync();
+    }
+
+    private static async Task<RhythmStage> CreateAsync(RhythmStage stage)
+    {
+        try
+        {
+            await PostgresSchema.EnsureSchemaAsync(stage.DataSource);
+            await stage.ExecuteAsync(CreatePlain);
+            return stage;
+        }
+        catch
+        {
+            await stage.DisposeAsync();
+            throw;
+        }
     }
 }

@@ -1,13 +1,16 @@
 using System.Buffers.Binary;
+using BatchKit.Benchmarks.Configuration;
 
 namespace BatchKit.Benchmarks.RhythmWays;
 
-/// <summary>A task's 100 bytes: its number, then noise.</summary>
+/// <summary>A task's bytes: its number, then noise.</summary>
 internal static class TaskPayload
 {
-    public const int Bytes = 100;
+    public const int DefaultBytes = 100;
 
     private const int Seed = 1;
+
+    public static int Bytes { get; } = RunSettings.Size ?? DefaultBytes;
 
     private static readonly byte[] Noise = MakeNoise();
 

@@ -62,11 +62,11 @@ public sealed partial class RepositoryTests
     [Fact]
     public void Each_figure_that_tests_read_from_the_environment_is_set_each_night()
     {
-        var (night, page) = (File.ReadAllText(Repository.In(".ci", "nightly")), File.ReadAllText(Repository.In("docs", "reliability.md")));
+        var (night, page) = (File.ReadAllText(Repository.In(".ci", "nightly")), File.ReadAllText(Repository.In("tests", "README.md")));
         var figures = Repository.Sources("tests").SelectMany(file => Figure.Matches(file.Tree.ToString()).Select(match => match.Groups["name"].Value)).Distinct(StringComparer.Ordinal);
 
         AssertNone(figures.Where(name => !night.Contains($" {name}=", StringComparison.Ordinal) || !page.Contains($"`{name}", StringComparison.Ordinal))
-            .Select(name => $"{name} is not set in .ci/nightly, or not in the tables of docs/reliability.md."));
+            .Select(name => $"{name} is not set in .ci/nightly, or not in the tables of tests/README.md."));
     }
 
     [Fact]

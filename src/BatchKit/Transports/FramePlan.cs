@@ -13,8 +13,8 @@ namespace BatchKit.Transports;
 /// </remarks>
 public static class FramePlan
 {
-    // What several groups have in one frame: nodes with members of only one of them read the rest in vain. A frame costs the broker, for each queue that it reaches, as much as some 60 KB in a frame that
-    // reaches the queue anyway (docs/scale.md).
+    // What several groups have in one frame: a node with members of only one of them also reads, and discards, the rest. A frame costs the broker, for each queue that it reaches, as much as some 60 KB in a frame that
+    // reaches the queue anyway (benchmarks/results/scale.md).
     private const int MaxSharedBytes = 64 * 1024;
 
     /// <summary>Plans the frames of one send, in the order in which they must be published.</summary>

@@ -4,7 +4,7 @@ using BatchKit.Tests.Buffering;
 
 namespace BatchKit.Tests.Scale;
 
-/// <summary>100 nodes and many handles in one process. What each run measured is in its output; docs/scale.md has the figures of 1,000,000 handles.</summary>
+/// <summary>100 nodes and many handles in one process. What each run measured is in its output; benchmarks/results/scale.md has the figures of 1,000,000 handles.</summary>
 [Collection(nameof(MeasuresMemory))]
 [Trait("Lane", "faults: a simulated cluster takes all cores")]
 public sealed class ScaleTests

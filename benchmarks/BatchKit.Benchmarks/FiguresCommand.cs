@@ -6,7 +6,7 @@ namespace BatchKit.Benchmarks;
 /// <summary><c>figures [--check]</c>: writes the figures of benchmarks/results into the pages that show them. Run it in the repository's root.</summary>
 internal static class FiguresCommand
 {
-    private static readonly string[] Pages = [Path.Combine("docs", "performance.md"), "README.md"];
+    private static readonly string[] Pages = [Path.Combine("docs", "performance.md"), Path.Combine("benchmarks", "figures.md"), "README.md"];
 
     /// <returns>1 when <paramref name="isCheck"/> is set and a page has other figures than the results.</returns>
     public static int Run(bool isCheck)

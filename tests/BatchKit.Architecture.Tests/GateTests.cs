@@ -25,7 +25,7 @@ public sealed class GateTests
     {
         var figures = new FigurePage(Suites, static suite => File.ReadAllText(Repository.In("benchmarks", "results", $"{suite}.md")));
 
-        foreach (var page in new[] { Repository.In("docs", "performance.md"), Repository.In("README.md") })
+        foreach (var page in new[] { Repository.In("docs", "performance.md"), Repository.In("benchmarks", "figures.md"), Repository.In("README.md") })
         {
             var text = File.ReadAllText(page);
             Assert.Contains("<!-- figure", text, StringComparison.Ordinal);

@@ -32,7 +32,7 @@ internal sealed record Gate
     /// <summary>Why the bar is where it is.</summary>
     public string? Note { get; init; }
 
-    /// <summary>What docs/performance.md says of it; null for a gate that the page leaves out.</summary>
+    /// <summary>What benchmarks/figures.md says of it; null for a gate that the page leaves out.</summary>
     public string? Page { get; init; }
 
     public IEnumerable<string> Benchmarks => Denominator is null ? [Numerator] : [Numerator, Denominator];

@@ -71,7 +71,7 @@ public enum PublishManyOutcome
     /// <summary>The broker has acknowledged the message (QoS 1 and 2), the client has written it (QoS 0), or the server has queued it for its subscribers.</summary>
     Succeeded = 0,
 
-    /// <summary>The message is invalid, or the broker or server refused it for good. Another attempt would be refused too.</summary>
+    /// <summary>The message is invalid, or the broker or server refused it. Another attempt would be refused too.</summary>
     Refused = 1,
 
     /// <summary>The publish failed, for example because the connection was lost. The message may or may not have arrived; another attempt may succeed.</summary>

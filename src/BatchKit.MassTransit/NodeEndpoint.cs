@@ -7,7 +7,7 @@ namespace BatchKit.MassTransit;
 
 /// <summary>The receive endpoint of a node's queue, connected to a bus and started again when it fails on RabbitMQ.</summary>
 /// <remarks>
-/// MassTransit starts an endpoint again too, but its pauses grow to 30 s and stay long after the failure, and MassTransit 8.4 ends an endpoint for good when the broker does not open a channel in time.
+/// MassTransit starts an endpoint again too, but its pauses grow to 30 s and stay long after the failure, and MassTransit 8.4 ends an endpoint when the broker does not open a channel in time.
 /// </remarks>
 internal sealed class NodeEndpoint(BusConnection connection, EndpointWatch watch, Func<string> queue, Action<IReceiveEndpointConfigurator, EndpointRun> configure, TimeProvider timeProvider) : IDisposable
 {

@@ -24,7 +24,7 @@ internal static partial class Log
         "The {Purpose}'s connections to {Target} were closed {Count} consecutive times, soon after they were accepted and without a reason: another connection may have the same client id, or the broker is restarted.")]
     public static partial void EndedAgain(ILogger logger, string purpose, string target, int count);
 
-    [LoggerMessage(2406, LogLevel.Error, "The {Purpose} stands: {Target} broke the protocol on {Count} consecutive connections, in a way that can't be skipped. {Reason}")]
+    [LoggerMessage(2406, LogLevel.Error, "The {Purpose} can't go on: {Target} broke the protocol on {Count} consecutive connections, in a way that can't be skipped. {Reason}")]
     public static partial void ProtocolBrokenAgain(ILogger logger, string purpose, string target, int count, string reason);
 
     [LoggerMessage(2440, LogLevel.Information, "Receiving from {Target} with {Count} subscriptions.")]

@@ -17,7 +17,7 @@ namespace BatchKit.Mqtt;
 /// not passed on. With <see cref="MqttOptions.EnvelopePrefix"/> each message is a frame of a BatchKit sender, for this node or for all nodes.
 /// </para>
 /// <para>
-/// The receiver acknowledges a message when the next transport has accepted it or refused it for good. Until then the broker keeps the message, and sends it again
+/// The receiver acknowledges a message when the next transport has accepted it or refused it. Until then the broker keeps the message, and sends it again
 /// after a lost connection: delivery is at least once, and exactly once in envelope mode. While the next transport is busy, the receiver reads nothing (with
 /// <see cref="MqttOptions.SharesConnection"/> it keeps reading up to a limit). So a slow next transport holds up the broker, which may drop messages above its own limit (1,000
 /// messages for each client on Mosquitto, <c>max_queued_messages</c>). The receiver reconnects after a lost connection. <c>ReceiveFromMqtt</c> registers it as a hosted

@@ -44,7 +44,7 @@ internal static partial class Log
     [LoggerMessage(2627, LogLevel.Warning, "The outcome of {Messages} messages of queue {Queue} was refused: their claim had ended.")]
     public static partial void SettlementRefused(ILogger logger, string queue, int messages);
 
-    [LoggerMessage(2628, LogLevel.Warning, "Claims on queue {Queue} reached their time limit: {Returned} messages are handled again, {Buried} had used their last attempt and are dead.")]
+    [LoggerMessage(2628, LogLevel.Warning, "Claims on queue {Queue} reached their time limit: {Returned} messages are handled again, {Buried} had used their last attempt and are in the dead table.")]
     public static partial void ClaimsEnded(ILogger logger, string queue, int returned, int buried);
 
     [LoggerMessage(2629, LogLevel.Warning, "The handler of queue {Queue} did not end when the stop cancelled it; its {Messages} messages were given back.")]
@@ -74,7 +74,7 @@ internal static partial class Log
     [LoggerMessage(2661, LogLevel.Information, "Outbox {Outbox} forwards again, after {Failures} failed attempts.")]
     public static partial void ForwardingWorks(ILogger logger, string outbox, int failures);
 
-    [LoggerMessage(2662, LogLevel.Error, "Outbox {Outbox}: the transport refused {Batches} batches for good; their rows are in the dead table.")]
+    [LoggerMessage(2662, LogLevel.Error, "Outbox {Outbox}: the transport refused {Batches} batches; their rows are in the dead table.")]
     public static partial void StoredBatchesRefused(ILogger logger, string outbox, int batches, Exception exception);
 
     [LoggerMessage(2663, LogLevel.Error, "Outbox {Outbox}: row {Id} is not a frame and was moved to the dead table: {Reason}")]

@@ -12,7 +12,7 @@ namespace BatchKit.Postgres;
 /// <summary>Stores output in PostgreSQL and then forwards it to another transport, so that no acknowledged output is lost when the process is killed or the broker is down.</summary>
 /// <remarks>
 /// A send or an enqueue is stored as one or more rows, each a frame. A frame keeps its producer and numbers each time it is forwarded, so the final receiver drops repeats. One of the processes
-/// that share the outbox forwards rows in order, and deletes acknowledged ones; for that, start and stop the outbox as a hosted service. Rows that the inner transport refuses for good are moved to the dead
+/// that share the outbox forwards rows in order, and deletes acknowledged ones; for that, start and stop the outbox as a hosted service. Rows that the inner transport refuses are moved to the dead
 /// table. The caller owns the data source and the inner transport. Send and enqueue from any thread.
 /// </remarks>
 public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisposable

@@ -65,7 +65,7 @@ public sealed class QueueMessage : ReceivedMessage
         Mark(MessageOutcome.Retry, reason, delay);
     }
 
-    /// <summary>Refuses it for good: it is moved to the dead table.</summary>
+    /// <summary>Refuses it: it is moved to the dead table.</summary>
     /// <param name="reason">The reason, which the table stores, shortened to 4,000 characters.</param>
     public override void Refuse(string reason)
     {

@@ -23,7 +23,7 @@ internal static partial class Log
     [LoggerMessage(2105, LogLevel.Warning, "Exchange {Exchange} of {Target} was deleted. The sender declares it again, and holds back output for groups for {Limit}, so that receivers can bind their queues again.")]
     public static partial void ExchangeMissing(ILogger logger, string exchange, string target, TimeSpan limit);
 
-    [LoggerMessage(2106, LogLevel.Information, "Output for groups goes to all nodes, because the broker does not allow the sender to hear what they have bound: {Reason}.")]
+    [LoggerMessage(2106, LogLevel.Information, "Output for groups goes to all nodes, because the broker does not allow the sender to see their bindings: {Reason}.")]
     public static partial void GroupsGoToAll(ILogger logger, string reason);
 
     [LoggerMessage(2110, LogLevel.Information, "Receiving from queue {Queue} at {Target}.")]

@@ -89,7 +89,7 @@ internal sealed class RabbitMqConnection : IAsyncDisposable
     /// <summary>Explains in a human-readable sentence what the broker refused.</summary>
     public IOException Explain(Exception exception) => _connector.Explain(exception, timedOut: false);
 
-    /// <summary>Closes the connection for good, and waits at most for the limit.</summary>
+    /// <summary>Closes the connection, and waits at most for the limit.</summary>
     public async Task CloseAsync(TimeSpan limit)
     {
         _isClosed = true;

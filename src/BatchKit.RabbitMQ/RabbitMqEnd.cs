@@ -2,7 +2,7 @@ using RabbitMQ.Client;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>Ends channels and connections for good.</summary>
+/// <summary>Ends channels and connections.</summary>
 internal static class RabbitMqEnd
 {
     // The client gives an abort 5 s or more. The heartbeat ends a connection that hangs for longer.

@@ -2,6 +2,7 @@ using System.Buffers;
 using System.Security.Cryptography;
 using System.Text;
 using RabbitMQ.Client;
+using RabbitMQ.Client.Events;
 using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
@@ -38,6 +39,10 @@ internal sealed class RabbitMqTopology(RabbitMqOptions options)
 
     /// <summary>The name of a watch's queue, which is its key too.</summary>
     public string WatchQueue(string watch) => $"{options.Prefix}.watch.{watch}";
+
+    /// <summary>What a send reports when the broker closed its channel over something that is missing, such as the exchange; null for every other end of a channel.</summary>
+    public string? ExplainMissing(ShutdownEventArgs? closed) => closed?.ReplyCode != NotFound ? null
+        : $"{closed.ReplyText.TrimEnd('.')}. {(options.DeclareTopology ? "The sender declares it again." : $"Create it, or set {nameof(RabbitMqOptions.DeclareTopology)} to true.")}";
 
     public string Queue(int node) => $"{options.Prefix}.node.{RabbitMqKeys.Node(node)}";
 

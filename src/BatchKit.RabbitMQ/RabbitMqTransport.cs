@@ -237,7 +237,7 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         }
 
         if (failed is { } reason)
-            throw new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), $"{_connection.Target} did not take everything. {reason.Reason}", reason.Error);
+            throw new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), $"{_connection.Target} did not accept everything. {reason.Reason}", reason.Error);
     }
 
     private async Task<OpenChannel> OpenAloneAsync(CancellationToken cancellationToken)
@@ -289,9 +289,9 @@ public sealed class RabbitMqTransport : IBatchTransport, IAsyncDisposable
         }
         catch (Exception exception)
         {
-            _limit.Learn((exception as OperationInterruptedException)?.ShutdownReason?.ReplyText);
-            // The broker neither confirmed nor refused; the send reports the exception.
-            return new FrameResult(FrameOutcome.Unknown, FailureText.MessageOf(exception), exception);
+            var closed = (exception as OperationInterruptedException)?.ShutdownReason;
+            _limit.Learn(closed?.ReplyText);
+            return new FrameResult(FrameOutcome.Unknown, _topology.ExplainMissing(closed) ?? FailureText.MessageOf(exception), exception);
         }
         finally
         {

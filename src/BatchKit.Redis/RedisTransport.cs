@@ -100,7 +100,7 @@ public sealed class RedisTransport : IBatchTransport, IAsyncDisposable, IDisposa
         }
         catch (Exception exception) when (exception is RedisException or TimeoutException)
         {
-            throw new FrameRefusedException($"{_connection.Target} did not take the frame: {FailureText.MessageOf(exception)}", exception);
+            throw new FrameRefusedException($"{_connection.Target} did not accept the frame: {FailureText.MessageOf(exception)}", exception);
         }
 
         if (receivers == 0 && !frame.Destination.IsAll && !IsCluster(redis))

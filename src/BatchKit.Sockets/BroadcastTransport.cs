@@ -182,7 +182,7 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
         return Attach(new AttachedWire(write), options, ClientProtocol.Tcp, CancellationToken.None);
     }
 
-    /// <summary>Stops accepting connections for good: further clients are turned away, WebSocket requests with status 503, and the health check fails. Existing connections stay until <see cref="DrainAsync"/>.</summary>
+    /// <summary>Stops accepting connections: further clients are turned away, WebSocket requests with status 503, and the health check fails. Existing connections stay until <see cref="DrainAsync"/>.</summary>
     /// <remarks>Call it on a node that is to be replaced, before you ask its clients to connect elsewhere. Listeners go on listening; <see cref="BroadcastListener.StopAsync"/> ends that. It may be called again.</remarks>
     public void StopAccepting() => Connections.Close();
 

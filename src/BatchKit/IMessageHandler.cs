@@ -103,7 +103,7 @@ public class ReceivedMessage
         }
     }
 
-    /// <summary>Refuses the message for good: it is not handled again. The receiver counts and logs it; the other messages of the batch are acknowledged.</summary>
+    /// <summary>Refuses the message: it is not handled again. The receiver counts and logs it; the other messages of the batch are acknowledged.</summary>
     /// <param name="reason">A human-readable reason.</param>
     public virtual void Refuse(string reason)
     {

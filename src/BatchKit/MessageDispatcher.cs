@@ -7,7 +7,7 @@ namespace BatchKit;
 /// <summary>Calls the handler of each message's type: the next hop of a receiver of typed messages.</summary>
 /// <remarks>
 /// <para>Messages are handled one after another, in their order. The send completes, and so acknowledges the batches, when their handlers have completed.</para>
-/// <para>The dispatcher refuses a message for good, and the previous hop counts and logs it, when the message has no type, when no handler takes its type, when its
+/// <para>The dispatcher refuses a message, and the previous hop counts and logs it, when the message has no type, when no handler takes its type, when its
 /// payload can't be decoded, or when its handler throws <see cref="MessageRefusedException"/>. The messages around it are handled.</para>
 /// <para>Any other exception of a handler ends the send. The previous hop sends the batch again, and the dispatcher continues with the message that
 /// failed: those before it are not handled again, as long as the dispatcher exists and no more than 1,024 other batches have failed since. A
@@ -182,7 +182,7 @@ public sealed class MessageDispatcher : IBatchTransport
     private readonly record struct BatchKey(ProducerId Producer, long Number, OutputHandle Handle);
 }
 
-/// <summary>A handler of a <see cref="MessageDispatcher"/> throws it to refuse its message for good. The message is not sent again; others are handled.</summary>
+/// <summary>A handler of a <see cref="MessageDispatcher"/> throws it to refuse its message. The message is not sent again; others are handled.</summary>
 /// <param name="message">A human-readable reason. The previous hop logs it.</param>
 /// <param name="innerException">The cause, if there is one.</param>
 public sealed class MessageRefusedException(string message, Exception? innerException = null) : Exception(message, innerException);

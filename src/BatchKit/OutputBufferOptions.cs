@@ -73,7 +73,7 @@ public sealed class OutputBufferOptions : IValidatableObject
     /// <summary>What happens when the buffer is full; <see cref="OverflowPolicy.Wait"/> by default: <c>WriteAsync</c> waits, <c>Write</c> throws.</summary>
     public OverflowPolicy Overflow { get; set; } = OverflowPolicy.Wait;
 
-    /// <summary>Called when messages were dropped, refused for good or given up, with their handle, the reason and how many; null by default: no one is called.</summary>
+    /// <summary>Called when messages were dropped, refused or given up, with their handle, the reason and how many; null by default: no one is called.</summary>
     /// <remarks>
     /// Calls do not overlap and run on the thread pool, behind the loss. What is lost during a call is added up and reported by the next ones. A callback that is slow or throws holds up neither a writer nor a route; what it throws is
     /// counted, and health is degraded. The end of the buffer waits for the last calls, at most for <see cref="DrainTimeout"/>.

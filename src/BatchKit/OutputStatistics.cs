@@ -100,6 +100,6 @@ public enum DropReason
     /// <summary>The buffer stopped, and <see cref="OutputBufferOptions.DrainTimeout"/> passed before they were sent.</summary>
     Stopped = 1,
 
-    /// <summary>A route refused them for good, or failed for longer than <see cref="OutputBufferOptions.DeliveryTimeout"/>.</summary>
+    /// <summary>A route refused them, or failed for longer than <see cref="OutputBufferOptions.DeliveryTimeout"/>.</summary>
     Failed = 2,
 }

@@ -8,7 +8,7 @@ namespace BatchKit.Mqtt.Connections;
 internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, MqttVersion version, int maxPacketBytes, bool acknowledgesAtOnce, KeepAlive keepAlive)
     : IDisposable
 {
-    // Held while packets are handled. Ending the connection takes it for good.
+    // Held while packets are handled. Ending the connection takes it and does not release it.
     private readonly SemaphoreSlim _handling = new(1, 1);
     private bool _isAtEnd;
 

@@ -58,7 +58,7 @@ internal sealed class MqttConnection : IAsyncDisposable
 
     /// <summary>Reads packets and keeps the connection alive until it ends for any reason. After the task has completed, neither the handler nor the source is called.</summary>
     /// <param name="handler">Gets the packets. Its token is cancelled when the connection ends; the end waits for the handler to return.</param>
-    /// <param name="cancellationToken">Stops the client for good: sends a DISCONNECT, which may end the session, and ends the connection.</param>
+    /// <param name="cancellationToken">Stops the client: sends a DISCONNECT, which may end the session, and ends the connection.</param>
     /// <returns>A human-readable sentence: why it ended.</returns>
     public async Task<string> RunAsync(IPacketHandler handler, CancellationToken cancellationToken)
     {

@@ -21,7 +21,7 @@ internal interface IArrivals
     void Add(in ReceivedPublish publish);
 
     /// <summary>
-    /// Delivers everything in order. Completes when the receiver's next hop has accepted it or refused it for good. The collection is empty afterwards, also after a
+    /// Delivers everything in order. Completes when the receiver's next hop has accepted it or refused it. The collection is empty afterwards, also after a
     /// failure.
     /// </summary>
     ValueTask DeliverAsync(BatchReceiver receiver, CancellationToken cancellationToken);

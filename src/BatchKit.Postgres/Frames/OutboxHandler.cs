@@ -135,7 +135,7 @@ internal sealed class StoredFrames : IDisposable
     /// <summary>The spans of the sends that stored the frames.</summary>
     public IEnumerable<ActivityContext> Traces => _frames.Select(static frame => frame.Trace);
 
-    /// <summary>True when the inner transport refused batches of the last send for good.</summary>
+    /// <summary>True when the inner transport refused batches of the last send.</summary>
     public bool HasRefusals { get; private set; }
 
     /// <summary>Adds a row's batches.</summary>
@@ -200,7 +200,7 @@ internal sealed class StoredFrames : IDisposable
     }
 }
 
-/// <summary>A row of the outbox. It is completed when all its batches are acknowledged. If one was refused for good, it is moved to the dead table, where an operator can see it.</summary>
+/// <summary>A row of the outbox. It is completed when all its batches are acknowledged. If one was refused, it is moved to the dead table, where an operator can see it.</summary>
 internal sealed class StoredRow(QueueMessage message, int batches)
 {
     private int _unsettled = batches;

@@ -210,7 +210,7 @@ internal sealed class Memberships(ClientConnection connection)
             return RemoveLocked(group) && group.Remove(connection);
     }
 
-    /// <summary>Leaves all groups for good.</summary>
+    /// <summary>Leaves all groups, and joins none afterwards.</summary>
     /// <returns>The groups that it emptied.</returns>
     public IReadOnlyList<Group> Close()
     {

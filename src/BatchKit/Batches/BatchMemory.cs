@@ -10,7 +10,7 @@ internal struct BatchMemory
     private const int OwnBytes = 256;
     private const int OwnMessages = 16;
 
-    // The pool would keep larger arrays for good, so these are allocated.
+    // The pool would never free larger arrays, so these are allocated.
     private const int LargestRentedBytes = 1 << 20;
 
     private readonly byte[] _ownBytes;

@@ -63,7 +63,7 @@ internal static partial class Log
     [LoggerMessage(11, LogLevel.Error, "Output buffer '{Buffer}' stopped without {Messages} messages: a transport blocks the thread of its send, and did not end within {Time} after its token was cancelled.")]
     public static partial void TransportBlocks(this ILogger logger, string buffer, long messages, TimeSpan time);
 
-    [LoggerMessage(12, LogLevel.Warning, "The configuration has the key '{Key}', which is no setting of its section, and is ignored. Did you mean '{Nearest}'?")]
+    [LoggerMessage(12, LogLevel.Warning, "The configuration key '{Key}' is no setting of its section and is ignored. Did you mean '{Nearest}'?")]
     public static partial void KeyUnknown(this ILogger logger, string key, string nearest);
 
     [LoggerMessage(13, LogLevel.Warning, "The configuration has no section '{Section}', so its settings have their defaults.")]
@@ -75,7 +75,7 @@ internal static partial class Log
     [LoggerMessage(2, LogLevel.Information, "Route '{Route}' sent again after {Attempts} failed attempts in {Duration}. Recoveries since the last such line: {Count}.")]
     private static partial void SendRecovered(ILogger logger, string route, int attempts, TimeSpan duration, long count);
 
-    [LoggerMessage(3, LogLevel.Warning, "Route '{Route}' refused {Batches} batches of {Count} sends for good since the last such line; their messages count as failed. {Cause}")]
+    [LoggerMessage(3, LogLevel.Warning, "Route '{Route}' refused {Batches} batches of {Count} sends since the last such line; their messages count as failed. {Cause}")]
     private static partial void BatchesRefused(ILogger logger, string route, long batches, long count, string cause, Exception? failure);
 
     [LoggerMessage(4, LogLevel.Warning, "Route '{Route}' gave up {Batches} batches of {Count} sends since the last such line, older than DeliveryTimeout ({DeliveryTimeout}); their messages count as failed. {Cause}")]
@@ -84,13 +84,13 @@ internal static partial class Log
     [LoggerMessage(5, LogLevel.Warning, "A buffering scope was open for longer than MaxScopeAge ({MaxScopeAge}) and was closed; it was opened at {OpenerFile}:{OpenerLine}. Such scopes since the last such line: {Count}.")]
     private static partial void ScopeExpired(ILogger logger, TimeSpan maxScopeAge, string openerFile, int openerLine, long count);
 
-    [LoggerMessage(8, LogLevel.Warning, "Route '{Route}' refused {Messages} messages of batches that it took, in {Count} sends since the last such line; they count as failed. {Cause}")]
+    [LoggerMessage(8, LogLevel.Warning, "Route '{Route}' refused {Messages} messages of batches that it accepted, in {Count} sends since the last such line; they count as failed. {Cause}")]
     private static partial void MessagesRefused(ILogger logger, string route, long messages, long count, string cause, Exception? failure);
 
-    [LoggerMessage(9, LogLevel.Error, "Route '{Route}' failed in an unexpected way; the messages of that send count as failed, and the route goes on. Failures since the last such line: {Count}. {Cause}")]
+    [LoggerMessage(9, LogLevel.Error, "Route '{Route}' failed unexpectedly; the messages of that send count as failed, and the route goes on. Failures since the last such line: {Count}. {Cause}")]
     private static partial void SendBroke(ILogger logger, string route, long count, string cause, Exception? failure);
 
-    [LoggerMessage(10, LogLevel.Warning, "A handler of a send's cancellation threw an exception. Failures since the last such line: {Count}. {Cause}")]
+    [LoggerMessage(10, LogLevel.Warning, "A callback of a send's cancellation token threw an exception. Failures since the last such line: {Count}. {Cause}")]
     private static partial void CancellationFailed(ILogger logger, long count, string cause, Exception? failure);
 
     public static void NextHopFailed(this ILogger logger, LogThrottle throttle, int batches, int failures, TimeSpan delay, Exception exception)
@@ -141,27 +141,27 @@ internal static partial class Log
             HandlerFailed(logger, messages, events.Count, FailureText.Describe(exception), events.TraceOf(exception));
     }
 
-    [LoggerMessage(200, LogLevel.Warning, "The next hop failed to take {Batches} received batches, {Failures} consecutive times; the next try is in {Delay}. {Cause}")]
+    [LoggerMessage(200, LogLevel.Warning, "The next hop did not accept {Batches} received batches, {Failures} consecutive times; the next try is in {Delay}. {Cause}")]
     private static partial void NextHopFailed(ILogger logger, int batches, int failures, TimeSpan delay, string cause, Exception? exception);
 
-    [LoggerMessage(201, LogLevel.Information, "The next hop took received batches again after {Failures} failures.")]
+    [LoggerMessage(201, LogLevel.Information, "The next hop accepts received batches again, after {Failures} failures.")]
     private static partial void NextHopRecovered(ILogger logger, int failures);
 
-    [LoggerMessage(202, LogLevel.Warning, "The next hop refused {Messages} received messages for good since the last such line; in the last frame it refused all messages of {Batches} batches. {Cause}")]
+    [LoggerMessage(202, LogLevel.Warning, "The next hop refused {Messages} received messages since the last such line; in the last frame it refused all messages of {Batches} batches. {Cause}")]
     private static partial void ReceivedMessagesRefused(ILogger logger, long messages, int batches, string cause, Exception? exception);
 
-    [LoggerMessage(203, LogLevel.Warning, "The next hop did not take {Batches} received batches with {Messages} messages within DeliveryTimeout ({DeliveryTimeout}); they were refused for good. Such refusals since the last such line: {Count}. {Cause}")]
+    [LoggerMessage(203, LogLevel.Warning, "The next hop did not accept {Batches} received batches with {Messages} messages within DeliveryTimeout ({DeliveryTimeout}); they were refused. Such refusals since the last such line: {Count}. {Cause}")]
     private static partial void ReceivedBatchesGivenUp(ILogger logger, int batches, int messages, TimeSpan deliveryTimeout, long count, string cause, Exception? exception);
 
     [LoggerMessage(204, LogLevel.Warning, "A received frame of {Bytes} bytes can never be read and was dropped. Such frames since the last such line: {Count}. {Cause}")]
     private static partial void FrameDropped(ILogger logger, int bytes, long count, string cause, Exception? exception);
 
-    [LoggerMessage(205, LogLevel.Warning, "The next hop failed at {Messages} received messages until their time was over (DeliveryTimeout {DeliveryTimeout}); they alone were refused for good. Such messages since the last such line: {Total}. {Cause}")]
+    [LoggerMessage(205, LogLevel.Warning, "{Messages} received messages were refused: the next hop failed for longer than DeliveryTimeout ({DeliveryTimeout}). Such messages since the last such line: {Total}. {Cause}")]
     private static partial void MessagesGivenUp(ILogger logger, int messages, TimeSpan deliveryTimeout, long total, string cause, Exception? exception);
 
     [LoggerMessage(206, LogLevel.Warning, "{Frames} received frames were rejected and dropped, the last because {Reason}; further ones are reported once in {Period}.")]
     private static partial void FramesRejected(ILogger logger, long frames, string reason, TimeSpan period);
 
-    [LoggerMessage(207, LogLevel.Warning, "The handler failed for a batch of {Messages} received messages and gets each again alone. Such failures since the last such line: {Count}. {Cause}")]
+    [LoggerMessage(207, LogLevel.Warning, "The handler failed for a batch of {Messages} received messages and gets each of them alone. Such failures since the last such line: {Count}. {Cause}")]
     private static partial void HandlerFailed(ILogger logger, int messages, long count, string cause, Exception? exception);
 }

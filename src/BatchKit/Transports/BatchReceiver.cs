@@ -11,7 +11,7 @@ namespace BatchKit.Transports;
 /// <para>An adapter gives it the frames of one queue in their order, one at a time, and acknowledges each when its task has completed. When the next
 /// hop fails, the receiver retries in place, so nothing overtakes; only settled batches count as seen.</para>
 /// <para>When the first batch that waits has failed for <see cref="BatchReceiverOptions.DeliveryTimeout"/>, the receiver sends each waiting batch
-/// alone. It refuses a batch for good when that batch fails alone, the next hop then takes another, and the batch fails alone again. When the next
+/// alone. It refuses a batch when that batch fails alone, the next hop then takes another, and the batch fails alone again. When the next
 /// hop takes nothing at all, it refuses the first batch only, and the next one gets the full time: a next hop that is down for longer
 /// costs at most one batch for each <see cref="BatchReceiverOptions.DeliveryTimeout"/>, and the broker keeps the rest. Order holds for each handle. What is refused is
 /// counted and logged.</para>
@@ -81,7 +81,7 @@ public sealed class BatchReceiver
     /// <summary>The senders whose numbers it remembers, to drop what they repeat.</summary>
     internal int RememberedProducers => _filter.Count;
 
-    /// <summary>Reads a frame and completes when the next hop has every batch of it that is new, or has refused it for good.</summary>
+    /// <summary>Reads a frame and completes when the next hop has every batch of it that is new, or has refused it.</summary>
     /// <remarks>It also completes for a frame that is not signed although <see cref="BatchReceiverOptions.Signer"/> is set, or whose numbers jump by more than <see cref="BatchReceiverOptions.MaxNumberJump"/>:
     /// nothing of that frame is passed on, and it is counted and logged. When the call is cancelled, the receiver remembers what the next hop has, so you may receive the whole frame again.</remarks>
     /// <param name="frame">The frame; it must stay unchanged until the task has ended.</param>

@@ -48,7 +48,7 @@ public sealed class BatchReceiverOptions : IValidatableObject
     [TimeSpanRange("00:00:00.001", "01:00:00")]
     public TimeSpan MaxRetryDelay { get; set; } = TimeSpan.FromSeconds(5);
 
-    /// <summary>How long the next hop may fail to take a batch before the receiver refuses it for good; 2 min by default, from 10 ms to 1 day.</summary>
+    /// <summary>How long the next hop may fail to take a batch before the receiver refuses it; 2 min by default, from 10 ms to 1 day.</summary>
     /// <remarks>
     /// The time begins at the first failure while the batch is the first that waits, and continues when its frame is received again. Refusals are counted and logged. <see cref="BatchReceiver"/>
     /// explains how the receiver tells a bad batch from a next hop that is down. A send that has not ended is not interrupted.
@@ -127,7 +127,7 @@ public readonly record struct BatchReceiverStatistics
     /// <summary>Messages in those batches.</summary>
     public long OwnGroupMessages { get; init; }
 
-    /// <summary>Batches that the next hop refused for good, or did not take within <see cref="BatchReceiverOptions.DeliveryTimeout"/>; they are lost.</summary>
+    /// <summary>Batches that the next hop refused, or did not take within <see cref="BatchReceiverOptions.DeliveryTimeout"/>; they are lost.</summary>
     public long RefusedBatches { get; init; }
 
     /// <summary>Messages in those batches, and single messages that the next hop refused while it took the rest of their batch.</summary>

@@ -239,7 +239,7 @@ public static class FrameReport
             frames[index].Report(Evaluate(index, frames, results), outcomes);
         var firstError = results.Select(static result => result.Error).FirstOrDefault(static error => error is not null);
         var reasons = results.Select(static result => result.Reason).Where(static reason => reason is not null).Distinct(StringComparer.Ordinal);
-        var text = $"{target} did not take everything. {string.Join(' ', reasons)}";
+        var text = $"{target} did not accept everything. {string.Join(' ', reasons)}";
         return Array.TrueForAll(outcomes, static outcome => outcome == BatchOutcome.Unacknowledged)
             ? new IOException(text, firstError)
             : new BatchSendException(ImmutableCollectionsMarshal.AsImmutableArray(outcomes), text, firstError);

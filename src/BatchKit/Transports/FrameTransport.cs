@@ -24,7 +24,7 @@ public sealed class FrameTransport : IBatchTransport, IDisposable
     /// <summary>Creates a transport.</summary>
     /// <param name="publish">
     /// Publishes one frame. Completing its task means that the broker has the frame. When it throws <see cref="FrameRefusedException"/>, the frame's
-    /// batches have failed for good; after any other exception they are sent again, although the frame may have arrived.
+    /// batches have failed; after any other exception they are sent again, although the frame may have arrived.
     /// </param>
     /// <param name="options">The settings, read once; the defaults when null.</param>
     /// <exception cref="OptionsValidationException">A setting is outside its range; the message names it.</exception>

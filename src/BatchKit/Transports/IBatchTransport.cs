@@ -16,7 +16,7 @@ public interface IBatchTransport
     /// </remarks>
     /// <param name="batches">At least one batch. Dispatch sends those of one producer, an outbox those of several; each producer's numbers rise.</param>
     /// <param name="cancellationToken">Cancelled when the send takes too long or the buffer's drain limit has passed.</param>
-    /// <exception cref="BatchSendException">Some batches were acknowledged, or some batches or messages are refused for good. Any other exception
+    /// <exception cref="BatchSendException">Some batches were acknowledged, or some batches or messages are refused. Any other exception
     /// means that none was acknowledged and all may be sent again.</exception>
     ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken);
 
@@ -91,7 +91,7 @@ public enum BatchOutcome
 /// <param name="Message">The message's index in that batch, from 0.</param>
 public readonly record struct MessageRefusal(int Batch, int Message);
 
-/// <summary>A send failed in part. It names the batches that were acknowledged, and the batches and single messages that are refused for good, so that a bad one never blocks its neighbours.</summary>
+/// <summary>A send failed in part. It names the batches that were acknowledged, and the batches and single messages that are refused, so that a bad one never blocks its neighbours.</summary>
 /// <param name="outcomes">One for each batch of the send, in its order.</param>
 /// <param name="message">What happened, in a human-readable sentence.</param>
 /// <param name="innerException">The cause, if there is one.</param>

@@ -97,7 +97,7 @@ internal sealed class ReceiverObserver
 /// <summary>One delivery, from its start until its batches are settled or abandoned.</summary>
 internal sealed class DeliveryObservation(ReceiverObserver observer, DeliverySpan? span) : IDisposable
 {
-    /// <summary>The error of a delivery in which the next hop refused messages for good, or did not take them in time.</summary>
+    /// <summary>The error of a delivery in which the next hop refused messages, or did not take them in time.</summary>
     public const string RefusedError = "refused";
 
     private readonly long _startedAt = observer.TimeProvider.GetTimestamp();

@@ -35,7 +35,7 @@ public sealed class EnvelopePublisherTests
         var exception = await Assert.ThrowsAsync<BatchSendException>(() => SendAsync(publisher, Batch(1, 1), Batch(2, 2)));
 
         Assert.Equal([BatchOutcome.Refused, BatchOutcome.Acknowledged], exception.Outcomes);
-        Assert.Equal("The broker did not take everything. Not for you.", exception.Message);
+        Assert.Equal("The broker did not accept everything. Not for you.", exception.Message);
     }
 
     [Fact]

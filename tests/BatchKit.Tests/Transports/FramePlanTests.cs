@@ -223,7 +223,7 @@ public sealed class FramePlanTests
 
         var exception = Assert.IsType<BatchSendException>(report);
         Assert.Equal([BatchOutcome.Acknowledged, BatchOutcome.Refused, BatchOutcome.Acknowledged], exception.Outcomes);
-        Assert.Equal("The broker did not take everything. Gone.", exception.Message);
+        Assert.Equal("The broker did not accept everything. Gone.", exception.Message);
     }
 
     [Fact]
@@ -257,7 +257,7 @@ public sealed class FramePlanTests
 
         var report = Report([To(1, 1), To(2, 2)], new FrameResult(FrameOutcome.Unknown, "Late.", cause), new FrameResult(FrameOutcome.NotTaken, "Late."));
 
-        Assert.Equal("The broker did not take everything. Late.", Assert.IsType<IOException>(report).Message);
+        Assert.Equal("The broker did not accept everything. Late.", Assert.IsType<IOException>(report).Message);
         Assert.Same(cause, report.InnerException);
     }
 

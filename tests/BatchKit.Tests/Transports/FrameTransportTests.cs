@@ -25,7 +25,7 @@ public sealed class FrameTransportTests : TransportSpecification
         var exception = await Assert.ThrowsAsync<BatchSendException>(() => SendAsync(transport, To(1, 1), To(2, 2), To(3, 3)));
 
         Assert.Equal([BatchOutcome.Acknowledged, BatchOutcome.Unacknowledged, BatchOutcome.Acknowledged], exception.Outcomes);
-        Assert.Equal("NATS did not take everything. Node 2 is slow.", exception.Message);
+        Assert.Equal("NATS did not accept everything. Node 2 is slow.", exception.Message);
         Assert.IsType<IOException>(exception.InnerException);
     }
 

@@ -37,7 +37,7 @@ public sealed class PublishCancellationTests
             for (var step = 0; step < cancelledAt; step++)
                 Step(broker);
             await cancellation.CancelAsync();
-            await ((Task)call).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            await ((Task)call).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing | ConfigureAwaitOptions.ContinueOnCapturedContext);
             foreach (var own in properties)
                 own[0] = new("owner", "someone else");
             if (losesConnection)

@@ -7,6 +7,7 @@ using Microsoft.Extensions.Hosting;
 namespace BatchKit.MQTTnet.Tests;
 
 /// <summary>The server keeps references to payloads and lists of properties; were one of them used again, a message would carry another's content or a wrong length.</summary>
+[Trait("Lane", "slow: a load lasts for seconds")]
 public sealed class InjectUnderLoadTests
 {
     private const int Messages = 100_000;

@@ -45,6 +45,7 @@ public sealed class HostilePublicTests(PostgresFixture postgres)
         """;
 
     [Fact]
+    [Trait("Lane", "slow: each statement is run beside hostile functions")]
     public async Task No_strangers_function_or_operator_runs()
     {
         await using var database = await HostileDatabase.CreateAsync(await postgres.GetAsync());

@@ -10,6 +10,7 @@ using Npgsql;
 namespace BatchKit.Postgres.Tests;
 
 /// <summary>With <c>SSL Mode=VerifyFull</c> Npgsql refuses a server whose certificate is not good: the start fails and says why, and nothing is stored.</summary>
+[Trait("Lane", "slow: one rule for each way to connect")]
 public sealed class TlsTests : IDisposable
 {
     // The alerts protocol_version and illegal_parameter (RFC 8446, section 6).

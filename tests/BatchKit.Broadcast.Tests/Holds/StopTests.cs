@@ -52,7 +52,7 @@ public sealed class StopTests(ITestOutputHelper report)
         var stopping = server.StopAsync();
         await Task.WhenAll(crowd.Clients.Skip(3).Select(client => client.Socket.Ended)).WithinDeadline();
         var endedEarly = stopping.IsCompleted;
-        await AdvanceUntilAsync(clock, stopping);
+        await stopping.WhileAdvancing(() => clock.Advance(TimeSpan.FromSeconds(1)));
 
         Assert.False(endedEarly);
         var reasons = await Task.WhenAll(crowd.Clients.Select(client => server.EndOf(client.Connection))).WithinDeadline();
@@ -85,15 +85,5 @@ public sealed class StopTests(ITestOutputHelper report)
         counted.AssertAddsUp();
         Assert.Equal(Clients * (MessagesEach + 2), counted.SentMessages);
         Assert.Equal(counted.SentMessages, counted.AcceptedMessages);
-    }
-
-    // The limit is armed some time after the stop began: the clock goes on until it is reached.
-    private static async Task AdvanceUntilAsync(ManualTimeProvider clock, Task task)
-    {
-        while (!task.IsCompleted)
-        {
-            clock.Advance(TimeSpan.FromSeconds(1));
-            await Task.Yield();
-        }
     }
 }

@@ -3,6 +3,7 @@ using BatchKit.Broadcast.Receiving;
 
 namespace BatchKit.Broadcast.Tests.Receiving;
 
+[Trait("Lane", "slow: many random inputs")]
 public sealed class CutterMutationTests(ITestOutputHelper output)
 {
     private const int Seed = 20_261_121;

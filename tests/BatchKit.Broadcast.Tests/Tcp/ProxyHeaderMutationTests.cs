@@ -4,6 +4,7 @@ using BatchKit.Broadcast.Tests.Receiving;
 
 namespace BatchKit.Broadcast.Tests.Tcp;
 
+[Trait("Lane", "slow: many random inputs")]
 public sealed class ProxyHeaderMutationTests(ITestOutputHelper output)
 {
     private const int Seed = 20_261_122;

@@ -88,6 +88,7 @@ public sealed class CompressionTests(ITestOutputHelper output)
     }
 
     [Fact]
+    [Trait("Lane", "slow: many random inputs")]
     public async Task Nothing_is_lost_doubled_or_reordered_whenever_the_socket_blocks()
     {
         var seed = int.TryParse(Environment.GetEnvironmentVariable("BATCHKIT_SEED"), out var given) ? given : Random.Shared.Next();

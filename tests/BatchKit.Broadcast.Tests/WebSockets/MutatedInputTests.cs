@@ -10,6 +10,7 @@ using Microsoft.Extensions.Logging.Abstractions;
 namespace BatchKit.Broadcast.Tests.WebSockets;
 
 /// <summary>Broken input of any kind does what RFC 6455 says, and no more.</summary>
+[Trait("Lane", "slow: many random inputs")]
 public sealed class MutatedInputTests(ITestOutputHelper output)
 {
     private const int Seeds = 1000;

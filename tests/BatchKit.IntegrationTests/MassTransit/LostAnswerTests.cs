@@ -12,6 +12,7 @@ using RabbitMQ.Client;
 namespace BatchKit.IntegrationTests.MassTransit;
 
 /// <summary>Receivers whose first channel ends, while what is to consume on it is never told, as when the connection ends while the broker's answer is read.</summary>
+[Trait("Lane", "faults: connections are cut again and again")]
 public sealed class LostAnswerTests(RabbitMqFixture fixture)
 {
     [Fact]

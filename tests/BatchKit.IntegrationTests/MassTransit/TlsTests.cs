@@ -7,6 +7,7 @@ using Microsoft.Extensions.Diagnostics.HealthChecks;
 
 namespace BatchKit.IntegrationTests.MassTransit;
 
+[Trait("Lane", "slow: one rule for each way to connect")]
 public sealed class TlsTests(OwnRabbitMqFixture own) : IClassFixture<OwnRabbitMqFixture>
 {
     [Fact]

@@ -7,6 +7,7 @@ using BatchKit.TestServers.Mosquitto;
 
 namespace BatchKit.IntegrationTests.Mqtt;
 
+[Trait("Lane", "slow: one rule for each way to connect")]
 public sealed class MqttTlsTests : IDisposable
 {
     // The alert for a version that is not supported (RFC 8446, section 6).

@@ -14,6 +14,7 @@ public sealed class PublishedMessageTests(ITestOutputHelper output)
     [Theory]
     [InlineData(MqttVersion.V5, "mqttv5")]
     [InlineData(MqttVersion.V311, "mqttv311")]
+    [Trait("Lane", "slow: many random inputs")]
     public async Task Ten_thousand_random_messages_are_what_mosquitto_sub_shows(MqttVersion version, string option)
     {
         RequiredServer.SkipWhen(MosquittoServer.WhyNotInstalled);

@@ -7,6 +7,7 @@ using MudServer.Hosting;
 namespace BatchKit.IntegrationTests.Mud;
 
 /// <summary>Over which broker the command "compare" sends.</summary>
+[Trait("Lane", "slow: programs are started")]
 public sealed class ComparisonTests(RabbitMqFixture fixture)
 {
     private readonly CollectingTransport _output = new();

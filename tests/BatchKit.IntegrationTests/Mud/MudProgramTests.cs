@@ -4,6 +4,7 @@ using BatchKit.TestServers.Mud;
 namespace BatchKit.IntegrationTests.Mud;
 
 /// <summary>The programs that people play with, each in a pseudo-terminal.</summary>
+[Trait("Lane", "slow: programs are started")]
 public sealed partial class MudProgramTests
 {
     [Theory]

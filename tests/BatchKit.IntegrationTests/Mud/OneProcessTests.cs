@@ -4,6 +4,7 @@ using BatchKit.TestServers.Mud;
 namespace BatchKit.IntegrationTests.Mud;
 
 /// <summary>The MUD in one process whose output goes out through the broker and comes back in.</summary>
+[Trait("Lane", "slow: programs are started")]
 public sealed class OneProcessTests(RabbitMqFixture fixture)
 {
     [Theory]

@@ -5,6 +5,7 @@ using BatchKit.TestServers.Mud;
 namespace BatchKit.IntegrationTests.Mud;
 
 /// <summary>One game, two gateways, over the real RabbitMQ.</summary>
+[Trait("Lane", "slow: programs are started")]
 public sealed class TwoGatewaysTests(RabbitMqFixture fixture)
 {
     [Fact]

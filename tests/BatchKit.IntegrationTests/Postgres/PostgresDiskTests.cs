@@ -7,6 +7,7 @@ using Npgsql;
 namespace BatchKit.IntegrationTests.Postgres;
 
 /// <summary>What holds when the disk of the tables is full.</summary>
+[Trait("Lane", "faults: a disk is full")]
 public sealed class PostgresDiskTests(OwnPostgresFixture fixture) : IClassFixture<OwnPostgresFixture>
 {
     private const int DiskBytes = 32 * 1024 * 1024;

@@ -5,6 +5,7 @@ using BatchKit.TestServers.Postgres;
 namespace BatchKit.IntegrationTests.Postgres;
 
 /// <summary>A worker whose own clock says that its claims last, while the server's says that they ended: only the server can refuse it.</summary>
+[Trait("Lane", "faults: a worker is frozen beyond its claim")]
 public sealed class ZombieTests(PostgresFixture fixture)
 {
     private const int Messages = 100;

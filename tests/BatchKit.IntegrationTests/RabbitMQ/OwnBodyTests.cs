@@ -107,6 +107,7 @@ public sealed class OwnBodyTests(RabbitMqFixture fixture, OwnRabbitMqFixture own
     }
 
     [Fact]
+    [Trait("Lane", "faults: RabbitMQ is stopped and started")]
     public async Task Nothing_is_lost_or_reordered_when_the_broker_is_down_at_the_start_and_stops_in_the_middle()
     {
         var server = await own.GetAsync();

@@ -6,6 +6,7 @@ using BatchKit.TestServers.RabbitMQ;
 
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
+[Trait("Lane", "slow: one rule for each way to connect")]
 public sealed class RabbitMqTlsTests(OwnRabbitMqFixture own) : IClassFixture<OwnRabbitMqFixture>
 {
     [Fact]

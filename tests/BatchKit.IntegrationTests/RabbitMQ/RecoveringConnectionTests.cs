@@ -9,6 +9,7 @@ using RabbitMQ.Client;
 namespace BatchKit.IntegrationTests.RabbitMQ;
 
 /// <summary>A connection of the application that recovers itself, with its channels and consumers.</summary>
+[Trait("Lane", "faults: connections are cut again and again")]
 public sealed class RecoveringConnectionTests(RabbitMqFixture fixture)
 {
     private const int Resets = 30;

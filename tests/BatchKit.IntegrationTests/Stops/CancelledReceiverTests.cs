@@ -11,6 +11,7 @@ using Microsoft.Extensions.Hosting;
 namespace BatchKit.IntegrationTests.Stops;
 
 /// <summary>Receivers whose start and whose stop are cancelled at a random moment, one after another on one node: what was sent arrives in order, and the next one receives.</summary>
+[Trait("Lane", "slow: calls are cancelled at random moments")]
 public sealed class CancelledReceiverTests(RabbitMqFixture rabbitMq, MosquittoFixture mosquitto, PostgresFixture postgres, ITestOutputHelper log)
 {
     private const int Near = 3;

@@ -65,6 +65,7 @@ public class PostgresFrameSpecification(PostgresFixture fixture) : TransportSpec
 }
 
 /// <summary>The same through PgBouncer in transaction mode.</summary>
+[Trait("Lane", "slow: one rule for each way to connect")]
 public sealed class PooledFrameSpecification(PostgresFixture fixture) : PostgresFrameSpecification(fixture)
 {
     protected override bool IsPooled => true;
@@ -92,6 +93,7 @@ public class PostgresOutboxSpecification(PostgresFixture fixture) : PostgresFram
 }
 
 /// <summary>The same through PgBouncer in transaction mode.</summary>
+[Trait("Lane", "slow: one rule for each way to connect")]
 public sealed class PooledOutboxSpecification(PostgresFixture fixture) : PostgresOutboxSpecification(fixture)
 {
     protected override bool IsPooled => true;

@@ -10,6 +10,7 @@ public sealed class ShardModelTests(PostgresFixture fixture)
     [InlineData(3, 4)]
     [InlineData(4, 4)]
     [InlineData(5, 64)]
+    [Trait("Lane", "slow: many random inputs")]
     public async Task Whatever_workers_do_each_keys_messages_are_completed_once_and_in_order(int seed, int shards)
     {
         await using var queue = await OrderedQueue.OpenAsync(await fixture.GetAsync(), shards, options => (options.BatchSize, options.MaxAttempts) = (5, 1000));

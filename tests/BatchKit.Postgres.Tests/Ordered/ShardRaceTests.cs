@@ -5,6 +5,7 @@ using static BatchKit.Postgres.Tests.Ordered.OrderedQueue;
 
 namespace BatchKit.Postgres.Tests.Ordered;
 
+[Trait("Lane", "slow: workers race again and again")]
 public sealed class ShardRaceTests(PostgresFixture fixture)
 {
     private const int Workers = 8;

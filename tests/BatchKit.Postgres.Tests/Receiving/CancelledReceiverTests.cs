@@ -1,6 +1,7 @@
 namespace BatchKit.Postgres.Tests.Receiving;
 
 /// <summary>Receivers whose start and whose stop, and with it their claims and completions, are cancelled at a random moment.</summary>
+[Trait("Lane", "slow: calls are cancelled at random moments")]
 public sealed class CancelledReceiverTests(PostgresFixture fixture, ITestOutputHelper log)
 {
     [Fact]

@@ -8,6 +8,7 @@ using Npgsql;
 namespace BatchKit.Postgres.Tests.Receiving;
 
 /// <summary>A transaction that stays open keeps PostgreSQL from clearing away what was completed since.</summary>
+[Trait("Lane", "slow: a transaction is held for seconds")]
 public sealed class OldSnapshotTests(ITestOutputHelper report)
 {
     private const string RowsVariable = "BATCHKIT_TEST_ROWS";

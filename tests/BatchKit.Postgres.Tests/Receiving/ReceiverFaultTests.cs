@@ -4,6 +4,7 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Tests.Receiving;
 
+[Trait("Lane", "faults: connections are cut again and again")]
 public sealed class ReceiverFaultTests(PostgresFixture fixture)
 {
     [Fact]

@@ -10,6 +10,7 @@ namespace BatchKit.Postgres.Tests.Sending;
 public sealed partial class SendCostTests(PostgresFixture postgres)
 {
     [Fact]
+    [Trait("Lane", "slow: thousands of sends")]
     public async Task A_send_reads_as_few_buffers_after_two_thousand_sends_under_an_old_snapshot()
     {
         await using var place = await SendingPlace.MakeAsync(postgres);

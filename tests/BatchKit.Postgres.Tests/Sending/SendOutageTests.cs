@@ -5,6 +5,7 @@ using Npgsql;
 namespace BatchKit.Postgres.Tests.Sending;
 
 /// <summary>A server that goes away, comes back, falls silent or writes no more costs time, and no message.</summary>
+[Trait("Lane", "faults: connections are cut again and again")]
 public sealed class SendOutageTests(PostgresFixture postgres)
 {
     // Npgsql first asks the server to cancel, over a way that is silent too: it gives that up after these.

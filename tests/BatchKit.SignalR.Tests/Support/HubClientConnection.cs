@@ -1,4 +1,5 @@
 using Microsoft.AspNetCore.Http.Connections;
+using Microsoft.AspNetCore.SignalR;
 using Microsoft.AspNetCore.SignalR.Client;
 using Microsoft.Extensions.DependencyInjection;
 
@@ -48,6 +49,9 @@ public sealed class HubClientConnection : IAsyncDisposable
         var client = new HubClientConnection(builder.Build());
         configure?.Invoke(client.Connection);
         await client.Connection.StartAsync().WithinDeadline();
+
+        // SignalR answers the handshake before its hub has the client, so what is sent at once would not reach it. A call is answered after that, if only with an error.
+        await Assert.ThrowsAsync<HubException>(() => client.Connection.InvokeAsync("NoSuchMethod")).WithinDeadline();
         return client;
     }
 

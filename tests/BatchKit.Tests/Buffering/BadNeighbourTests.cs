@@ -28,7 +28,7 @@ public sealed class BadNeighbourTests
         var local = OutputHandle.Connection(node: 1, sequence: 1);
         var group = Some.Group();
         var waits = new List<Task>();
-        var written = 0;
+        var (written, mostPending) = (0, 0L);
 
         for (var second = 0; second < 600; second++)
         {
@@ -43,13 +43,15 @@ public sealed class BadNeighbourTests
                     Assert.True(buffer.TryWrite(local, Line), $"Line {line} of second {second} was refused.");
             }
 
+            // The most of all seconds: what has waited for DeliveryTimeout fails at once, so that a single second may find the route nearly empty.
+            mostPending = Math.Max(mostPending, buffer.GetPendingBytes(LocalFirstRouter.RemoteRoute));
             _clock.Advance(TimeSpan.FromSeconds(1));
         }
 
         Assert.Equal(written, _arrived.MessagesFor(local).Count);
         Assert.All(_arrived.Batches.Where(batch => batch.Handle == local), batch => Assert.Equal(100, batch.Messages.Count));
         Assert.Equal(0, buffer.GetPendingBytes(local));
-        Assert.InRange(buffer.GetPendingBytes(LocalFirstRouter.RemoteRoute), Capacity / 2, Capacity);
+        Assert.InRange(mostPending, Capacity / 2, Capacity);
         Assert.Equal(0, waits.Count(wait => wait.IsFaulted));
         await EndAsync(buffer);
     }

@@ -65,6 +65,7 @@ public sealed class CapacityTests
     }
 
     [Fact]
+    [Trait("Lane", "slow: threads race again and again")]
     public async Task A_writer_whose_wait_is_refused_and_granted_at_once_takes_its_capacity_at_most_once()
     {
         for (var round = 0; round < 300; round++)

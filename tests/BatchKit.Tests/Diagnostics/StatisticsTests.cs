@@ -5,6 +5,7 @@ namespace BatchKit.Tests.Diagnostics;
 public sealed class StatisticsTests
 {
     [Fact]
+    [Trait("Lane", "slow: threads race again and again")]
     public async Task Statistics_may_be_read_beside_a_sender_at_any_time()
     {
         OutputBuffer? current = null;

@@ -60,6 +60,7 @@ public sealed class CancellationTests
     }
 
     [Fact]
+    [Trait("Lane", "slow: threads race again and again")]
     public async Task A_write_cancelled_at_the_moment_that_capacity_is_freed_is_accepted_whole_or_not_at_all()
     {
         var outcomes = new Dictionary<bool, int> { [true] = 0, [false] = 0 };

@@ -114,10 +114,10 @@ public sealed class RetryTests
         buffer.Write(_handle, "given up");
         var flush = buffer.FlushAsync(_handle).AsTask();
 
-        await AdvanceUntilAsync(flush);
+        await flush.WhileAdvancing(() => _clock.Advance(TimeSpan.FromMilliseconds(250)));
         isDown = false;
         buffer.Write(_handle, "goes on");
-        await AdvanceUntilAsync(buffer.FlushAsync(_handle).AsTask());
+        await buffer.FlushAsync(_handle).AsTask().WhileAdvancing(() => _clock.Advance(TimeSpan.FromMilliseconds(250)));
 
         var failure = await Assert.ThrowsAsync<OutputDeliveryException>(() => flush);
         Assert.Equal(1, failure.LostMessages);
@@ -140,15 +140,6 @@ public sealed class RetryTests
         Assert.Contains("broker", Assert.Single(whileDown.Reasons), StringComparison.Ordinal);
         Assert.Contains("The broker is down.", whileDown.Reasons[0], StringComparison.Ordinal);
         Assert.Equal(HealthStatus.Healthy, buffer.GetHealth().Status);
-    }
-
-    private async Task AdvanceUntilAsync(Task end)
-    {
-        while (!end.IsCompleted)
-        {
-            _clock.Advance(TimeSpan.FromMilliseconds(250));
-            await Task.WhenAny(end, Task.Delay(5));
-        }
     }
 
     // The watch's timer is armed all the time; a retry's is the second.

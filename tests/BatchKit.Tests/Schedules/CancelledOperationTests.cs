@@ -7,6 +7,7 @@ public sealed class CancelledOperationTests
     [InlineData(CancelledOperation.FlushHandle)]
     [InlineData(CancelledOperation.FlushAll)]
     [InlineData(CancelledOperation.Stop)]
+    [Trait("Lane", "slow: many random inputs")]
     public void An_operation_that_is_cancelled_at_any_step_loses_and_doubles_nothing_and_the_buffer_goes_on(string operation)
     {
         var (cancellations, wanted) = (0, Cancellations.Count(usual: 100));

@@ -11,6 +11,7 @@ public sealed class ScheduleTests
     private static readonly int Seeds = Setting("BATCHKIT_TEST_SEEDS") ?? 100;
 
     [Fact]
+    [Trait("Lane", "slow: many random inputs")]
     public void On_every_explored_schedule_nothing_is_lost_doubled_or_reordered_and_the_counters_add_up()
     {
         var report = ReplayedSeed is { } seed ? Explorer.Explore(seed, int.MaxValue) : FirstBroken();

@@ -20,6 +20,7 @@ public sealed class FramePropertyTests
     }));
 
     [Fact]
+    [Trait("Lane", "slow: many random inputs")]
     public void No_frame_is_larger_than_measured() => Check.One(FiveHundred, Prop.ForAll(SomeBatches.OfOneProducer.ToArbitrary(),
         batches => Some.Frame(batches).Length <= FrameWriter.Measure(batches)));
 

@@ -19,6 +19,7 @@ public sealed class MalformedFrameTests(ITestOutputHelper output)
     private readonly ParserInputs _inputs = new();
 
     [Fact]
+    [Trait("Lane", "slow: many random inputs")]
     public void Broken_frames_are_refused_without_a_crash_or_more_memory_than_declared()
     {
         var seed = int.TryParse(Environment.GetEnvironmentVariable("BATCHKIT_SEED"), out var given) ? given : Random.Shared.Next();

@@ -45,6 +45,7 @@ public sealed class WireFormatTests : IDisposable
     [Theory]
     [InlineData("node", "reader.mjs")]
     [InlineData("python3", "reader.py")]
+    [Trait("Lane", "slow: programs are started")]
     public void A_reader_in_another_language_reads_the_same(string program, string reader)
     {
         Assert.SkipWhen(Find(program) is null, $"{program} is not installed.");

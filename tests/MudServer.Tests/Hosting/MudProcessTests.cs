@@ -6,6 +6,7 @@ using BatchKit.TestServers.Network;
 namespace MudServer.Tests.Hosting;
 
 /// <summary>The program as its user starts and ends it.</summary>
+[Trait("Lane", "slow: programs are started")]
 public sealed class MudProcessTests
 {
     [Fact]

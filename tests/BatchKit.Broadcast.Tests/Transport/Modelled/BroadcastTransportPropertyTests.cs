@@ -4,6 +4,7 @@ using FsCheck.Fluent;
 
 namespace BatchKit.Broadcast.Tests.Transport.Modelled;
 
+[Trait("Lane", "slow: many random inputs")]
 public sealed class BroadcastTransportPropertyTests
 {
     // 500 by default; .ci/run sets BATCHKIT_TEST_SEQUENCES=2000, and the night 100000.

@@ -2,6 +2,7 @@ using System.Security.Cryptography;
 using System.Text;
 using BatchKit.MassTransit;
 using BatchKit.Mqtt;
+using BatchKit.Nats;
 using BatchKit.Postgres;
 using BatchKit.RabbitMQ;
 using BatchKit.TestServers.HostWorker;
@@ -18,6 +19,9 @@ public static class BrokerPathExtensions
     // A stop is not about what a receiver hands on for so long.
     private static readonly TimeSpan StopTimeout = TimeSpan.FromMilliseconds(200);
 
+    // A server sets the space of its streams aside.
+    private const long NatsStreamBytes = 64 * 1024 * 1024;
+
     /// <summary>Sends frames for a node.</summary>
     /// <param name="builder">The buffer.</param>
     /// <param name="path">The broker.</param>
@@ -31,6 +35,7 @@ public static class BrokerPathExtensions
             BrokerPath.RabbitMq => builder.UseRabbitMq(options => Configure(options, path)),
             BrokerPath.MassTransit => builder.UseMassTransit(options => Configure(options, path)),
             BrokerPath.Mqtt => builder.UseMqtt(options => Configure(options, path)),
+            BrokerPath.Nats => builder.UseNats(options => Configure(options, path)),
             _ => builder.UsePostgres(options => (options.Schema, options.FrameQueue) = (path.Name, QueueOf(node))),
         };
     }
@@ -48,6 +53,7 @@ public static class BrokerPathExtensions
         {
             BrokerPath.RabbitMq => builder.ReceiveFromRabbitMq(next, options => Configure(options, path)),
             BrokerPath.MassTransit => builder.ReceiveFromMassTransit(next, options => Configure(options, path)),
+            BrokerPath.Nats => builder.ReceiveFromNats(next, options => Configure(options, path)),
             // A session that outlives its receiver keeps what comes meanwhile.
             BrokerPath.Mqtt => builder.ReceiveFromMqtt(next, options =>
             {
@@ -83,6 +89,9 @@ public static class BrokerPathExtensions
 
     private static void Configure(MqttOptions options, BrokerPath path) =>
         (options.Server, options.EnvelopePrefix, options.StopTimeout, options.KeepAlive) = (new Uri(path.Address), path.Name, StopTimeout, path.KeepAlive ?? options.KeepAlive);
+
+    private static void Configure(NatsOptions options, BrokerPath path) =>
+        (options.Url, options.Prefix, options.StopTimeout, options.MaxStreamBytes) = (path.Address, path.Name, StopTimeout, NatsStreamBytes);
 
     private static string VirtualHostOf(Uri broker) => broker.AbsolutePath.Length > 1 ? Uri.UnescapeDataString(broker.AbsolutePath[1..]) : "/";
 

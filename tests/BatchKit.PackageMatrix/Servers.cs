@@ -1,4 +1,5 @@
 using BatchKit.TestServers.Mosquitto;
+using BatchKit.TestServers.Nats;
 using BatchKit.TestServers.Postgres;
 using BatchKit.TestServers.RabbitMQ;
 using BatchKit.TestServers.Redis;
@@ -6,7 +7,7 @@ using BatchKit.TestServers.Redis;
 namespace BatchKit.PackageMatrix;
 
 /// <summary>The real brokers and the database.</summary>
-internal sealed class Servers(RabbitMqServer rabbitMq, MosquittoServer mosquitto, PostgresServer postgres, RedisServer redis) : IAsyncDisposable
+internal sealed class Servers(RabbitMqServer rabbitMq, MosquittoServer mosquitto, PostgresServer postgres, RedisServer redis, NatsServer nats) : IAsyncDisposable
 {
     public RabbitMqServer RabbitMq => rabbitMq;
 
@@ -16,13 +17,16 @@ internal sealed class Servers(RabbitMqServer rabbitMq, MosquittoServer mosquitto
 
     public RedisServer Redis => redis;
 
+    public NatsServer Nats => nats;
+
     public static async Task<Servers> StartAsync()
     {
         var rabbitMq = RabbitMqServer.ConnectOrStartAsync();
         var mosquitto = MosquittoServer.ConnectOrStartAsync();
         var postgres = PostgresServer.ConnectOrStartAsync();
         var redis = RedisServer.ConnectOrStartAsync();
-        return new Servers(await rabbitMq, await mosquitto, await postgres, await redis);
+        var nats = NatsServer.ConnectOrStartAsync();
+        return new Servers(await rabbitMq, await mosquitto, await postgres, await redis, await nats);
     }
 
     public async ValueTask DisposeAsync()
@@ -31,5 +35,6 @@ internal sealed class Servers(RabbitMqServer rabbitMq, MosquittoServer mosquitto
         await mosquitto.DisposeAsync();
         await postgres.DisposeAsync();
         await redis.DisposeAsync();
+        await nats.DisposeAsync();
     }
 }

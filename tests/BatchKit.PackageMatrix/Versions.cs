@@ -1,6 +1,7 @@
 using System.Diagnostics;
 using MassTransit;
 using MQTTnet;
+using NATS.Client.Core;
 using Npgsql;
 using OpenTelemetry;
 using RabbitMQ.Client;
@@ -13,7 +14,7 @@ internal static class Versions
 {
     private static readonly Type[] Samples =
     [
-        typeof(IConnection), typeof(IBus), typeof(MqttClientFactory), typeof(NpgsqlConnection), typeof(ConnectionMultiplexer), typeof(Sdk), typeof(Microsoft.Extensions.Options.Options), typeof(Microsoft.Extensions.Hosting.Host),
+        typeof(IConnection), typeof(IBus), typeof(MqttClientFactory), typeof(NpgsqlConnection), typeof(ConnectionMultiplexer), typeof(NatsConnection), typeof(Sdk), typeof(Microsoft.Extensions.Options.Options), typeof(Microsoft.Extensions.Hosting.Host),
     ];
 
     public static IEnumerable<string> List() =>

@@ -5,6 +5,7 @@ using System.Reflection;
 using BatchKit.Broadcast;
 using BatchKit.MassTransit;
 using BatchKit.Mqtt;
+using BatchKit.Nats;
 using BatchKit.Postgres;
 using BatchKit.RabbitMQ;
 using BatchKit.Testing;
@@ -27,6 +28,7 @@ internal static class OptionsErrors
             static options => (options.Bus, options.RabbitMq) = (static _ => null!, new MassTransitRabbitMqOptions()), static options => (options.UseQuorumQueues, options.Durable) = (true, false),
             static options => options.RabbitMq = new MassTransitRabbitMqOptions { Hosts = ["amqp://broker"] }, static options => options.RabbitMq = new MassTransitRabbitMqOptions { Port = 0 });
         await CollectMqttAsync(errors);
+        await CollectAsync<NatsOptions>(errors, static (builder, configure) => builder.UseNats(configure), static options => options.Url = "http://nats.example", static options => options.MaxAge = TimeSpan.Zero);
         await CollectAsync<BroadcastOptions>(errors, static (builder, configure) => builder.UseBroadcast(configure),
             static options => (options.MaxConnections, options.MaxConnectionsPerAddress) = (10, 11), static options => options.TextInputLimits = new InputLimits { RecordBurst = 0 });
         await CollectEachAsync<BroadcastListenerOptions>(errors, Check<BroadcastListenerOptions>(static options => new BroadcastListener(new BroadcastTransport(), options, static _ => null!)),

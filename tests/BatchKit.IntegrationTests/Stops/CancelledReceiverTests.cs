@@ -12,12 +12,12 @@ namespace BatchKit.IntegrationTests.Stops;
 
 /// <summary>Receivers whose start and whose stop are cancelled at a random moment, one after another on one node: what was sent arrives in order, and the next one receives.</summary>
 [Trait("Lane", "slow: calls are cancelled at random moments")]
-public sealed class CancelledReceiverTests(RabbitMqFixture rabbitMq, MosquittoFixture mosquitto, PostgresFixture postgres, ITestOutputHelper log)
+public sealed class CancelledReceiverTests(RabbitMqFixture rabbitMq, MosquittoFixture mosquitto, NatsFixture nats, PostgresFixture postgres, ITestOutputHelper log)
 {
     private const int Near = 3;
     private const int Far = 2;
 
-    private readonly SharedBrokers _brokers = new(rabbitMq, mosquitto, postgres);
+    private readonly SharedBrokers _brokers = new(rabbitMq, mosquitto, nats, postgres);
 
     public static TheoryData<string> Transports => SharedBrokers.Transports;
 

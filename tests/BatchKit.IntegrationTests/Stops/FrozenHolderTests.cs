@@ -10,13 +10,13 @@ namespace BatchKit.IntegrationTests.Stops;
 
 /// <summary>A process that holds a node's number is frozen (SIGSTOP), as a stalled virtual machine is, and goes on when another process has the number.</summary>
 [Trait("Lane", "faults: a process is frozen until its broker has noticed")]
-public sealed class FrozenHolderTests(RabbitMqFixture rabbitMq, MosquittoFixture mosquitto, PostgresFixture postgres)
+public sealed class FrozenHolderTests(RabbitMqFixture rabbitMq, MosquittoFixture mosquitto, NatsFixture nats, PostgresFixture postgres)
 {
     private const int Lines = 100;
 
-    private readonly SharedBrokers _brokers = new(rabbitMq, mosquitto, postgres);
+    private readonly SharedBrokers _brokers = new(rabbitMq, mosquitto, nats, postgres);
 
-    public static TheoryData<string> Leasing => [BrokerPath.RabbitMq, BrokerPath.Mqtt];
+    public static TheoryData<string> Leasing => [BrokerPath.RabbitMq, BrokerPath.Mqtt, BrokerPath.Nats];
 
     [Theory]
     [MemberData(nameof(Leasing))]

@@ -7,9 +7,9 @@ using BatchKit.TestServers.HostWorker;
 namespace BatchKit.IntegrationTests.Stops;
 
 /// <summary>A path over each of the shared brokers, which no other test uses, and the hosts on it.</summary>
-public sealed class SharedBrokers(RabbitMqFixture rabbitMq, MosquittoFixture mosquitto, PostgresFixture postgres)
+public sealed class SharedBrokers(RabbitMqFixture rabbitMq, MosquittoFixture mosquitto, NatsFixture nats, PostgresFixture postgres)
 {
-    public static ImmutableArray<string> All { get; } = [BrokerPath.RabbitMq, BrokerPath.MassTransit, BrokerPath.Mqtt, BrokerPath.PostgreSql];
+    public static ImmutableArray<string> All { get; } = [BrokerPath.RabbitMq, BrokerPath.MassTransit, BrokerPath.Mqtt, BrokerPath.Nats, BrokerPath.PostgreSql];
 
     public static TheoryData<string> Transports => [.. All];
 
@@ -23,7 +23,12 @@ public sealed class SharedBrokers(RabbitMqFixture rabbitMq, MosquittoFixture mos
             return;
         }
 
-        var address = transport == BrokerPath.Mqtt ? (await mosquitto.GetAsync()).Address : (await rabbitMq.GetAsync()).Address;
+        var address = transport switch
+        {
+            BrokerPath.Mqtt => (await mosquitto.GetAsync()).Address,
+            BrokerPath.Nats => (await nats.GetAsync()).Address,
+            _ => (await rabbitMq.GetAsync()).Address,
+        };
         await test(new BrokerPath(transport, address.ToString(), Some.Name("stop")));
     }
 }

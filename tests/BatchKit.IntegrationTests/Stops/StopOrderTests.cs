@@ -16,13 +16,13 @@ namespace BatchKit.IntegrationTests.Stops;
 /// In whichever order a host stops its buffer, the services that write last words and the receiver whose input is answered: what is accepted arrives, what is refused is an error
 /// that says so, and input is answered or stays at the broker.
 /// </summary>
-public sealed class StopOrderTests(RabbitMqFixture rabbitMq, MosquittoFixture mosquitto, PostgresFixture postgres)
+public sealed class StopOrderTests(RabbitMqFixture rabbitMq, MosquittoFixture mosquitto, NatsFixture nats, PostgresFixture postgres)
 {
     private const int Near = 3;
     private const int Far = 2;
     private const int LeastAnswers = 20;
 
-    private readonly SharedBrokers _brokers = new(rabbitMq, mosquitto, postgres);
+    private readonly SharedBrokers _brokers = new(rabbitMq, mosquitto, nats, postgres);
 
     /// <summary>Orders of registration, whose reverse is the order of the stops: b is the buffer, w a writer, r a receiver. Over RabbitMQ all of them, over the others those that differ most.</summary>
     public static IEnumerable<TheoryDataRow<string, string, bool>> Orders =>

@@ -8,7 +8,7 @@ namespace BatchKit.IntegrationTests.Stops;
 
 /// <summary>A process is told to end (SIGTERM) while it writes 100,000 messages: the law of the counters holds, and all that was acknowledged arrives once and in order.</summary>
 [Trait("Lane", "faults: processes are terminated one after another")]
-public sealed class TerminationTests(RabbitMqFixture rabbitMq, MosquittoFixture mosquitto, PostgresFixture postgres)
+public sealed class TerminationTests(RabbitMqFixture rabbitMq, MosquittoFixture mosquitto, NatsFixture nats, PostgresFixture postgres)
 {
     /// <summary>How many processes are told to end over RabbitMQ: 3 unless this environment variable says otherwise. Over each other transport it is a third of them.</summary>
     private const string TerminationsVariable = "BATCHKIT_TEST_SIGTERMS";
@@ -18,7 +18,7 @@ public sealed class TerminationTests(RabbitMqFixture rabbitMq, MosquittoFixture 
     // Only a hang takes so long: the process shares both cores with others, and a writer that has not ended when the host's time is over would be refused.
     private static readonly TimeSpan StopLimit = TimeSpan.FromMinutes(1);
 
-    private readonly SharedBrokers _brokers = new(rabbitMq, mosquitto, postgres);
+    private readonly SharedBrokers _brokers = new(rabbitMq, mosquitto, nats, postgres);
 
     /// <summary>How a process stops, by turns.</summary>
     private enum StopKind

@@ -68,6 +68,9 @@ public sealed record BrokerPath(string Transport, string Address, string Name)
     /// <summary>MQTT in envelope mode.</summary>
     public const string Mqtt = "MQTT";
 
+    /// <summary>A JetStream of NATS.</summary>
+    public const string Nats = "NATS";
+
     /// <summary>A queue of frames in PostgreSQL for each node.</summary>
     public const string PostgreSql = "PostgreSQL";
 }

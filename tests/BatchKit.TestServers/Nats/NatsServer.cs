@@ -37,10 +37,36 @@ public sealed class NatsServer : IAsyncDisposable
     {
         if (Configured is { } configured)
             return new NatsServer(new Uri(configured), folder: null);
-        var program = FindProgram() ?? throw new ServerStartException("NATS is not installed.");
+        return await StartOwnAsync();
+    }
+
+    /// <summary>Starts the installed server as a child process, whatever the environment says.</summary>
+    /// <exception cref="ServerStartException">It is not installed, or did not start.</exception>
+    public static async Task<NatsServer> StartOwnAsync()
+    {
         var address = new Uri(string.Create(CultureInfo.InvariantCulture, $"nats://127.0.0.1:{FreePort.Take(1)[0]}"));
         var server = new NatsServer(address, Directory.CreateTempSubdirectory("batchkit-nats-").FullName);
-        return await ServerStart.OrDisposeAsync(server, server => server.StartAsync(program));
+        return await ServerStart.OrDisposeAsync(server, static server => server.StartAsync());
+    }
+
+    /// <summary>Starts it again, on the same port and data, after <see cref="KillAsync"/>; completes when it takes connections.</summary>
+    public Task StartAsync()
+    {
+        var program = FindProgram() ?? throw new ServerStartException("NATS is not installed.");
+        string[] arguments = ["--addr", Address.Host, "--port", $"{Address.Port}", "--jetstream", "--store_dir", _folder!];
+        var process = _process = ServerProcess.Start(program, arguments, new Dictionary<string, string>());
+        return process.WaitUntilAsync(() => Task.FromResult(process.Output.Contains("Server is ready", StringComparison.Ordinal)), "NATS");
+    }
+
+    /// <summary>Kills it (SIGKILL); completes when it has ended.</summary>
+    public async Task KillAsync()
+    {
+        if (_process is not { } process)
+            return;
+        Signal.Send(process.Id, Signal.Kill);
+        await process.WaitForExitAsync(StopLimit);
+        process.Dispose();
+        _process = null;
     }
 
     /// <inheritdoc/>
@@ -48,23 +74,10 @@ public sealed class NatsServer : IAsyncDisposable
     {
         if (_folder is null)
             return;
-        if (_process is { } process)
-        {
-            Signal.Send(process.Id, Signal.Kill);
-            await process.WaitForExitAsync(StopLimit);
-            process.Dispose();
-        }
-
+        await KillAsync();
         Directory.Delete(_folder, recursive: true);
     }
 
     private static string? FindProgram() =>
         InstalledProgram.Find("nats-server") ?? ProgramFolders.Select(folder => Path.Combine(folder, "nats-server")).FirstOrDefault(File.Exists);
-
-    private Task StartAsync(string program)
-    {
-        string[] arguments = ["--addr", Address.Host, "--port", $"{Address.Port}", "--jetstream", "--store_dir", _folder!];
-        _process = ServerProcess.Start(program, arguments, new Dictionary<string, string>());
-        return _process.WaitUntilAsync(() => Task.FromResult(_process.Output.Contains("Server is ready", StringComparison.Ordinal)), "NATS");
-    }
 }

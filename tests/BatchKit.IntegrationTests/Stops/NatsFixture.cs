@@ -1,8 +1,8 @@
 using BatchKit.TestServers.Nats;
 
-[assembly: AssemblyFixture(typeof(BatchKit.IntegrationTests.Pages.Nats.NatsFixture))]
+[assembly: AssemblyFixture(typeof(BatchKit.IntegrationTests.Stops.NatsFixture))]
 
-namespace BatchKit.IntegrationTests.Pages.Nats;
+namespace BatchKit.IntegrationTests.Stops;
 
 /// <summary>The NATS server that tests share.</summary>
 public sealed class NatsFixture()

@@ -1,0 +1,50 @@
+using System.Buffers;
+using System.Threading.Channels;
+using BatchKit.Transports;
+using NATS.Client.Core;
+
+namespace BatchKit.Nats;
+
+/// <summary>Receives the frames of several subjects in the order in which the server sends them. The client's own subscriptions have a queue each, so that the order between them is lost.</summary>
+internal sealed class CoreSubscription : NatsSubBase
+{
+    private readonly ChannelWriter<byte[]> _queue;
+    private readonly Action _dropped;
+
+    private CoreSubscription(INatsConnection connection, string subject, ChannelWriter<byte[]> queue, Action dropped)
+        : base(connection, connection.SubscriptionManager, subject, queueGroup: null, opts: null) => (_queue, _dropped) = (queue, dropped);
+
+    /// <summary>Receives until the token ends it.</summary>
+    public static async Task ReceiveAsync(
+        NatsLink link, string[] subjects, FrameReceiver frames, int maxWaiting, Action begin, Action dropped, CancellationToken ending)
+    {
+        var queue = Channel.CreateBounded<byte[]>(new BoundedChannelOptions(maxWaiting) { SingleReader = true });
+        var subscriptions = Array.ConvertAll(subjects, subject => new CoreSubscription(link.Connection, subject, queue.Writer, dropped));
+        try
+        {
+            foreach (var subscription in subscriptions)
+                await link.Connection.AddSubAsync(subscription, ending).ConfigureAwait(false);
+            // The server has both subscriptions when it answers.
+            await link.Connection.PingAsync(ending).ConfigureAwait(false);
+            begin();
+            await foreach (var frame in queue.Reader.ReadAllAsync(ending).ConfigureAwait(false))
+                await frames.ReceiveAsync(frame, ending).ConfigureAwait(false);
+        }
+        finally
+        {
+            foreach (var subscription in subscriptions)
+                await subscription.DisposeAsync().ConfigureAwait(false);
+        }
+    }
+
+    /// <inheritdoc/>
+    protected override ValueTask ReceiveInternalAsync(string subject, string? replyTo, ReadOnlySequence<byte>? headersBuffer, ReadOnlySequence<byte> payloadBuffer)
+    {
+        if (!_queue.TryWrite(payloadBuffer.ToArray()))
+            _dropped();
+        return default;
+    }
+
+    /// <inheritdoc/>
+    protected override void TryComplete() => _queue.TryComplete();
+}

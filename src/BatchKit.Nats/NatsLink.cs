@@ -1,0 +1,158 @@
+using BatchKit.Diagnostics;
+using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
+using NATS.Client.Core;
+using NATS.Client.JetStream;
+
+namespace BatchKit.Nats;
+
+/// <summary>A connection to NATS: the application's, or one of our own. The client connects again by itself.</summary>
+internal sealed class NatsLink : IAsyncDisposable
+{
+    // The server answers a request, or is about to be found dead.
+    private static readonly TimeSpan AnswerLimit = TimeSpan.FromSeconds(5);
+
+    // A server that is gone without a word is noticed within two of them.
+    private static readonly TimeSpan PingInterval = TimeSpan.FromSeconds(10);
+
+    private readonly GuardedLogger _logger;
+    private readonly bool _isOurs;
+
+    // Guards the list and the flag.
+    private readonly Lock _lock = new();
+    private readonly List<ConnectionReporter> _reporters = [];
+    private bool _isDisposed;
+
+    private volatile string? _fault;
+
+    public NatsLink(NatsOptions options, INatsConnection? application, ILogger? logger)
+    {
+        _logger = GuardedLogger.Of(logger);
+        _isOurs = options.Url is not null || application is null;
+        Connection = _isOurs ? new NatsConnection(CreateSettings(options)) : application!;
+        JetStream = new NatsJSContext(Connection);
+        Target = _isOurs ? $"NATS at {Name(Connection.Opts.Url)}" : "the application's NATS";
+        _fault = Connection.ConnectionState == NatsConnectionState.Open ? null : $"{Target} is not connected.";
+        Connection.ConnectionOpened += OnOpenedAsync;
+        Connection.ConnectionDisconnected += OnDisconnectedAsync;
+    }
+
+    public INatsConnection Connection { get; }
+
+    public INatsJSContext JetStream { get; }
+
+    /// <summary>What it connects to, without user name and password.</summary>
+    public string Target { get; }
+
+    public string? LoggerFault => _logger.Faults.Description;
+
+    /// <summary>Why nothing can be sent or received now; null when it can.</summary>
+    public string? Fault => Connection.ConnectionState == NatsConnectionState.Open ? null : _fault ?? $"{Target} is not connected.";
+
+    /// <summary>Tells a reporter of the connection's changes.</summary>
+    public void Watch(ConnectionReporter reporter)
+    {
+        lock (_lock)
+            _reporters.Add(reporter);
+        if (Connection.ConnectionState == NatsConnectionState.Open)
+            reporter.Open();
+    }
+
+    /// <summary>Connects, unless it is connected.</summary>
+    /// <exception cref="IOException">The server can't be reached, or refuses the login.</exception>
+    public async Task OpenAsync(CancellationToken cancellationToken)
+    {
+        if (Connection.ConnectionState == NatsConnectionState.Open)
+            return;
+        try
+        {
+            // The client's own limits are the system's time, so this is too.
+            await Connection.ConnectAsync().AsTask().WaitAsync(AnswerLimit, TimeProvider.System, cancellationToken).ConfigureAwait(false);
+        }
+        catch (Exception exception) when (exception is NatsException or TimeoutException)
+        {
+            var fault = $"{Target} can't be reached: {FailureText.MessageOf(exception.InnerException ?? exception)}";
+            if (fault != _fault)
+                Log.ConnectFailed(_logger, fault);
+            _fault = fault;
+            foreach (var reporter in CopyReporters())
+                reporter.Lose(fault);
+            throw new IOException(fault, exception);
+        }
+    }
+
+    /// <summary>Throws when the server takes no frame of the largest size.</summary>
+    /// <exception cref="InvalidOperationException">The server's <c>max_payload</c> is below <see cref="NatsOptions.MaxFrameBytes"/>.</exception>
+    public void ThrowIfTooSmall(int maxFrameBytes)
+    {
+        if (Connection.ServerInfo is { MaxPayload: > 0 and var most } && most < maxFrameBytes)
+            throw new InvalidOperationException($"{Target} takes messages of at most {most} bytes (its max_payload), and {nameof(NatsOptions)}.{nameof(NatsOptions.MaxFrameBytes)} is {maxFrameBytes}. Lower the one, or raise the other.");
+    }
+
+    /// <summary>Closes a connection of our own, and forgets the application's.</summary>
+    public async ValueTask DisposeAsync()
+    {
+        lock (_lock)
+        {
+            if (_isDisposed)
+                return;
+            _isDisposed = true;
+        }
+
+        Connection.ConnectionOpened -= OnOpenedAsync;
+        Connection.ConnectionDisconnected -= OnDisconnectedAsync;
+        foreach (var reporter in CopyReporters())
+            reporter.Close();
+        if (_isOurs)
+            await Connection.DisposeAsync().ConfigureAwait(false);
+    }
+
+    private static NatsOpts CreateSettings(NatsOptions options)
+    {
+        var settings = NatsOpts.Default with
+        {
+            Url = options.Url ?? "nats://localhost:4222",
+            Name = "BatchKit",
+            // A login that was refused may be right later.
+            IgnoreAuthErrorAbort = true,
+            ConnectTimeout = AnswerLimit,
+            RequestTimeout = AnswerLimit,
+            PingInterval = PingInterval,
+            ReconnectWaitMax = TimeSpan.FromSeconds(2),
+        };
+        return options.ConfigureConnection?.Invoke(settings) ?? settings;
+    }
+
+    private static string Name(string urls) => string.Join(", ", urls.Split(',', StringSplitOptions.TrimEntries)
+        .Select(static url => url[(url.LastIndexOf('@') + 1)..].Replace("nats://", "", StringComparison.Ordinal)));
+
+    private ValueTask OnOpenedAsync(object? sender, NatsEventArgs change)
+    {
+        _fault = null;
+        Log.Connected(_logger, Target);
+        foreach (var reporter in CopyReporters())
+            reporter.Open();
+        return default;
+    }
+
+    private ValueTask OnDisconnectedAsync(object? sender, NatsEventArgs change)
+    {
+        lock (_lock)
+        {
+            if (_isDisposed)
+                return default;
+        }
+
+        _fault = $"The connection to {Target} was lost.";
+        Log.ConnectionLost(_logger, Target);
+        foreach (var reporter in CopyReporters())
+            reporter.Lose(_fault);
+        return default;
+    }
+
+    private ConnectionReporter[] CopyReporters()
+    {
+        lock (_lock)
+            return [.. _reporters];
+    }
+}

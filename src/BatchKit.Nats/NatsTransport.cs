@@ -1,0 +1,181 @@
+using BatchKit.Diagnostics;
+using BatchKit.Transports;
+using Microsoft.Extensions.Logging;
+using NATS.Client.Core;
+using NATS.Client.JetStream;
+
+namespace BatchKit.Nats;
+
+/// <summary>Sends batches over NATS: one message for each send and destination.</summary>
+/// <remarks>
+/// With <see cref="NatsDelivery.AtLeastOnce"/> a send completes when the stream has stored its frames; what fails is sent again, and receivers drop repeats. With <see cref="NatsDelivery.AtMostOnce"/> it
+/// completes when the client has the frames; while the server is away they are lost, count as refused, and who awaits them learns it. The server accepts a frame for a node that never ran, and drops it. Thread-safe.
+/// </remarks>
+public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposable
+{
+    // JetStream's error numbers for a message that is larger than the stream takes.
+    private const int MessageTooLarge = 10054;
+
+    // Dispatch sends again, with its own pauses.
+    private static readonly NatsJSPubOpts Once = new() { RetryAttempts = 1 };
+
+    private readonly NatsLink _link;
+    private readonly bool _ownsLink;
+    private readonly NatsOptions _options;
+    private readonly NatsTopology _topology;
+    private readonly ConnectionReporter _reporter;
+    private readonly FrameTransport _frames;
+    private readonly Lock _lock = new();
+    private Task? _declaring;
+    private bool _isWatching;
+    private volatile string? _fault;
+
+    /// <summary>Creates a transport; it connects at its first send.</summary>
+    /// <param name="options">The settings; the defaults when null.</param>
+    /// <param name="connection">The application's connection, which is never closed; it is used when <see cref="NatsOptions.Url"/> is null.</param>
+    /// <param name="logger">The logger; null logs nothing.</param>
+    /// <param name="signer">Signs the frames; null for none.</param>
+    /// <param name="metrics">The instruments of its connection; null for none.</param>
+    /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
+    public NatsTransport(
+        NatsOptions? options = null, INatsConnection? connection = null, ILogger<NatsTransport>? logger = null, FrameSigner? signer = null, ConnectionMetrics? metrics = null)
+        : this(options = Check(options), new NatsLink(options, connection, logger), signer, metrics) => _ownsLink = true;
+
+    internal NatsTransport(NatsOptions options, NatsLink link, FrameSigner? signer, ConnectionMetrics? metrics)
+    {
+        (_options, _link, _topology) = (options, link, new NatsTopology(options));
+        _reporter = new ConnectionReporter(options.ConnectionChanged, "sender", link.Target, metrics, "nats");
+        _frames = new FrameTransport(options.Delivery == NatsDelivery.AtLeastOnce ? StoreAsync : PublishAsync, new FrameTransportOptions
+        {
+            BusName = link.Target,
+            MaxFrameBytes = options.MaxFrameBytes,
+            DestinationNode = options.DestinationNode,
+            Signer = signer,
+            PublishesWithoutBlocking = true,
+        });
+    }
+
+    /// <inheritdoc/>
+    public bool SendsWithoutBlocking => true;
+
+    /// <inheritdoc/>
+    public int MaxMessageBytes => _frames.MaxMessageBytes;
+
+    /// <inheritdoc/>
+    public int MaxBatchBytes => _frames.MaxBatchBytes;
+
+    /// <inheritdoc/>
+    public string LimitingSetting => $"{nameof(NatsOptions)}.{nameof(NatsOptions.MaxFrameBytes)}";
+
+    internal string? Fault => _link.Fault ?? _fault;
+
+    internal string? ObserverFault => _link.LoggerFault ?? _reporter.CallbackFault;
+
+    /// <summary>Publishes the batches; see <see cref="NatsOptions.Delivery"/> for when it completes.</summary>
+    /// <inheritdoc cref="IBatchTransport.SendAsync"/>
+    /// <exception cref="ObjectDisposedException">The transport is disposed.</exception>
+    public ValueTask SendAsync(ReadOnlyMemory<MessageBatch> batches, CancellationToken cancellationToken) => _frames.SendAsync(batches, cancellationToken);
+
+    /// <summary>Makes later sends fail.</summary>
+    public void Dispose() => _frames.Dispose();
+
+    /// <summary>Makes later sends fail, and closes its connection; the application's stays open.</summary>
+    public ValueTask DisposeAsync()
+    {
+        _frames.Dispose();
+        return _ownsLink ? _link.DisposeAsync() : default;
+    }
+
+    internal static NatsOptions Check(NatsOptions? options)
+    {
+        options ??= new NatsOptions();
+        NatsOptionsValidator.ThrowIfInvalid(options);
+        return options.Copy();
+    }
+
+    /// <summary>Connects, and creates the stream. The host calls it when it starts; without one, or when the server is away, the first send does.</summary>
+    /// <exception cref="InvalidOperationException">The server takes no frame of the largest size.</exception>
+    internal async Task StartAsync(CancellationToken cancellationToken)
+    {
+        try
+        {
+            await CallerContext.RunWithout(() => ReadyAsync(cancellationToken)).ConfigureAwait(false);
+        }
+        catch (Exception exception) when (exception is IOException or NatsException or TimeoutException)
+        {
+            _fault = FailureText.MessageOf(exception);
+            return;
+        }
+
+        _link.ThrowIfTooSmall(_options.MaxFrameBytes);
+    }
+
+    private async Task ReadyAsync(CancellationToken cancellationToken)
+    {
+        if (!Interlocked.Exchange(ref _isWatching, true))
+            _link.Watch(_reporter);
+        await _link.OpenAsync(cancellationToken).ConfigureAwait(false);
+        if (_options.Delivery == NatsDelivery.AtMostOnce)
+            return;
+        Task declaring;
+        lock (_lock)
+        {
+            if (_declaring is null or { IsFaulted: true } or { IsCanceled: true })
+                _declaring = CallerContext.RunWithout(() => _topology.DeclareStreamAsync(_link.JetStream, CancellationToken.None));
+            declaring = _declaring;
+        }
+
+        await declaring.WaitAsync(cancellationToken).ConfigureAwait(false);
+    }
+
+    private async ValueTask StoreAsync(OutgoingFrame frame, CancellationToken cancellationToken)
+    {
+        try
+        {
+            if (_declaring is not { IsCompletedSuccessfully: true })
+                await ReadyAsync(cancellationToken).ConfigureAwait(false);
+            ThrowIfTooLarge(frame);
+            var answer = await _link.JetStream.PublishAsync(
+                _topology.Subject(frame.Destination), frame.Bytes, NatsRawSerializer<ReadOnlyMemory<byte>>.Default, Once, cancellationToken: cancellationToken).ConfigureAwait(false);
+            if (answer.Error is { } error)
+                throw error.ErrCode == MessageTooLarge
+                    ? new FrameRefusedException($"The stream {_topology.Stream} takes no frame of {frame.Bytes.Length} bytes: {error.Description}")
+                    : new IOException($"The stream {_topology.Stream} did not store the frame: {error.Description}");
+            _fault = null;
+        }
+        catch (Exception exception) when (exception is NatsException or TimeoutException)
+        {
+            // The stream may be gone: the next attempt creates it again.
+            lock (_lock)
+                _declaring = null;
+            _fault = $"{_link.Target} did not store a frame: {FailureText.MessageOf(exception)}";
+            throw new IOException(_fault, exception);
+        }
+    }
+
+    private async ValueTask PublishAsync(OutgoingFrame frame, CancellationToken cancellationToken)
+    {
+        if (!Volatile.Read(ref _isWatching))
+            await StartAsync(cancellationToken).ConfigureAwait(false);
+        if (_link.Connection.ConnectionState != NatsConnectionState.Open)
+            throw new FrameRefusedException($"{_link.Target} is not connected, and core NATS keeps nothing.");
+        ThrowIfTooLarge(frame);
+        try
+        {
+            await _link.Connection.PublishAsync(
+                _topology.Subject(frame.Destination), frame.Bytes, serializer: NatsRawSerializer<ReadOnlyMemory<byte>>.Default, cancellationToken: cancellationToken).ConfigureAwait(false);
+            _fault = null;
+        }
+        catch (NatsException exception)
+        {
+            throw new FrameRefusedException($"{_link.Target} did not take the frame: {FailureText.MessageOf(exception)}", exception);
+        }
+    }
+
+    // Else the server would close the connection, and every frame on it would fail.
+    private void ThrowIfTooLarge(OutgoingFrame frame)
+    {
+        if (_link.Connection.ServerInfo is { MaxPayload: > 0 and var most } && frame.Bytes.Length > most)
+            throw new FrameRefusedException($"{_link.Target} takes messages of at most {most} bytes (its max_payload), and the frame has {frame.Bytes.Length}. Lower {LimitingSetting}.");
+    }
+}

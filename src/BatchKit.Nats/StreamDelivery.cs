@@ -1,0 +1,90 @@
+using BatchKit.Transports;
+using NATS.Client.Core;
+using NATS.Client.JetStream;
+
+namespace BatchKit.Nats;
+
+/// <summary>Hands the frames of a node's consumer on, one after another, and acknowledges each when the next hop has it.</summary>
+internal sealed class StreamDelivery(FrameReceiver frames, string[] subjects, Func<CancellationToken, ValueTask<bool>> isHeld, Action<string?> setFault, TimeProvider timeProvider)
+{
+    // What the server needs to hear while a frame is in hand.
+    private static readonly TimeSpan ProgressInterval = NatsTopology.AckWait / 3;
+
+    private static readonly TimeSpan HeldLimit = TimeSpan.FromSeconds(10);
+    private static readonly TimeSpan AnswerLimit = TimeSpan.FromSeconds(1);
+
+    // The receiver no longer asks for frames when this is over, so that the frame waits for its successor.
+    private static readonly AckOpts Back = new() { NakDelay = TimeSpan.FromSeconds(1), DoubleAck = true };
+
+    // The request of a process that is frozen ends soon, so that the server sends nothing to it.
+    private static readonly NatsJSConsumeOpts Requests = new() { MaxMsgs = 1, Expires = TimeSpan.FromSeconds(2), IdleHeartbeat = TimeSpan.FromSeconds(1) };
+
+    /// <summary>Receives until a token ends it, or the server fails.</summary>
+    /// <param name="consumer">The node's consumer.</param>
+    /// <param name="ending">Takes no more frames.</param>
+    /// <param name="abandoning">Gives the frame in hand back.</param>
+    public async Task RunAsync(INatsJSConsumer consumer, CancellationToken ending, CancellationToken abandoning)
+    {
+        await foreach (var message in consumer.ConsumeAsync(NatsRawSerializer<byte[]>.Default, Requests, ending).ConfigureAwait(false))
+        {
+            // A frozen process may go on with a number that another one has by now.
+            if (!await IsHeldAsync(message, abandoning).ConfigureAwait(false))
+                return;
+
+            // A server before 2.10 sends the frames of all nodes.
+            if (Array.IndexOf(subjects, message.Subject) >= 0)
+                await HandOnAsync(message, abandoning).ConfigureAwait(false);
+            await message.AckAsync(cancellationToken: abandoning).ConfigureAwait(false);
+        }
+    }
+
+    private async ValueTask<bool> IsHeldAsync(INatsJSMsg<byte[]> message, CancellationToken abandoning)
+    {
+        var holds = false;
+        try
+        {
+            return holds = await isHeld(abandoning).ConfigureAwait(false);
+        }
+        finally
+        {
+            if (!holds)
+                await GiveBackAsync(message).ConfigureAwait(false);
+        }
+    }
+
+    private async Task HandOnAsync(INatsJSMsg<byte[]> message, CancellationToken abandoning)
+    {
+        var receiving = frames.ReceiveAsync(message.Data ?? [], abandoning).AsTask();
+        try
+        {
+            for (var waited = ProgressInterval; await LastsAsync(receiving).ConfigureAwait(false); waited += ProgressInterval)
+            {
+                if (waited >= HeldLimit)
+                    setFault($"The next transport or handler has had a frame for longer than {HeldLimit}.");
+                await message.AckProgressAsync(cancellationToken: abandoning).ConfigureAwait(false);
+            }
+
+            await receiving.ConfigureAwait(false);
+            setFault(null);
+        }
+        catch
+        {
+            await receiving.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            await GiveBackAsync(message).ConfigureAwait(false);
+            throw;
+        }
+    }
+
+    // If the server does not hear it, it delivers the frame again after AckWait.
+    private async Task GiveBackAsync(INatsJSMsg<byte[]> message)
+    {
+        using var limit = new CancellationTokenSource(AnswerLimit, timeProvider);
+        await message.NakAsync(Back, limit.Token).AsTask().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+    }
+
+    private async Task<bool> LastsAsync(Task task)
+    {
+        await task.WaitAsync(ProgressInterval, timeProvider, CancellationToken.None).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        return !task.IsCompleted;
+    }
+}

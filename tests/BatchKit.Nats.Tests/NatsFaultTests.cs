@@ -1,0 +1,144 @@
+using BatchKit.Testing;
+using BatchKit.TestServers.Nats;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+using NATS.Client.Core;
+
+namespace BatchKit.Nats.Tests;
+
+/// <summary>Receivers that stop, break and share a number, nodes that are new or were away, and a server that is killed.</summary>
+public sealed class NatsFaultTests(NatsFixture nats)
+{
+    [Fact]
+    public async Task A_node_that_never_ran_gets_nothing_old()
+    {
+        var options = await nats.NewOptionsAsync();
+        await using var sender = await NatsNode.StartAsync(options, 1);
+        await sender.WriteAsync(NatsNode.Room, "earlier");
+        await sender.WriteAsync(OutputHandle.Connection(2, 1), "earlier too");
+        await sender.Arrived.WaitForMessagesAsync(1).WithinDeadline();
+
+        await using var receiver = await NatsNode.StartAsync(options, 2);
+        await sender.WriteAsync(NatsNode.Room, "later");
+
+        await receiver.Arrived.WaitForMessagesAsync(1).WithinDeadline();
+        Assert.Equal(["later"], receiver.Arrived.Texts);
+    }
+
+    [Fact]
+    public async Task A_node_that_was_away_gets_what_was_sent_meanwhile()
+    {
+        var options = await nats.NewOptionsAsync();
+        await using var sender = await NatsNode.StartAsync(options, 1);
+        var away = await NatsNode.StartAsync(options, 2);
+        var connection = away.Connection;
+        await away.DisposeAsync();
+        await sender.WriteAsync(connection, "meanwhile");
+
+        await using var back = await NatsNode.StartAsync(options, 2);
+
+        await back.Arrived.WaitForMessagesAsync(1).WithinDeadline();
+        Assert.Equal(["meanwhile"], back.Arrived.Texts);
+    }
+
+    [Fact]
+    public async Task A_receiver_that_stops_with_a_frame_in_hand_gives_it_to_its_successor_in_order()
+    {
+        var options = await nats.NewOptionsAsync();
+        options.StopTimeout = TimeSpan.FromMilliseconds(100);
+        await using var sender = await NatsNode.StartAsync(options, 1);
+        var stopping = await NatsNode.StartAsync(options, 2);
+        await HoldAsync(sender, stopping);
+
+        await stopping.DisposeAsync();
+        await using var next = await NatsNode.StartAsync(options, 2);
+
+        await next.Arrived.WaitForMessagesAsync(2).WithinDeadline();
+        Assert.Equal(["held", "behind it"], next.Arrived.Texts);
+    }
+
+    [Fact]
+    public async Task A_receiver_whose_process_ends_without_a_word_leaves_its_number_and_its_frame_to_the_next()
+    {
+        var options = await nats.NewOptionsAsync();
+        await using var sender = await NatsNode.StartAsync(options, 1);
+        await using var connection = new NatsConnection(new NatsOpts { Url = options.Url! });
+        var shared = await nats.NewOptionsAsync();
+        (shared.Prefix, shared.Url, shared.StopTimeout) = (options.Prefix, null, TimeSpan.FromMilliseconds(100));
+        await using var ending = await NatsNode.StartAsync(shared, 2, connection);
+        await HoldAsync(sender, ending);
+
+        await connection.DisposeAsync();
+        await using var next = await NatsNode.StartAsync(options, 2);
+
+        await next.Arrived.WaitForMessagesAsync(2).WithinDeadline();
+        Assert.Equal(["held", "behind it"], next.Arrived.Texts);
+    }
+
+    [Fact]
+    public async Task A_frame_that_is_held_for_long_is_delivered_once_and_health_says_so_meanwhile()
+    {
+        var options = await nats.NewOptionsAsync();
+        await using var sender = await NatsNode.StartAsync(options, 1);
+        await using var receiver = await NatsNode.StartAsync(options, 2);
+        var held = await HoldAsync(sender, receiver);
+
+        await Until.TrueAsync(async () => (await receiver.GetHealthAsync()).Status != HealthStatus.Healthy);
+        held.Release();
+
+        await receiver.Arrived.WaitForMessagesAsync(2).WithinDeadline();
+        Assert.Equal(["held", "behind it"], receiver.Arrived.Texts);
+        await Until.TrueAsync(async () => (await receiver.GetHealthAsync()).Status == HealthStatus.Healthy);
+    }
+
+    [Fact]
+    public async Task Two_processes_with_one_number_are_told_apart_and_those_without_lease_their_own()
+    {
+        var options = await nats.NewOptionsAsync();
+        await using var holder = await NatsNode.StartAsync(options, 7);
+
+        var taken = await Assert.ThrowsAsync<NodeTakenException>(() => NatsNode.StartAsync(options, 7));
+        await using var third = await NatsNode.StartAsync(options);
+        await using var fourth = await NatsNode.StartAsync(options);
+
+        Assert.Contains($"Node 7 is held by process {Environment.ProcessId}", taken.Message, StringComparison.Ordinal);
+        Assert.NotEqual(third.Number, fourth.Number);
+        Assert.InRange(third.Number, NodeNumber.FirstLeased, OutputHandle.MaxNode);
+    }
+
+    [Fact]
+    [Trait("Lane", "faults: NATS is killed again and again")]
+    public async Task Nothing_that_was_accepted_is_lost_or_reordered_when_the_server_is_killed()
+    {
+        Assert.SkipUnless(NatsServer.WhyMissing is null, NatsServer.WhyMissing ?? "");
+        await using var server = await NatsServer.StartOwnAsync();
+        var options = NatsFixture.OptionsFor(server.Address);
+        await using var sender = await NatsNode.StartAsync(options, 1);
+        await using var receiver = await NatsNode.StartAsync(options, 2);
+        var line = 0;
+
+        for (var kill = 0; kill < 4; kill++)
+        {
+            for (var until = line + 50; line < until; line++)
+                sender.Output.Write(receiver.Connection, $"{line}");
+            await server.KillAsync();
+            for (var until = line + 50; line < until; line++)
+                sender.Output.Write(receiver.Connection, $"{line}");
+            await server.StartAsync();
+            await sender.Output.FlushAsync(receiver.Connection).WithinDeadline();
+        }
+
+        await receiver.Arrived.WaitForMessagesAsync(receiver.Connection, line).WithinDeadline();
+        Assert.Equal(Enumerable.Range(0, line).Select(static number => $"{number}"), receiver.Arrived.TextsFor(receiver.Connection));
+        Assert.Equal((line, 0, 0), (sender.Output.GetStatistics().AcknowledgedMessages, sender.Output.GetStatistics().FailedMessages, sender.Output.GetStatistics().PendingMessages));
+    }
+
+    /// <summary>Sends two frames to a receiver that holds the first one until it is released.</summary>
+    private static async Task<StalledSend> HoldAsync(NatsNode sender, NatsNode receiver)
+    {
+        var held = receiver.NextHop.Stall();
+        await sender.WriteAsync(receiver.Connection, "held");
+        await held.EnteredAsync();
+        await sender.WriteAsync(receiver.Connection, "behind it");
+        return held;
+    }
+}

@@ -1,0 +1,151 @@
+using BatchKit.TestServers.Network;
+using BatchKit.Transports;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Options;
+using NATS.Client.Core;
+using NATS.Client.JetStream;
+
+namespace BatchKit.Nats.Tests;
+
+/// <summary>What a node over NATS does that the transport's specification does not say.</summary>
+public sealed class NatsTransportTests(NatsFixture nats)
+{
+    public static TheoryData<NatsDelivery> Deliveries => [NatsDelivery.AtLeastOnce, NatsDelivery.AtMostOnce];
+
+    [Theory]
+    [MemberData(nameof(Deliveries))]
+    public async Task A_scope_is_one_message_and_reaches_every_node(NatsDelivery delivery)
+    {
+        var options = await nats.NewOptionsAsync();
+        options.Delivery = delivery;
+        await using var watch = new NatsConnection(new NatsOpts { Url = options.Url! });
+        var published = await watch.SubscribeCoreAsync<byte[]>($"{options.Prefix}.>");
+        await watch.PingAsync();
+        await using var first = await NatsNode.StartAsync(options, 1);
+        await using var second = await NatsNode.StartAsync(options, 2);
+
+        await using (first.Output.BeginBufferingScope(NatsNode.Room))
+        {
+            for (var number = 0; number < 1000; number++)
+                first.Output.Write(NatsNode.Room, $"{number}");
+        }
+
+        await second.Arrived.WaitForMessagesAsync(NatsNode.Room, 1000).WithinDeadline();
+        Assert.Equal(Enumerable.Range(0, 1000).Select(static number => $"{number}"), second.Arrived.TextsFor(NatsNode.Room));
+        await published.Msgs.ReadAsync().AsTask().WithinDeadline();
+        Assert.Equal(0, published.Msgs.Count);
+    }
+
+    [Theory]
+    [MemberData(nameof(Deliveries))]
+    public async Task Output_for_a_node_and_for_all_nodes_arrives_in_one_order_and_at_no_other_node(NatsDelivery delivery)
+    {
+        var options = await nats.NewOptionsAsync();
+        options.Delivery = delivery;
+        await using var sender = await NatsNode.StartAsync(options, 1);
+        await using var receiver = await NatsNode.StartAsync(options, 20);
+        await using var other = await NatsNode.StartAsync(options, 30);
+
+        for (var number = 0; number < 500; number++)
+            await sender.Output.WriteAsync(number % 2 == 0 ? NatsNode.Room : receiver.Connection, $"{number}");
+
+        await receiver.Arrived.WaitForMessagesAsync(500).WithinDeadline();
+        Assert.Equal(Enumerable.Range(0, 500).Select(static number => $"{number}"), receiver.Arrived.Texts);
+        await other.Arrived.WaitForMessagesAsync(250).WithinDeadline();
+        Assert.Equal(Enumerable.Range(0, 250).Select(static number => $"{2 * number}"), other.Arrived.Texts);
+    }
+
+    [Fact]
+    public async Task The_applications_connection_is_used_and_stays_open()
+    {
+        var options = await nats.NewOptionsAsync();
+        await using var connection = new NatsConnection(new NatsOpts { Url = options.Url! });
+        options.Url = null;
+        await using (var node = await NatsNode.StartAsync(options, 1, connection))
+        {
+            await node.WriteAsync(NatsNode.Room, "hello");
+            await node.Arrived.WaitForMessagesAsync(1).WithinDeadline();
+            Assert.Equal(HealthStatus.Healthy, (await node.GetHealthAsync()).Status);
+        }
+
+        await connection.PingAsync();
+        Assert.Equal(NatsConnectionState.Open, connection.ConnectionState);
+    }
+
+    [Theory]
+    [MemberData(nameof(Deliveries))]
+    public async Task A_host_starts_while_the_server_is_away_and_says_so_without_the_password(NatsDelivery delivery)
+    {
+        await nats.GetAsync();
+        var options = await nats.NewOptionsAsync();
+        options.Delivery = delivery;
+        options.Url = $"nats://player:secret@127.0.0.1:{FreePort.Take(1)[0]}";
+
+        await using var node = await NatsNode.StartAsync(options, 1);
+
+        var health = await node.GetHealthAsync();
+        Assert.Equal(HealthStatus.Unhealthy, health.Status);
+        Assert.Contains("NATS at 127.0.0.1", health.Description, StringComparison.Ordinal);
+        Assert.DoesNotContain("secret", health.Description, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task A_stream_that_is_deleted_is_created_again_and_nothing_is_lost_that_was_acknowledged()
+    {
+        var options = await nats.NewOptionsAsync();
+        await using var node = await NatsNode.StartAsync(options, 1);
+        await node.WriteAsync(NatsNode.Room, "before");
+        await node.Arrived.WaitForMessagesAsync(1).WithinDeadline();
+        await using var connection = new NatsConnection(new NatsOpts { Url = options.Url! });
+
+        await new NatsJSContext(connection).DeleteStreamAsync(options.Prefix);
+        await Until.TrueAsync(async () =>
+        {
+            // The receiver finds out later than the sender: what nobody receives, the stream does not keep.
+            await node.WriteAsync(NatsNode.Room, "after");
+            return node.Arrived.Texts.Contains("after");
+        });
+
+        Assert.Equal("before", node.Arrived.Texts[0]);
+    }
+
+    [Fact]
+    public async Task Where_the_server_takes_less_than_a_frame_the_host_does_not_start_and_says_which_setting()
+    {
+        var options = await nats.NewOptionsAsync();
+        options.MaxFrameBytes = 8 * 1024 * 1024;
+
+        var error = await Assert.ThrowsAsync<InvalidOperationException>(() => NatsNode.StartAsync(options, 1));
+
+        Assert.Contains("NatsOptions.MaxFrameBytes is 8388608", error.Message, StringComparison.Ordinal);
+        Assert.Contains("1048576", error.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task What_the_stream_acknowledged_waits_for_nobody_else_and_takes_no_space()
+    {
+        var options = await nats.NewOptionsAsync();
+        await using var node = await NatsNode.StartAsync(options, 1);
+        for (var line = 0; line < 20; line++)
+            await node.WriteAsync(NatsNode.Room, $"{line}");
+        await node.Arrived.WaitForMessagesAsync(20).WithinDeadline();
+
+        await using var connection = new NatsConnection(new NatsOpts { Url = options.Url! });
+        await Until.TrueAsync(async () => (await new NatsJSContext(connection).GetStreamAsync(options.Prefix)).Info.State.Messages == 0);
+    }
+
+    [Fact]
+    public void Settings_outside_their_range_are_refused_by_name()
+    {
+        AssertRefused("Prefix", new NatsOptions { Prefix = "a.b" });
+        AssertRefused("MaxFrameBytes", new NatsOptions { MaxFrameBytes = 1 });
+        AssertRefused("Url", new NatsOptions { Url = "http://nats" });
+        AssertRefused("MaxAge", new NatsOptions { MaxAge = TimeSpan.FromSeconds(1) });
+        AssertRefused("Replicas", new NatsOptions { Replicas = 6 });
+        AssertRefused("StopTimeout", new NatsOptions { StopTimeout = TimeSpan.Zero });
+        AssertRefused("Delivery", new NatsOptions { Delivery = (NatsDelivery)7 });
+    }
+
+    private static void AssertRefused(string setting, NatsOptions options) =>
+        Assert.Contains(setting, Assert.Throws<OptionsValidationException>(() => new NatsTransport(options)).Message, StringComparison.Ordinal);
+}

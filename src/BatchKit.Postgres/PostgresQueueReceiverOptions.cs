@@ -66,7 +66,7 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
     public TimeSpan MaxRetryDelay { get; set; } = TimeSpan.FromMinutes(5);
 
     /// <summary>What an ordered queue does with a message that has failed <see cref="MaxAttempts"/> times; it buries the message by default.</summary>
-    [EnumDataType(typeof(PoisonPolicy))]
+    [EnumDataType(typeof(PoisonPolicy), ErrorMessage = "{0} must be Bury or Block.")]
     public PoisonPolicy Poison { get; set; }
 
     /// <summary>How long dead messages are kept; 14 days by default. Null keeps them without limit.</summary>

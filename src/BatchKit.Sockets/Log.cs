@@ -59,7 +59,7 @@ internal static partial class Log
     [LoggerMessage(2308, LogLevel.Warning, "{Clients} of {Total} clients did not read their queued output within {Limit}; the rest was dropped.")]
     public static partial void DrainTimedOut(ILogger logger, int clients, int total, TimeSpan limit);
 
-    [LoggerMessage(2332, LogLevel.Warning, "The WebSocket endpoint {Pattern} trusts whatever host a request names. Set its AllowedOrigins, or AllowedHosts in the configuration, so that no page of another name of this machine may connect (DNS rebinding).")]
+    [LoggerMessage(2332, LogLevel.Warning, "The WebSocket endpoint {Pattern} accepts any host that a request names. Set its AllowedOrigins, or AllowedHosts in the configuration, so that a page with another name for this machine can't connect (DNS rebinding).")]
     public static partial void TrustsEveryHost(ILogger logger, string pattern);
 
     [LoggerMessage(2330, LogLevel.Debug, "Output for {Handle} goes directly to its socket.")]

@@ -61,8 +61,8 @@ public sealed class OptionsRulesTests
 
         Assert.Equal(
         [
-            (12, "Warning The configuration key 'Game:Broker:Hots' is no setting of its section and is ignored. Did you mean 'Host'? "),
-            (12, "Warning The configuration key 'Game:Broker:Wheres' is no setting of its section and is ignored. Did you mean 'Where'? "),
+            (12, "Warning The configuration key 'Game:Broker:Hots' is unknown and is ignored. Did you mean 'Host'? "),
+            (12, "Warning The configuration key 'Game:Broker:Wheres' is unknown and is ignored. Did you mean 'Where'? "),
         ], _log.Entries.Select(entry => (entry.Id, entry.Text)));
     }
 

@@ -218,18 +218,19 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
 
     private OutputOverflowException Full(OutputHandle handle, int cost)
     {
+        var buffer = settings.Name.Length == 0 ? "unnamed output buffer" : $"output buffer '{settings.Name}'";
         const string remedy = $"Call WriteAsync, which waits for capacity while {nameof(OutputBufferOptions.Overflow)} is {nameof(OverflowPolicy.Wait)}, or raise ";
         if (handles.TryGet(handle)?.Budget is { } budget && budget.IsUsedUp(cost))
         {
             return new OutputOverflowException(
                 nameof(OutputBufferOptions.MaxBufferedBytesPerHandle), budget.Share,
-                $"The handle has used up its share of output buffer '{settings.Name}': {budget.Pending} of {nameof(OutputBufferOptions.MaxBufferedBytesPerHandle)} ({budget.Share}) bytes are accepted and not yet settled. "
+                $"The handle has used up its share of the {buffer}: {budget.Pending} of {nameof(OutputBufferOptions.MaxBufferedBytesPerHandle)} ({budget.Share}) bytes are accepted and not yet settled. "
                 + $"{remedy}{nameof(OutputBufferOptions.MaxBufferedBytesPerHandle)}.", isPermanent: false);
         }
 
         return new OutputOverflowException(
             nameof(OutputBufferOptions.MaxBufferedBytes), settings.Budget.Capacity,
-            $"Output buffer '{settings.Name}' is full: {settings.Budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({settings.Budget.Capacity}) bytes are accepted and not yet settled. "
+            $"The {buffer} is full: {settings.Budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({settings.Budget.Capacity}) bytes are accepted and not yet settled. "
             + $"{remedy}{nameof(OutputBufferOptions.MaxBufferedBytes)}.", isPermanent: false);
     }
 }

@@ -60,10 +60,10 @@ internal static partial class Log
             CancellationFailed(logger, events.Count, FailureText.Describe(failure), events.TraceOf(failure));
     }
 
-    [LoggerMessage(11, LogLevel.Error, "Output buffer '{Buffer}' stopped without {Messages} messages: a transport blocks the thread of its send, and did not end within {Time} after its token was cancelled.")]
+    [LoggerMessage(11, LogLevel.Error, "Output buffer '{Buffer}' stopped before {Messages} messages were sent: a transport blocks the thread of its send, and did not end within {Time} after its token was cancelled.")]
     public static partial void TransportBlocks(this ILogger logger, string buffer, long messages, TimeSpan time);
 
-    [LoggerMessage(12, LogLevel.Warning, "The configuration key '{Key}' is no setting of its section and is ignored. Did you mean '{Nearest}'?")]
+    [LoggerMessage(12, LogLevel.Warning, "The configuration key '{Key}' is unknown and is ignored. Did you mean '{Nearest}'?")]
     public static partial void KeyUnknown(this ILogger logger, string key, string nearest);
 
     [LoggerMessage(13, LogLevel.Warning, "The configuration has no section '{Section}', so its settings have their defaults.")]
@@ -153,7 +153,7 @@ internal static partial class Log
     [LoggerMessage(203, LogLevel.Warning, "The next hop did not accept {Batches} received batches with {Messages} messages within DeliveryTimeout ({DeliveryTimeout}); they were refused. Such refusals since the last such line: {Count}. {Cause}")]
     private static partial void ReceivedBatchesGivenUp(ILogger logger, int batches, int messages, TimeSpan deliveryTimeout, long count, string cause, Exception? exception);
 
-    [LoggerMessage(204, LogLevel.Warning, "A received frame of {Bytes} bytes can never be read and was dropped. Such frames since the last such line: {Count}. {Cause}")]
+    [LoggerMessage(204, LogLevel.Warning, "A received frame of {Bytes} bytes is not readable and was dropped. Such frames since the last such line: {Count}. {Cause}")]
     private static partial void FrameDropped(ILogger logger, int bytes, long count, string cause, Exception? exception);
 
     [LoggerMessage(205, LogLevel.Warning, "{Messages} received messages were refused: the next hop failed for longer than DeliveryTimeout ({DeliveryTimeout}). Such messages since the last such line: {Total}. {Cause}")]

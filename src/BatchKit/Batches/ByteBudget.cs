@@ -80,7 +80,7 @@ internal sealed class ByteBudget
 /// <param name="own">The bytes that no other part can take.</param>
 /// <param name="scheduler">Where writers that waited continue.</param>
 /// <param name="ages">Knows which batch is the oldest; null when the policy drops none.</param>
-internal sealed class RouteBudget(ByteBudget budget, int index, long own, IDispatchScheduler scheduler, BatchAges? ages) : CapacityQueue(scheduler)
+internal sealed class RouteBudget(ByteBudget budget, int index, long own, IDispatchScheduler scheduler, BatchAges? ages) : CapacityQueue(scheduler, canPass: true)
 {
     private long _reserved;
     private long _underWay;
@@ -97,8 +97,8 @@ internal sealed class RouteBudget(ByteBudget budget, int index, long own, IDispa
     /// <summary>The bytes that would be left for it if everything that waits for it were dropped.</summary>
     public long MostFree => own + budget.SharedLeft + SharedOf(Reserved) - Volatile.Read(ref _underWay);
 
-    /// <summary>Fails while others wait for the same route, so that they are not starved.</summary>
-    public bool TryReserve(int bytes) => !HasWaiters && TryTake(bytes);
+    /// <summary>While others wait for the same route, only as many bytes as may pass them can be taken, so that they are not starved.</summary>
+    public bool TryReserve(int bytes) => HasWaiters ? TryReserveAtOnce(bytes) : TryTake(bytes);
 
     public void Release(long bytes)
     {

@@ -1,14 +1,20 @@
 namespace BatchKit.Batches;
 
-/// <summary>Writers that wait for capacity, and get it in the order in which they came.</summary>
+/// <summary>Writers that wait for capacity, and get it in the order in which they came, except that small ones may pass a large one that has no place yet.</summary>
+/// <remarks>While a writer at the front waits, others pass it with at most as many bytes as it needs itself. Until something is settled less than that is free, so whatever fits is written; and however many come, the front gets its turn.</remarks>
 /// <param name="scheduler">Where their writers continue.</param>
-internal abstract class CapacityQueue(IDispatchScheduler scheduler)
+/// <param name="canPass">False when the order of the writers is the order of the output.</param>
+internal abstract class CapacityQueue(IDispatchScheduler scheduler, bool canPass)
 {
     private readonly Lock _gate = new();
 
     // Waiters without a decision, and some that are decided but whose writers have not run yet.
     private readonly LinkedList<CapacityWaiter> _waiters = [];
+
+    // The same ones, the smallest first: which of n may pass is found in log n steps.
+    private readonly SortedSet<CapacityWaiter>? _bySize = canPass ? new SortedSet<CapacityWaiter>(CapacityWaiter.BySize) : null;
     private volatile int _waiting;
+    private long _lastNumber;
 
     /// <summary>While true, nothing that could free this capacity is held back.</summary>
     public bool HasWaiters => _waiting != 0;
@@ -16,20 +22,41 @@ internal abstract class CapacityQueue(IDispatchScheduler scheduler)
     /// <summary>How often a waiter was looked at: what waiting costs.</summary>
     public long Looks { get; private set; }
 
-    /// <summary>Takes the bytes for the caller when no other writer waits and they are free.</summary>
+    /// <summary>Takes the bytes for the caller when they are free, and no other writer waits or those that wait may be passed.</summary>
     public bool TryReserveAtOnce(int bytes)
     {
         lock (_gate)
-            return _waiting == 0 && TryTake(bytes);
+        {
+            if (_waiting == 0)
+                return TryTake(bytes);
+            if (_bySize is null)
+                return false;
+            while (_waiters.First is { Value: { IsDecided: true } decided })
+                Remove(decided);
+            var front = _waiters.First?.Value;
+            if (front is { MayBePassed: var most } && bytes > most || !TryTake(bytes))
+                return false;
+            front?.CountPassed(bytes);
+            return true;
+        }
+    }
+
+    /// <summary>Counts bytes that had been taken and were returned before anything was sent: nothing passed with them.</summary>
+    public void CountUnused(int bytes)
+    {
+        lock (_gate)
+            _waiters.First?.Value.CountPassed(-bytes);
     }
 
     /// <summary>Completes when the bytes are taken for the caller, who then owns them.</summary>
     public async ValueTask ReserveAsync(int bytes, CancellationToken cancellationToken)
     {
-        var waiter = new CapacityWaiter(bytes, scheduler);
+        CapacityWaiter waiter;
         lock (_gate)
         {
+            waiter = new CapacityWaiter(bytes, ++_lastNumber, scheduler);
             waiter.Node = _waiters.AddLast(waiter);
+            _bySize?.Add(waiter);
             _waiting++;
         }
 
@@ -60,19 +87,10 @@ internal abstract class CapacityQueue(IDispatchScheduler scheduler)
     {
         lock (_gate)
         {
-            while (_waiters.First is { Value: var waiter })
-            {
-                Looks++;
-                if (!waiter.IsDecided)
-                {
-                    if (!TryTake(waiter.Bytes))
-                        return;
-                    if (!waiter.TryGrant())
-                        Return(waiter.Bytes);
-                }
-
-                Remove(waiter);
-            }
+            while (_waiters.First is { Value: var front } && TryGive(front, passed: null))
+                continue;
+            while (_waiters.First is { Value: var front } && _bySize?.Min is { } least && least != front && least.Bytes <= front.MayBePassed && TryGive(least, front))
+                continue;
         }
     }
 
@@ -82,6 +100,24 @@ internal abstract class CapacityQueue(IDispatchScheduler scheduler)
 
     /// <summary>Returns capacity that was taken for a waiter whose wait had ended.</summary>
     protected abstract void Return(int bytes);
+
+    /// <returns>False when it has no place yet; true when it is no longer in the queue.</returns>
+    private bool TryGive(CapacityWaiter waiter, CapacityWaiter? passed)
+    {
+        Looks++;
+        if (!waiter.IsDecided)
+        {
+            if (!TryTake(waiter.Bytes))
+                return false;
+            if (waiter.TryGrant())
+                passed?.CountPassed(waiter.Bytes);
+            else
+                Return(waiter.Bytes);
+        }
+
+        Remove(waiter);
+        return true;
+    }
 
     // A waiter counts until its writer runs again, so that no other writer takes its turn in between.
     private void Forget(CapacityWaiter waiter)
@@ -102,18 +138,34 @@ internal abstract class CapacityQueue(IDispatchScheduler scheduler)
         if (waiter.Node is null)
             return;
         _waiters.Remove(waiter.Node);
+        _bySize?.Remove(waiter);
         waiter.Node = null;
     }
 }
 
 /// <summary>A writer that waits for capacity. It continues where senders run, never on the thread that freed the capacity or cancelled the wait.</summary>
-internal sealed class CapacityWaiter(int bytes, IDispatchScheduler scheduler) : IThreadPoolWorkItem
+/// <param name="bytes">What it needs.</param>
+/// <param name="number">Higher than that of those who came before.</param>
+/// <param name="scheduler">Where it continues.</param>
+internal sealed class CapacityWaiter(int bytes, long number, IDispatchScheduler scheduler) : IThreadPoolWorkItem
 {
+    // Guarded by the queue's gate.
+    private long _passed;
+
     private readonly TaskCompletionSource _decision = new();
     private Exception? _refusal;
     private int _isDecided;
 
+    /// <summary>The smallest first, and of equal ones the one that came first.</summary>
+    public static Comparer<CapacityWaiter> BySize { get; } = Comparer<CapacityWaiter>.Create(
+        static (one, other) => one.Bytes != other.Bytes ? one.Bytes.CompareTo(other.Bytes) : one.Number.CompareTo(other.Number));
+
     public int Bytes { get; } = bytes;
+
+    public long Number { get; } = number;
+
+    /// <summary>How many bytes others may still take while it waits at the front.</summary>
+    public long MayBePassed => Bytes - _passed;
 
     /// <summary>Its place in the list of waiters, guarded by the queue's gate; null once it was removed.</summary>
     public LinkedListNode<CapacityWaiter>? Node { get; set; }
@@ -121,6 +173,8 @@ internal sealed class CapacityWaiter(int bytes, IDispatchScheduler scheduler) : 
     public Task Task => _decision.Task;
 
     public bool IsDecided => Volatile.Read(ref _isDecided) != 0;
+
+    public void CountPassed(int bytes) => _passed = Math.Max(0, _passed + bytes);
 
     /// <returns>False when the wait had ended already.</returns>
     public bool TryGrant() => TryDecide(refusal: null);

@@ -39,7 +39,7 @@ internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
     /// <summary>Reserves bytes of the share and of the route; call it under the handle's lock.</summary>
     public bool TryReserve(int bytes)
     {
-        if (_queue is { HasWaiters: true } || IsUsedUp(bytes) || !route.TryReserve(bytes))
+        if (_queue is { IsInUse: true } || IsUsedUp(bytes) || !route.TryReserve(bytes))
             return false;
         Volatile.Write(ref _taken, _taken + bytes);
         return true;
@@ -52,6 +52,8 @@ internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
     public void ReturnUnused(int bytes)
     {
         Volatile.Write(ref _taken, _taken - bytes);
+        if (route.HasWaiters)
+            route.CountUnused(bytes);
         route.Release(bytes);
         GrantWaiters();
     }
@@ -95,13 +97,16 @@ internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
     // Three times what stays free, unless the options name a number. With n greedy handles each has 3/(3n + 1) of the capacity, and 1/(3n + 1) is left for others.
     private long ShareOf(long held, long free) => settings.MaxHandleBytes ?? (held + free) / 4 * 3;
 
-    /// <summary>The writers that wait for a handle's share, before they wait for its route's capacity.</summary>
-    internal sealed class ShareQueue(HandleBudget budget, IDispatchScheduler scheduler) : CapacityQueue(scheduler)
+    /// <summary>The writers that wait for a handle's share. One at a time goes on to wait for its route's capacity, so that there a handle waits once, whatever waits for it here, and its order is kept.</summary>
+    internal sealed class ShareQueue(HandleBudget budget, IDispatchScheduler scheduler) : CapacityQueue(scheduler, canPass: false)
     {
         private long _promised;
 
         /// <summary>What writers have got of the share and have not written yet.</summary>
         public long Promised => Volatile.Read(ref _promised);
+
+        /// <summary>True while a writer waits for the share or for the route: later output of the handle may not pass it.</summary>
+        public bool IsInUse => HasWaiters || Promised != 0;
 
         /// <summary>The writer has written its message, which counts as pending now, or has given it up.</summary>
         public void Redeem(int bytes)
@@ -112,7 +117,7 @@ internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
 
         protected override bool TryTake(int bytes)
         {
-            if (budget.IsUsedUp(bytes))
+            if (Promised != 0 || budget.IsUsedUp(bytes))
                 return false;
             Interlocked.Add(ref _promised, bytes);
             return true;

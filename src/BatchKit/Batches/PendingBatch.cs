@@ -297,10 +297,10 @@ internal sealed class PendingBatch(PendingBatchPool pool)
 
     private bool TryReserve(int cost)
     {
-        // The first message reserves what it takes, because most batches have one. Near the limit, only the missing bytes are requested.
+        // The first message reserves what it takes, because most batches have one. Near the limit, and while others wait, only the missing bytes are requested.
         var missing = cost - (_reserved - _cost);
-        var chunk = _reserved == 0 ? missing : Math.Max(missing, Math.Clamp(_reserved, FirstChunkBytes, LargestChunkBytes));
         var budget = Settlement.Budget;
+        var chunk = _reserved == 0 || budget.HasWaiters ? missing : Math.Max(missing, Math.Clamp(_reserved, FirstChunkBytes, LargestChunkBytes));
         if (budget.TryReserve(chunk))
             _reserved += chunk;
         else if (budget.TryReserve(missing))

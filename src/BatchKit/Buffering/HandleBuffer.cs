@@ -321,7 +321,7 @@ internal sealed class HandleBuffer : ITimedHold
             QueueWhenOver(countsFromNow: !closed.Opening.HasLimit, ref starts);
     }
 
-    // Held output that no one flushes could make a writer wait for capacity for ever. A writer that begins to wait flushes what is held, and no new batch gets capacity meanwhile.
+    // Held output that no one flushes could make a writer wait for capacity for ever. A writer that begins to wait flushes what is held, and what is written meanwhile begins a new batch.
     // So only these are left: the first message that is held, which that flush may have missed, and the message of a writer that has waited.
     [MethodImpl(MethodImplOptions.NoInlining)]
     private void QueueUnlessHeld(ref SenderStarts starts)

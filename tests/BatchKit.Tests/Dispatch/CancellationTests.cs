@@ -48,8 +48,9 @@ public sealed class CancellationTests
         await stalled.EnteredAsync();
         using var cancellation = new CancellationTokenSource();
 
-        var large = buffer.WriteAsync(Some.Connection(), new byte[900], cancellationToken: cancellation.Token).AsTask();
-        var small = buffer.WriteAsync(Some.Connection(), new byte[10]).AsTask();
+        // Of one handle, because another handle's small write does not wait behind a large one.
+        var large = buffer.WriteAsync(_handle, new byte[900], cancellationToken: cancellation.Token).AsTask();
+        var small = buffer.WriteAsync(_handle, new byte[10]).AsTask();
         var waitedBehind = !small.IsCompleted;
         await cancellation.CancelAsync();
 

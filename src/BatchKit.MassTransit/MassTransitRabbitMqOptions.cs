@@ -46,7 +46,7 @@ public sealed class MassTransitRabbitMqOptions : IValidatableObject
     [TimeSpanRange("00:00:01", "00:10:00")]
     public TimeSpan Heartbeat { get; set; } = TimeSpan.FromSeconds(10);
 
-    /// <summary>The time limit of an attempt to connect; 5 s by default.</summary>
+    /// <summary>The time limit of an attempt to connect; 5 s by default, divided among the addresses of the brokers.</summary>
     [TimeSpanRange("00:00:00.100", "00:10:00")]
     public TimeSpan ConnectTimeout { get; set; } = TimeSpan.FromSeconds(5);
 

@@ -29,11 +29,10 @@ internal static class RabbitMqBus
     });
 
     /// <summary>Opens a connection with the settings of the bus, to any address of any host.</summary>
-    public static async Task<IConnection> ConnectAsync(
+    public static Task<IConnection> ConnectAsync(
         MassTransitRabbitMqOptions options, string name, CancellationToken cancellationToken, Func<string, CancellationToken, Task<IPAddress[]>>? resolve = null)
     {
         var hosts = (options.Hosts.Count == 0 ? [options.First] : options.Hosts.Select(options.Split)).Select(host => CreateEndpoint(options, host.Host, host.Port));
-        var endpoints = await RabbitMqResolver.ResolveAsync(hosts, resolve ?? Dns.GetHostAddressesAsync, cancellationToken).ConfigureAwait(false);
         var factory = new ConnectionFactory
         {
             UserName = options.UserName,
@@ -41,12 +40,9 @@ internal static class RabbitMqBus
             VirtualHost = options.VirtualHost,
             AutomaticRecoveryEnabled = false,
             RequestedHeartbeat = options.Heartbeat,
-            // One address that answers nothing leaves time for the next.
-            RequestedConnectionTimeout = options.ConnectTimeout / endpoints.Count,
-            HandshakeContinuationTimeout = options.ConnectTimeout,
             ContinuationTimeout = options.ConnectTimeout,
         };
-        return await factory.CreateConnectionAsync(endpoints, name, cancellationToken).ConfigureAwait(false);
+        return RabbitMqResolver.ConnectAsync(factory, hosts, resolve ?? Dns.GetHostAddressesAsync, name, options.ConnectTimeout, cancellationToken);
     }
 
     private static AmqpTcpEndpoint CreateEndpoint(MassTransitRabbitMqOptions options, string host, int port)

@@ -98,7 +98,7 @@ public sealed class MqttOptions : IValidatableObject
     /// <summary>The message that the broker publishes when the transport's connection ends without a DISCONNECT; none by default.</summary>
     public MqttWill? Will { get; set; }
 
-    /// <summary>The time limit of an attempt to connect, including the broker's answer; 5 s by default. After that the attempt has failed.</summary>
+    /// <summary>The time limit of an attempt to connect, including the broker's answer; 5 s by default, divided among the addresses of the brokers. After that the attempt has failed.</summary>
     [TimeSpanRange("00:00:00.010", "00:05:00")]
     public TimeSpan ConnectTimeout { get; set; } = TimeSpan.FromSeconds(5);
 

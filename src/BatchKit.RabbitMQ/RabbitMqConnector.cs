@@ -40,8 +40,6 @@ internal sealed class RabbitMqConnector
             AutomaticRecoveryEnabled = false,
             TopologyRecoveryEnabled = false,
             RequestedHeartbeat = options.Heartbeat,
-            RequestedConnectionTimeout = options.ConnectTimeout,
-            HandshakeContinuationTimeout = options.ConnectTimeout,
             ContinuationTimeout = options.ConnectTimeout,
             MaxInboundMessageBodySize = RabbitMqResolver.MaxBodyBytes,
             ClientProvidedName = _name,
@@ -61,7 +59,7 @@ internal sealed class RabbitMqConnector
     public Task<IConnection> ConnectAsync(CancellationToken cancellationToken) =>
         _recovery is not null ? _recovery.JoinAsync(cancellationToken)
         : _options.ConnectionFactory is { } factory ? factory.CreateConnectionAsync(_name, cancellationToken)
-        : ConnectToAnyAsync(cancellationToken);
+        : RabbitMqResolver.ConnectAsync(_factory, _endpoints, _resolve, _name, _options.ConnectTimeout, cancellationToken);
 
     /// <summary>Explains in a human-readable sentence why a connection could not be opened.</summary>
     public IOException Explain(Exception exception, bool timedOut)
@@ -80,20 +78,12 @@ internal sealed class RabbitMqConnector
         return new IOException(text, exception);
     }
 
-    private async Task<IConnection> ConnectToAnyAsync(CancellationToken cancellationToken)
-    {
-        var endpoints = await RabbitMqResolver.ResolveAsync(_endpoints, _resolve, cancellationToken).ConfigureAwait(false);
-        // One address that answers nothing leaves time for the next.
-        _factory.RequestedConnectionTimeout = _options.ConnectTimeout / endpoints.Count;
-        return await _factory.CreateConnectionAsync(endpoints, _name, cancellationToken).ConfigureAwait(false);
-    }
-
     // The client wraps the cause in several exceptions.
     private static Exception Innermost(Exception exception)
     {
         for (var cause = exception; ; cause = cause.InnerException)
         {
-            if (cause is NodeTakenException or RabbitMqAlarmException or AuthenticationFailureException or AuthenticationException or OperationInterruptedException { ShutdownReason: not null } || cause.InnerException is null)
+            if (cause is NodeTakenException or RabbitMqAlarmException or TimeoutException or AuthenticationFailureException or AuthenticationException or OperationInterruptedException { ShutdownReason: not null } || cause.InnerException is null)
                 return cause;
         }
     }

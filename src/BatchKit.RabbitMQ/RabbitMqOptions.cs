@@ -161,7 +161,7 @@ public sealed class RabbitMqOptions : IValidatableObject
     [Range(4096, 128 * 1024 * 1024)]
     public int MaxFrameBytes { get; set; } = 8 * 1024 * 1024;
 
-    /// <summary>The time limit of an attempt to connect, including the login and the channel; 5 s by default. After that the attempt has failed.</summary>
+    /// <summary>The time limit of an attempt to connect, including the login and the channel; 5 s by default, divided among the addresses of the brokers. After that the attempt has failed.</summary>
     [TimeSpanRange("00:00:00.010", "00:05:00")]
     public TimeSpan ConnectTimeout { get; set; } = TimeSpan.FromSeconds(5);
 

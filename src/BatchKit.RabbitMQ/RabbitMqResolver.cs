@@ -1,16 +1,57 @@
 using System.Net;
 using System.Net.Sockets;
 using RabbitMQ.Client;
+using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
 
-/// <summary>Finds all addresses of brokers: of a name's addresses, the client tries only the first.</summary>
+/// <summary>Connects to any address of any broker: of a name's addresses the client tries only the first, and after one that accepts and says nothing it tries no other.</summary>
 internal static class RabbitMqResolver
 {
     /// <summary>RabbitMQ's own maximum. It is above MaxFrameBytes, so that the frame reader rejects a frame that is too large and the connection stays open.</summary>
     public const uint MaxBodyBytes = 128 * 1024 * 1024;
 
-    /// <summary>Returns an endpoint for each address. The client tries them in a random order.</summary>
+    /// <summary>Opens a connection to the first address that answers, in a random order. The time limit is divided among the addresses, so that a silent one leaves time for the next.</summary>
+    /// <param name="factory">The settings. Its time limits are set here.</param>
+    /// <param name="hosts">The brokers.</param>
+    /// <param name="resolve">Finds a name's addresses.</param>
+    /// <param name="name">The connection's name.</param>
+    /// <param name="limit">The time limit of all attempts.</param>
+    /// <param name="cancellationToken">Ends the attempts.</param>
+    /// <exception cref="TimeoutException">The last address accepted the connection, and said nothing.</exception>
+    public static async Task<IConnection> ConnectAsync(
+        ConnectionFactory factory, IEnumerable<AmqpTcpEndpoint> hosts, Func<string, CancellationToken, Task<IPAddress[]>> resolve, string name, TimeSpan limit, CancellationToken cancellationToken)
+    {
+        AmqpTcpEndpoint[] endpoints = [.. await ResolveAsync(hosts, resolve, cancellationToken).ConfigureAwait(false)];
+        Random.Shared.Shuffle(endpoints);
+
+        // The client limits the wait for the socket, but not the wait for the broker's first word (version 7.2.2). Its limits are the system's time, so this is too.
+        var share = limit / endpoints.Length;
+        factory.RequestedConnectionTimeout = factory.HandshakeContinuationTimeout = share;
+        for (var index = 0; ; index++)
+        {
+            using var silence = new CancellationTokenSource(share, TimeProvider.System);
+            using var either = CancellationTokenSource.CreateLinkedTokenSource(silence.Token, cancellationToken);
+            var attempt = factory.CreateConnectionAsync([endpoints[index]], name, either.Token);
+            try
+            {
+                // The client takes as long again to end an attempt that is cancelled.
+                return await attempt.WaitAsync(either.Token).ConfigureAwait(false);
+            }
+            catch (Exception exception) when (!cancellationToken.IsCancellationRequested && !IsAnswer(exception))
+            {
+                _ = DiscardAsync(attempt);
+                // The next address may answer.
+                if (index < endpoints.Length - 1)
+                    continue;
+                if (silence.IsCancellationRequested)
+                    throw new TimeoutException($"It did not answer within {share} (ConnectTimeout, divided by the number of addresses, {endpoints.Length})", exception);
+                throw;
+            }
+        }
+    }
+
+    /// <summary>Returns an endpoint for each address.</summary>
     public static async Task<List<AmqpTcpEndpoint>> ResolveAsync(
         IEnumerable<AmqpTcpEndpoint> hosts, Func<string, CancellationToken, Task<IPAddress[]>> resolve, CancellationToken cancellationToken)
     {
@@ -30,5 +71,25 @@ internal static class RabbitMqResolver
         }
 
         return endpoints;
+    }
+
+    // Its failure was reported when it was given up.
+    private static async Task DiscardAsync(Task<IConnection> attempt)
+    {
+        await ((Task)attempt).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        if (attempt.IsCompletedSuccessfully)
+            await (await attempt.ConfigureAwait(false)).DisposeAsync().ConfigureAwait(false);
+    }
+
+    // Another address of the same brokers would say the same.
+    private static bool IsAnswer(Exception exception)
+    {
+        for (var cause = exception; cause is not null; cause = cause.InnerException)
+        {
+            if (cause is AuthenticationFailureException or OperationInterruptedException { ShutdownReason.Initiator: ShutdownInitiator.Peer })
+                return true;
+        }
+
+        return false;
     }
 }

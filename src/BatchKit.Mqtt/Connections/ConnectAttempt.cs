@@ -16,17 +16,18 @@ internal sealed class ConnectAttempt
 {
     private readonly BrokerAddress _address;
     private readonly MqttOptions _options;
-    private readonly TimeProvider _timeProvider;
+    private readonly Func<string, CancellationToken, Task<IPAddress[]>> _resolve;
     private readonly ObserverFaults _faults;
     private readonly ServerCertificateCheck _certificateCheck;
     private readonly string _serverName;
+    private IPEndPoint? _endPoint;
     private Socket? _socket;
 
-    public ConnectAttempt(BrokerAddress address, MqttOptions options, TimeProvider timeProvider, ObserverFaults faults)
+    public ConnectAttempt(BrokerAddress address, MqttOptions options, TimeProvider timeProvider, ObserverFaults faults, Func<string, CancellationToken, Task<IPAddress[]>> resolve)
     {
         _address = address;
         _options = options;
-        _timeProvider = timeProvider;
+        _resolve = resolve;
         _faults = faults;
         _serverName = options.TlsServerName ?? address.Host;
         _certificateCheck = new ServerCertificateCheck(options, _serverName, timeProvider);
@@ -52,9 +53,19 @@ internal sealed class ConnectAttempt
         return await provider(providersToken.Token).AsTask().WaitAsync(providersToken.Token).ConfigureAwait(false);
     }
 
-    /// <summary>Opens the stream for MQTT: TCP, then TLS and WebSocket if the address asks for them.</summary>
-    public async Task<BrokerStream> DialAsync(CancellationToken cancellationToken)
+    /// <summary>Finds the addresses of the broker's host; at least one.</summary>
+    /// <exception cref="SocketException">There is none.</exception>
+    public async Task<IPAddress[]> ResolveAsync(CancellationToken cancellationToken)
     {
+        Stage = ConnectStage.Network;
+        var addresses = IPAddress.TryParse(_address.Host, out var only) ? [only] : await _resolve(_address.Host, cancellationToken).ConfigureAwait(false);
+        return addresses.Length > 0 ? addresses : throw new SocketException((int)SocketError.HostNotFound);
+    }
+
+    /// <summary>Opens the stream for MQTT to one of the addresses: TCP, then TLS and WebSocket if the broker's address asks for them.</summary>
+    public async Task<BrokerStream> DialAsync(IPAddress address, CancellationToken cancellationToken)
+    {
+        _endPoint = new IPEndPoint(address, _address.Port);
         try
         {
             if (_address.UsesWebSocket)
@@ -94,9 +105,13 @@ internal sealed class ConnectAttempt
     private async ValueTask<NetworkStream> DialTcpAsync(CancellationToken cancellationToken)
     {
         Stage = ConnectStage.Network;
-        _socket = await TcpDialer.ConnectAsync(_address.Host, _address.Port, _options.ConnectTimeout, _timeProvider, cancellationToken).ConfigureAwait(false);
+        _socket = CreateSocket(_endPoint!.AddressFamily);
+        await _socket.ConnectAsync(_endPoint, cancellationToken).ConfigureAwait(false);
         return new NetworkStream(_socket, ownsSocket: true);
     }
+
+    // The stream that DialAsync returns owns it.
+    private static Socket CreateSocket(AddressFamily family) => new(family, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
 
     private SslClientAuthenticationOptions CreateTlsOptions() => new()
     {
@@ -148,53 +163,6 @@ internal enum ConnectStage
     Tls,
     WebSocket,
     Answer,
-}
-
-/// <summary>Connects a socket to the first of a host's addresses that answers.</summary>
-internal static class TcpDialer
-{
-    /// <param name="host">A name or an address.</param>
-    /// <param name="port">The port.</param>
-    /// <param name="limit">The time limit. It is divided among the addresses, so that one that does not answer leaves time for the next.</param>
-    /// <param name="timeProvider">The source of time.</param>
-    /// <param name="cancellationToken">Cancels the attempt.</param>
-    /// <exception cref="SocketException">No address answered; this is the error of the last one.</exception>
-    public static async Task<Socket> ConnectAsync(string host, int port, TimeSpan limit, TimeProvider timeProvider, CancellationToken cancellationToken)
-    {
-        var addresses = IPAddress.TryParse(host, out var only) ? [only] : await Dns.GetHostAddressesAsync(host, cancellationToken).ConfigureAwait(false);
-        if (addresses.Length == 0)
-            throw new SocketException((int)SocketError.HostNotFound);
-        for (var index = 0; ; index++)
-        {
-            var isLast = index == addresses.Length - 1;
-            using var share = new CancellationTokenSource(isLast ? Timeout.InfiniteTimeSpan : limit / addresses.Length, timeProvider);
-            using var either = CancellationTokenSource.CreateLinkedTokenSource(share.Token, cancellationToken);
-            try
-            {
-                return await ConnectAsync(new IPEndPoint(addresses[index], port), either.Token).ConfigureAwait(false);
-            }
-            catch (Exception exception) when (!isLast && (exception is SocketException || share.IsCancellationRequested))
-            {
-                // The next address may answer.
-                cancellationToken.ThrowIfCancellationRequested();
-            }
-        }
-    }
-
-    private static async Task<Socket> ConnectAsync(IPEndPoint endPoint, CancellationToken cancellationToken)
-    {
-        var socket = new Socket(endPoint.AddressFamily, SocketType.Stream, ProtocolType.Tcp) { NoDelay = true };
-        try
-        {
-            await socket.ConnectAsync(endPoint, cancellationToken).ConfigureAwait(false);
-            return socket;
-        }
-        catch
-        {
-            socket.Dispose();
-            throw;
-        }
-    }
 }
 
 /// <summary>Validates a broker's certificate once, and records what is wrong with it, because the exception of the failed handshake does not contain that.</summary>

@@ -1,3 +1,5 @@
+using System.Net;
+using System.Security.Authentication;
 using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Packets;
 
@@ -15,6 +17,7 @@ internal sealed class MqttConnector
     private readonly ObserverFaults _faults;
     private readonly BrokerAddress _address;
     private readonly ConnectFailures _failures;
+    private readonly Func<string, CancellationToken, Task<IPAddress[]>> _resolve;
 
     /// <param name="options">The settings.</param>
     /// <param name="clientId">The client id.</param>
@@ -23,8 +26,10 @@ internal sealed class MqttConnector
     /// <param name="will">The will; null for none.</param>
     /// <param name="timeProvider">The source of time.</param>
     /// <param name="faults">Counts what cancellation callbacks of the application throw.</param>
+    /// <param name="resolve">Finds the addresses of a host; the system's way when null.</param>
     public MqttConnector(
-        MqttOptions options, string clientId, TimeSpan sessionExpiry, bool endsSession, MqttWill? will, TimeProvider timeProvider, ObserverFaults faults)
+        MqttOptions options, string clientId, TimeSpan sessionExpiry, bool endsSession, MqttWill? will, TimeProvider timeProvider, ObserverFaults faults,
+        Func<string, CancellationToken, Task<IPAddress[]>>? resolve = null)
     {
         _options = options;
         _clientId = clientId;
@@ -35,6 +40,7 @@ internal sealed class MqttConnector
         _faults = faults;
         _address = new BrokerAddress(options.Server);
         _failures = new ConnectFailures(_address, options);
+        _resolve = resolve ?? Dns.GetHostAddressesAsync;
     }
 
     /// <summary>A human-readable form of the broker's address, without secrets.</summary>
@@ -56,7 +62,7 @@ internal sealed class MqttConnector
     {
         using var limit = new CancellationTokenSource(_options.ConnectTimeout, _timeProvider);
         using var either = CancellationTokenSource.CreateLinkedTokenSource(limit.Token, cancellationToken);
-        var attempt = new ConnectAttempt(_address, _options, _timeProvider, _faults);
+        var attempt = new ConnectAttempt(_address, _options, _timeProvider, _faults, _resolve);
         try
         {
             return await ConnectAsync(attempt, cleanStart, will, either.Token).ConfigureAwait(false);
@@ -75,7 +81,7 @@ internal sealed class MqttConnector
         var connect = ConnectPacket.Write(Describe(credentials, cleanStart, will));
         try
         {
-            return await ConnectAsync(attempt, connect, cancellationToken).ConfigureAwait(false);
+            return await ConnectToAnyAsync(attempt, connect, cancellationToken).ConfigureAwait(false);
         }
         finally
         {
@@ -84,9 +90,42 @@ internal sealed class MqttConnector
         }
     }
 
-    private async Task<MqttConnection> ConnectAsync(ConnectAttempt attempt, byte[] connect, CancellationToken cancellationToken)
+    // The time limit is divided among the addresses, so that one that does not answer, or accepts and says nothing, leaves time for the next.
+    private async Task<MqttConnection> ConnectToAnyAsync(ConnectAttempt attempt, byte[] connect, CancellationToken cancellationToken)
     {
-        var stream = await attempt.DialAsync(cancellationToken).ConfigureAwait(false);
+        var addresses = await attempt.ResolveAsync(cancellationToken).ConfigureAwait(false);
+        for (var index = 0; ; index++)
+        {
+            var isLast = index == addresses.Length - 1;
+            using var share = new CancellationTokenSource(isLast ? Timeout.InfiniteTimeSpan : _options.ConnectTimeout / addresses.Length, _timeProvider);
+            using var either = CancellationTokenSource.CreateLinkedTokenSource(share.Token, cancellationToken);
+            try
+            {
+                return await ConnectAsync(attempt, addresses[index], connect, either.Token).ConfigureAwait(false);
+            }
+            catch (Exception exception) when (!isLast && !IsAnswer(exception))
+            {
+                // The next address may answer.
+                cancellationToken.ThrowIfCancellationRequested();
+            }
+        }
+    }
+
+    // The same broker would say the same at another address.
+    private static bool IsAnswer(Exception exception)
+    {
+        for (var cause = exception; cause is not null; cause = cause.InnerException)
+        {
+            if (cause is MqttConnectException or MqttProtocolException or AuthenticationException)
+                return true;
+        }
+
+        return false;
+    }
+
+    private async Task<MqttConnection> ConnectAsync(ConnectAttempt attempt, IPAddress address, byte[] connect, CancellationToken cancellationToken)
+    {
+        var stream = await attempt.DialAsync(address, cancellationToken).ConfigureAwait(false);
         var input = new ReadBuffer();
         try
         {

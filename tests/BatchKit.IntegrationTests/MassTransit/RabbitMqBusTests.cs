@@ -260,6 +260,27 @@ public sealed class RabbitMqBusTests(RabbitMqFixture fixture)
         }
     }
 
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task An_address_that_says_nothing_leaves_time_for_the_next(bool accepts)
+    {
+        var server = await fixture.GetAsync();
+        var other = IPAddress.Parse("127.0.0.5");
+        using var silent = new SilentListener(new IPEndPoint(other, server.Port), accepts);
+        var options = new MassTransitOptions();
+        MassTransitSome.Settings(server, _prefix)(options);
+        (options.RabbitMq!.Hosts, options.RabbitMq.ConnectTimeout) = ([$"broker.example:{server.Port}"], TimeSpan.FromSeconds(6));
+
+        // The order is random.
+        for (var attempt = 0; attempt < 4; attempt++)
+        {
+            using var limit = new CancellationTokenSource(options.RabbitMq.ConnectTimeout);
+            await using var connection = await RabbitMqBus.ConnectAsync(options.RabbitMq, "test", limit.Token, (_, _) => Task.FromResult(new[] { other, IPAddress.Loopback })).WithinDeadline();
+            Assert.True(connection.IsOpen);
+        }
+    }
+
     [Fact]
     public async Task Senders_and_receivers_have_a_connection_each_only_where_there_are_both()
     {

@@ -1,5 +1,3 @@
-using System.Net;
-using System.Net.Sockets;
 using BatchKit.RabbitMQ;
 using BatchKit.Testing;
 using BatchKit.TestServers.Network;
@@ -59,36 +57,6 @@ public sealed class RabbitMqConnectTests(RabbitMqFixture fixture)
 
         Assert.StartsWith("RabbitMqOptions.ConnectionString ", refused.Message, StringComparison.Ordinal);
         Assert.DoesNotContain(Secret, refused.Message, StringComparison.Ordinal);
-    }
-
-    [Fact]
-    public async Task Each_address_of_a_host_name_is_tried()
-    {
-        var server = await fixture.GetAsync();
-        var closed = IPAddress.Parse("127.0.0.2");
-        var options = RabbitMqSome.Options(server, FreePort.Take(1)[0]);
-        options.Hosts = [$"broker.example:{server.Port}"];
-        var connector = new RabbitMqConnector(options, "test", (name, _) => Task.FromResult(name == "broker.example" ? [closed, IPAddress.Loopback] : Array.Empty<IPAddress>()));
-
-        // The client begins with either.
-        for (var attempt = 0; attempt < 10; attempt++)
-        {
-            await using var connection = await connector.ConnectAsync(CancellationToken.None).WithinDeadline();
-            Assert.True(connection.IsOpen);
-        }
-    }
-
-    [Fact]
-    public async Task A_host_name_without_addresses_keeps_no_other_host_from_being_tried()
-    {
-        var server = await fixture.GetAsync();
-        var options = RabbitMqSome.Options(server);
-        options.Hosts = ["gone.example", $"broker.example:{server.Port}"];
-        var connector = new RabbitMqConnector(options, "test", (name, _) => name == "broker.example" ? Task.FromResult(new[] { IPAddress.Loopback }) : throw new SocketException((int)SocketError.HostNotFound));
-
-        await using var connection = await connector.ConnectAsync(CancellationToken.None).WithinDeadline();
-
-        Assert.True(connection.IsOpen);
     }
 
     [Fact]

@@ -1,3 +1,4 @@
+using System.Net;
 using BatchKit.Diagnostics;
 using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Packets;
@@ -17,10 +18,10 @@ internal static class ConnectionSome
 
     public static byte[] Goodbye => [0xE0, 2, 0, 0];
 
-    public static MqttOptions Options(FakeBroker broker, MqttVersion version = MqttVersion.V5) => new() { Server = broker.Address, Version = version };
+    public static MqttOptions Options(FakeBroker broker, MqttVersion version = MqttVersion.V5, string host = "127.0.0.1") => new() { Server = new Uri($"mqtt://{host}:{broker.Port}"), Version = version };
 
-    public static MqttConnector Connector(MqttOptions options, TimeProvider? time = null) =>
-        new(options, "some-client", options.SessionExpiry, endsSession: false, options.Will, time ?? TimeProvider.System, new ObserverFaults());
+    public static MqttConnector Connector(MqttOptions options, TimeProvider? time = null, Func<string, CancellationToken, Task<IPAddress[]>>? resolve = null) =>
+        new(options, "some-client", options.SessionExpiry, endsSession: false, options.Will, time ?? TimeProvider.System, new ObserverFaults(), resolve);
 
     /// <summary>A connection and the broker's end of it.</summary>
     public static async Task<(MqttConnection Connection, FakeBrokerConnection Broker)> ConnectedAsync(

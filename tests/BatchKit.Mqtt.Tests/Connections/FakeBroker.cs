@@ -14,6 +14,9 @@ internal sealed class FakeBroker : IDisposable
 
     public Uri Address => new($"mqtt://127.0.0.1:{Port}");
 
+    /// <summary>True when a client has connected that was not accepted yet.</summary>
+    public bool HasWaiting => _listener.Pending();
+
     /// <summary>The next client, whose CONNECT is not read yet.</summary>
     public async Task<FakeBrokerConnection> AcceptAsync() => new(await _listener.AcceptSocketAsync().WithinDeadline());
 
@@ -49,6 +52,13 @@ internal sealed class FakeBrokerConnection : IDisposable
         byte[] header = start[1] < 0x80 ? start : [.. start, .. await ReadExactlyAsync(1)];
         var length = header.Length == 2 ? header[1] : (header[1] & 0x7F) + (header[2] << 7);
         return [.. header, .. await ReadExactlyAsync(length)];
+    }
+
+    /// <summary>What the client has sent, whatever it is.</summary>
+    public async Task<byte[]> ReadSomeAsync()
+    {
+        var some = new byte[64];
+        return some[..await _stream.ReadAsync(some).AsTask().WithinDeadline()];
     }
 
     public async Task WriteAsync(params byte[] bytes) => await _stream.WriteAsync(bytes).WithinDeadline();

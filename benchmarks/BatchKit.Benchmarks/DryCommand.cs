@@ -1,4 +1,3 @@
-using System.Reflection;
 using BatchKit.Benchmarks.Brokers;
 using BatchKit.Benchmarks.Configuration;
 using BatchKit.Benchmarks.Echo;
@@ -10,7 +9,6 @@ using BatchKit.Benchmarks.Hubs;
 using BatchKit.Benchmarks.Measuring;
 using BatchKit.Benchmarks.Publish;
 using BatchKit.Benchmarks.Rhythm;
-using BatchKit.TestServers.RabbitMQ;
 using BenchmarkDotNet.Running;
 
 namespace BatchKit.Benchmarks;
@@ -89,7 +87,7 @@ internal static class DryCommand
 
     private static bool CanRun(Type type)
     {
-        if (type.GetCustomAttribute<NeedsRabbitMqAttribute>() is null || RabbitMqServer.WhyMissing is not { } reason)
+        if (MissingServer.WhyFor(type) is not { } reason)
             return true;
         Console.WriteLine($"left out {type.Name}: {reason}");
         return false;

@@ -26,4 +26,5 @@ catch (Exception exception) when (exception is InvalidOperationException or Argu
 finally
 {
     await Broker.StopAsync();
+    await NatsBroker.StopAsync();
 }

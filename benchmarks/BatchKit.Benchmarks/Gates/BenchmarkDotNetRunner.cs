@@ -1,7 +1,5 @@
-using System.Reflection;
 using BatchKit.Benchmarks.Brokers;
 using BatchKit.Benchmarks.Configuration;
-using BatchKit.TestServers.RabbitMQ;
 using BenchmarkDotNet.Exporters;
 using BenchmarkDotNet.Loggers;
 using BenchmarkDotNet.Reports;
@@ -67,9 +65,8 @@ internal sealed class BenchmarkDotNetRunner : ISuiteRunner
 
     private static void RefuseWithoutBroker(GateSuite suite)
     {
-        var isNeeded = Catalog.Classes.Any(type =>
-            suite.Classes.Contains(type.Name, StringComparer.Ordinal) && type.GetCustomAttribute<NeedsRabbitMqAttribute>() is not null);
-        if (isNeeded && RabbitMqServer.WhyMissing is { } reason)
+        var missing = Catalog.Classes.Where(type => suite.Classes.Contains(type.Name, StringComparer.Ordinal)).Select(MissingServer.WhyFor);
+        if (missing.FirstOrDefault(static reason => reason is not null) is { } reason)
             throw new InvalidOperationException(reason);
     }
 

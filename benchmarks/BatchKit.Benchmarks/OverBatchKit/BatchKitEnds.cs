@@ -1,6 +1,7 @@
 using BatchKit.Benchmarks.Brokers;
 using BatchKit.Benchmarks.Dolist;
 using BatchKit.MassTransit;
+using BatchKit.Nats;
 using BatchKit.RabbitMQ;
 using BatchKit.Transports;
 using Microsoft.Extensions.DependencyInjection;
@@ -69,6 +70,15 @@ internal sealed class BatchKitEnds : IAsyncDisposable
                 VirtualHost = address.VirtualHost,
             };
         }
+    }
+
+    public static async Task<BatchKitEnds> StartOnNatsAsync()
+    {
+        var address = (await NatsBroker.GetAddressAsync()).ToString();
+        var prefix = $"benchmark-{Guid.NewGuid():N}";
+        return await StartAsync(sender => sender.UseNats(Configure), (receiver, consumer) => receiver.ReceiveFromNats(_ => consumer, Configure));
+
+        void Configure(NatsOptions options) => (options.Url, options.Prefix) = (address, prefix);
     }
 
     public async ValueTask DisposeAsync()

@@ -1,0 +1,15 @@
+using System.Reflection;
+using BatchKit.TestServers.Nats;
+using BatchKit.TestServers.RabbitMQ;
+
+namespace BatchKit.Benchmarks.Brokers;
+
+/// <summary>Why benchmarks can't run here.</summary>
+internal static class MissingServer
+{
+    /// <returns>The reason; null when the class can run.</returns>
+    public static string? WhyFor(Type type) =>
+        type.GetCustomAttribute<NeedsRabbitMqAttribute>() is not null ? RabbitMqServer.WhyMissing
+        : type.GetCustomAttribute<NeedsNatsAttribute>() is not null ? NatsServer.WhyMissing
+        : null;
+}

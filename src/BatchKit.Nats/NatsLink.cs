@@ -44,6 +44,9 @@ internal sealed class NatsLink : IAsyncDisposable
     /// <summary>What it connects to, without user name and password.</summary>
     public string Target { get; }
 
+    /// <summary>The most bytes that the server takes in a message; null while it is not known.</summary>
+    public int? MaxPayload => Connection.ServerInfo is { MaxPayload: > 0 and var most } ? most : null;
+
     public string? LoggerFault => _logger.Faults.Description;
 
     /// <summary>Why nothing can be sent or received now; null when it can.</summary>
@@ -53,7 +56,12 @@ internal sealed class NatsLink : IAsyncDisposable
     public void Watch(ConnectionReporter reporter)
     {
         lock (_lock)
+        {
+            if (_reporters.Contains(reporter))
+                return;
             _reporters.Add(reporter);
+        }
+
         if (Connection.ConnectionState == NatsConnectionState.Open)
             reporter.Open();
     }
@@ -85,7 +93,7 @@ internal sealed class NatsLink : IAsyncDisposable
     /// <exception cref="InvalidOperationException">The server's <c>max_payload</c> is below <see cref="NatsOptions.MaxFrameBytes"/>.</exception>
     public void ThrowIfTooSmall(int maxFrameBytes)
     {
-        if (Connection.ServerInfo is { MaxPayload: > 0 and var most } && most < maxFrameBytes)
+        if (MaxPayload is { } most && most < maxFrameBytes)
             throw new InvalidOperationException($"{Target} takes messages of at most {most} bytes (its max_payload), and {nameof(NatsOptions)}.{nameof(NatsOptions.MaxFrameBytes)} is {maxFrameBytes}. Lower the one, or raise the other.");
     }
 

@@ -15,8 +15,6 @@ internal sealed class NatsTopology(NatsOptions options)
     /// <summary>How long the server waits for an acknowledgement, or for a sign that the frame is in progress, before it delivers the frame again.</summary>
     public static readonly TimeSpan AckWait = TimeSpan.FromSeconds(3);
 
-    private const int NotFound = 404;
-
     private static readonly Version FiltersBySeveral = new(2, 10);
 
     private readonly string _all = $"{options.Prefix}.all";
@@ -70,9 +68,6 @@ internal sealed class NatsTopology(NatsOptions options)
         };
         return await jetStream.CreateOrUpdateConsumerAsync(Stream, config, cancellationToken).ConfigureAwait(false);
     }
-
-    /// <summary>Whether the server answered that something does not exist.</summary>
-    public static bool IsMissing(Exception exception) => exception is NatsJSApiException { Error.Code: NotFound };
 
     private string Subject(int node) => string.Create(CultureInfo.InvariantCulture, $"{options.Prefix}.node.{node}");
 }

@@ -13,8 +13,11 @@ namespace BatchKit.Nats;
 /// </remarks>
 public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposable
 {
-    // JetStream's error numbers for a message that is larger than the stream takes.
+    // JetStream's error number for a message that is larger than the stream takes.
     private const int MessageTooLarge = 10054;
+
+    // While the server is away each of many frames would otherwise be an attempt to connect.
+    private static readonly TimeSpan OpenPause = TimeSpan.FromMilliseconds(200);
 
     // Dispatch sends again, with its own pauses.
     private static readonly NatsJSPubOpts Once = new() { RetryAttempts = 1 };
@@ -25,9 +28,11 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
     private readonly NatsTopology _topology;
     private readonly ConnectionReporter _reporter;
     private readonly FrameTransport _frames;
+    // Guards the tasks and the time.
     private readonly Lock _lock = new();
+    private Task? _opening;
+    private long _openedAt;
     private Task? _declaring;
-    private bool _isWatching;
     private volatile string? _fault;
 
     /// <summary>Creates a transport; it connects at its first send.</summary>
@@ -112,9 +117,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
 
     private async Task ReadyAsync(CancellationToken cancellationToken)
     {
-        if (!Interlocked.Exchange(ref _isWatching, true))
-            _link.Watch(_reporter);
-        await _link.OpenAsync(cancellationToken).ConfigureAwait(false);
+        await OpenAsync(cancellationToken).ConfigureAwait(false);
         if (_options.Delivery == NatsDelivery.AtMostOnce)
             return;
         Task declaring;
@@ -126,6 +129,21 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
         }
 
         await declaring.WaitAsync(cancellationToken).ConfigureAwait(false);
+    }
+
+    private Task OpenAsync(CancellationToken cancellationToken)
+    {
+        _link.Watch(_reporter);
+        lock (_lock)
+        {
+            if (_opening is null || (_opening.IsCompleted && TimeProvider.System.GetElapsedTime(_openedAt) >= OpenPause))
+            {
+                _openedAt = TimeProvider.System.GetTimestamp();
+                _opening = CallerContext.RunWithout(() => _link.OpenAsync(CancellationToken.None));
+            }
+
+            return _opening.WaitAsync(cancellationToken);
+        }
     }
 
     private async ValueTask StoreAsync(OutgoingFrame frame, CancellationToken cancellationToken)
@@ -155,7 +173,8 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
 
     private async ValueTask PublishAsync(OutgoingFrame frame, CancellationToken cancellationToken)
     {
-        if (!Volatile.Read(ref _isWatching))
+        // The client connects again by itself only after it was connected once.
+        if (_link.Connection.ConnectionState is not (NatsConnectionState.Open or NatsConnectionState.Reconnecting))
             await StartAsync(cancellationToken).ConfigureAwait(false);
         if (_link.Connection.ConnectionState != NatsConnectionState.Open)
             throw new FrameRefusedException($"{_link.Target} is not connected, and core NATS keeps nothing.");
@@ -175,7 +194,7 @@ public sealed class NatsTransport : IBatchTransport, IAsyncDisposable, IDisposab
     // Else the server would close the connection, and every frame on it would fail.
     private void ThrowIfTooLarge(OutgoingFrame frame)
     {
-        if (_link.Connection.ServerInfo is { MaxPayload: > 0 and var most } && frame.Bytes.Length > most)
+        if (_link.MaxPayload is { } most && frame.Bytes.Length > most)
             throw new FrameRefusedException($"{_link.Target} takes messages of at most {most} bytes (its max_payload), and the frame has {frame.Bytes.Length}. Lower {LimitingSetting}.");
     }
 }

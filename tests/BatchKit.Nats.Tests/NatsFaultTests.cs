@@ -132,6 +132,30 @@ public sealed class NatsFaultTests(NatsFixture nats)
         Assert.Equal((line, 0, 0), (sender.Output.GetStatistics().AcknowledgedMessages, sender.Output.GetStatistics().FailedMessages, sender.Output.GetStatistics().PendingMessages));
     }
 
+    [Theory]
+    [MemberData(nameof(NatsTransportTests.Deliveries), MemberType = typeof(NatsTransportTests))]
+    [Trait("Lane", "faults: NATS is killed")]
+    public async Task A_sender_that_starts_while_the_server_is_away_sends_when_it_is_there(NatsDelivery delivery)
+    {
+        Assert.SkipUnless(NatsServer.WhyMissing is null, NatsServer.WhyMissing ?? "");
+        await using var server = await NatsServer.StartOwnAsync();
+        await server.KillAsync();
+        var options = NatsFixture.OptionsFor(server.Address);
+        options.Delivery = delivery;
+        await using var transport = new NatsTransport(options);
+        await using var output = new OutputBuffer(transport);
+        output.Write(NatsNode.Room, "away");
+        await Until.TrueAsync(() => output.GetStatistics().FailedSends > 0);
+
+        await server.StartAsync();
+
+        await Until.TrueAsync(() =>
+        {
+            output.Write(NatsNode.Room, "there");
+            return output.GetStatistics().AcknowledgedMessages > 0;
+        });
+    }
+
     /// <summary>Sends two frames to a receiver that holds the first one until it is released.</summary>
     private static async Task<StalledSend> HoldAsync(NatsNode sender, NatsNode receiver)
     {

@@ -130,12 +130,8 @@ internal sealed class SenderWatch(ConnectionReporter reporter) : IReceiveEndpoin
     public Task Faulted(ReceiveEndpointFaulted faulted)
     {
         // An endpoint can also fail alone, for example because of its queue.
-        for (var cause = faulted.Exception; cause is not null; cause = cause.InnerException)
-        {
-            if (cause is BrokerUnreachableException)
-                reporter.Lose(FailureText.MessageOf(FailureText.CauseOf(cause)));
-        }
-
+        if (FailureText.CausesOf(faulted.Exception).OfType<BrokerUnreachableException>().FirstOrDefault() is { } cause)
+            reporter.Lose(FailureText.MessageOf(FailureText.CauseOf(cause)));
         return Task.CompletedTask;
     }
 }

@@ -36,11 +36,11 @@ internal sealed class BusMessageSender<TMessage>(
         {
             throw new MessageRefusedException(refusal, guard.Cause ?? exception);
         }
-        catch (Exception exception) when (Find<MessageRefusedException>(exception) is { } refused)
+        catch (Exception exception) when (FailureText.CausesOf(exception).OfType<MessageRefusedException>().FirstOrDefault() is { } refused)
         {
             throw refused == exception ? refused : new MessageRefusedException(FailureText.MessageOf(refused), exception);
         }
-        catch (Exception exception) when (Find<MessageReturnedException>(exception) is not null)
+        catch (Exception exception) when (FailureText.CausesOf(exception).OfType<MessageReturnedException>().Any())
         {
             throw new MessageRefusedException($"A {typeof(TMessage)} for {handle} reached no queue, and the application's bus sends it as mandatory. Start its consumer first.", exception);
         }
@@ -62,18 +62,6 @@ internal sealed class BusMessageSender<TMessage>(
         var address = sendTo(handle) ?? throw new MessageRefusedException($"{nameof(MassTransitMessageOptions.SendTo)} returned null for {handle}. Return an address.");
         var endpoint = await bus.Sending.GetSendEndpoint(address).ConfigureAwait(false);
         await endpoint.Send(message, guard, cancellationToken).ConfigureAwait(false);
-    }
-
-    private static T? Find<T>(Exception exception)
-        where T : Exception
-    {
-        for (var cause = exception; cause is not null; cause = cause.InnerException)
-        {
-            if (cause is T found)
-                return found;
-        }
-
-        return null;
     }
 }
 

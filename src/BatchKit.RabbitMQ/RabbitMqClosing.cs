@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using RabbitMQ.Client.Exceptions;
 
 namespace BatchKit.RabbitMQ;
@@ -18,14 +19,9 @@ internal static class RabbitMqClosing
     /// <remarks>Everything that is published on the channel fails with the same reason, but the reason names the size of the message that it closed the channel for.</remarks>
     public static string? FindSizeRefusal(Exception exception, int messageBytes) => FindReason(exception, PreconditionFailed, $"message size {messageBytes} ");
 
-    private static string? FindReason(Exception exception, ushort code, string text)
-    {
-        for (var cause = exception; cause is not null; cause = cause.InnerException)
-        {
-            if (cause is OperationInterruptedException { ShutdownReason: { } reason } && reason.ReplyCode == code && reason.ReplyText.Contains(text, StringComparison.Ordinal))
-                return reason.ReplyText;
-        }
-
-        return null;
-    }
+    private static string? FindReason(Exception exception, ushort code, string text) => FailureText.CausesOf(exception)
+        .OfType<OperationInterruptedException>()
+        .Where(cause => cause.ShutdownReason is { } reason && reason.ReplyCode == code && reason.ReplyText.Contains(text, StringComparison.Ordinal))
+        .Select(static cause => cause.ShutdownReason!.ReplyText)
+        .FirstOrDefault();
 }

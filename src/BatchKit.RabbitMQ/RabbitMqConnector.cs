@@ -66,7 +66,7 @@ internal sealed class RabbitMqConnector
     {
         if (timedOut)
             return new IOException($"{Target} did not answer within {_options.ConnectTimeout} ({nameof(RabbitMqOptions.ConnectTimeout)}). Check the address and the firewall, or raise the time.", exception);
-        var cause = Innermost(exception);
+        var cause = FindCause(exception);
         var text = cause switch
         {
             NodeTakenException or RabbitMqAlarmException => FailureText.MessageOf(cause),
@@ -79,14 +79,9 @@ internal sealed class RabbitMqConnector
     }
 
     // The client wraps the cause in several exceptions.
-    private static Exception Innermost(Exception exception)
-    {
-        for (var cause = exception; ; cause = cause.InnerException)
-        {
-            if (cause is NodeTakenException or RabbitMqAlarmException or TimeoutException or AuthenticationFailureException or AuthenticationException or OperationInterruptedException { ShutdownReason: not null } || cause.InnerException is null)
-                return cause;
-        }
-    }
+    private static Exception FindCause(Exception exception) => FailureText.CausesOf(exception).FirstOrDefault(static cause => cause
+        is NodeTakenException or RabbitMqAlarmException or TimeoutException or AuthenticationFailureException or AuthenticationException or OperationInterruptedException { ShutdownReason: not null })
+        ?? FailureText.CauseOf(exception);
 
     private SslOption CreateTls(RabbitMqEndpoint endpoint) => new()
     {

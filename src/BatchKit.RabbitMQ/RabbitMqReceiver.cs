@@ -129,7 +129,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         }
         catch (IOException exception)
         {
-            var taken = FindTaken(exception);
+            var taken = FailureText.CausesOf(exception).OfType<NodeTakenException>().FirstOrDefault();
             if (taken is not null && !_options.WaitsForNode)
                 throw new NodeTakenException(FailureText.MessageOf(taken), exception);
             if (taken is null && _options.FailFast)
@@ -171,17 +171,6 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         _groups?.Dispose();
         _stopping.Dispose();
         _abandoning.Dispose();
-    }
-
-    private static NodeTakenException? FindTaken(Exception exception)
-    {
-        for (var cause = exception; cause is not null; cause = cause.InnerException)
-        {
-            if (cause is NodeTakenException taken)
-                return taken;
-        }
-
-        return null;
     }
 
     private async Task RunAsync()

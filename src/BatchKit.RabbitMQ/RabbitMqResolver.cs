@@ -1,5 +1,6 @@
 using System.Net;
 using System.Net.Sockets;
+using BatchKit.Diagnostics;
 using RabbitMQ.Client;
 using RabbitMQ.Client.Exceptions;
 
@@ -82,14 +83,6 @@ internal static class RabbitMqResolver
     }
 
     // Another address of the same brokers would say the same.
-    private static bool IsAnswer(Exception exception)
-    {
-        for (var cause = exception; cause is not null; cause = cause.InnerException)
-        {
-            if (cause is AuthenticationFailureException or OperationInterruptedException { ShutdownReason.Initiator: ShutdownInitiator.Peer })
-                return true;
-        }
-
-        return false;
-    }
+    private static bool IsAnswer(Exception exception) => FailureText.CausesOf(exception)
+        .Any(static cause => cause is AuthenticationFailureException or OperationInterruptedException { ShutdownReason.Initiator: ShutdownInitiator.Peer });
 }

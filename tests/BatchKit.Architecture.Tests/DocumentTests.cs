@@ -142,7 +142,7 @@ public sealed partial class DocumentTests
 
         Assert.NotEmpty(ids);
         Assert.Equal(ids.Length, ids.Distinct(StringComparer.Ordinal).Count());
-        Assert.All(ids, id => Assert.Matches($@"(?m)^(- {id}: |\| {id} \|)", explained));
+        Assert.All(ids, id => Assert.Matches($"(?m)^- {id}: ", explained));
     }
 
     [Fact]

@@ -77,7 +77,7 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
 
     private string DescribeNetwork(Exception exception)
     {
-        var socketError = FindCause<SocketException>(exception)?.SocketErrorCode;
+        var socketError = FailureText.CausesOf(exception).OfType<SocketException>().FirstOrDefault()?.SocketErrorCode;
         return socketError switch
         {
             SocketError.HostNotFound or SocketError.NoData or SocketError.TryAgain => $"The broker at {address.Target} was not found: the name is not known. Check {nameof(MqttOptions.Server)}.",
@@ -108,23 +108,11 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
                 reasonCode: null, exception);
         }
 
-        var hint = FindCause<AuthenticationException>(exception) is null || Says(cause, "frame") || Says(cause, "EOF")
+        var hint = !FailureText.CausesOf(exception).OfType<AuthenticationException>().Any() || Says(cause, "frame") || Says(cause, "EOF")
             ? "it may speak no TLS on this port; use mqtt:// or ws://, or the port for TLS"
             : $"it may require a client certificate ({nameof(MqttOptions.ClientCertificates)}) or another version of TLS";
         return new MqttConnectException($"The TLS handshake with the broker at {address.Target} failed: {hint}. {cause}", reasonCode: null, exception);
     }
 
     private static bool Says(string text, string words) => text.Contains(words, StringComparison.OrdinalIgnoreCase);
-
-    private static T? FindCause<T>(Exception exception)
-        where T : Exception
-    {
-        for (var cause = exception; cause is not null; cause = cause.InnerException)
-        {
-            if (cause is T found)
-                return found;
-        }
-
-        return null;
-    }
 }

@@ -112,16 +112,8 @@ internal sealed class MqttConnector
     }
 
     // The same broker would say the same at another address.
-    private static bool IsAnswer(Exception exception)
-    {
-        for (var cause = exception; cause is not null; cause = cause.InnerException)
-        {
-            if (cause is MqttConnectException or MqttProtocolException or AuthenticationException)
-                return true;
-        }
-
-        return false;
-    }
+    private static bool IsAnswer(Exception exception) =>
+        FailureText.CausesOf(exception).Any(static cause => cause is MqttConnectException or MqttProtocolException or AuthenticationException);
 
     private async Task<MqttConnection> ConnectAsync(ConnectAttempt attempt, IPAddress address, byte[] connect, CancellationToken cancellationToken)
     {

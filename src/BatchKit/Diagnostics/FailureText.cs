@@ -25,9 +25,14 @@ internal static class FailureText
     public static Exception CauseOf(Exception failure)
     {
         ArgumentNullException.ThrowIfNull(failure);
-        while (failure.InnerException is { } inner)
-            failure = inner;
-        return failure;
+        return CausesOf(failure).Last();
+    }
+
+    /// <summary>The exception and what it wraps, from the outside to the innermost.</summary>
+    public static IEnumerable<Exception> CausesOf(Exception? failure)
+    {
+        for (; failure is not null; failure = failure.InnerException)
+            yield return failure;
     }
 
     /// <summary>The exception's type and message.</summary>
@@ -43,7 +48,7 @@ internal static class FailureText
         ArgumentNullException.ThrowIfNull(failure);
         try
         {
-            for (var inner = failure; inner is not null; inner = inner.InnerException)
+            foreach (var inner in CausesOf(failure))
                 _ = (inner.Message, inner.StackTrace, inner.Source, inner.HelpLink, inner.Data.Count);
             return failure.ToString() is not null;
         }

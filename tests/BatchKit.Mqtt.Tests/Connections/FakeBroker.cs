@@ -14,9 +14,6 @@ internal sealed class FakeBroker : IDisposable
 
     public Uri Address => new($"mqtt://127.0.0.1:{Port}");
 
-    /// <summary>True when a client has connected that was not accepted yet.</summary>
-    public bool HasWaiting => _listener.Pending();
-
     /// <summary>The next client, whose CONNECT is not read yet.</summary>
     public async Task<FakeBrokerConnection> AcceptAsync() => new(await _listener.AcceptSocketAsync().WithinDeadline());
 

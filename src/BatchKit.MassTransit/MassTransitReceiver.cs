@@ -64,6 +64,7 @@ public sealed class MassTransitReceiver : IHostedService, IAsyncDisposable
         ArgumentNullException.ThrowIfNull(receiver);
         _connection = connection;
         _node = node;
+        receiver.ReadFor(node);
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
         _receiver = receiver;

@@ -68,6 +68,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         MqttOptionsValidator.ThrowIfInvalid(options);
         ReceivingRules.ThrowIfBroken(options);
         _options = options = options.Copy();
+        receiver.ReadFor(node);
         _receiver = receiver;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);
@@ -97,6 +98,7 @@ public sealed class MqttReceiver : IHostedService, IAsyncDisposable
         ArgumentNullException.ThrowIfNull(receiver);
         ReceivingRules.ThrowIfBroken(transport.Options);
         _options = transport.Options;
+        receiver.ReadFor(node);
         _receiver = receiver;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);

@@ -63,6 +63,7 @@ public sealed class NatsReceiver : IHostedService, IAsyncDisposable
     {
         ArgumentNullException.ThrowIfNull(node);
         ArgumentNullException.ThrowIfNull(receiver);
+        receiver.ReadFor(node);
         (_options, _node, _receiver, _link, _topology) = (options, node, receiver, link, new NatsTopology(options));
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);

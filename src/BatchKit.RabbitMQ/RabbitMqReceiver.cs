@@ -72,6 +72,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         options = options.Copy();
         _options = options;
         _node = node;
+        receiver.ReadFor(node);
         _receiver = receiver;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);

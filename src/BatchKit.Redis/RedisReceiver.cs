@@ -58,6 +58,7 @@ public sealed class RedisReceiver : IHostedService, IAsyncDisposable
     {
         ArgumentNullException.ThrowIfNull(node);
         ArgumentNullException.ThrowIfNull(receiver);
+        receiver.ReadFor(node);
         (_options, _node, _receiver, _connection) = (options, node, receiver, connection);
         _timeProvider = timeProvider ?? TimeProvider.System;
         _logger = GuardedLogger.Of(logger);

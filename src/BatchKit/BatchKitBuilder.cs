@@ -184,7 +184,7 @@ public sealed class BatchKitBuilder
     public FrameSigner? CreateSigner(IServiceProvider services)
     {
         ArgumentNullException.ThrowIfNull(services);
-        return FrameSigner.From(services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(Name));
+        return FrameSigner.From(services.GetRequiredService<IOptionsMonitor<OutputBufferOptions>>().Get(Name), services.GetService<TimeProvider>());
     }
 
     /// <summary>A human-readable form of the buffer's name.</summary>

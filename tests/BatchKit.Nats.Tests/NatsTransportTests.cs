@@ -1,3 +1,4 @@
+using BatchKit.Testing;
 using BatchKit.TestServers.Network;
 using BatchKit.Transports;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
@@ -70,6 +71,26 @@ public sealed class NatsTransportTests(NatsFixture nats)
 
         await connection.PingAsync();
         Assert.Equal(NatsConnectionState.Open, connection.ConnectionState);
+    }
+
+    [Theory]
+    [MemberData(nameof(Deliveries))]
+    public async Task A_frame_that_is_signed_for_another_node_is_rejected(NatsDelivery delivery)
+    {
+        var options = await nats.NewOptionsAsync();
+        options.Delivery = delivery;
+        var arrived = new CollectingTransport();
+        var batches = new BatchReceiver(arrived, new BatchReceiverOptions { Signer = new FrameSigner(SignedFrames.Key) });
+        await using var receiver = new NatsReceiver(options, new NodeNumber(1), batches);
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        await using var thief = new NatsConnection(new NatsOpts { Url = options.Url! });
+
+        foreach (var frame in new[] { SignedFrames.For(2, "other"), SignedFrames.For(1, "own"), SignedFrames.ForAll("all") })
+            await thief.PublishAsync($"{options.Prefix}.node.1", frame);
+
+        await arrived.WaitForMessagesAsync(2).WithinDeadline();
+        Assert.Equal(["own", "all"], arrived.Texts);
+        Assert.Equal(1, batches.GetStatistics().RejectedFrames);
     }
 
     [Theory]

@@ -127,6 +127,24 @@ public sealed class RedisTransportTests(RedisFixture redis)
     }
 
     [Fact]
+    public async Task A_frame_that_is_signed_for_another_node_is_rejected()
+    {
+        var options = await redis.NewOptionsAsync();
+        var arrived = new CollectingTransport();
+        var batches = new BatchReceiver(arrived, new BatchReceiverOptions { Signer = new FrameSigner(SignedFrames.Key) });
+        await using var receiver = new RedisReceiver(options, new NodeNumber(1), batches);
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        await using var thief = await ConnectionMultiplexer.ConnectAsync(options.Configuration!);
+
+        foreach (var frame in new[] { SignedFrames.For(2, "other"), SignedFrames.For(1, "own"), SignedFrames.ForAll("all") })
+            await thief.GetSubscriber().PublishAsync(RedisChannel.Literal($"{options.Prefix}:00001"), frame);
+
+        await arrived.WaitForMessagesAsync(2).WithinDeadline();
+        Assert.Equal(["own", "all"], arrived.Texts);
+        Assert.Equal(1, batches.GetStatistics().RejectedFrames);
+    }
+
+    [Fact]
     public void Settings_outside_their_range_are_refused()
     {
         Assert.Throws<Microsoft.Extensions.Options.OptionsValidationException>(() => new RedisTransport(new RedisOptions { Prefix = "a*" }));

@@ -24,6 +24,7 @@ public sealed class BatchReceiver
     private readonly bool _filtersDuplicates;
     private readonly long _maxNumberJump;
     private readonly FrameSigner? _signer;
+    private readonly TimeSpan _maxFrameAge;
     private readonly Func<ProducerId, OutputHandle, bool>? _isDeliveredLocally;
     private readonly ReceiverObserver _observer;
 
@@ -43,6 +44,7 @@ public sealed class BatchReceiver
     private long _receivedFrames;
     private long _malformedFrames;
 
+    private NodeNumber? _node;
     private bool _isReceiving;
 
     /// <summary>Creates a receiver.</summary>
@@ -64,9 +66,11 @@ public sealed class BatchReceiver
         _limits = options.Limits;
         _filtersDuplicates = options.FilterDuplicates;
         _isDeliveredLocally = options.IsDeliveredLocally;
-        _filter = new DuplicateFilter(timeProvider, options.ProducerExpiry, options.MaxProducers);
+        (_signer, _maxFrameAge) = (options.Signer, options.MaxFrameAge);
+        _node = options.Node is { } node ? new NodeNumber(node) : null;
+        _filter = _signer is null ? new DuplicateFilter(timeProvider, options.ProducerExpiry, options.MaxProducers)
+            : new DuplicateFilter(timeProvider, LongerOf(options.ProducerExpiry, LongestValidity(options.MaxFrameAge)), options.MaxProducers, maxGap: long.MaxValue);
         _maxNumberJump = options.MaxNumberJump;
-        _signer = options.Signer;
         var guarded = new GuardedLogger(logger ?? NullLogger<BatchReceiver>.Instance, _observerFaults);
         _delivery = new FrameDelivery(next, options, timeProvider, guarded);
         _rejections = new FrameRejections(timeProvider, guarded);
@@ -82,7 +86,7 @@ public sealed class BatchReceiver
     internal int RememberedProducers => _filter.Count;
 
     /// <summary>Reads a frame and completes when the next hop has every batch of it that is new, or has refused it.</summary>
-    /// <remarks>It also completes for a frame that is not signed although <see cref="BatchReceiverOptions.Signer"/> is set, or whose numbers jump by more than <see cref="BatchReceiverOptions.MaxNumberJump"/>:
+    /// <remarks>It also completes for a frame that is not signed as <see cref="BatchReceiverOptions.Signer"/> asks, or whose numbers jump by more than <see cref="BatchReceiverOptions.MaxNumberJump"/>:
     /// nothing of that frame is passed on, and it is counted and logged. When the call is cancelled, the receiver remembers what the next hop has, so you may receive the whole frame again.</remarks>
     /// <param name="frame">The frame; it must stay unchanged until the task has ended.</param>
     /// <param name="cancellationToken">Ends the attempts. Do not acknowledge the frame then.</param>
@@ -120,6 +124,14 @@ public sealed class BatchReceiver
         }
     }
 
+    /// <summary>Sets the node whose frames it reads, so that it rejects a frame that is signed for another one. Adapters that lease the number call it before the first receive.</summary>
+    /// <param name="node">The node's number, which the first signed frame fixes.</param>
+    public void ReadFor(NodeNumber node)
+    {
+        ArgumentNullException.ThrowIfNull(node);
+        _node = node;
+    }
+
     /// <summary>Reads the counters. Call it at any time and from any thread.</summary>
     public BatchReceiverStatistics GetStatistics() => new()
     {
@@ -142,13 +154,18 @@ public sealed class BatchReceiver
         ObserverFaults = _observerFaults.Count,
     };
 
+    // A signed frame must be known for as long as somebody can repeat it: the sender's clock may be as far ahead of this one as an old frame's time is behind it.
+    private static TimeSpan LongestValidity(TimeSpan maxFrameAge) => 2 * maxFrameAge;
+
+    private static TimeSpan LongerOf(TimeSpan first, TimeSpan second) => first > second ? first : second;
+
     /// <returns>False when the frame can't be trusted: it was rejected, counted and logged.</returns>
     private bool TryRead(ReadOnlyMemory<byte> frame, out SeenNumbers? seen)
     {
         seen = null;
-        if (_signer is not null && !_signer.TryVerify(frame, out frame))
+        if (_signer?.FindFault(frame, _node?.Value, TimeProvider.GetUtcNow(), _maxFrameAge, out frame) is { } fault)
         {
-            _rejections.Add("it is not signed with a key of this receiver");
+            _rejections.Add(fault);
             return false;
         }
 

@@ -31,6 +31,18 @@ public sealed class BatchReceiverOptions : IValidatableObject
     /// <summary>Verifies each frame, and rejects those that are not signed with one of its keys; null, the default, to accept every frame. Rejected frames are counted and logged.</summary>
     public FrameSigner? Signer { get; set; }
 
+    /// <summary>How far the time in a frame's signature may be from the time here, before or after it; 1 day by default, from 1 min to 7 days. It has no effect without <see cref="Signer"/>.</summary>
+    /// <remarks>
+    /// A frame beyond it is rejected, counted and logged, so that nobody can record a frame and publish it again later. Set it above the time that a frame may wait at the broker. A producer's numbers are
+    /// remembered for twice as long, if that is longer than <see cref="ProducerExpiry"/>.
+    /// </remarks>
+    [TimeSpanRange("00:01:00", "7.00:00:00")]
+    public TimeSpan MaxFrameAge { get; set; } = TimeSpan.FromDays(1);
+
+    /// <summary>The node whose frames it reads, also in its meter's tags; null, the default, when unknown. A frame that is signed for another node is rejected. Adapters set it.</summary>
+    [NumberRange(0, OutputHandle.MaxNode)]
+    public int? Node { get; set; }
+
     /// <summary>
     /// Says whether this process has already delivered a named handle's batch over its local route: true drops the batch. Null, the default, drops none.
     /// </summary>
@@ -69,9 +81,6 @@ public sealed class BatchReceiverOptions : IValidatableObject
 
     /// <summary>The buffer that the receiver belongs to, for its meter's tags; null for none.</summary>
     internal string? BufferName { get; set; }
-
-    /// <summary>The node that the receiver is on, for its meter's tags; null when unknown.</summary>
-    internal int? Node { get; set; }
 
     /// <inheritdoc/>
     public IEnumerable<ValidationResult> Validate(ValidationContext validationContext)

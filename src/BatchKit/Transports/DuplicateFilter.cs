@@ -1,7 +1,7 @@
 namespace BatchKit.Transports;
 
 /// <summary>Remembers what was seen of each producer, for a limited number of them and a limited time. One caller at a time.</summary>
-internal sealed class DuplicateFilter(TimeProvider timeProvider, TimeSpan expiry, int maxProducers)
+internal sealed class DuplicateFilter(TimeProvider timeProvider, TimeSpan expiry, int maxProducers, long maxGap = SeenNumbers.MaxGap)
 {
     private readonly Dictionary<ProducerId, LinkedListNode<SeenNumbers>> _nodes = [];
     // The most recently used comes first, so those that expire or are removed are at the end.
@@ -34,7 +34,7 @@ internal sealed class DuplicateFilter(TimeProvider timeProvider, TimeSpan expiry
     {
         if (_nodes.Count >= maxProducers && _byUse.Last is { } oldest)
             Forget(oldest);
-        var node = _byUse.AddFirst(new SeenNumbers(producer));
+        var node = _byUse.AddFirst(new SeenNumbers(producer, maxGap));
         _nodes.Add(producer, node);
         return node;
     }
@@ -54,15 +54,15 @@ internal sealed class DuplicateFilter(TimeProvider timeProvider, TimeSpan expiry
 
 /// <summary>Which of a producer's batches the next hop has.</summary>
 /// <remarks>
-/// Small gaps between numbers are batches for other receivers. A large jump does not mark what it skips as seen: it starts another run of numbers, and the previous run remains. A forged number thus
-/// makes the receiver drop at most <see cref="MaxGap"/> genuine batches.
+/// Gaps between numbers are batches for other receivers. A large one does not mark what it skips as seen: it starts another run of numbers, and the previous run remains. A forged number thus
+/// makes the receiver drop at most <see cref="MaxGap"/> genuine batches. Where frames are signed no gap is too large, so that nobody can repeat a frame from before it.
 /// </remarks>
-internal sealed class SeenNumbers(ProducerId producer)
+internal sealed class SeenNumbers(ProducerId producer, long maxGap = SeenNumbers.MaxGap)
 {
-    /// <summary>The largest gap within a run.</summary>
+    /// <summary>The largest gap within a run, where frames are not signed.</summary>
     public const int MaxGap = 65_536;
 
-    private NumberRun _current = new(from: 1, through: 0);
+    private NumberRun _current = new(from: 1, through: 0, maxGap);
     private NumberRun? _earlier;
 
     public ProducerId Producer { get; } = producer;
@@ -101,14 +101,14 @@ internal sealed class SeenNumbers(ProducerId producer)
     {
         if (_current.Reaches(number))
             return _current;
-        var next = _earlier is not null && _earlier.Reaches(number) ? _earlier : new NumberRun(number, number - 1);
+        var next = _earlier is not null && _earlier.Reaches(number) ? _earlier : new NumberRun(number, number - 1, maxGap);
         _earlier = _current.Through == 0 ? _earlier : _current;
         return _current = next;
     }
 }
 
 /// <summary>A run of numbers: all from the first to the last are settled, and sometimes a few beyond.</summary>
-internal sealed class NumberRun(long from, long through)
+internal sealed class NumberRun(long from, long through, long maxGap)
 {
     private HashSet<long>? _beyond;
 
@@ -119,7 +119,7 @@ internal sealed class NumberRun(long from, long through)
     public bool Contains(long number) => number >= from && (number <= Through || (_beyond is not null && _beyond.Contains(number)));
 
     /// <summary>True when the number is in the run, or close enough above it to continue it.</summary>
-    public bool Reaches(long number) => number >= from && number - Through <= SeenNumbers.MaxGap;
+    public bool Reaches(long number) => number >= from && number - Through <= maxGap;
 
     public void AddThrough(long number)
     {

@@ -157,9 +157,9 @@ public sealed class PlannedFrame
     internal ProducerId Producer => Batches[0].Producer;
 
     /// <summary>Encodes its batches, with the trace context of the span that was recorded when the send was planned, so that the receiver's span continues it.</summary>
-    /// <param name="signer">Signs the frame; null for none.</param>
+    /// <param name="signer">Signs the frame for its destination; null for none.</param>
     /// <exception cref="ArgumentException">A batch can't be encoded; see <see cref="PooledFrame.Encode"/>.</exception>
-    public PooledFrame Encode(FrameSigner? signer = null) => PooledFrame.Encode(Batches, signer, _trace);
+    public PooledFrame Encode(FrameSigner? signer = null) => PooledFrame.Encode(Batches, signer, _trace, Destination);
 
     internal void Add(MessageBatch batch, int place, int bytes)
     {

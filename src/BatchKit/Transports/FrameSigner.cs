@@ -1,3 +1,4 @@
+using System.Buffers.Binary;
 using System.Collections.Immutable;
 using System.Security.Cryptography;
 
@@ -5,11 +6,10 @@ namespace BatchKit.Transports;
 
 /// <summary>Signs frames and verifies them, by HMAC-SHA256 with a key that senders and receivers share. Use it when others may write to the broker.</summary>
 /// <remarks>
-/// <para>A signed frame is the three bytes <c>BKS</c>, a byte with the version 1, the 32 bytes of the HMAC, and the frame. The HMAC is that of the first four bytes and of the frame.</para>
+/// <para>A signed frame is the three bytes <c>BKS</c>, a byte with the version 2, the time, the destination, the 32 bytes of the HMAC, and the frame. The HMAC is that of all other bytes.</para>
 /// <para>The first key signs; every key verifies. To change a key without a stop, add the new key as the second on all processes, then move it to the front on all, then remove the old key.</para>
-/// <para>A signature shows that a process with the key wrote the frame. It hides nothing, and it does not stop someone from repeating a frame: receivers drop repeats by their numbers for
-/// <see cref="BatchReceiverOptions.ProducerExpiry"/>, but a receiver that starts again knows no number, and the destination is not under the signature, so a frame for one node is valid at another. All members are
-/// thread-safe.</para>
+/// <para>A signature shows that a process with the key wrote the frame, when, and for which node or for all. It hides nothing. A frame that somebody repeats is rejected at another node, and when it is older than
+/// <see cref="BatchReceiverOptions.MaxFrameAge"/>; until then the receiver drops it by its number, but a receiver that starts again knows no number. All members are thread-safe.</para>
 /// </remarks>
 public sealed class FrameSigner
 {
@@ -17,9 +17,11 @@ public sealed class FrameSigner
     public const int MinKeyBytes = 32;
 
     /// <summary>The bytes that a signature adds in front of a frame.</summary>
-    public const int OverheadBytes = PrefixBytes + HMACSHA256.HashSizeInBytes;
+    public const int OverheadBytes = HeaderBytes + HMACSHA256.HashSizeInBytes;
 
     private const int PrefixBytes = 4;
+    private const int HeaderBytes = PrefixBytes + sizeof(long) + sizeof(int);
+    private const int AllNodes = -1;
 
     private readonly ImmutableArray<byte[]> _keys;
 
@@ -34,51 +36,73 @@ public sealed class FrameSigner
             throw new ArgumentException($"Give at least one key, each of at least {MinKeyBytes} random bytes.", nameof(keys));
     }
 
-    private static ReadOnlySpan<byte> Prefix => [(byte)'B', (byte)'K', (byte)'S', 1];
+    /// <summary>The clock of the times in the signatures; the system's by default.</summary>
+    public TimeProvider TimeProvider { get; init; } = TimeProvider.System;
+
+    private static ReadOnlySpan<byte> Prefix => [(byte)'B', (byte)'K', (byte)'S', 2];
 
     /// <summary>Creates the signer that a buffer's options name.</summary>
+    /// <param name="options">The buffer's options.</param>
+    /// <param name="timeProvider">The clock of the times in the signatures; the system's when null.</param>
     /// <returns>Null when they name no key: frames are not signed, and every frame is accepted.</returns>
-    public static FrameSigner? From(OutputBufferOptions options)
+    public static FrameSigner? From(OutputBufferOptions options, TimeProvider? timeProvider = null)
     {
         ArgumentNullException.ThrowIfNull(options);
-        return options.FrameKeys.Count == 0 ? null : new FrameSigner(options.FrameKeys);
+        return options.FrameKeys.Count == 0 ? null : new FrameSigner(options.FrameKeys) { TimeProvider = timeProvider ?? TimeProvider.System };
     }
 
     /// <summary>Writes the signature of a frame that lies <see cref="OverheadBytes"/> behind the start.</summary>
-    internal void Sign(Span<byte> signed)
+    internal void Sign(Span<byte> signed, FrameDestination destination)
     {
         Prefix.CopyTo(signed);
-        Compute(_keys[0], signed[OverheadBytes..], signed[PrefixBytes..OverheadBytes]);
+        BinaryPrimitives.WriteInt64LittleEndian(signed[PrefixBytes..], TimeProvider.GetUtcNow().ToUnixTimeMilliseconds());
+        BinaryPrimitives.WriteInt32LittleEndian(signed[(PrefixBytes + sizeof(long))..], destination.IsAll ? AllNodes : destination.Node);
+        Compute(_keys[0], signed, signed[HeaderBytes..OverheadBytes]);
     }
 
     /// <summary>Verifies a frame.</summary>
-    /// <returns>False when it is not signed by any of the keys.</returns>
-    internal bool TryVerify(ReadOnlyMemory<byte> signed, out ReadOnlyMemory<byte> frame)
+    /// <param name="signed">The frame with its signature.</param>
+    /// <param name="node">The node that received it; null when it is not known, and any destination is right.</param>
+    /// <param name="now">The time at the receiver.</param>
+    /// <param name="maxAge">How far that may be from the time in the signature.</param>
+    /// <param name="frame">The frame, when it is genuine.</param>
+    /// <returns>Why it is not genuine; null when it is.</returns>
+    internal string? FindFault(ReadOnlyMemory<byte> signed, int? node, DateTimeOffset now, TimeSpan maxAge, out ReadOnlyMemory<byte> frame)
     {
         frame = default;
-        if (signed.Length < OverheadBytes || !signed.Span.StartsWith(Prefix))
-            return false;
-        var signature = signed.Span[PrefixBytes..OverheadBytes];
+        var bytes = signed.Span;
+        if (bytes.Length < OverheadBytes || !bytes.StartsWith(Prefix) || !IsSignedByAny(bytes))
+            return "it is not signed with a key of this receiver";
+        var destination = BinaryPrimitives.ReadInt32LittleEndian(bytes[(PrefixBytes + sizeof(long))..]);
+        if (destination != AllNodes && node is not null && destination != node)
+            return "it is signed for another node";
+        var age = (Int128)now.ToUnixTimeMilliseconds() - BinaryPrimitives.ReadInt64LittleEndian(bytes[PrefixBytes..]);
+        if (Int128.Abs(age) > (Int128)maxAge.TotalMilliseconds)
+            return $"the time in its signature differs from this receiver's by more than {nameof(BatchReceiverOptions.MaxFrameAge)}";
+        frame = signed[OverheadBytes..];
+        return null;
+    }
+
+    internal static bool IsSigned(ReadOnlySpan<byte> frame) => frame.StartsWith(Prefix[..^1]);
+
+    private bool IsSignedByAny(ReadOnlySpan<byte> signed)
+    {
         Span<byte> expected = stackalloc byte[HMACSHA256.HashSizeInBytes];
         foreach (var key in _keys)
         {
-            Compute(key, signed.Span[OverheadBytes..], expected);
-            if (!CryptographicOperations.FixedTimeEquals(expected, signature))
-                continue;
-            frame = signed[OverheadBytes..];
-            return true;
+            Compute(key, signed, expected);
+            if (CryptographicOperations.FixedTimeEquals(expected, signed[HeaderBytes..OverheadBytes]))
+                return true;
         }
 
         return false;
     }
 
-    internal static bool IsSigned(ReadOnlySpan<byte> frame) => frame.StartsWith(Prefix[..^1]);
-
-    private static void Compute(byte[] key, ReadOnlySpan<byte> frame, Span<byte> hash)
+    private static void Compute(byte[] key, ReadOnlySpan<byte> signed, Span<byte> hash)
     {
         using var hmac = IncrementalHash.CreateHMAC(HashAlgorithmName.SHA256, key);
-        hmac.AppendData(Prefix);
-        hmac.AppendData(frame);
+        hmac.AppendData(signed[..HeaderBytes]);
+        hmac.AppendData(signed[OverheadBytes..]);
         hmac.GetHashAndReset(hash);
     }
 }

@@ -194,15 +194,16 @@ public sealed class PooledFrame : IDisposable
     /// <param name="batches">At least one; all of one producer, with rising numbers.</param>
     /// <param name="signer">Signs the frame; null for none.</param>
     /// <param name="trace">The span that the frame's receiver continues; none by default. <see cref="PlannedFrame.Encode"/> takes that of the send.</param>
+    /// <param name="destination">Where a signed frame is valid; at all nodes when null.</param>
     /// <inheritdoc cref="FrameWriter.Write(IBufferWriter{byte}, ReadOnlySpan{MessageBatch})" path="/exception"/>
-    public static PooledFrame Encode(ReadOnlySpan<MessageBatch> batches, FrameSigner? signer = null, ActivityContext trace = default)
+    public static PooledFrame Encode(ReadOnlySpan<MessageBatch> batches, FrameSigner? signer = null, ActivityContext trace = default, FrameDestination? destination = null)
     {
         var start = signer is null ? 0 : FrameSigner.OverheadBytes;
         var array = ArrayPool<byte>.Shared.Rent(start + FrameWriter.Measure(batches) + FrameWriter.TraceBytes(trace));
         try
         {
             var length = start + FrameWriter.Write(array.AsSpan(start), batches, trace);
-            signer?.Sign(array.AsSpan(0, length));
+            signer?.Sign(array.AsSpan(0, length), destination ?? FrameDestination.All);
             return new PooledFrame(array, length);
         }
         catch

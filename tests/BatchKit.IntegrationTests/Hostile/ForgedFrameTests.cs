@@ -14,8 +14,6 @@ public sealed class ForgedFrameTests(RabbitMqFixture rabbitMq, MosquittoFixture 
     private const int Node = 1;
     private const int Genuine = 1000;
 
-    private static readonly byte[] Key = Some.RandomBytes(FrameSigner.MinKeyBytes);
-
     private readonly CollectingTransport _arrived = new();
     private readonly OutputHandle _player = Some.Connection(Node);
     private readonly ProducerId _producer = Some.Producer();
@@ -65,7 +63,7 @@ public sealed class ForgedFrameTests(RabbitMqFixture rabbitMq, MosquittoFixture 
         await using var node = await MassTransitNode.StartReadyAsync(Node, MassTransitSome.Settings(server, prefix), configureOutput: options =>
         {
             if (isSigned)
-                options.FrameKeys.Add(Key);
+                options.FrameKeys.Add(SignedFrames.Key);
         });
         await using var forger = await MassTransitNode.StartReadyAsync(Node + 1, MassTransitSome.Settings(server, prefix));
 
@@ -74,7 +72,61 @@ public sealed class ForgedFrameTests(RabbitMqFixture rabbitMq, MosquittoFixture 
         Assert.Equal(1, node.Receiver.GetStatistics().RejectedFrames);
     }
 
-    private static FrameSigner? Signer(bool isSigned) => isSigned ? new FrameSigner(Key) : null;
+    [Fact]
+    public async Task Over_RabbitMQ_a_frame_that_is_signed_for_another_node_is_rejected()
+    {
+        var server = await rabbitMq.GetAsync();
+        var options = RabbitMqSome.Options(server);
+        var batches = new BatchReceiver(_arrived, ReceiverOptions(isSigned: true));
+        await using var receiver = new RabbitMqReceiver(options, Node, batches);
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        await using var thief = await RabbitMqProbe.ConnectAsync(server);
+
+        foreach (var frame in Stolen)
+            await thief.PublishAsync(options, "1", frame);
+
+        await AssertRejectedAsync(batches.GetStatistics, _arrived);
+    }
+
+    [Fact]
+    public async Task Over_MQTT_a_frame_that_is_signed_for_another_node_is_rejected()
+    {
+        var server = await mosquitto.GetAsync();
+        var options = MqttSome.Envelope(server);
+        var batches = new BatchReceiver(_arrived, ReceiverOptions(isSigned: true));
+        await using var receiver = new MqttReceiver(options, Node, batches);
+        await receiver.StartAsync(CancellationToken.None).WithinDeadline();
+        await using var thief = new MqttTransport(MqttSome.Options(server));
+
+        await thief.PublishManyAsync(Array.ConvertAll(Stolen, frame => new MqttMessage($"{options.EnvelopePrefix}/node/{Node}", frame))).WithinDeadline();
+
+        await AssertRejectedAsync(batches.GetStatistics, _arrived);
+    }
+
+    [Fact]
+    public async Task Over_MassTransit_a_frame_that_is_signed_for_another_node_is_rejected()
+    {
+        var (server, prefix) = (await rabbitMq.GetAsync(), Some.Name("mt"));
+        await using var node = await MassTransitNode.StartReadyAsync(Node, MassTransitSome.Settings(server, prefix), configureOutput: static options => options.FrameKeys.Add(SignedFrames.Key));
+        await using var thief = await WireTap.ConnectAsync(server, prefix);
+
+        foreach (var frame in Stolen)
+            await thief.PublishAsync(node.Receiver.Queue, frame);
+
+        await AssertRejectedAsync(node.Receiver.GetStatistics, node.Received);
+    }
+
+    /// <summary>The first frame was for another node, the others were for this one and for all.</summary>
+    private static byte[][] Stolen => [SignedFrames.For(Node + 1, "other"), SignedFrames.For(Node, "own"), SignedFrames.ForAll("all")];
+
+    private static async Task AssertRejectedAsync(Func<BatchReceiverStatistics> read, CollectingTransport arrived)
+    {
+        await arrived.WaitForMessagesAsync(2).WithinDeadline();
+        Assert.Equal(["own", "all"], arrived.Texts);
+        Assert.Equal(1, read().RejectedFrames);
+    }
+
+    private static FrameSigner? Signer(bool isSigned) => isSigned ? new FrameSigner(SignedFrames.Key) : null;
 
     private static BatchReceiverOptions ReceiverOptions(bool isSigned) => new() { Signer = Signer(isSigned), RetryDelay = TimeSpan.FromMilliseconds(1) };
 

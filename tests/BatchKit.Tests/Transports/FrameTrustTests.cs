@@ -108,7 +108,7 @@ public sealed class FrameTrustTests
     [Fact]
     public async Task A_signed_frame_is_received_with_its_key_only()
     {
-        var signed = Signed(new FrameSigner(FirstKey), Batch(1));
+        var signed = Signed(FrameDestination.All, Batch(1));
         var (right, wrong, none) = (Receiver(FirstKey), Receiver(SecondKey), Receiver());
 
         await right.ReceiveAsync(signed, CancellationToken.None);
@@ -123,7 +123,7 @@ public sealed class FrameTrustTests
     [Fact]
     public async Task A_signed_frame_that_was_changed_anywhere_is_rejected()
     {
-        var signed = Signed(new FrameSigner(FirstKey), Batch(1));
+        var signed = Signed(FrameDestination.All, Batch(1));
         var receiver = Receiver(FirstKey);
 
         for (var place = 0; place < signed.Length; place++)
@@ -139,6 +139,63 @@ public sealed class FrameTrustTests
     }
 
     [Fact]
+    public async Task A_signed_frame_is_accepted_at_its_own_node_only_and_one_for_all_at_every_node()
+    {
+        var (own, other) = (Receiver(FirstKey), Receiver(FirstKey));
+        own.ReadFor(new NodeNumber(_handle.Node));
+        other.ReadFor(new NodeNumber(_handle.Node + 1));
+        var frames = (Single: Signed(FrameDestination.Of(_handle, destinationNode: null), Batch(1)), All: Signed(FrameDestination.All, Batch(2)));
+
+        foreach (var receiver in new[] { own, other })
+        {
+            await receiver.ReceiveAsync(frames.Single, CancellationToken.None);
+            await receiver.ReceiveAsync(frames.All, CancellationToken.None);
+        }
+
+        Assert.Equal(["1", "2", "2"], _collected.Texts);
+        Assert.Equal((0L, 1L), (own.GetStatistics().RejectedFrames, other.GetStatistics().RejectedFrames));
+        Assert.Contains("another node", _log.Text, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData(0, true)]
+    [InlineData(60, true)]
+    [InlineData(-60, true)]
+    [InlineData(61, false)]
+    [InlineData(-61, false)]
+    [InlineData(1_000_000, false)]
+    public async Task A_receiver_that_starts_again_accepts_a_signed_frame_up_to_its_age(int minutes, bool isAccepted)
+    {
+        var frame = Signed(FrameDestination.All, Batch(1));
+        _clock.JumpWallClock(TimeSpan.FromMinutes(minutes));
+        var receiver = Receiver(new BatchReceiverOptions { Signer = Signer(FirstKey), MaxFrameAge = TimeSpan.FromHours(1) });
+
+        await receiver.ReceiveAsync(frame, CancellationToken.None);
+
+        Assert.Equal(isAccepted ? ["1"] : [], _collected.Texts);
+        Assert.Equal(isAccepted ? 0 : 1, receiver.GetStatistics().RejectedFrames);
+    }
+
+    [Fact]
+    public async Task A_signed_frame_that_somebody_repeats_is_dropped_however_long_its_sender_was_silent_and_whatever_came_between()
+    {
+        var receiver = Receiver(new BatchReceiverOptions { Signer = Signer(FirstKey), ProducerExpiry = TimeSpan.FromSeconds(1) });
+        MessageBatch[] batches = [Batch(7), Batch(200_000), Batch(400_000)];
+        var frames = Array.ConvertAll(batches, batch => Signed(FrameDestination.All, batch));
+        foreach (var frame in frames)
+            await receiver.ReceiveAsync(frame, CancellationToken.None);
+
+        for (var hour = 0; hour < 30; hour++)
+        {
+            _clock.Advance(TimeSpan.FromHours(1));
+            foreach (var frame in frames)
+                await receiver.ReceiveAsync(frame, CancellationToken.None);
+        }
+
+        Assert.Equal(["7", "200000", "400000"], _collected.Texts);
+    }
+
+    [Fact]
     public async Task Keys_are_changed_without_a_rejected_frame()
     {
         (byte[][] Sender, byte[][] Receiver)[] steps =
@@ -146,7 +203,7 @@ public sealed class FrameTrustTests
         var number = 0;
 
         foreach (var (sender, receiver) in steps)
-            await Receiver(receiver).ReceiveAsync(Signed(new FrameSigner(sender), Batch(++number)), CancellationToken.None);
+            await Receiver(receiver).ReceiveAsync(Signed(Signer(sender), FrameDestination.All, Batch(++number)), CancellationToken.None);
 
         Assert.Equal(Numbers(1, steps.Length), _collected.Texts);
     }
@@ -154,7 +211,7 @@ public sealed class FrameTrustTests
     [Fact]
     public async Task Frames_of_a_signing_transport_keep_within_its_limit_and_arrive()
     {
-        var (keys, frames) = (new FrameSigner(FirstKey), new List<byte[]>());
+        var (keys, frames) = (Signer(FirstKey), new List<byte[]>());
         var options = new FrameTransportOptions { MaxFrameBytes = 4096, DestinationNode = 1, Signer = keys };
         using var transport = new FrameTransport(
             (frame, _) =>
@@ -186,16 +243,20 @@ public sealed class FrameTrustTests
 
     private static IEnumerable<string> Numbers(int first, int last) => Enumerable.Range(first, last - first + 1).Select(number => $"{number}");
 
-    private static byte[] Signed(FrameSigner signer, params MessageBatch[] batches)
+    private static byte[] Signed(FrameSigner signer, FrameDestination destination, params MessageBatch[] batches)
     {
-        using var frame = PooledFrame.Encode(batches, signer);
+        using var frame = PooledFrame.Encode(batches, signer, destination: destination);
         return frame.Bytes.ToArray();
     }
+
+    private byte[] Signed(FrameDestination destination, MessageBatch batch) => Signed(Signer(FirstKey), destination, batch);
+
+    private FrameSigner Signer(params byte[][] keys) => new(keys) { TimeProvider = _clock };
 
     private static Task ReceiveAsync(BatchReceiver receiver, params MessageBatch[] batches) =>
         receiver.ReceiveAsync(Some.Frame(batches), CancellationToken.None).AsTask();
 
-    private BatchReceiver Receiver(params byte[][] keys) => Receiver(new BatchReceiverOptions { Signer = keys.Length == 0 ? null : new FrameSigner(keys) });
+    private BatchReceiver Receiver(params byte[][] keys) => Receiver(new BatchReceiverOptions { Signer = keys.Length == 0 ? null : Signer(keys) });
 
     private BatchReceiver Receiver(BatchReceiverOptions options) => new(_collected, options, _clock, new Logger<BatchReceiver>(_log));
 

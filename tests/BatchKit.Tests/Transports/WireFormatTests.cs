@@ -17,6 +17,9 @@ public sealed class WireFormatTests : IDisposable
 
     private static readonly Dictionary<string, byte[]> Vectors = WireVectors.Make();
 
+    private static readonly FrameDestination Node = FrameDestination.Of(Some.Connection(3), destinationNode: null);
+    private static readonly FrameDestination OtherNode = FrameDestination.Of(Some.Connection(4), destinationNode: null);
+
     private readonly DirectoryInfo _folder = Directory.CreateTempSubdirectory("batchkit-wire-");
 
     public void Dispose() => _folder.Delete(recursive: true);
@@ -60,9 +63,52 @@ public sealed class WireFormatTests : IDisposable
     }
 
     [Theory]
+    [InlineData("node", "signature.mjs")]
+    [InlineData("python3", "signature.py")]
+    [Trait("Lane", "slow: programs are started")]
+    public void A_signature_is_verified_in_another_language(string program, string script)
+    {
+        Assert.SkipWhen(Find(program) is null, $"{program} is not installed.");
+        var now = TimeProvider.System.GetUtcNow();
+        var genuine = Sign(FrameDestination.All, now);
+        var changed = genuine.ToArray();
+        changed[^1] ^= 1;
+        byte[][] frames =
+        [
+            genuine, Sign(Node, now), Sign(Node, now.AddHours(-23)), changed, Sign(OtherNode, now), Sign(Node, now.AddHours(-25)), Sign(Node, now.AddHours(25)), Sign(Node, now, seed: 2), genuine[..47], Vectors.First().Value,
+        ];
+        var paths = frames.Select((frame, index) => Write($"{index}.frame", frame)).ToArray();
+
+        var lines = Run(program, Write(program == "node" ? "run.mjs" : "run.py", program == "node" ? NodeSignatureScript : PythonSignatureScript), [PathOf(script), Convert.ToHexString(KeyOf(1)), .. paths]);
+
+        Assert.Equal(Enumerable.Repeat($"{Vectors.First().Value.Length}", 3).Concat(Enumerable.Repeat("refused", frames.Length - 3)), lines);
+    }
+
+    [Theory]
     [InlineData("reader.mjs")]
     [InlineData("reader.py")]
     public void A_reader_has_at_most_100_lines(string reader) => Assert.InRange(File.ReadAllLines(PathOf(reader)).Length, 50, 100);
+
+    private const string NodeSignatureScript = """
+        import { readFileSync } from 'node:fs';
+        import { pathToFileURL } from 'node:url';
+        const { openFrame } = await import(pathToFileURL(process.argv[2]));
+        for (const path of process.argv.slice(4)) {
+            try { console.log(openFrame(readFileSync(path), [Buffer.alloc(32, 9), Buffer.from(process.argv[3], 'hex')], 3).length); } catch { console.log('refused'); }
+        }
+        """;
+
+    private const string PythonSignatureScript = """
+        import importlib.util, sys
+        spec = importlib.util.spec_from_file_location("signature", sys.argv[1])
+        signature = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(signature)
+        for path in sys.argv[3:]:
+            try:
+                print(len(signature.open_frame(open(path, "rb").read(), [b"9" * 32, bytes.fromhex(sys.argv[2])], 3)))
+            except ValueError:
+                print("refused")
+        """;
 
     private const string NodeScript = """
         import { readFileSync } from 'node:fs';
@@ -87,6 +133,18 @@ public sealed class WireFormatTests : IDisposable
                 batch["number"] = str(batch["number"])
             print(json.dumps(frame, default=lambda data: base64.b64encode(data).decode()))
         """;
+
+    private static byte[] KeyOf(int seed) => Some.RandomBytes(FrameSigner.MinKeyBytes, seed);
+
+    private static byte[] Sign(FrameDestination destination, DateTimeOffset time, int seed = 1)
+    {
+        var clock = new ManualTimeProvider();
+        clock.JumpWallClock(time - clock.GetUtcNow());
+        var signer = new FrameSigner(KeyOf(seed)) { TimeProvider = clock };
+        using var read = FrameReader.Read(Vectors.First().Value);
+        using var frame = PooledFrame.Encode(read.Batches.Span, signer, destination: destination);
+        return frame.Bytes.ToArray();
+    }
 
     private static JsonObject Describe(byte[] frame)
     {

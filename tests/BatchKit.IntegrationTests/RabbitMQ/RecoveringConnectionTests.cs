@@ -12,7 +12,7 @@ namespace BatchKit.IntegrationTests.RabbitMQ;
 [Trait("Lane", "faults: connections are cut again and again")]
 public sealed class RecoveringConnectionTests(RabbitMqFixture fixture)
 {
-    private const int Resets = 30;
+    private static readonly int Resets = int.Parse(Environment.GetEnvironmentVariable("BATCHKIT_TEST_RESETS") ?? "30", CultureInfo.InvariantCulture);
 
     private readonly string _name = Some.Name("test");
 

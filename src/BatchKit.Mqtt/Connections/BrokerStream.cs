@@ -15,6 +15,9 @@ internal sealed class BrokerStream(Socket socket, Stream stream, WebSocket? webS
 
     public Stream Stream { get; } = stream;
 
+    /// <summary>True when its calls block; it is then read on a thread of its own.</summary>
+    public bool Blocks => Stream is BlockingStream;
+
     /// <summary>Makes the kernel acknowledge immediately what was read. The option is not permanent, so it must be set after each read (tcp(7), TCP_QUICKACK).</summary>
     public void AcknowledgeAtOnce()
     {
@@ -39,7 +42,10 @@ internal sealed class BrokerStream(Socket socket, Stream stream, WebSocket? webS
     /// <summary>Closes immediately; a read or write under way fails.</summary>
     public void Dispose()
     {
-        socket.Dispose();
+        if (Blocks)
+            BlockingStream.Close(socket);
+        else
+            socket.Dispose();
         webSocket?.Dispose();
         Stream.Dispose();
     }

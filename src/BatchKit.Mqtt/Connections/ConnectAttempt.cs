@@ -16,16 +16,24 @@ internal sealed class ConnectAttempt
 {
     private readonly BrokerAddress _address;
     private readonly MqttOptions _options;
+    private readonly bool _mayBlock;
     private readonly Func<string, CancellationToken, Task<IPAddress[]>> _resolve;
     private readonly ObserverFaults _faults;
     private readonly ServerCertificateCheck _certificateCheck;
     private readonly string _serverName;
-    private IPEndPoint? _endPoint;
     private Socket? _socket;
 
-    public ConnectAttempt(BrokerAddress address, MqttOptions options, TimeProvider timeProvider, ObserverFaults faults, Func<string, CancellationToken, Task<IPAddress[]>> resolve)
+    /// <param name="address">The broker's address.</param>
+    /// <param name="options">The settings.</param>
+    /// <param name="mayBlock">True where the connection has a thread of its own, so that its calls may block.</param>
+    /// <param name="timeProvider">The source of time.</param>
+    /// <param name="faults">Counts what cancellation callbacks of the application throw.</param>
+    /// <param name="resolve">Finds the addresses of a host.</param>
+    public ConnectAttempt(
+        BrokerAddress address, MqttOptions options, bool mayBlock, TimeProvider timeProvider, ObserverFaults faults, Func<string, CancellationToken, Task<IPAddress[]>> resolve)
     {
         _address = address;
+        _mayBlock = mayBlock && BlockingStream.IsSupported && address is { UsesTls: false, UsesWebSocket: false };
         _options = options;
         _resolve = resolve;
         _faults = faults;
@@ -65,12 +73,12 @@ internal sealed class ConnectAttempt
     /// <summary>Opens the stream for MQTT to one of the addresses: TCP, then TLS and WebSocket if the broker's address asks for them.</summary>
     public async Task<BrokerStream> DialAsync(IPAddress address, CancellationToken cancellationToken)
     {
-        _endPoint = new IPEndPoint(address, _address.Port);
+        var endPoint = new IPEndPoint(address, _address.Port);
         try
         {
             if (_address.UsesWebSocket)
-                return await DialWebSocketAsync(cancellationToken).ConfigureAwait(false);
-            var stream = await DialTcpAsync(cancellationToken).ConfigureAwait(false);
+                return await DialWebSocketAsync(endPoint, cancellationToken).ConfigureAwait(false);
+            var stream = await DialTcpAsync(endPoint, cancellationToken).ConfigureAwait(false);
             if (!_address.UsesTls)
                 return new BrokerStream(_socket!, stream);
             Stage = ConnectStage.Tls;
@@ -89,6 +97,13 @@ internal sealed class ConnectAttempt
     public async Task<ConnackPacket> HandshakeAsync(BrokerStream stream, byte[] connect, ReadBuffer input, CancellationToken cancellationToken)
     {
         Stage = ConnectStage.Answer;
+        return stream.Blocks
+            ? await BlockingStream.RunAsync(_socket!, () => ExchangeAsync(stream, connect, input, CancellationToken.None), cancellationToken).ConfigureAwait(false)
+            : await ExchangeAsync(stream, connect, input, cancellationToken).ConfigureAwait(false);
+    }
+
+    private async Task<ConnackPacket> ExchangeAsync(BrokerStream stream, byte[] connect, ReadBuffer input, CancellationToken cancellationToken)
+    {
         await stream.Stream.WriteAsync(connect, cancellationToken).ConfigureAwait(false);
         ConnackPacket? connack;
         while (!ConnackReader.TryRead(input, _options, out connack))
@@ -102,12 +117,23 @@ internal sealed class ConnectAttempt
         return connack;
     }
 
-    private async ValueTask<NetworkStream> DialTcpAsync(CancellationToken cancellationToken)
+    private async ValueTask<NetworkStream> DialTcpAsync(IPEndPoint endPoint, CancellationToken cancellationToken)
     {
         Stage = ConnectStage.Network;
-        _socket = CreateSocket(_endPoint!.AddressFamily);
-        await _socket.ConnectAsync(_endPoint, cancellationToken).ConfigureAwait(false);
+        _socket = CreateSocket(endPoint.AddressFamily);
+        if (_mayBlock)
+        {
+            return await BlockingStream.RunAsync(_socket, () => ConnectAsync(_socket, endPoint), cancellationToken).ConfigureAwait(false);
+        }
+
+        await _socket.ConnectAsync(endPoint, cancellationToken).ConfigureAwait(false);
         return new NetworkStream(_socket, ownsSocket: true);
+    }
+
+    private static Task<BlockingStream> ConnectAsync(Socket socket, IPEndPoint endPoint)
+    {
+        socket.Connect(endPoint);
+        return Task.FromResult(new BlockingStream(socket));
     }
 
     // The stream that DialAsync returns owns it.
@@ -121,7 +147,7 @@ internal sealed class ConnectAttempt
         RemoteCertificateValidationCallback = _certificateCheck.Accept,
     };
 
-    private async Task<BrokerStream> DialWebSocketAsync(CancellationToken cancellationToken)
+    private async Task<BrokerStream> DialWebSocketAsync(IPEndPoint endPoint, CancellationToken cancellationToken)
     {
         var webSocket = new ClientWebSocket();
         try
@@ -129,7 +155,7 @@ internal sealed class ConnectAttempt
             // MQTT has its own pings.
             webSocket.Options.KeepAliveInterval = TimeSpan.Zero;
             webSocket.Options.AddSubProtocol("mqtt");
-            using var invoker = new HttpMessageInvoker(CreateHttpHandler());
+            using var invoker = new HttpMessageInvoker(CreateHttpHandler(endPoint));
             await webSocket.ConnectAsync(_address.WebSocketUri, invoker, cancellationToken).ConfigureAwait(false);
             return new BrokerStream(_socket!, WebSocketStream.Create(webSocket, WebSocketMessageType.Binary, ownsWebSocket: false), webSocket);
         }
@@ -140,7 +166,7 @@ internal sealed class ConnectAttempt
         }
     }
 
-    private SocketsHttpHandler CreateHttpHandler() => new()
+    private SocketsHttpHandler CreateHttpHandler(IPEndPoint endPoint) => new()
     {
         UseProxy = false,
         UseCookies = false,
@@ -148,7 +174,7 @@ internal sealed class ConnectAttempt
         SslOptions = CreateTlsOptions(),
         ConnectCallback = async (_, token) =>
         {
-            var stream = await DialTcpAsync(token).ConfigureAwait(false);
+            var stream = await DialTcpAsync(endPoint, token).ConfigureAwait(false);
             Stage = _address.UsesTls ? ConnectStage.Tls : ConnectStage.WebSocket;
             return stream;
         },

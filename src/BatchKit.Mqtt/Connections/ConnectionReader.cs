@@ -20,7 +20,7 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
     public async Task<ConnectionEnd> RunAsync(IPacketHandler handler, CancellationToken cancellationToken)
     {
         // Packets that came with the CONNACK are handled now. A handler may block its thread, and the caller has to watch the connection meanwhile.
-        if (!input.Unread.IsEmpty)
+        if (!input.Unread.IsEmpty && !stream.Blocks)
             await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
         while (_handling.Wait(0, CancellationToken.None))
         {
@@ -28,7 +28,10 @@ internal sealed class ConnectionReader(BrokerStream stream, ReadBuffer input, Mq
             {
                 var end = HandlePackets(handler);
                 // What came before a packet that ends the connection is still delivered.
-                await handler.FinishReadAsync(cancellationToken).ConfigureAwait(false);
+                var finishing = handler.FinishReadAsync(cancellationToken);
+                if (stream.Blocks)
+                    OwnThread.WaitFor(finishing);
+                await finishing.ConfigureAwait(false);
                 if (end is not null)
                     return end;
             }

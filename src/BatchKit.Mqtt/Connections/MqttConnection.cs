@@ -66,7 +66,9 @@ internal sealed class MqttConnection : IAsyncDisposable
         using var ending = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
         var keepAlive = _keepAlive = new KeepAlive(FindKeepAlive(), output, _timeProvider);
         using var reader = new ConnectionReader(_stream, _input, Version, _options.MaxPacketBytes, _options.QuickAcknowledge, keepAlive);
-        var reading = reader.RunAsync(handler, ending.Token);
+        var reading = _stream.Blocks
+            ? OwnThread.RunAsync(() => reader.RunAsync(handler, ending.Token))
+            : reader.RunAsync(handler, ending.Token);
         Task rest = reading;
         var watching = keepAlive.WatchAsync(ending.Token);
         try
@@ -142,7 +144,8 @@ internal sealed class MqttConnection : IAsyncDisposable
                 var packet = Version == MqttVersion.V311 && code != MqttReasonCode.Success ? [] : DisconnectPacket.Write(Version, code, sessionExpiry);
                 await output.CloseAsync(packet).WaitAsync(limit.Token).ConfigureAwait(false);
                 await _stream.EndWritingAsync(limit.Token).ConfigureAwait(false);
-                rest = ReadToEndAsync(reader, reading);
+                // Elsewhere, because a stream that blocks would hold up the limit.
+                rest = Task.Run(() => ReadToEndAsync(reader, reading), CancellationToken.None);
                 await rest.WaitAsync(MaxWaitForEnd, _timeProvider, limit.Token).ConfigureAwait(false);
             }
             catch (Exception exception) when (StreamFaults.Covers(exception) || exception is OperationCanceledException or TimeoutException)

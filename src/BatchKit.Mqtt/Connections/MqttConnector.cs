@@ -13,6 +13,7 @@ internal sealed class MqttConnector
     private readonly uint _sessionExpiry;
     private readonly uint? _lastSessionExpiry;
     private readonly MqttWill? _will;
+    private readonly bool _mayBlock;
     private readonly TimeProvider _timeProvider;
     private readonly ObserverFaults _faults;
     private readonly BrokerAddress _address;
@@ -26,16 +27,17 @@ internal sealed class MqttConnector
     /// <param name="will">The will; null for none.</param>
     /// <param name="timeProvider">The source of time.</param>
     /// <param name="faults">Counts what cancellation callbacks of the application throw.</param>
+    /// <param name="mayBlock">True gives a connection over plain TCP a thread of its own.</param>
     /// <param name="resolve">Finds the addresses of a host; the system's way when null.</param>
     public MqttConnector(
         MqttOptions options, string clientId, TimeSpan sessionExpiry, bool endsSession, MqttWill? will, TimeProvider timeProvider, ObserverFaults faults,
-        Func<string, CancellationToken, Task<IPAddress[]>>? resolve = null)
+        bool mayBlock = false, Func<string, CancellationToken, Task<IPAddress[]>>? resolve = null)
     {
         _options = options;
         _clientId = clientId;
         _sessionExpiry = (uint)Math.Ceiling(sessionExpiry.TotalSeconds);
         _lastSessionExpiry = endsSession && _sessionExpiry > 0 ? 0 : null;
-        _will = will;
+        (_will, _mayBlock) = (will, mayBlock);
         _timeProvider = timeProvider;
         _faults = faults;
         _address = new BrokerAddress(options.Server);
@@ -62,7 +64,7 @@ internal sealed class MqttConnector
     {
         using var limit = new CancellationTokenSource(_options.ConnectTimeout, _timeProvider);
         using var either = CancellationTokenSource.CreateLinkedTokenSource(limit.Token, cancellationToken);
-        var attempt = new ConnectAttempt(_address, _options, _timeProvider, _faults, _resolve);
+        var attempt = new ConnectAttempt(_address, _options, _mayBlock, _timeProvider, _faults, _resolve);
         try
         {
             return await ConnectAsync(attempt, cleanStart, will, either.Token).ConfigureAwait(false);

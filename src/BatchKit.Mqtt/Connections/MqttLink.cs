@@ -63,7 +63,8 @@ internal sealed class MqttLink : IAsyncDisposable
         ConnectionMetrics? metrics = null)
     {
         _connector = new MqttConnector(
-            options, clientId, sessionExpiry, endsSession: purpose == Transport || options.ClientId is null, purpose == Receiver ? null : options.Will, timeProvider, logger.Faults);
+            options, clientId, sessionExpiry, endsSession: purpose == Transport || options.ClientId is null, purpose == Receiver ? null : options.Will, timeProvider, logger.Faults,
+            mayBlock: purpose == Transport);
         _purpose = purpose;
         _user = user;
         _schedule = new RetrySchedule(options.ReconnectDelay, options.MaxReconnectDelay);

@@ -14,6 +14,7 @@ internal sealed class PacketOutput : IThreadPoolWorkItem, IDisposable
     private const int PubackBytesOfAllIds = 4 * (ushort.MaxValue + 1);
 
     private readonly Stream _stream;
+    private readonly BlockingStream? _blocking;
     private readonly IPacketSource? _source;
     private readonly TimeProvider _timeProvider;
     private readonly Action _resume;
@@ -46,6 +47,7 @@ internal sealed class PacketOutput : IThreadPoolWorkItem, IDisposable
     public PacketOutput(Stream stream, IPacketSource? source, TimeProvider? timeProvider = null)
     {
         _stream = stream;
+        _blocking = stream as BlockingStream;
         _source = source;
         _timeProvider = timeProvider ?? TimeProvider.System;
         _lastWrite = _timeProvider.GetTimestamp();
@@ -133,7 +135,8 @@ internal sealed class PacketOutput : IThreadPoolWorkItem, IDisposable
                 return;
             for (var writes = 0; TryCollect(); writes++)
             {
-                if (writes == MaxWritesPerCaller)
+                // Where the write would block, a thread of the pool does it, and the broker is read meanwhile.
+                if (writes == MaxWritesPerCaller || _blocking?.CanWriteNow(_buffer.Bytes.Length) == false)
                 {
                     ThreadPool.UnsafeQueueUserWorkItem(this, preferLocal: false);
                     return;

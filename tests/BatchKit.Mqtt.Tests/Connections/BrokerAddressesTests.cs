@@ -5,13 +5,17 @@ using BatchKit.TestServers.Network;
 namespace BatchKit.Mqtt.Tests.Connections;
 
 /// <summary>A host name with several addresses: one of them answers.</summary>
-public sealed class BrokerAddressesTests : IDisposable
+public class BrokerAddressesTests : ConnectionTests, IDisposable
 {
     private static readonly IPAddress Other = IPAddress.Parse("127.0.0.2");
 
     private readonly FakeBroker _broker = new();
 
-    public void Dispose() => _broker.Dispose();
+    public void Dispose()
+    {
+        _broker.Dispose();
+        GC.SuppressFinalize(this);
+    }
 
     [Theory]
     [InlineData(true, "mqtt")]
@@ -23,7 +27,7 @@ public sealed class BrokerAddressesTests : IDisposable
     {
         using var silent = new SilentListener(new IPEndPoint(Other, _broker.Port), accepts);
         var options = new MqttOptions { Server = new Uri($"{scheme}://broker.example:{_broker.Port}"), ConnectTimeout = TimeSpan.FromSeconds(2) };
-        var connecting = ConnectionSome.Connector(options, resolve: Resolve(Other, IPAddress.Loopback)).ConnectAsync(cleanStart: false, CancellationToken.None);
+        var connecting = CreateConnector(options, resolve: Resolve(Other, IPAddress.Loopback)).ConnectAsync(cleanStart: false, CancellationToken.None);
 
         using var broker = await _broker.AcceptAsync();
 
@@ -49,7 +53,7 @@ public sealed class BrokerAddressesTests : IDisposable
         using var listener = new TcpListener(Other, _broker.Port);
         if (closes)
             listener.Start();
-        var connecting = ConnectionSome.Connector(ConnectionSome.Options(_broker, host: "broker.example"), resolve: Resolve(Other, IPAddress.Loopback)).ConnectAsync(cleanStart: false, CancellationToken.None);
+        var connecting = CreateConnector(ConnectionSome.Options(_broker, host: "broker.example"), resolve: Resolve(Other, IPAddress.Loopback)).ConnectAsync(cleanStart: false, CancellationToken.None);
         if (closes)
             (await listener.AcceptSocketAsync().WithinDeadline()).Dispose();
 
@@ -63,7 +67,7 @@ public sealed class BrokerAddressesTests : IDisposable
     {
         using var listener = new TcpListener(Other, _broker.Port);
         listener.Start();
-        var connecting = ConnectionSome.Connector(ConnectionSome.Options(_broker, host: "broker.example"), resolve: Resolve(IPAddress.Loopback, Other)).ConnectAsync(cleanStart: false, CancellationToken.None);
+        var connecting = CreateConnector(ConnectionSome.Options(_broker, host: "broker.example"), resolve: Resolve(IPAddress.Loopback, Other)).ConnectAsync(cleanStart: false, CancellationToken.None);
         using var broker = await _broker.AcceptAsync();
         await broker.ReadAsync();
 
@@ -79,10 +83,16 @@ public sealed class BrokerAddressesTests : IDisposable
     {
         var options = ConnectionSome.Options(_broker, host: "broker.example");
 
-        var failure = await Assert.ThrowsAsync<MqttConnectException>(() => ConnectionSome.Connector(options, resolve: Resolve()).ConnectAsync(cleanStart: false, CancellationToken.None).WithinDeadline());
+        var failure = await Assert.ThrowsAsync<MqttConnectException>(() => CreateConnector(options, resolve: Resolve()).ConnectAsync(cleanStart: false, CancellationToken.None).WithinDeadline());
 
         Assert.Contains("the name is not known", failure.Message, StringComparison.Ordinal);
     }
 
     private static Func<string, CancellationToken, Task<IPAddress[]>> Resolve(params IPAddress[] addresses) => (_, _) => Task.FromResult(addresses);
+}
+
+/// <summary>The same over a connection with a thread of its own.</summary>
+public sealed class BlockingBrokerAddressesTests : BrokerAddressesTests
+{
+    protected override bool MayBlock => true;
 }

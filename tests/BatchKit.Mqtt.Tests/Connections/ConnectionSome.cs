@@ -1,6 +1,3 @@
-using System.Net;
-using BatchKit.Diagnostics;
-using BatchKit.Mqtt.Connections;
 using BatchKit.Mqtt.Packets;
 
 namespace BatchKit.Mqtt.Tests.Connections;
@@ -19,20 +16,6 @@ internal static class ConnectionSome
     public static byte[] Goodbye => [0xE0, 2, 0, 0];
 
     public static MqttOptions Options(FakeBroker broker, MqttVersion version = MqttVersion.V5, string host = "127.0.0.1") => new() { Server = new Uri($"mqtt://{host}:{broker.Port}"), Version = version };
-
-    public static MqttConnector Connector(MqttOptions options, TimeProvider? time = null, Func<string, CancellationToken, Task<IPAddress[]>>? resolve = null) =>
-        new(options, "some-client", options.SessionExpiry, endsSession: false, options.Will, time ?? TimeProvider.System, new ObserverFaults(), resolve);
-
-    /// <summary>A connection and the broker's end of it.</summary>
-    public static async Task<(MqttConnection Connection, FakeBrokerConnection Broker)> ConnectedAsync(
-        FakeBroker broker, TimeProvider? time = null, Action<MqttOptions>? configure = null)
-    {
-        var options = Options(broker);
-        configure?.Invoke(options);
-        var welcoming = broker.WelcomeAsync(options.Version);
-        var connection = await Connector(options, time).ConnectAsync(cleanStart: false, CancellationToken.None).WithinDeadline();
-        return (connection, await welcoming);
-    }
 
     /// <summary>A PUBLISH of QoS 0 for topic t, with so many bytes of payload, which hold the number.</summary>
     public static byte[] Publish(int number, int payloadBytes = 4)

@@ -5,7 +5,7 @@ using BatchKit.Testing;
 namespace BatchKit.Mqtt.Tests.Connections;
 
 /// <summary>How a connection that is told to stop ends.</summary>
-public sealed class GoodbyeTests : IDisposable
+public class GoodbyeTests : ConnectionTests, IDisposable
 {
     private readonly FakeBroker _broker = new();
     private readonly CancellationTokenSource _stop = new();
@@ -14,12 +14,13 @@ public sealed class GoodbyeTests : IDisposable
     {
         _broker.Dispose();
         _stop.Dispose();
+        GC.SuppressFinalize(this);
     }
 
     [Fact]
     public async Task What_is_queued_goes_out_before_the_goodbye()
     {
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        var (connection, broker) = await ConnectAsync(_broker);
         using var end = broker;
         var output = connection.Open(source: null);
         var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
@@ -38,7 +39,7 @@ public sealed class GoodbyeTests : IDisposable
     {
         var release = new TaskCompletionSource();
         var handler = new RecordingHandler { Release = release.Task };
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        var (connection, broker) = await ConnectAsync(_broker);
         using var end = broker;
         var output = connection.Open(source: null);
         var running = connection.RunAsync(handler, _stop.Token);
@@ -59,7 +60,7 @@ public sealed class GoodbyeTests : IDisposable
     public async Task What_arrives_after_the_goodbye_is_read_for_nobody()
     {
         var handler = new RecordingHandler();
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        var (connection, broker) = await ConnectAsync(_broker);
         using var end = broker;
         var running = connection.RunAsync(handler, _stop.Token);
 
@@ -79,7 +80,7 @@ public sealed class GoodbyeTests : IDisposable
     {
         var time = new ManualTimeProvider();
         var source = new EndlessSource();
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker, time, static options => options.StopTimeout = TimeSpan.FromSeconds(3));
+        var (connection, broker) = await ConnectAsync(_broker, time, static options => options.StopTimeout = TimeSpan.FromSeconds(3));
         using var end = broker;
         var output = connection.Open(source);
         var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
@@ -100,7 +101,7 @@ public sealed class GoodbyeTests : IDisposable
     public async Task A_broker_that_does_not_close_is_not_waited_for()
     {
         var time = new ManualTimeProvider();
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker, time);
+        var (connection, broker) = await ConnectAsync(_broker, time);
         using var end = broker;
         var running = connection.RunAsync(new RecordingHandler(), _stop.Token);
 
@@ -115,7 +116,7 @@ public sealed class GoodbyeTests : IDisposable
     [Fact]
     public async Task A_connection_that_was_never_run_is_closed_when_it_is_disposed()
     {
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        var (connection, broker) = await ConnectAsync(_broker);
         using var end = broker;
         connection.Open(source: null);
 
@@ -180,4 +181,10 @@ public sealed class GoodbyeTests : IDisposable
     }
 
     private static Task WaitForDueAsync(ManualTimeProvider time, TimeSpan due) => Until.TrueAsync(() => time.NextDue == due);
+}
+
+/// <summary>The same over a connection with a thread of its own.</summary>
+public sealed class BlockingGoodbyeTests : GoodbyeTests
+{
+    protected override bool MayBlock => true;
 }

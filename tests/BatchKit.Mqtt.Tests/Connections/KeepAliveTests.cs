@@ -3,7 +3,7 @@ using BatchKit.Testing;
 
 namespace BatchKit.Mqtt.Tests.Connections;
 
-public sealed class KeepAliveTests : IDisposable
+public class KeepAliveTests : ConnectionTests, IDisposable
 {
     private static readonly TimeSpan Interval = TimeSpan.FromSeconds(10);
 
@@ -15,6 +15,7 @@ public sealed class KeepAliveTests : IDisposable
     {
         _broker.Dispose();
         _stop.Dispose();
+        GC.SuppressFinalize(this);
     }
 
     [Fact]
@@ -56,7 +57,7 @@ public sealed class KeepAliveTests : IDisposable
     [Fact]
     public async Task The_brokers_own_interval_wins()
     {
-        var connecting = ConnectionSome.Connector(Options(), _time).ConnectAsync(cleanStart: false, CancellationToken.None);
+        var connecting = CreateConnector(Options(), _time).ConnectAsync(cleanStart: false, CancellationToken.None);
         using var broker = await _broker.AcceptAsync();
         await broker.ReadAsync();
         await broker.WriteAsync(0x20, 6, 0, 0, 3, 0x13, 0, 2);
@@ -118,7 +119,7 @@ public sealed class KeepAliveTests : IDisposable
     private MqttOptions Options() => Options(_broker);
 
     private Task<(MqttConnection Connection, FakeBrokerConnection Broker)> ConnectAsync() =>
-        ConnectionSome.ConnectedAsync(_broker, _time, static options => options.KeepAlive = Interval);
+        ConnectAsync(_broker, _time, static options => options.KeepAlive = Interval);
 
     // The watcher sleeps on the clock again before the clock moves on.
     private async Task AdvanceAsync(TimeSpan time)
@@ -134,4 +135,10 @@ public sealed class KeepAliveTests : IDisposable
         broker.Dispose();
         await running.WithinDeadline();
     }
+}
+
+/// <summary>The same over a connection with a thread of its own.</summary>
+public sealed class BlockingKeepAliveTests : KeepAliveTests
+{
+    protected override bool MayBlock => true;
 }

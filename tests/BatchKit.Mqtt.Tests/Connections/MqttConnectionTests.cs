@@ -5,7 +5,7 @@ using BatchKit.Testing;
 namespace BatchKit.Mqtt.Tests.Connections;
 
 /// <summary>What a connection reads, and how it ends.</summary>
-public sealed class MqttConnectionTests : IDisposable
+public class MqttConnectionTests : ConnectionTests, IDisposable
 {
     private readonly FakeBroker _broker = new();
     private readonly RecordingHandler _handler = new();
@@ -15,12 +15,13 @@ public sealed class MqttConnectionTests : IDisposable
     {
         _broker.Dispose();
         _stop.Dispose();
+        GC.SuppressFinalize(this);
     }
 
     [Fact]
     public async Task Packets_that_arrive_byte_by_byte_are_read_whole()
     {
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        var (connection, broker) = await ConnectAsync(_broker);
         using var end = broker;
         var running = connection.RunAsync(_handler, _stop.Token);
         byte[][] packets = [ConnectionSome.Publish(1), ConnectionSome.Publish(2, payloadBytes: 200), [0x40, 2, 0, 7], ConnectionSome.PingResponse, ConnectionSome.Publish(3)];
@@ -37,7 +38,7 @@ public sealed class MqttConnectionTests : IDisposable
     [Fact]
     public async Task Large_and_small_packets_in_turn_are_read_whole()
     {
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        var (connection, broker) = await ConnectAsync(_broker);
         using var end = broker;
         var running = connection.RunAsync(_handler, _stop.Token);
         int[] sizes = [10, 300_000, 10, 20_000, 1_500_000, 16_384, 1];
@@ -61,7 +62,7 @@ public sealed class MqttConnectionTests : IDisposable
     [InlineData(MqttVersion.V311, 5000)]
     public async Task A_publish_above_the_limit_is_read_past_and_its_beginning_handled(MqttVersion version, int bytesOfAWrite)
     {
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(
+        var (connection, broker) = await ConnectAsync(
             _broker, configure: options => (options.Version, options.MaxPacketBytes) = (version, 1024));
         using var end = broker;
         var running = connection.RunAsync(_handler, _stop.Token);
@@ -81,7 +82,7 @@ public sealed class MqttConnectionTests : IDisposable
     [Fact]
     public async Task What_came_in_one_write_with_the_connack_is_handled()
     {
-        var connecting = ConnectionSome.Connector(ConnectionSome.Options(_broker)).ConnectAsync(cleanStart: false, CancellationToken.None);
+        var connecting = CreateConnector(ConnectionSome.Options(_broker)).ConnectAsync(cleanStart: false, CancellationToken.None);
         using var broker = await _broker.AcceptAsync();
         await broker.ReadAsync();
         await broker.WriteAsync([.. ConnectionSome.Connack, .. ConnectionSome.Publish(1)]);
@@ -98,7 +99,7 @@ public sealed class MqttConnectionTests : IDisposable
     [InlineData(0x8B, "ServerShuttingDown (0x8B)")]
     public async Task A_disconnect_ends_it_with_its_reason(byte code, string words)
     {
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        var (connection, broker) = await ConnectAsync(_broker);
         using var end = broker;
         var running = connection.RunAsync(_handler, _stop.Token);
 
@@ -118,7 +119,7 @@ public sealed class MqttConnectionTests : IDisposable
         var release = new TaskCompletionSource();
         var handler = new RecordingHandler { Release = release.Task };
         var time = new ManualTimeProvider();
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker, time);
+        var (connection, broker) = await ConnectAsync(_broker, time);
         var output = connection.Open(source: null);
         var running = connection.RunAsync(handler, _stop.Token);
         await broker.WriteAsync(ConnectionSome.Publish(1));
@@ -142,7 +143,7 @@ public sealed class MqttConnectionTests : IDisposable
     [Fact]
     public async Task A_closed_connection_ends_it()
     {
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        var (connection, broker) = await ConnectAsync(_broker);
         var running = connection.RunAsync(_handler, _stop.Token);
 
         broker.Dispose();
@@ -154,7 +155,7 @@ public sealed class MqttConnectionTests : IDisposable
     [Fact]
     public async Task A_reset_ends_it()
     {
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        var (connection, broker) = await ConnectAsync(_broker);
         var running = connection.RunAsync(_handler, _stop.Token);
 
         broker.Reset();
@@ -165,7 +166,7 @@ public sealed class MqttConnectionTests : IDisposable
     [Fact]
     public async Task The_server_that_a_DISCONNECT_names_is_told()
     {
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        var (connection, broker) = await ConnectAsync(_broker);
         using var end = broker;
         var running = connection.RunAsync(_handler, _stop.Token);
 
@@ -183,7 +184,7 @@ public sealed class MqttConnectionTests : IDisposable
     [InlineData(new byte[] { 0xF0, 2, 0x19, 0 }, 0x8C)]
     public async Task What_the_protocol_forbids_is_answered_with_its_reason_code(byte[] forbidden, byte code)
     {
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        var (connection, broker) = await ConnectAsync(_broker);
         using var end = broker;
         var running = connection.RunAsync(_handler, _stop.Token);
 
@@ -200,7 +201,7 @@ public sealed class MqttConnectionTests : IDisposable
     public async Task What_the_handler_finds_forbidden_is_answered_with_its_reason_code()
     {
         var handler = new RecordingHandler { Failure = new MqttProtocolException(MqttReasonCode.TopicAliasInvalid, "No such alias.") };
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        var (connection, broker) = await ConnectAsync(_broker);
         using var end = broker;
         var running = connection.RunAsync(handler, _stop.Token);
 
@@ -215,7 +216,7 @@ public sealed class MqttConnectionTests : IDisposable
     [Fact]
     public async Task MQTT_3_closes_without_a_goodbye_at_what_the_protocol_forbids()
     {
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker, configure: static options => options.Version = MqttVersion.V311);
+        var (connection, broker) = await ConnectAsync(_broker, configure: static options => options.Version = MqttVersion.V311);
         using var end = broker;
         var running = connection.RunAsync(_handler, _stop.Token);
 
@@ -231,7 +232,7 @@ public sealed class MqttConnectionTests : IDisposable
     public async Task A_handler_that_throws_what_it_must_not_closes_the_connection()
     {
         var handler = new RecordingHandler { Failure = new InvalidOperationException("defect") };
-        var (connection, broker) = await ConnectionSome.ConnectedAsync(_broker);
+        var (connection, broker) = await ConnectAsync(_broker);
         using var end = broker;
         var running = connection.RunAsync(handler, _stop.Token);
 
@@ -253,4 +254,10 @@ public sealed class MqttConnectionTests : IDisposable
         await _stop.CancelAsync();
         await running.WithinDeadline();
     }
+}
+
+/// <summary>The same over a connection with a thread of its own.</summary>
+public sealed class BlockingMqttConnectionTests : MqttConnectionTests
+{
+    protected override bool MayBlock => true;
 }

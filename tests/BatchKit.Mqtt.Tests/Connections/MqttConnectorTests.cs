@@ -6,11 +6,15 @@ using BatchKit.TestServers.Network;
 namespace BatchKit.Mqtt.Tests.Connections;
 
 /// <summary>What an attempt to connect sends, and what it says when it fails.</summary>
-public sealed class MqttConnectorTests : IDisposable
+public class MqttConnectorTests : ConnectionTests, IDisposable
 {
     private readonly FakeBroker _broker = new();
 
-    public void Dispose() => _broker.Dispose();
+    public void Dispose()
+    {
+        _broker.Dispose();
+        GC.SuppressFinalize(this);
+    }
 
     [Fact]
     public async Task A_port_where_nothing_listens_is_named()
@@ -27,7 +31,7 @@ public sealed class MqttConnectorTests : IDisposable
     public async Task A_broker_that_never_answers_is_given_up_after_the_connect_timeout()
     {
         var time = new ManualTimeProvider();
-        var connecting = ConnectionSome.Connector(ConnectionSome.Options(_broker), time).ConnectAsync(cleanStart: false, CancellationToken.None);
+        var connecting = CreateConnector(ConnectionSome.Options(_broker), time).ConnectAsync(cleanStart: false, CancellationToken.None);
         using var broker = await _broker.AcceptAsync();
         await broker.ReadAsync();
 
@@ -43,7 +47,7 @@ public sealed class MqttConnectorTests : IDisposable
     public async Task A_stop_while_connecting_is_no_failure()
     {
         using var stop = new CancellationTokenSource();
-        var connecting = ConnectionSome.Connector(ConnectionSome.Options(_broker)).ConnectAsync(cleanStart: false, stop.Token);
+        var connecting = CreateConnector(ConnectionSome.Options(_broker)).ConnectAsync(cleanStart: false, stop.Token);
         using var broker = await _broker.AcceptAsync();
         await broker.ReadAsync();
 
@@ -153,7 +157,7 @@ public sealed class MqttConnectorTests : IDisposable
         var options = ConnectionSome.Options(_broker);
         options.Password = "not this one";
         options.CredentialsProvider = _ => ValueTask.FromResult(new MqttCredentials("somebody", Encoding.UTF8.GetBytes($"token-{++asked}")));
-        var connector = ConnectionSome.Connector(options);
+        var connector = CreateConnector(options);
 
         var connects = new List<string>();
         for (var attempt = 0; attempt < 2; attempt++)
@@ -187,7 +191,7 @@ public sealed class MqttConnectorTests : IDisposable
         var time = new ManualTimeProvider();
         var options = ConnectionSome.Options(_broker);
         options.CredentialsProvider = static _ => new ValueTask<MqttCredentials>(new TaskCompletionSource<MqttCredentials>().Task);
-        var connecting = ConnectionSome.Connector(options, time).ConnectAsync(cleanStart: false, CancellationToken.None);
+        var connecting = CreateConnector(options, time).ConnectAsync(cleanStart: false, CancellationToken.None);
 
         time.Advance(TimeSpan.FromSeconds(5));
         var failure = await Assert.ThrowsAsync<MqttConnectException>(() => connecting.WithinDeadline());
@@ -216,7 +220,7 @@ public sealed class MqttConnectorTests : IDisposable
     {
         var options = ConnectionSome.Options(_broker, version);
         options.SessionExpiry = TimeSpan.FromSeconds(expirySeconds);
-        var connecting = ConnectionSome.Connector(options).ConnectAsync(cleanStart, CancellationToken.None);
+        var connecting = CreateConnector(options).ConnectAsync(cleanStart, CancellationToken.None);
         using var broker = await _broker.AcceptAsync();
         var connect = await broker.ReadAsync();
         await broker.WriteAsync(version == MqttVersion.V5 ? ConnectionSome.Connack : ConnectionSome.Connack311);
@@ -229,7 +233,7 @@ public sealed class MqttConnectorTests : IDisposable
     public async Task A_clean_start_of_a_session_that_lasts_takes_MQTT_3_two_connections()
     {
         var options = ConnectionSome.Options(_broker, MqttVersion.V311);
-        var connecting = ConnectionSome.Connector(options).ConnectAsync(cleanStart: true, CancellationToken.None);
+        var connecting = CreateConnector(options).ConnectAsync(cleanStart: true, CancellationToken.None);
         var flags = new List<byte>();
 
         for (var connection = 0; connection < 2; connection++)
@@ -246,6 +250,12 @@ public sealed class MqttConnectorTests : IDisposable
         Assert.Equal([0x02, 0x00], flags);
     }
 
-    private static Task<MqttConnectException> FailAsync(MqttOptions options) =>
-        Assert.ThrowsAsync<MqttConnectException>(() => ConnectionSome.Connector(options).ConnectAsync(cleanStart: false, CancellationToken.None).WithinDeadline());
+    private Task<MqttConnectException> FailAsync(MqttOptions options) =>
+        Assert.ThrowsAsync<MqttConnectException>(() => CreateConnector(options).ConnectAsync(cleanStart: false, CancellationToken.None).WithinDeadline());
+}
+
+/// <summary>The same over a connection with a thread of its own.</summary>
+public sealed class BlockingMqttConnectorTests : MqttConnectorTests
+{
+    protected override bool MayBlock => true;
 }

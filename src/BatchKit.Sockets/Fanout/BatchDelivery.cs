@@ -15,6 +15,7 @@ internal sealed class BatchDelivery(SendQueueLimits limits)
     private readonly Exclusions _exclusions = new();
     private MessageBatch? _batch;
     private bool _isShared;
+    private bool _hasEcho;
 
     /// <summary>Starts the delivery of a batch.</summary>
     /// <param name="batch">Must stay valid until <see cref="Release"/>.</param>
@@ -25,6 +26,9 @@ internal sealed class BatchDelivery(SendQueueLimits limits)
         _isShared = isShared;
         if (batch.HasHeaders)
             _exclusions.Read(batch.Headers);
+
+        // Only for one client: see TelnetMessages.HideInput.
+        _hasEcho = batch.HasHeaders && !isShared && HasEcho(batch.Headers);
     }
 
     /// <inheritdoc cref="Send(ClientConnection, int, bool, OutputComposer, ref DeliveryTally)"/>
@@ -41,8 +45,8 @@ internal sealed class BatchDelivery(SendQueueLimits limits)
     {
         var encoded = Get(connection.Format);
         var isWhole = messages == _batch!.Count && encoded.IsOneRun(limits) && !_exclusions.Contains(connection.Handle);
-        if (connection.Prompts is { } prompts)
-            SendEach(connection, prompts, encoded, messages, composer, ref tally);
+        if (connection.Prompts is not null || (_hasEcho && connection.Terminal is not null))
+            SendEach(connection, encoded, messages, composer, ref tally);
         else if (isWhole && isAlone)
             connection.Send(encoded.Whole, ref tally);
         else if (isWhole)
@@ -100,15 +104,41 @@ internal sealed class BatchDelivery(SendQueueLimits limits)
         }
     }
 
-    private void SendEach(
-        ClientConnection connection, TelnetPrompts prompts, EncodedBatch encoded, int messages, OutputComposer composer, ref DeliveryTally tally)
+    private void SendEach(ClientConnection connection, EncodedBatch encoded, int messages, OutputComposer composer, ref DeliveryTally tally)
     {
         for (var index = 0; index < messages; index++)
         {
+            if (_exclusions.Contains(index, connection.Handle))
+                continue;
+            var message = _batch![index];
             var run = encoded.GetRun(index, index + 1);
-            if (run.Messages > 0 && !_exclusions.Contains(index, connection.Handle))
-                prompts.Add(connection, run, _batch![index], composer, ref tally);
+            if (_hasEcho && TelnetMessages.HidesInput(message.Header) is { } isHidden)
+                Tell(connection, isHidden, composer, ref tally);
+            else if (run.Messages == 0)
+                continue;
+            else if (connection.Prompts is { } prompts)
+                prompts.Add(connection, run, message, composer, ref tally);
+            else
+                composer.Add(connection, run, ref tally);
         }
+    }
+
+    /// <summary>Sends a command that is not dropped, behind the messages before it.</summary>
+    private static void Tell(ClientConnection connection, bool isHidden, OutputComposer composer, ref DeliveryTally tally)
+    {
+        composer.Flush(connection, ref tally);
+        connection.Terminal!.Echo.Tell(isHidden, connection);
+    }
+
+    private static bool HasEcho(ReadOnlySpan<MessageHeader?> headers)
+    {
+        foreach (var header in headers)
+        {
+            if (TelnetMessages.HidesInput(header) is not null)
+                return true;
+        }
+
+        return false;
     }
 
     /// <summary>The index of the next message that the connection is excluded from, at or after <paramref name="first"/>.</summary>

@@ -52,7 +52,7 @@ internal static class MessageEncoder
         : WebSocketEncoder.GetBytes(payload.Length);
 
     /// <summary>Encodes a message.</summary>
-    /// <returns>False when clients of this format do not get it: a control message, or GMCP or MSDP without agreement.</returns>
+    /// <returns>False when clients of this format do not get it: a control message, GMCP or MSDP without agreement, or a message about the echo.</returns>
     public static bool TryEncode(WireFormat format, BatchMessage message, Span<byte> destination, out int written)
     {
         written = 0;

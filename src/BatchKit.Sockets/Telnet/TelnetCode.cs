@@ -16,6 +16,7 @@ internal static class TelnetCode
     public const byte Dont = 254;
     public const byte Interpret = 255;
 
+    public const byte EchoOption = 1;
     public const byte SuppressGoAheadOption = 3;
     public const byte TerminalTypeOption = 24;
     public const byte EndOfRecordOption = 25;

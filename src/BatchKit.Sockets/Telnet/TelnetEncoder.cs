@@ -18,14 +18,14 @@ internal static class TelnetEncoder
         format.Charset == TelnetCharset.Utf8 ? !payload.Contains(TelnetCode.Interpret) : Ascii.IsValid(payload);
 
     /// <summary>Encodes a message.</summary>
-    /// <returns>False when the client must not get it, because it did not agree to GMCP or MSDP.</returns>
+    /// <returns>False when the client must not get it, because it did not agree to GMCP or MSDP, and for a message about its echo, whose bytes depend on the client.</returns>
     public static bool TryEncode(WireFormat format, BatchMessage message, Span<byte> destination, out int written)
     {
         written = 0;
         var payload = message.Payload.Span;
         if (TelnetMessages.OptionOf(message.Header) is { } option)
         {
-            if (!(option == TelnetCode.GmcpOption ? format.TakesGmcp : format.TakesMsdp))
+            if (!IsTaken(format, option))
                 return false;
             written = EncodeSubnegotiation(option, payload, destination);
             return true;
@@ -42,6 +42,13 @@ internal static class TelnetEncoder
 
         return true;
     }
+
+    private static bool IsTaken(WireFormat format, byte option) => option switch
+    {
+        TelnetCode.GmcpOption => format.TakesGmcp,
+        TelnetCode.MsdpOption => format.TakesMsdp,
+        _ => false,
+    };
 
     private static int EncodeSubnegotiation(byte option, ReadOnlySpan<byte> payload, Span<byte> destination)
     {

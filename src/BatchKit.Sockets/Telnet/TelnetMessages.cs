@@ -11,6 +11,9 @@ public static class TelnetMessages
     /// <summary>The content type of an MSDP message.</summary>
     public const string MsdpContentType = "application/vnd.msdp";
 
+    private const string HideInputContentType = "application/vnd.telnet.hide-input";
+    private const string ShowInputContentType = "application/vnd.telnet.show-input";
+
     private const byte Variable = 1;
     private const byte Value = 2;
     private const byte TableOpen = 3;
@@ -26,6 +29,17 @@ public static class TelnetMessages
 
     /// <summary>Marks the payload as an MSDP message, as <see cref="WriteMsdp"/> writes it. Only telnet clients that agreed to MSDP get it.</summary>
     public static MessageHeader Msdp { get; } = new() { ContentType = MsdpContentType };
+
+    /// <summary>Asks one telnet client not to show what its user types, such as a password, from this message on (IAC WILL ECHO, RFC 857). Write it with an empty payload to the client's own handle, behind the question.</summary>
+    /// <remarks>
+    /// <para>It keeps its place in the output, and is never dropped. The client shows no line's end either: begin the answer with <c>\r\n</c>. <see cref="TelnetTerminal.HidesInput"/> tells whether the client agreed.</para>
+    /// <para>A client that has sent no telnet command, such as <c>nc</c>, gets nothing, and shows what is typed; one that sends its first command later is asked then. Other protocols' clients get nothing. Nor do
+    /// the members of a group: a question is for one.</para>
+    /// </remarks>
+    public static MessageHeader HideInput { get; } = new() { ContentType = HideInputContentType };
+
+    /// <summary>Lets a telnet client show again what its user types (IAC WONT ECHO, RFC 857). Write it like <see cref="HideInput"/>, before the answer; nothing is sent when nothing is hidden.</summary>
+    public static MessageHeader ShowInput { get; } = new() { ContentType = ShowInputContentType };
 
     /// <summary>Writes an MSDP variable: a single value as it is, several values or none as an array.</summary>
     /// <param name="name">The variable's name, such as <c>HEALTH</c>.</param>
@@ -98,6 +112,15 @@ public static class TelnetMessages
     {
         GmcpContentType => TelnetCode.GmcpOption,
         MsdpContentType => TelnetCode.MsdpOption,
+        HideInputContentType or ShowInputContentType => TelnetCode.EchoOption,
+        _ => null,
+    };
+
+    /// <summary>True to hide what the user types, false to show it; null for other messages.</summary>
+    internal static bool? HidesInput(MessageHeader? header) => header?.ContentType switch
+    {
+        HideInputContentType => true,
+        ShowInputContentType => false,
         _ => null,
     };
 

@@ -60,9 +60,24 @@ internal sealed class TelnetNegotiation
         Flush();
     }
 
+    /// <summary>Notes that the client has sent a command.</summary>
+    public void NoteCommand()
+    {
+        if (_terminal.SpeaksTelnet)
+            return;
+        _terminal.SpeaksTelnet = true;
+        _terminal.Echo.Begin(_answers);
+    }
+
     /// <summary>Handles WILL, WONT, DO or DONT.</summary>
     public void Receive(byte command, byte option)
     {
+        if (option == TelnetCode.EchoOption && command is TelnetCode.Do or TelnetCode.Dont)
+        {
+            _terminal.Echo.Receive(command == TelnetCode.Do, _answers);
+            return;
+        }
+
         var feature = FeatureOf(option);
         var isServers = command is TelnetCode.Do or TelnetCode.Dont;
         ref var side = ref isServers ? ref _server : ref _client;

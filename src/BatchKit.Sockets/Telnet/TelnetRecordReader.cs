@@ -157,7 +157,7 @@ internal sealed class TelnetRecordReader(ClientConnection connection, TelnetNego
             _ => State.Text,
         };
         _command = command;
-        connection.Terminal!.SpeaksTelnet = true;
+        negotiation.NoteCommand();
         switch (command)
         {
             case TelnetCode.Interpret:

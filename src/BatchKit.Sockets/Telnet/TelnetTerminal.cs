@@ -15,8 +15,13 @@ public sealed class TelnetTerminal
     /// <summary>The terminal's type as the client names it, printable ASCII of at most 40 bytes; null when not reported (TTYPE, RFC 1091).</summary>
     public string? Type { get; internal set; }
 
+    /// <summary>True while it has agreed not to show what its user types (<see cref="TelnetMessages.HideInput"/>). A client without telnet never agrees.</summary>
+    public bool HidesInput => Echo.IsAgreed;
+
     /// <summary>True once it has sent a telnet command. A client such as <c>nc</c> never does, and would show the server's commands as odd characters.</summary>
     internal bool SpeaksTelnet { get; set; }
+
+    internal TelnetEcho Echo { get; } = new();
 
     /// <summary>True when it accepts GMCP messages (<see cref="TelnetMessages.Gmcp"/>).</summary>
     public bool TakesGmcp { get; internal set; }

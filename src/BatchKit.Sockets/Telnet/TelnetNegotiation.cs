@@ -21,6 +21,7 @@ internal sealed class TelnetNegotiation
     private readonly Func<ClientConnection, bool>? _tryCompress;
     private OptionSide _server;
     private OptionSide _client;
+    private TerminalTypes? _terminalTypes;
     private bool _isCharsetAsked;
 
     /// <param name="connection">The client.</param>
@@ -92,7 +93,7 @@ internal sealed class TelnetNegotiation
         if (isServers)
             ApplyServerOption(feature, isOn: side.Agreed > before);
         else if (feature == TelnetFeatures.TerminalType && side.Agreed > before)
-            _answers.Add(TerminalTypes.Request);
+            (_terminalTypes ??= new TerminalTypes(_terminal)).Begin(_answers);
         SetFormat();
     }
 
@@ -103,8 +104,8 @@ internal sealed class TelnetNegotiation
         var feature = FeatureOf(option) & agreed;
         if (feature == TelnetFeatures.WindowSize && TryReadWindowSize(body, out var width, out var height))
             (_terminal.Width, _terminal.Height) = (width, height);
-        else if (feature == TelnetFeatures.TerminalType && TerminalTypes.TryRead(body, out var type))
-            _terminal.Type ??= type;
+        else if (feature == TelnetFeatures.TerminalType)
+            _terminalTypes!.Receive(body, _answers);
         else if (feature == TelnetFeatures.Charset)
             ReceiveCharset(body);
     }
@@ -281,38 +282,6 @@ internal struct OptionSide(TelnetFeatures supported)
         Agreed &= ~feature;
         _asked &= ~feature;
         return wasAgreed ? false : null;
-    }
-}
-
-/// <summary>The terminal's type (RFC 1091).</summary>
-internal static class TerminalTypes
-{
-    private const byte Is = 0;
-    private const byte Send = 1;
-
-    // RFC 1091 allows 40 characters.
-    private const int MaxLength = 40;
-
-    public static ReadOnlySpan<byte> Request =>
-    [
-        TelnetCode.Interpret, TelnetCode.Subnegotiation, TelnetCode.TerminalTypeOption, Send, TelnetCode.Interpret, TelnetCode.SubnegotiationEnd,
-    ];
-
-    /// <summary>Reads a type, without bytes that are not printable ASCII.</summary>
-    public static bool TryRead(ReadOnlySpan<byte> body, out string type)
-    {
-        type = string.Empty;
-        if (body is not [Is, .. var name])
-            return false;
-        var text = new StringBuilder(MaxLength);
-        foreach (var letter in name)
-        {
-            if (letter is > (byte)' ' and < 127 && text.Length < MaxLength)
-                text.Append((char)letter);
-        }
-
-        type = text.ToString();
-        return type.Length > 0;
     }
 }
 

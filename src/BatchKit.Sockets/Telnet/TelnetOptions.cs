@@ -69,7 +69,7 @@ public enum TelnetFeatures
     /// <summary>The client reports the size of its window (NAWS, RFC 1073).</summary>
     WindowSize = 32,
 
-    /// <summary>The client reports the type of its terminal (TERMINAL-TYPE, RFC 1091).</summary>
+    /// <summary>The client reports the type of its terminal (TERMINAL-TYPE, RFC 1091), its name and its capabilities (MTTS).</summary>
     TerminalType = 64,
 
     /// <summary>What the server reports about itself, for MUD lists (MSSP, option 70). It needs <see cref="TelnetOptions.ServerStatus"/>.</summary>

@@ -102,6 +102,9 @@ public sealed class HostileInputTests(ITestOutputHelper output)
         return TelnetConnectionFactory.Create(Some.Connection(), new ConnectionOrigin(RemoteEndPoint: null, IsSecure: false), queue, options, telnet, time);
     }
 
-    private static (TelnetCharset Charset, int Width, int Height, string? Type, bool TakesGmcp, string? Failure, byte Format) State(TelnetScene scene) =>
-        (scene.Terminal.Charset, scene.Terminal.Width, scene.Terminal.Height, scene.Terminal.Type, scene.Terminal.TakesGmcp, scene.Failure, scene.Connection.Format.Index);
+    private static (string? Failure, byte Format, string Terminal) State(TelnetScene scene)
+    {
+        var terminal = scene.Terminal;
+        return (scene.Failure, scene.Connection.Format.Index, $"{terminal.Charset} {terminal.Width} {terminal.Height} {terminal.Type} {terminal.ClientName} {terminal.Capabilities} {terminal.TakesGmcp}");
+    }
 }

@@ -120,7 +120,7 @@ public sealed class TelnetNegotiationTests
 
         Assert.Equal((255, 40), (scene.Terminal.Width, scene.Terminal.Height));
         Assert.Equal("xterm-256color" + new string('x', 26), scene.Terminal.Type);
-        Assert.Equal(Bytes("FF FD 1F FF FD 18 FF FA 18 01 FF F0"), scene.Sent);
+        Assert.Equal(Bytes("FF FD 1F FF FD 18 FF FA 18 01 FF F0 FF FA 18 01 FF F0"), scene.Sent);
     }
 
     [Fact]

@@ -149,7 +149,7 @@ public sealed class SafeTextTests : IAsyncLifetime
         public void Dispose() => socket.Dispose();
     }
 
-    /// <summary>Shows everything to everyone, whatever its kind is.</summary>
+    /// <summary>Shows everything to everyone, whatever its kind is, and what each client says about itself.</summary>
     private sealed class EverythingHandler(ClientConnection connection, IOutputBuffer output) : IConnectionHandler
     {
         public ValueTask StartAsync(CancellationToken cancellationToken)
@@ -162,12 +162,14 @@ public sealed class SafeTextTests : IAsyncLifetime
         {
             foreach (var record in records.Span)
             {
-                foreach (var text in TextsOf(record))
+                foreach (var text in TextsOf(record).Concat(TextsOf(connection.Terminal)))
                     output.Write(Hall, $"{connection.Handle}: {text}\r\n");
             }
 
             return default;
         }
+
+        private static string[] TextsOf(TelnetTerminal? terminal) => [terminal?.Type ?? "", terminal?.ClientName ?? ""];
 
         private static string[] TextsOf(ReceivedRecord record) => record.Kind switch
         {

@@ -13,12 +13,16 @@ public enum TextDoor
     Msdp = 4,
     WebSocketText = 5,
     WebSocketBinary = 6,
+    TerminalType = 7,
 }
 
 internal static class TextDoors
 {
     private static readonly byte[] AgreesToGmcp = [0xFF, 0xFD, 0xC9];
     private static readonly byte[] AgreesToMsdp = [0xFF, 0xFD, 0x45];
+
+    // Anew, so that each text is asked for.
+    private static readonly byte[] AgreesToTerminalType = [0xFF, 0xFC, 0x18, 0xFF, 0xFB, 0x18];
 
     public static ClientProtocol ProtocolOf(TextDoor door) => door switch
     {
@@ -36,11 +40,14 @@ internal static class TextDoors
             TextDoor.Gmcp => [.. AgreesToGmcp, .. Subnegotiation(0xC9, [.. "Chat.Say {\"text\":\""u8, .. bytes, .. "\"}"u8])],
             TextDoor.GmcpEscape => [.. AgreesToGmcp, .. Subnegotiation(0xC9, Encoding.UTF8.GetBytes($"Chat.Say {{\"text\":\"{HostileText.Escape(text)}\"}}"))],
             TextDoor.Msdp => [.. AgreesToMsdp, .. Subnegotiation(0x45, [1, .. "SAY"u8, 2, .. bytes])],
+            TextDoor.TerminalType => [.. AgreesToTerminalType, .. TypeOf(bytes), .. TypeOf([.. "z"u8, .. bytes]), .. TypeOf([.. "MTTS 1"u8])],
             TextDoor.WebSocketText => RawFrame.Masked(RawFrame.Final | RawFrame.Text, bytes),
             TextDoor.WebSocketBinary => RawFrame.Masked(RawFrame.Final | RawFrame.Binary, bytes),
             _ => [.. bytes, (byte)'\r', (byte)'\n'],
         };
     }
+
+    private static byte[] TypeOf(byte[] name) => Subnegotiation(0x18, [0, .. name]);
 
     private static byte[] Subnegotiation(byte option, byte[] body) => [0xFF, 0xFA, option, .. body, 0xFF, 0xF0];
 }

@@ -21,6 +21,7 @@ internal static class TelnetCode
     public const byte TerminalTypeOption = 24;
     public const byte EndOfRecordOption = 25;
     public const byte WindowSizeOption = 31;
+    public const byte EnvironmentOption = 39;
     public const byte CharsetOption = 42;
     public const byte MsdpOption = 69;
     public const byte ServerStatusOption = 70;

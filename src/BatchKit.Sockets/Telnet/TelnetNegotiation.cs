@@ -12,7 +12,7 @@ internal sealed class TelnetNegotiation
         TelnetFeatures.SuppressGoAhead | TelnetFeatures.EndOfRecord | TelnetFeatures.Gmcp | TelnetFeatures.Compression | TelnetFeatures.Charset | TelnetFeatures.ServerStatus | TelnetFeatures.Msdp;
 
     private const TelnetFeatures ClientFeatures =
-        TelnetFeatures.SuppressGoAhead | TelnetFeatures.WindowSize | TelnetFeatures.TerminalType | TelnetFeatures.Charset;
+        TelnetFeatures.SuppressGoAhead | TelnetFeatures.WindowSize | TelnetFeatures.TerminalType | TelnetFeatures.Charset | TelnetFeatures.Environment;
 
     private readonly ClientConnection _connection;
     private readonly TelnetTerminal _terminal;
@@ -23,6 +23,7 @@ internal sealed class TelnetNegotiation
     private OptionSide _client;
     private TerminalTypes? _terminalTypes;
     private bool _isCharsetAsked;
+    private bool _isCharsetChosen;
 
     /// <param name="connection">The client.</param>
     /// <param name="options">What is supported.</param>
@@ -53,7 +54,7 @@ internal sealed class TelnetNegotiation
             TelnetCode.SuppressGoAheadOption, TelnetCode.EndOfRecordOption, TelnetCode.CharsetOption, TelnetCode.GmcpOption, TelnetCode.CompressionOption,
             TelnetCode.ServerStatusOption, TelnetCode.MsdpOption,
         ];
-        ReadOnlySpan<byte> theirs = [TelnetCode.TerminalTypeOption, TelnetCode.WindowSizeOption];
+        ReadOnlySpan<byte> theirs = [TelnetCode.TerminalTypeOption, TelnetCode.WindowSizeOption, TelnetCode.EnvironmentOption];
         foreach (var option in theirs)
             Offer(ref _client, TelnetCode.Do, option);
         foreach (var option in ours)
@@ -94,6 +95,8 @@ internal sealed class TelnetNegotiation
             ApplyServerOption(feature, isOn: side.Agreed > before);
         else if (feature == TelnetFeatures.TerminalType && side.Agreed > before)
             (_terminalTypes ??= new TerminalTypes(_terminal)).Begin(_answers);
+        else if (feature == TelnetFeatures.Environment && side.Agreed > before)
+            _answers.Add(ClientVariables.Request.Span);
         SetFormat();
     }
 
@@ -106,6 +109,8 @@ internal sealed class TelnetNegotiation
             (_terminal.Width, _terminal.Height) = (width, height);
         else if (feature == TelnetFeatures.TerminalType)
             _terminalTypes!.Receive(body, _answers);
+        else if (feature == TelnetFeatures.Environment)
+            ReceiveVariables(body);
         else if (feature == TelnetFeatures.Charset)
             ReceiveCharset(body);
     }
@@ -174,6 +179,15 @@ internal sealed class TelnetNegotiation
         return compressing;
     }
 
+    private void ReceiveVariables(ReadOnlySpan<byte> body)
+    {
+        // What both sides agreed on by RFC 2066 counts more.
+        if (ClientVariables.Read(body, _terminal) is not { } named || _isCharsetChosen || (_options.Supported & TelnetFeatures.Charset) == TelnetFeatures.None)
+            return;
+        _terminal.Charset = named;
+        SetFormat();
+    }
+
     private void ReceiveCharset(ReadOnlySpan<byte> body)
     {
         if (CharsetRequests.IsRequest(body))
@@ -181,13 +195,13 @@ internal sealed class TelnetNegotiation
             // RFC 2066: when both sides ask at once, the server rejects the client's request, and the client answers the server's.
             var name = _isCharsetAsked ? default : CharsetRequests.Choose(body);
             if (CharsetRequests.TryParse(name, out var chosen))
-                _terminal.Charset = chosen;
+                (_terminal.Charset, _isCharsetChosen) = (chosen, true);
             CharsetRequests.AddAnswer(_answers, name);
         }
         else
         {
             if (_isCharsetAsked && CharsetRequests.TryReadAccepted(body, out var accepted))
-                _terminal.Charset = accepted;
+                (_terminal.Charset, _isCharsetChosen) = (accepted, true);
             _isCharsetAsked = false;
         }
 
@@ -228,6 +242,7 @@ internal sealed class TelnetNegotiation
         TelnetCode.TerminalTypeOption => TelnetFeatures.TerminalType,
         TelnetCode.EndOfRecordOption => TelnetFeatures.EndOfRecord,
         TelnetCode.WindowSizeOption => TelnetFeatures.WindowSize,
+        TelnetCode.EnvironmentOption => TelnetFeatures.Environment,
         TelnetCode.CharsetOption => TelnetFeatures.Charset,
         TelnetCode.CompressionOption => TelnetFeatures.Compression,
         TelnetCode.GmcpOption => TelnetFeatures.Gmcp,

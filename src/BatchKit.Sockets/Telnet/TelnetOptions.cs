@@ -78,8 +78,14 @@ public enum TelnetFeatures
     /// <summary>Variables besides text (MSDP, option 69), which older clients use instead of GMCP.</summary>
     Msdp = 256,
 
+    /// <summary>
+    /// The client reports its name, version, charset, terminal and capabilities (NEW-ENVIRON, RFC 1572, with the variables of MNES, https://tintin.mudhalla.net/protocols/mnes/). Nothing else is asked for or heard: no
+    /// user's name, and no IPADDRESS, because a client may claim any.
+    /// </summary>
+    Environment = 512,
+
     /// <summary>All of them.</summary>
-    All = SuppressGoAhead | EndOfRecord | Gmcp | Compression | Charset | WindowSize | TerminalType | ServerStatus | Msdp,
+    All = SuppressGoAhead | EndOfRecord | Gmcp | Compression | Charset | WindowSize | TerminalType | ServerStatus | Msdp | Environment,
 }
 
 /// <summary>The encoding of a telnet client's text (RFC 2066).</summary>

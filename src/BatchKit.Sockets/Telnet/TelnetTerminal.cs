@@ -3,7 +3,7 @@ namespace BatchKit.Broadcast.Telnet;
 /// <summary>What a telnet client reported about itself. It is safe to read from any thread, and changes when the client reports more.</summary>
 public sealed class TelnetTerminal
 {
-    /// <summary>The encoding of its text; <see cref="TelnetOptions.InitialCharset"/> unless the client asked for another (RFC 2066).</summary>
+    /// <summary>The encoding of its text; <see cref="TelnetOptions.InitialCharset"/> unless the client asked for another (RFC 2066), or named another (MNES).</summary>
     public TelnetCharset Charset { get; internal set; }
 
     /// <summary>The window's width in characters; 0 when not reported (NAWS, RFC 1073).</summary>
@@ -20,6 +20,9 @@ public sealed class TelnetTerminal
 
     /// <summary>The client program's name, such as <c>MUDLET</c>, printable ASCII of at most 40 bytes; null when not reported (MTTS).</summary>
     public string? ClientName { get; internal set; }
+
+    /// <summary>The client program's version, printable ASCII of at most 40 bytes; null when not reported (NEW-ENVIRON, RFC 1572, with the variables of MNES).</summary>
+    public string? ClientVersion { get; internal set; }
 
     /// <summary>What the client says that it can do (MTTS); <see cref="TerminalCapabilities.None"/> when not reported.</summary>
     public TerminalCapabilities Capabilities { get; internal set; }

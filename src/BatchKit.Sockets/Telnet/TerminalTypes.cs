@@ -54,14 +54,8 @@ internal sealed class TerminalTypes(TelnetTerminal terminal)
         Ask(answers);
     }
 
-    private void Ask(TelnetAnswers answers)
-    {
-        _isAsked = true;
-        answers.Add(Request);
-    }
-
     /// <summary>Reads a name, without bytes that are not printable ASCII.</summary>
-    private static string ReadName(ReadOnlySpan<byte> sent)
+    public static string ReadName(ReadOnlySpan<byte> sent)
     {
         var name = new StringBuilder(MaxLength);
         foreach (var letter in sent)
@@ -73,18 +67,25 @@ internal sealed class TerminalTypes(TelnetTerminal terminal)
         return name.ToString();
     }
 
-    /// <summary>Reads capabilities, such as <c>MTTS 137</c>. Bits without a meaning are left out.</summary>
-    private static bool TryReadCapabilities(ReadOnlySpan<byte> sent, out TerminalCapabilities capabilities)
-    {
-        capabilities = TerminalCapabilities.None;
-        return sent.StartsWith(CapabilitiesMark) && TryReadBits(sent[CapabilitiesMark.Length..], out capabilities);
-    }
-
-    private static bool TryReadBits(ReadOnlySpan<byte> digits, out TerminalCapabilities capabilities)
+    /// <summary>Reads capabilities as a decimal number.</summary>
+    public static bool TryReadBits(ReadOnlySpan<byte> digits, out TerminalCapabilities capabilities)
     {
         // Without a sign.
         var isNumber = Utf8Parser.TryParse(digits, out uint bits, out var read) && read == digits.Length && char.IsAsciiDigit((char)digits[0]);
         capabilities = isNumber ? (TerminalCapabilities)bits & TerminalCapabilities.All : TerminalCapabilities.None;
         return isNumber;
+    }
+
+    private void Ask(TelnetAnswers answers)
+    {
+        _isAsked = true;
+        answers.Add(Request);
+    }
+
+    /// <summary>Reads capabilities, such as <c>MTTS 137</c>. Bits without a meaning are left out.</summary>
+    private static bool TryReadCapabilities(ReadOnlySpan<byte> sent, out TerminalCapabilities capabilities)
+    {
+        capabilities = TerminalCapabilities.None;
+        return sent.StartsWith(CapabilitiesMark) && TryReadBits(sent[CapabilitiesMark.Length..], out capabilities);
     }
 }

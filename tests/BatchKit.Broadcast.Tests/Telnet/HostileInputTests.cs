@@ -17,8 +17,8 @@ public sealed class HostileInputTests(ITestOutputHelper output)
     private const int MaxRecordBytes = 64;
     private const int MaxInputBytes = 512;
 
-    // The most that is said to one request: WILL CHARSET and the list of charsets.
-    private const int MaxAnswerBytes = 48;
+    // The most that is said to one request: DO NEW-ENVIRON and the names of the variables.
+    private const int MaxAnswerBytes = 64;
 
     // A line and a subnegotiation that are kept grow to their limits once; the rest is what a read's records take.
     private const int MaxAllocatedBytes = 64 * 1024;
@@ -105,6 +105,6 @@ public sealed class HostileInputTests(ITestOutputHelper output)
     private static (string? Failure, byte Format, string Terminal) State(TelnetScene scene)
     {
         var terminal = scene.Terminal;
-        return (scene.Failure, scene.Connection.Format.Index, $"{terminal.Charset} {terminal.Width} {terminal.Height} {terminal.Type} {terminal.ClientName} {terminal.Capabilities} {terminal.TakesGmcp}");
+        return (scene.Failure, scene.Connection.Format.Index, $"{terminal.Charset} {terminal.Width} {terminal.Height} {terminal.Type} {terminal.ClientName} {terminal.ClientVersion} {terminal.Capabilities} {terminal.TakesGmcp}");
     }
 }

@@ -14,7 +14,8 @@ internal static class TelnetInputs
         {
             "'look' 0D 0A", "'say hello, café €🏮' 0D 00", "0A", "0D", "'x'", "00", "1B '[A'", "09", "08", "7F", "E9", "C3", "C2 9B", "F0 9F 8F",
             "FF FF", "FF F1", "FF F2", "FF F3", "FF F4", "FF F5", "FF F6", "FF F7", "FF F8", "FF F9", "FF EF", "FF F0", "FF 00", "FF", "FF FA",
-            "FF FB 1F FF FA 1F 00 50 00 18 FF F0", "FF FA 1F FF FF FF FF FF FF FF FF FF F0", "FF FB 18 FF FA 18 00 'XTERM' FF F0", "FF FA 18 00 'ANSI' FF F0", "FF FA 18 00 'MTTS 137' FF F0", "FF FC 18", "FF FB 03", "FF FD 03", "FF FE 03",
+            "FF FB 1F FF FA 1F 00 50 00 18 FF F0", "FF FA 1F FF FF FF FF FF FF FF FF FF F0", "FF FB 18 FF FA 18 00 'XTERM' FF F0", "FF FA 18 00 'ANSI' FF F0", "FF FA 18 00 'MTTS 137' FF F0",
+            "FF FB 27 FF FA 27 00 00 'CLIENT_NAME' 01 'x' 02 01 'y' 03 'CLIENT_VERSION' 01 '1' FF F0", "FF FA 27 02 00 'CHARSET' 01 'LATIN1' 00 'MTTS' 01 '9' FF F0", "FF FC 27", "FF FC 18", "FF FB 03", "FF FD 03", "FF FE 03",
             "FF FD 19", "FF FE 19", "FF FD C9", "FF FE C9", "FF FA C9 'Core.Hello {\"client\":\"Mudlet\"}' FF F0", "FF FA C9 'Core.Ping' FF FD 19",
             "FF FD 2A", "FF FB 2A", "FF FA 2A 01 ';UTF-8;ISO-8859-1' FF F0", "FF FA 2A 01 '[TTABLE]' 01 ' US-ASCII KOI8-R' FF F0", "FF FA 2A 02 'ISO-8859-1' FF F0", "FF FA 2A 03 FF F0",
             "FF FD 56", "FF FE 56", "FF FD 01", "FF FB 22", "FF FA FF F0",

@@ -169,7 +169,7 @@ public sealed class SafeTextTests : IAsyncLifetime
             return default;
         }
 
-        private static string[] TextsOf(TelnetTerminal? terminal) => [terminal?.Type ?? "", terminal?.ClientName ?? ""];
+        private static string[] TextsOf(TelnetTerminal? terminal) => [terminal?.Type ?? "", terminal?.ClientName ?? "", terminal?.ClientVersion ?? ""];
 
         private static string[] TextsOf(ReceivedRecord record) => record.Kind switch
         {

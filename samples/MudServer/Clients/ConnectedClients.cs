@@ -37,6 +37,13 @@ internal sealed class ConnectedClients
 
     public void CountLateLines(int lines) => Interlocked.Add(ref _lateLines, lines);
 
+    /// <summary>Counts the clients that have a player.</summary>
+    public int CountPlayers()
+    {
+        lock (_lock)
+            return _clients.Count(client => client.IsPlaying);
+    }
+
     /// <summary>Completes when no client is connected; immediately when there is none now.</summary>
     public Task WhenNoneAsync()
     {

@@ -1,3 +1,4 @@
+using System.Globalization;
 using BatchKit.Broadcast;
 using BatchKit.Broadcast.Telnet;
 using MudServer.Hosting;
@@ -12,7 +13,8 @@ internal static class PlayerClients
 
     public static void Add(BatchKitBuilder input, MudOptions options)
     {
-        input.Services.AddSingleton<ConnectedClients>();
+        var clients = new ConnectedClients();
+        input.Services.AddSingleton(clients);
         input.Services.AddSingleton<ArrivalWatch>();
         input.Services.AddSingleton<ShardInputs>();
         input.Services.AddHostedService<NodeAnnouncement>();
@@ -20,7 +22,7 @@ internal static class PlayerClients
         {
             Protocol = ClientProtocol.Telnet,
             EndPoint = new(options.Address, options.Port),
-            Telnet = Telnet(options),
+            Telnet = Telnet(options, clients),
         });
 
         // After the clients' own service, so that it stops before that one.
@@ -52,11 +54,18 @@ internal static class PlayerClients
     }
 
     /// <summary>Without go-ahead the server offers no telnet options, because nc would show their bytes.</summary>
-    private static TelnetOptions Telnet(MudOptions options)
+    private static TelnetOptions Telnet(MudOptions options, ConnectedClients clients)
     {
-        var telnet = new TelnetOptions { RepeatsPrompt = true, SendsGoAhead = options.SendsGoAhead };
+        var telnet = new TelnetOptions { RepeatsPrompt = true, SendsGoAhead = options.SendsGoAhead, ServerStatus = ServerStatus(clients) };
         if (!options.SendsGoAhead)
             telnet.Offered = TelnetFeatures.None;
         return telnet;
+    }
+
+    /// <summary>What MUD lists want to know (MSSP). The players are those of this process.</summary>
+    private static Func<IEnumerable<KeyValuePair<string, string>>> ServerStatus(ConnectedClients clients)
+    {
+        var startedAt = TimeProvider.System.GetUtcNow().ToUnixTimeSeconds().ToString(CultureInfo.InvariantCulture);
+        return () => [new("NAME", "Lantern Isle"), new("PLAYERS", clients.CountPlayers().ToString(CultureInfo.InvariantCulture)), new("UPTIME", startedAt), new("CODEBASE", "BatchKit MudServer")];
     }
 }

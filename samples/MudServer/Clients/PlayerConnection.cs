@@ -33,6 +33,9 @@ internal sealed class PlayerConnection(
     /// <summary>True: a client is authenticated when the game has accepted its name and adds it to the group of its room.</summary>
     public bool RequiresAuthentication => true;
 
+    /// <summary>True when the game has accepted its name.</summary>
+    public bool IsPlaying => connection.IsAuthenticated;
+
     public async ValueTask StartAsync(CancellationToken cancellationToken)
     {
         clients.Add(this);

@@ -131,14 +131,10 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
     }
 
     /// <summary>Has the game look which players were away for too long.</summary>
-    public void Check()
-    {
-        lock (_lock)
-        {
-            _ofGames.Enqueue(new InputBatch(default, [new InputMessage(InputKind.Check, string.Empty)], Shard: 1));
-            Announce();
-        }
-    }
+    public void Check() => AddOfGame(InputKind.Check, connection: default, shard: 1);
+
+    /// <summary>Tells the game that a session's password has been hashed.</summary>
+    public void TellChecked(Session session) => AddOfGame(InputKind.PasswordChecked, session.Handle, session.Shard);
 
     /// <summary>Takes all lines of a shard that wait.</summary>
     public IReadOnlyList<InputBatch> TakeAll(int shard)
@@ -169,6 +165,15 @@ internal sealed class GameInput(bool discardsWhenStopped, TimeProvider timeProvi
             _isCompleted = true;
             foreach (var queue in _waiting.Values)
                 queue.WhenTaken.TrySetResult();
+            Announce();
+        }
+    }
+
+    private void AddOfGame(InputKind kind, OutputHandle connection, int shard)
+    {
+        lock (_lock)
+        {
+            _ofGames.Enqueue(new InputBatch(connection, [new InputMessage(kind, string.Empty)], shard));
             Announce();
         }
     }

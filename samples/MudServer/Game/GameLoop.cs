@@ -40,6 +40,12 @@ internal sealed class GameLoop(
             return;
         }
 
+        if (message.Kind == InputKind.PasswordChecked)
+        {
+            await (_sessions.TryGetValue(sender, out var session) ? HandleAndShareAsync(session, message) : Task.CompletedTask);
+            return;
+        }
+
         if (message.Kind == InputKind.PlayerText)
             await TakeForwardedAsync(message.Text.Split(' ', 2));
         else if (message.Kind != InputKind.GameStarted)
@@ -130,6 +136,7 @@ internal sealed class GameLoop(
         _ when session.Away is not null => EndAwayAsync(session, message),
         _ when session.IsClosing && message.Kind != InputKind.Gone => Task.CompletedTask,
         InputKind.Line => AnswerAsync(session, () => RunLineAsync(session, message.Text)),
+        InputKind.PasswordChecked => AnswerAsync(session, () => lobby.EndLoginAsync(session)),
         InputKind.LineTooLong => AnswerAsync(session, () => output.LineAsync(session, "That line was too long, and no one heard it.")),
         InputKind.Finished => AnswerAsync(session, () => LeaveAsync(session, close: true)),
         InputKind.Gone => AnswerAsync(session, () => LeaveAsync(session, close: false)),
@@ -159,7 +166,7 @@ internal sealed class GameLoop(
         try
         {
             await answerAsync();
-            if (!session.IsClosing && measure is null && !output.Compares)
+            if (!session.IsClosing && measure is null && !output.HasRest)
                 await output.PromptAsync(session);
         }
         finally
@@ -167,7 +174,7 @@ internal sealed class GameLoop(
             scope.Dispose();
             var rest = output.EndAnswer(measure);
             if (session.IsClosing)
-                rest = rest with { CompareAsync = null, Measure = null };
+                rest = rest with { RestAsync = null, Measure = null };
             if (!rest.IsComplete)
                 slowAnswers.Begin(session, rest);
         }

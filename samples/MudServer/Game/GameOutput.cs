@@ -1,4 +1,7 @@
 using System.Text;
+using System.Text.Json;
+using System.Text.Json.Serialization;
+using BatchKit.Broadcast.Telnet;
 
 namespace MudServer.Game;
 
@@ -7,23 +10,23 @@ internal sealed class GameOutput(IOutputBuffer output, AwayPlayers awayPlayers, 
 {
     private byte[] _bytes = new byte[1024];
     private List<KeptMessage>? _kept;
-    private Func<Task<IReadOnlyList<string>>>? _compareAsync;
+    private Func<Task<IReadOnlyList<string>>>? _restAsync;
 
-    /// <summary>True when a comparison follows the answer.</summary>
-    public bool Compares => _compareAsync is not null;
+    /// <summary>True when the rest of the answer runs beside the game loop.</summary>
+    public bool HasRest => _restAsync is not null;
 
     /// <summary>Begins an answer.</summary>
     /// <param name="keepsMessages">True keeps its messages for <see cref="EndAnswer"/> instead of writing them.</param>
-    public void BeginAnswer(bool keepsMessages) => (_kept, _compareAsync) = (keepsMessages ? [] : null, null);
+    public void BeginAnswer(bool keepsMessages) => (_kept, _restAsync) = (keepsMessages ? [] : null, null);
 
-    /// <summary>Runs a comparison when the command has run. A line of input has one at most.</summary>
-    public void CompareAfterwards(Func<Task<IReadOnlyList<string>>> compareAsync) => _compareAsync = compareAsync;
+    /// <summary>Runs something when the command has run, beside the game loop, and writes the lines that it returns. A line of input has one at most.</summary>
+    public void RunAfterwards(Func<Task<IReadOnlyList<string>>> restAsync) => _restAsync = restAsync;
 
     /// <summary>Ends the answer, and returns what is left of it.</summary>
     public SlowAnswer EndAnswer(CommandMeasure? measure)
     {
-        var rest = new SlowAnswer(_kept ?? [], _compareAsync, measure);
-        (_kept, _compareAsync) = (null, null);
+        var rest = new SlowAnswer(_kept ?? [], _restAsync, measure);
+        (_kept, _restAsync) = (null, null);
         return rest;
     }
 
@@ -49,7 +52,27 @@ internal sealed class GameOutput(IOutputBuffer output, AwayPlayers awayPlayers, 
         }
     }
 
-    public ValueTask PromptAsync(Session session) => WriteAsync(session, Encode("> ", string.Empty), MessageHeader.Prompt);
+    /// <summary>Writes the prompt, or asks for a password, which telnet clients then don't show.</summary>
+    public async ValueTask PromptAsync(Session session)
+    {
+        await WriteAsync(session, Encode(session.AskedName is null ? "> " : "Password: ", string.Empty), MessageHeader.Prompt);
+        if (session.AskedName is not null)
+            await WriteAsync(session, ReadOnlyMemory<byte>.Empty, TelnetMessages.HideInput);
+    }
+
+    /// <summary>Shows again what is typed, below the password: its line's end was not shown either.</summary>
+    public async ValueTask EndPasswordAsync(Session session)
+    {
+        await WriteAsync(session, ReadOnlyMemory<byte>.Empty, TelnetMessages.ShowInput);
+        await LineAsync(session, string.Empty);
+    }
+
+    /// <summary>Tells MUD clients where the player is (GMCP), for their maps.</summary>
+    public ValueTask TellRoomAsync(Session session, Room room)
+    {
+        var info = JsonSerializer.Serialize(new ShownRoom(room.Id, room.Name, room.Exits.ToDictionary(exit => exit.Key, exit => exit.Value.Id)), GmcpJson.Default.ShownRoom);
+        return WriteAsync(session, Encode("Room.Info ", info), TelnetMessages.Gmcp);
+    }
 
     /// <summary>Tells the last hop what to do with a connection. A player that is away has none.</summary>
     public ValueTask ControlAsync(Session session, ControlMessage control) =>
@@ -90,3 +113,10 @@ internal sealed class GameOutput(IOutputBuffer output, AwayPlayers awayPlayers, 
         return default;
     }
 }
+
+/// <summary>The content of GMCP's <c>Room.Info</c>.</summary>
+internal sealed record ShownRoom(int Num, string Name, IReadOnlyDictionary<string, int> Exits);
+
+[JsonSourceGenerationOptions(PropertyNamingPolicy = JsonKnownNamingPolicy.CamelCase)]
+[JsonSerializable(typeof(ShownRoom))]
+internal sealed partial class GmcpJson : JsonSerializerContext;

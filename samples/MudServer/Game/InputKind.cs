@@ -41,4 +41,7 @@ internal enum InputKind
 
     /// <summary>The gateway ends, and sends the client to another one. Nothing more comes of this connection but its end.</summary>
     Leaving = 12,
+
+    /// <summary>Of this game: the password of a connection has been hashed.</summary>
+    PasswordChecked = 13,
 }

@@ -12,7 +12,7 @@ internal readonly record struct InputMessage(InputKind Kind, string Text)
         .ToFrozenDictionary(kind => kind, kind => new MessageHeader { Key = kind.ToString() });
 
     /// <summary>True when a game sent it: another one, or this one to itself.</summary>
-    public bool IsOfGame => Kind is InputKind.PlayerHere or InputKind.PlayerGone or InputKind.PlayersTold or InputKind.GameStarted or InputKind.PlayerText or InputKind.Check;
+    public bool IsOfGame => Kind is InputKind.PlayerHere or InputKind.PlayerGone or InputKind.PlayersTold or InputKind.GameStarted or InputKind.PlayerText or InputKind.Check or InputKind.PasswordChecked;
 
     /// <summary>The header that names the kind; null for a line.</summary>
     public static MessageHeader? HeaderFor(InputKind kind) => Headers.GetValueOrDefault(kind);

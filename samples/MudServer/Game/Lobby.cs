@@ -3,9 +3,10 @@ using MudServer.Game.Commands;
 namespace MudServer.Game;
 
 /// <summary>Handles the lines of a connection that has no player yet.</summary>
-internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Shards shards, AwayPlayers awayPlayers)
+internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Shards shards, AwayPlayers awayPlayers, Passwords passwords)
 {
     private const int MaxNameLetters = 16;
+    private const int MaxWrongPasswords = 3;
 
     /// <summary>True for a line that asks to step ashore, under a name or with a token.</summary>
     public static bool IsEntry(string line) => TryReadName(line, out _) || AwayPlayers.ReadShard(line) > 0;
@@ -14,7 +15,7 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Sha
     public static bool TryReadName(string line, out string name)
     {
         var words = line.Split(' ', StringSplitOptions.RemoveEmptyEntries);
-        var isEntry = words.Length >= 2 && words[0].ToLowerInvariant() is "connect" or "co" or "create";
+        var isEntry = words.Length >= 2 && words[0].ToLowerInvariant() is "connect" or "co" or "create" or "login";
         name = isEntry ? words[1] : string.Empty;
         return isEntry;
     }
@@ -30,14 +31,18 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Sha
             ~~~~~~~~~~~~~
             """);
         await output.LineAsync(session, string.Empty);
-        await output.LineAsync(session, "Type \"connect <name>\" to step ashore, \"who\" to see who is there, or \"quit\".");
+        await output.LineAsync(session, "Type \"connect <name>\" to step ashore, \"login <name>\" to do so with a password, \"who\" to see who is there, or \"quit\".");
     }
 
     public async ValueTask RunLineAsync(Session session, string line)
     {
-        if (TryReadName(line, out var name))
+        var asked = session.AskedName;
+        session.AskedName = null;
+        if (asked is not null)
+            await output.EndPasswordAsync(session);
+        if (asked is not null && !IsEntry(line))
         {
-            await ConnectAsync(session, name);
+            await CheckAsync(session, asked, line);
             return;
         }
 
@@ -45,6 +50,9 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Sha
         switch (words.FirstOrDefault()?.ToLowerInvariant())
         {
             case null:
+                break;
+            case var entry when TryReadName(line, out var name):
+                await (entry == "login" ? AskAsync(session, name) : ConnectAsync(session, name));
                 break;
             case "resume" when words.Length == 2:
                 await ResumeAsync(session, words[1]);
@@ -63,21 +71,87 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Sha
         }
     }
 
+    /// <summary>Goes on when a password has been hashed.</summary>
+    public async ValueTask EndLoginAsync(Session session)
+    {
+        var answer = session.Checked!;
+        session.Checked = null;
+        if (answer.Known is null && world.TryFindPlayer(enactorId: 0, answer.Name, out _))
+        {
+            // Someone has come under the new name meanwhile, and must not lose it to a stranger.
+            await output.LineAsync(session, $"{answer.Name} is on the island already. Choose another name.");
+            return;
+        }
+
+        if (passwords.End(answer))
+        {
+            await EnterAsync(session, answer.Name, isProven: true);
+            return;
+        }
+
+        await output.LineAsync(session, "That is not the password.");
+        if (++session.WrongPasswords < MaxWrongPasswords)
+            return;
+        await output.ControlAsync(session, ControlMessage.Close);
+        session.IsClosing = true;
+    }
+
+    private async ValueTask AskAsync(Session session, string name)
+    {
+        if (!await TryTakeNameAsync(session, name))
+            return;
+        if (passwords.Has(name))
+        {
+            session.AskedName = name;
+            return;
+        }
+
+        if (passwords.IsFull || world.TryFindPlayer(enactorId: 0, name, out _))
+        {
+            await output.LineAsync(session, passwords.IsFull ? "The island remembers no more names. Type \"connect <name>\"." : $"{name} is on the island already. Choose another name.");
+            return;
+        }
+
+        await output.LineAsync(session, $"{name} has no password yet. Choose one: {Passwords.MinCharacters} to {Passwords.MaxCharacters} characters, without a space.");
+        session.AskedName = name;
+    }
+
+    private async ValueTask CheckAsync(Session session, string name, string password)
+    {
+        if (password.Length is >= Passwords.MinCharacters and <= Passwords.MaxCharacters && !password.Contains(' ', StringComparison.Ordinal))
+            passwords.Begin(session, name, password);
+        else
+            await output.LineAsync(session, $"A password has {Passwords.MinCharacters} to {Passwords.MaxCharacters} characters, without a space.");
+    }
+
     private async ValueTask ConnectAsync(Session session, string name)
+    {
+        if (!await TryTakeNameAsync(session, name))
+            return;
+        if (passwords.Has(name))
+            await output.LineAsync(session, $"{name} has a password. Type \"login {name}\".");
+        else
+            await EnterAsync(session, name, isProven: false);
+    }
+
+    /// <returns>False when the name is none, or is not played here; the user was told why.</returns>
+    private async ValueTask<bool> TryTakeNameAsync(Session session, string name)
     {
         var isName = name.Length is > 1 and <= MaxNameLetters && char.IsLetter(name[0]) && name.All(char.IsLetterOrDigit);
         if (!isName || name.Equals("me", StringComparison.OrdinalIgnoreCase) || name.Equals("here", StringComparison.OrdinalIgnoreCase))
         {
             await output.LineAsync(session, $"A name has 2 to {MaxNameLetters} letters or digits, and a letter comes first.");
-            return;
+            return false;
         }
 
-        if (shards.Of(name) != session.Shard)
-        {
-            await output.LineAsync(session, $"This gateway does not know which game plays {name}: start it with --shards {shards.Count}.");
-            return;
-        }
+        if (shards.Of(name) == session.Shard)
+            return true;
+        await output.LineAsync(session, $"This gateway does not know which game plays {name}: start it with --shards {shards.Count}.");
+        return false;
+    }
 
+    private async ValueTask EnterAsync(Session session, string name, bool isProven)
+    {
         if (world.TryFindPlayer(enactorId: 0, name, out var other))
         {
             if (other.Session.Away is not null)
@@ -86,7 +160,7 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Sha
                 return;
             }
 
-            await (other.Session.Handle.Node == session.Handle.Node
+            await (other.Session.Handle.Node == session.Handle.Node && !isProven
                 ? output.LineAsync(session, $"{other.Name} is on the island already. Choose another name.")
                 : TakeOverAsync(session, other));
             return;
@@ -120,7 +194,7 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Sha
     }
 
     /// <summary>
-    /// Moves a player, with its room and its things, to a connection of another gateway. The player's own gateway may have been killed, and then the game is not told
+    /// Moves a player, with its room and its things, to a connection of another gateway, or to one that gave the password. The player's own gateway may have been killed, and then the game is not told
     /// before that gateway starts again. If it still runs, the connection there is closed.
     /// </summary>
     private async ValueTask TakeOverAsync(Session session, Player player)

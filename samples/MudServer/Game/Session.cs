@@ -7,6 +7,14 @@ internal sealed class Session(OutputHandle handle, bool isBuffered, long connect
 
     public Player? Player { get; set; }
 
+    /// <summary>The name whose password is asked for; null when none is.</summary>
+    public string? AskedName { get; set; }
+
+    /// <summary>The password that was typed, once it has been hashed.</summary>
+    public CheckedPassword? Checked { get; set; }
+
+    public int WrongPasswords { get; set; }
+
     /// <summary>The shard that its input is sent to.</summary>
     public int Shard { get; set; } = 1;
 

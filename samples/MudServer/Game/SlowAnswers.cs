@@ -5,14 +5,14 @@ internal readonly record struct KeptMessage(OutputHandle Handle, ReadOnlyMemory<
 
 /// <summary>What is left of an answer when its command has run.</summary>
 /// <param name="Messages">What is sent one by one.</param>
-/// <param name="CompareAsync">Runs a comparison and returns its result; null when none was asked for.</param>
+/// <param name="RestAsync">Runs the rest, such as a comparison, and returns its lines; null when there is none.</param>
 /// <param name="Measure">Measures until all is sent; null without timing.</param>
-internal sealed record SlowAnswer(IReadOnlyList<KeptMessage> Messages, Func<Task<IReadOnlyList<string>>>? CompareAsync, CommandMeasure? Measure)
+internal sealed record SlowAnswer(IReadOnlyList<KeptMessage> Messages, Func<Task<IReadOnlyList<string>>>? RestAsync, CommandMeasure? Measure)
 {
-    public bool IsComplete => Messages.Count == 0 && CompareAsync is null && Measure is null;
+    public bool IsComplete => Messages.Count == 0 && RestAsync is null && Measure is null;
 }
 
-/// <summary>Completes the answers that wait for the broker, beside the game loop. Only the next line of the same connection waits for that; the lines of others go on.</summary>
+/// <summary>Completes the answers that wait for the broker or for a password's check, beside the game loop. Only the next line of the same connection waits for that; the lines of others go on.</summary>
 internal sealed class SlowAnswers(GameInput input, IOutputBuffer output, TimeProvider timeProvider, ILogger<SlowAnswers> logger)
 {
     private static readonly TimeSpan LongestWait = TimeSpan.FromSeconds(5);
@@ -29,7 +29,7 @@ internal sealed class SlowAnswers(GameInput input, IOutputBuffer output, TimePro
         try
         {
             await SendEachAsync(connection, answer.Messages);
-            List<string> lines = answer.CompareAsync is null ? [] : [.. await answer.CompareAsync()];
+            List<string> lines = answer.RestAsync is null ? [] : [.. await answer.RestAsync()];
             if (answer.Measure is not null)
                 lines.Add(answer.Measure.Describe(await TrySettleAsync()));
             if (lines.Count > 0)

@@ -95,6 +95,7 @@ internal static class MudApplication
         services.AddSingleton<Comparison>();
         services.AddSingleton(provider => IslandCommands.Create(provider.GetRequiredService<World>(), provider.GetRequiredService<WhoList>(), provider.GetRequiredService<Comparison>()));
         services.AddSingleton<Interpreter>();
+        services.AddSingleton<Passwords>();
         services.AddSingleton<Lobby>();
         services.AddSingleton<GameLoop>();
         if (shards.Count > 1)

@@ -82,6 +82,26 @@ public sealed class WebPageTests(Chromium chromium, RabbitMqFixture broker)
     }
 
     [Fact]
+    public async Task A_password_is_shown_neither_while_it_is_typed_nor_afterwards()
+    {
+        var browser = await chromium.GetAsync();
+        using var mud = await MudProcess.StartAsync("--port", "0");
+        await using var page = await GamePage.OpenAsync(browser, mud.Page);
+        await page.TypeAsync("login Ana");
+        await Expect(page.Prompt).ToHaveTextAsync("Password:");
+        await Expect(page.Input).ToHaveAttributeAsync("type", "password");
+
+        await page.TypeAsync("lantern-1");
+        await page.WaitForLineAsync("Welcome, Ana.");
+        await Expect(page.Input).ToHaveAttributeAsync("type", "text");
+        await page.Input.PressAsync("ArrowUp");
+
+        await Expect(page.Input).ToHaveValueAsync("login Ana");
+        Assert.DoesNotContain(await page.ReadLinesAsync(), line => line.Contains("lantern-1", StringComparison.Ordinal));
+        Assert.Empty(page.Errors);
+    }
+
+    [Fact]
     public async Task What_others_say_comes_above_the_prompt_and_what_is_being_typed()
     {
         var browser = await chromium.GetAsync();

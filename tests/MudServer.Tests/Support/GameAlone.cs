@@ -34,7 +34,7 @@ internal sealed class GameAlone : IAsyncDisposable
         var interpreter = new Interpreter(world, output, IslandCommands.Create(world, who, comparison), SoftcodeLimits.Standard, new Random(1), Clock);
         var slowAnswers = new SlowAnswers(_input, _output, Clock, NullLogger<SlowAnswers>.Instance);
         var loop = new GameLoop(
-            _input, _output, output, world, new Lobby(world, output, who, shards, away), interpreter, settings, shards, peers,
+            _input, _output, output, world, new Lobby(world, output, who, shards, away, new Passwords(output, _input)), interpreter, settings, shards, peers,
             static _ => Task.CompletedTask, away, slowAnswers, Clock, NullLogger<GameLoop>.Instance);
         _running = Task.Run(loop.RunAsync);
     }

@@ -33,6 +33,7 @@ internal sealed class MoveCommands
     public static async ValueTask ShowRoomAsync(GameOutput output, Player player)
     {
         var (session, room) = (player.Session, player.Room);
+        await output.TellRoomAsync(session, room);
         await output.LineAsync(session, $"{room.Name} (#{room.Id})");
         await output.LinesAsync(session, room.Description);
         if (room.Things.Count > 0)

@@ -51,7 +51,7 @@ internal sealed class SessionCommands(WhoList whoList, Comparison comparison, Fu
 
     private ValueTask CompareAsync(CommandCall call)
     {
-        call.Output.CompareAfterwards(comparison.RunAsync);
+        call.Output.RunAfterwards(comparison.RunAsync);
         return default;
     }
 

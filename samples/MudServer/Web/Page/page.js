@@ -35,6 +35,7 @@ const connection = new Connection(address, {
   },
   text(text) {
     for (const line of terminal.write(text)) follow(line.trimEnd());
+    element("line").type = terminal.asksPassword ? "password" : "text";
   },
   state(state, text) {
     element("dot").dataset.state = state;
@@ -120,7 +121,7 @@ element("entry").addEventListener("submit", event => {
   event.preventDefault();
   const input = element("line");
   if (!type(input.value)) return;
-  history.add(input.value);
+  if (!terminal.asksPassword) history.add(input.value);
   input.value = "";
 });
 

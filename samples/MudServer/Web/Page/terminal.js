@@ -34,13 +34,18 @@ export class Terminal {
 
   /** Shows what the user typed, behind the prompt that it answers. */
   echo(line) {
-    this.#add(`${this.#prompt.textContent || "> "}${line}`, "echo");
+    this.#add(`${this.#prompt.textContent || "> "}${this.asksPassword ? "" : line}`, "echo");
     this.scrollToEnd();
   }
 
   /** Shows a word of the page's own. */
   note(text) {
     this.#add(text, "note");
+  }
+
+  /** True while the game asks for a password, which a telnet client does not show. */
+  get asksPassword() {
+    return this.#prompt.textContent === "Password: ";
   }
 
   clearPrompt() {

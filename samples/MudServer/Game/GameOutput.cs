@@ -55,9 +55,9 @@ internal sealed class GameOutput(IOutputBuffer output, AwayPlayers awayPlayers, 
     /// <summary>Writes the prompt, or asks for a password, which telnet clients then don't show.</summary>
     public async ValueTask PromptAsync(Session session)
     {
-        await WriteAsync(session, Encode(session.AskedName is null ? "> " : "Password: ", string.Empty), MessageHeader.Prompt);
         if (session.AskedName is not null)
             await WriteAsync(session, ReadOnlyMemory<byte>.Empty, TelnetMessages.HideInput);
+        await WriteAsync(session, Encode(session.AskedName is null ? "> " : "Password: ", string.Empty), MessageHeader.Prompt);
     }
 
     /// <summary>Shows again what is typed, below the password: its line's end was not shown either.</summary>

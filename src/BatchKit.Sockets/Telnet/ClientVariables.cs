@@ -1,7 +1,7 @@
 namespace BatchKit.Broadcast.Telnet;
 
 /// <summary>Variables that a client tells about itself (NEW-ENVIRON, RFC 1572): those of MNES, the Mud New-Environ Standard, that a server can use. All others are ignored, IPADDRESS too, because anyone may claim any address.</summary>
-internal static class ClientVariables
+internal sealed class ClientVariables(TelnetTerminal terminal)
 {
     private const byte Is = 0;
     private const byte Send = 1;
@@ -16,13 +16,11 @@ internal static class ClientVariables
     private const int MaxVariables = 32;
     private const int MaxBytes = 64;
 
-    /// <summary>Asks for the variables by name: without names a client of RFC 1572 would send its user's name and more.</summary>
-    public static ReadOnlyMemory<byte> Request { get; } = (byte[])
-    [
-        TelnetCode.Interpret, TelnetCode.Subnegotiation, TelnetCode.EnvironmentOption, Send,
-        Variable, .. ClientName, Variable, .. ClientVersion, Variable, .. Charset, Variable, .. Capabilities, Variable, .. TerminalType,
-        TelnetCode.Interpret, TelnetCode.SubnegotiationEnd,
-    ];
+    // By name: without names a client of RFC 1572 sends its user's name and more.
+    private static readonly byte[] Request = RequestFor(Variable);
+    private static readonly byte[] UserRequest = RequestFor(UserVariable);
+
+    private bool _hasAskedAgain;
 
     private static ReadOnlySpan<byte> ClientName => "CLIENT_NAME"u8;
 
@@ -34,13 +32,19 @@ internal static class ClientVariables
 
     private static ReadOnlySpan<byte> TerminalType => "TERMINAL_TYPE"u8;
 
+    /// <summary>Asks for the variables.</summary>
+    public void Begin(TelnetAnswers answers)
+    {
+        _hasAskedAgain = false;
+        answers.Add(Request);
+    }
+
     /// <summary>Reads what a client answers (IS), in one message or in several, or tells later (INFO).</summary>
-    /// <param name="body">The message.</param>
-    /// <param name="terminal">Gets what it says.</param>
     /// <returns>The charset that it names; null for none.</returns>
-    public static TelnetCharset? Read(ReadOnlySpan<byte> body, TelnetTerminal terminal)
+    public TelnetCharset? Receive(ReadOnlySpan<byte> body, TelnetAnswers answers)
     {
         TelnetCharset? charset = null;
+        var hasValue = false;
         if (body is not [Is or Info, .. var rest])
             return null;
         Span<byte> name = stackalloc byte[MaxBytes];
@@ -51,12 +55,28 @@ internal static class ClientVariables
             var nameBytes = Take(ref rest, name);
 
             // A variable without a value is not defined.
-            if (isVariable && rest is [Value, ..])
-                Apply(name[..nameBytes], value[..Take(ref rest, value)], terminal, ref charset);
+            if (!isVariable || rest is not [Value, ..])
+                continue;
+            hasValue = true;
+            Apply(name[..nameBytes], value[..Take(ref rest, value)], ref charset);
+        }
+
+        // MNES says VAR. Clients that follow RFC 1572, such as Mudlet without MNES, know these names as USERVAR alone.
+        if (body[0] == Is && !hasValue && !_hasAskedAgain)
+        {
+            _hasAskedAgain = true;
+            answers.Add(UserRequest);
         }
 
         return charset;
     }
+
+    private static byte[] RequestFor(byte mark) =>
+    [
+        TelnetCode.Interpret, TelnetCode.Subnegotiation, TelnetCode.EnvironmentOption, Send,
+        mark, .. ClientName, mark, .. ClientVersion, mark, .. Charset, mark, .. Capabilities, mark, .. TerminalType,
+        TelnetCode.Interpret, TelnetCode.SubnegotiationEnd,
+    ];
 
     /// <summary>Takes a mark and the bytes behind it, up to the next mark.</summary>
     /// <returns>How many bytes it has copied.</returns>
@@ -76,7 +96,7 @@ internal static class ClientVariables
         return taken;
     }
 
-    private static void Apply(ReadOnlySpan<byte> name, ReadOnlySpan<byte> value, TelnetTerminal terminal, ref TelnetCharset? charset)
+    private void Apply(ReadOnlySpan<byte> name, ReadOnlySpan<byte> value, ref TelnetCharset? charset)
     {
         var text = TerminalTypes.ReadName(value);
         if (name.SequenceEqual(Charset) && CharsetRequests.TryParse(value, out var named))

@@ -30,7 +30,7 @@ public static class TelnetMessages
     /// <summary>Marks the payload as an MSDP message, as <see cref="WriteMsdp"/> writes it. Only telnet clients that agreed to MSDP get it.</summary>
     public static MessageHeader Msdp { get; } = new() { ContentType = MsdpContentType };
 
-    /// <summary>Asks one telnet client not to show what its user types, such as a password, from this message on (IAC WILL ECHO, RFC 857). Write it with an empty payload to the client's own handle, behind the question.</summary>
+    /// <summary>Asks one telnet client not to show what its user types, such as a password, from this message on (IAC WILL ECHO, RFC 857). Write it with an empty payload to the client's own handle, before the question: then an answer that comes at once does not show either.</summary>
     /// <remarks>
     /// <para>It keeps its place in the output, and is never dropped. The client shows no line's end either: begin the answer with <c>\r\n</c>. <see cref="TelnetTerminal.HidesInput"/> tells whether the client agreed.</para>
     /// <para>A client that has sent no telnet command, such as <c>nc</c>, gets nothing, and shows what is typed; one that sends its first command later is asked then. Other protocols' clients get nothing. Nor do

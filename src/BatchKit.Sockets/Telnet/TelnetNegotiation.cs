@@ -22,6 +22,7 @@ internal sealed class TelnetNegotiation
     private OptionSide _server;
     private OptionSide _client;
     private TerminalTypes? _terminalTypes;
+    private ClientVariables? _variables;
     private bool _isCharsetAsked;
     private bool _isCharsetChosen;
 
@@ -96,7 +97,7 @@ internal sealed class TelnetNegotiation
         else if (feature == TelnetFeatures.TerminalType && side.Agreed > before)
             (_terminalTypes ??= new TerminalTypes(_terminal)).Begin(_answers);
         else if (feature == TelnetFeatures.Environment && side.Agreed > before)
-            _answers.Add(ClientVariables.Request.Span);
+            (_variables ??= new ClientVariables(_terminal)).Begin(_answers);
         SetFormat();
     }
 
@@ -182,7 +183,7 @@ internal sealed class TelnetNegotiation
     private void ReceiveVariables(ReadOnlySpan<byte> body)
     {
         // What both sides agreed on by RFC 2066 counts more.
-        if (ClientVariables.Read(body, _terminal) is not { } named || _isCharsetChosen || (_options.Supported & TelnetFeatures.Charset) == TelnetFeatures.None)
+        if (_variables!.Receive(body, _answers) is not { } named || _isCharsetChosen || (_options.Supported & TelnetFeatures.Charset) == TelnetFeatures.None)
             return;
         _terminal.Charset = named;
         SetFormat();

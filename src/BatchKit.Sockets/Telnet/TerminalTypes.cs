@@ -15,6 +15,7 @@ internal sealed class TerminalTypes(TelnetTerminal terminal)
     private string? _first;
     private string? _second;
     private bool _isAsked;
+    private TerminalCapabilities _reported;
 
     private static ReadOnlySpan<byte> Request =>
     [
@@ -38,7 +39,9 @@ internal sealed class TerminalTypes(TelnetTerminal terminal)
         _isAsked = false;
         if (TryReadCapabilities(sent, out var capabilities))
         {
-            terminal.Capabilities = capabilities;
+            // MNES may have reported more: TinTin++ leaves its bit out here.
+            terminal.Capabilities = (terminal.Capabilities & ~_reported) | capabilities;
+            _reported = capabilities;
             if (_second is not null)
                 (terminal.ClientName, terminal.Type) = (_first, _second);
             return;

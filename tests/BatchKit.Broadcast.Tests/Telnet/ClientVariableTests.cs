@@ -50,6 +50,24 @@ public sealed class ClientVariableTests
     }
 
     [Fact]
+    public void A_client_that_has_no_such_variable_is_asked_once_more_for_its_users()
+    {
+        _scene.Read("FF FB 27 FF FA 27 00 00 'CLIENT_NAME' 00 'MTTS' FF F0");
+        _scene.Read("FF FA 27 00 03 'CLIENT_NAME' 01 'MUDLET' FF F0 FF FA 27 00 FF F0 FF FA 27 02 FF F0");
+
+        Assert.Equal("MUDLET", _scene.Terminal.ClientName);
+        Assert.Equal(Bytes($"FF FD 27 {Ask} {Ask.Replace("00 '", "03 '", StringComparison.Ordinal)}"), _scene.Sent);
+    }
+
+    [Fact]
+    public void Capabilities_of_MNES_are_kept_beside_those_of_MTTS()
+    {
+        _scene.Read("FF FB 27 FF FB 18 FF FA 18 00 'A' FF F0 FF FA 27 00 00 'MTTS' 01 '783' FF F0 FF FA 18 00 'B' FF F0 FF FA 18 00 'MTTS 271' FF F0");
+
+        Assert.Equal((TerminalCapabilities)783, _scene.Terminal.Capabilities);
+    }
+
+    [Fact]
     public void What_was_not_agreed_on_is_not_heard()
     {
         var scene = new TelnetScene(new TelnetOptions { Supported = TelnetFeatures.All & ~TelnetFeatures.Environment, Offered = TelnetFeatures.Environment });
@@ -110,7 +128,7 @@ public sealed class ClientVariableTests
                 body[place] = random.Next(2) == 0 ? (byte)random.Next(5) : (byte)random.Next(256);
             var terminal = new TelnetTerminal();
 
-            ClientVariables.Read([.. body, .. Encoding.ASCII.GetBytes("\0CLIENT_NAME\u0001"), .. body], terminal);
+            new ClientVariables(terminal).Receive([.. body, .. Encoding.ASCII.GetBytes("\0CLIENT_NAME\u0001"), .. body], new TelnetAnswers(_scene.Connection));
 
             Assert.True(terminal.ClientName is null || terminal.ClientName.All(letter => letter is > ' ' and < '\u007F'));
         }

@@ -20,11 +20,11 @@ public sealed class EchoTests : IAsyncDisposable
     public ValueTask DisposeAsync() => _transport.DisposeAsync();
 
     [Fact]
-    public async Task A_password_is_hidden_behind_its_question_and_typing_shows_again_before_the_answer()
+    public async Task Typing_is_hidden_before_a_question_and_shows_again_before_the_answer()
     {
         _scene.Read("FF F1");
 
-        await SendAsync(Some.Message("Name: "), Some.Message("Password: "), Hide);
+        await SendAsync(Some.Message("Name: "), Hide, Some.Message("Password: "));
         _scene.Read("FF FD 01");
         Assert.True(_scene.Terminal.HidesInput);
         _scene.Read("'secret' 0D 0A");
@@ -32,7 +32,7 @@ public sealed class EchoTests : IAsyncDisposable
         _scene.Read("FF FE 01");
 
         Assert.False(_scene.Terminal.HidesInput);
-        Assert.Equal(Bytes("'Name: Password: ' FF FB 01 FF FC 01 0D 0A 'Welcome.' 0D 0A"), _scene.Sent);
+        Assert.Equal(Bytes("'Name: ' FF FB 01 'Password: ' FF FC 01 0D 0A 'Welcome.' 0D 0A"), _scene.Sent);
     }
 
     [Fact]

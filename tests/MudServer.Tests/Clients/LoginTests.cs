@@ -8,8 +8,7 @@ public sealed class LoginTests
 {
     // Read as Latin-1.
     private const string Telnet = "\u00ff\u00f1";
-    private const string Question = "Password: \u00ff\u00f9";
-    private const string HidesInput = "\u00ff\u00fb\u0001";
+    private const string HiddenQuestion = "\u00ff\u00fb\u0001Password: \u00ff\u00f9";
     private const string ShowsInput = "\u00ff\u00fc\u0001";
 
     [Theory]
@@ -27,7 +26,7 @@ public sealed class LoginTests
         Assert.Contains("That is not the password.", await second.ReadToPromptAsync());
         Assert.Equal(["Ana has a password. Type \"login Ana\"."], await second.AskAsync("connect Ana"));
         await second.SendAsync("login Ana\r\n");
-        await second.ReadPastAsync(Question + HidesInput);
+        await second.ReadPastAsync(HiddenQuestion);
         await second.SendAsync("lantern-1\r\nthink still here\r\n");
 
         await second.ReadPastAsync("Welcome back, Ana.");
@@ -127,8 +126,9 @@ public sealed class LoginTests
     private static async Task<TelnetClient> AskedAsync(RunningMud mud, string name)
     {
         var client = await mud.ConnectAsync();
+        await client.ReadToPromptAsync();
         await client.SendAsync($"{Telnet}login {name}\r\n");
-        await client.ReadPastAsync(Question + HidesInput);
+        await client.ReadPastAsync(HiddenQuestion);
         return client;
     }
 }

@@ -74,7 +74,8 @@ internal sealed class Lobby(World world, GameOutput output, WhoList whoList, Sha
     /// <summary>Goes on when a password has been hashed.</summary>
     public async ValueTask EndLoginAsync(Session session)
     {
-        var answer = session.Checked!;
+        if (session.Checked is not { } answer)
+            return;
         session.Checked = null;
         if (answer.Known is null && world.TryFindPlayer(enactorId: 0, answer.Name, out _))
         {

@@ -33,8 +33,12 @@ internal sealed class Passwords(GameOutput output, GameInput input)
         var known = _byName.GetValueOrDefault(name);
         output.RunAfterwards(async () =>
         {
-            session.Checked = new CheckedPassword(name, known, await HashAsync(password, known?.Salt ?? RandomNumberGenerator.GetBytes(SaltBytes)));
-            input.TellChecked(session);
+            if (await TryHashAsync(password, known?.Salt ?? RandomNumberGenerator.GetBytes(SaltBytes)) is { } given)
+            {
+                session.Checked = new CheckedPassword(name, known, given);
+                input.TellChecked(session);
+            }
+
             return [];
         });
     }
@@ -45,12 +49,13 @@ internal sealed class Passwords(GameOutput output, GameInput input)
         ? CryptographicOperations.FixedTimeEquals(answer.Given.Hash, known.Hash)
         : !IsFull && _byName.TryAdd(answer.Name, answer.Given);
 
-    private async Task<HashedPassword> HashAsync(string password, byte[] salt)
+    /// <returns>Null when the game ends: it has no time left for all that wait.</returns>
+    private async Task<HashedPassword?> TryHashAsync(string password, byte[] salt)
     {
         await _hashing.WaitAsync();
         try
         {
-            return new HashedPassword(salt, Rfc2898DeriveBytes.Pbkdf2(Encoding.UTF8.GetBytes(password), salt, Iterations, HashAlgorithmName.SHA256, HashBytes));
+            return input.IsCompleted ? null : new HashedPassword(salt, Rfc2898DeriveBytes.Pbkdf2(Encoding.UTF8.GetBytes(password), salt, Iterations, HashAlgorithmName.SHA256, HashBytes));
         }
         finally
         {

@@ -235,6 +235,44 @@ public sealed class EchoTests : IAsyncDisposable
         }
     }
 
+    [Theory]
+    [InlineData("", "FF F1", false, "FFFB01FFFC01")]
+    [InlineData("FF F1 FF FD 01", "FF FE 01", true, "FFFB01FFFC01FFFB01")]
+    public async Task What_a_client_sends_at_the_same_time_changes_no_order(string before, string meanwhile, bool isHidden, string commands)
+    {
+        const int runs = 20_000;
+        var scenes = Enumerable.Range(0, runs).Select(_ => new TelnetScene()).ToArray();
+        foreach (var scene in scenes)
+        {
+            scene.Terminal.Echo.Tell(isHidden: true, scene.Connection);
+            scene.Read(before);
+        }
+
+        // Side by side, each a little ahead of the other now and then.
+        using var start = new Barrier(participantCount: 2);
+        var client = Task.Run(
+            () =>
+            {
+                for (var run = 0; run < runs; run++)
+                {
+                    start.SignalAndWait();
+                    scenes[run].Read(meanwhile);
+                }
+            },
+            TestContext.Current.CancellationToken);
+        for (var run = 0; run < runs; run++)
+        {
+            start.SignalAndWait();
+            Thread.SpinWait(run % 100);
+            scenes[run].Terminal.Echo.Tell(isHidden, scenes[run].Connection);
+        }
+
+        await client.WithinDeadline();
+
+        // When the game was first, the client had nothing to take back.
+        Assert.All(scenes, scene => Assert.StartsWith(Convert.ToHexString(scene.Sent), commands, StringComparison.Ordinal));
+    }
+
     private Task SendAsync(params BatchMessage[] messages) => _transport.SendAsync(Deliveries.To(_scene.Connection.Handle, messages));
 
     /// <summary>A client's side of ECHO after RFC 1143: it answers each change, and nothing that is so already.</summary>

@@ -25,8 +25,10 @@ public sealed class HostileInputTests(ITestOutputHelper output)
 
     private readonly ParserInputs _inputs = new();
 
-    [Fact]
-    public void Every_way_of_cutting_an_input_into_reads_gives_the_same_records_and_answers()
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void Every_way_of_cutting_an_input_into_reads_gives_the_same_records_and_answers(bool hidesInput)
     {
         // Where compressed output is flushed depends on the reads.
         var options = new TelnetOptions { Supported = TelnetFeatures.All & ~TelnetFeatures.Compression };
@@ -34,6 +36,8 @@ public sealed class HostileInputTests(ITestOutputHelper output)
         Check.One(Config.QuickThrowOnFailure.WithMaxTest(3000).WithEndSize(60), Prop.ForAll(TelnetInputs.Cut, input =>
         {
             var (whole, cut, single) = (new TelnetScene(options, MaxRecordBytes), new TelnetScene(options, MaxRecordBytes), new TelnetScene(options, MaxRecordBytes));
+            foreach (var scene in new[] { whole, cut, single })
+                scene.Terminal.Echo.Tell(hidesInput, scene.Connection);
             var records = whole.Read(input.Input);
             var isSame = records.SequenceEqual(cut.Read(input.Input, input.Cuts)) && records.SequenceEqual(single.Read(input.Input, Enumerable.Range(0, input.Input.Length)));
             return isSame && whole.Sent.SequenceEqual(cut.Sent) && whole.Sent.SequenceEqual(single.Sent) && State(whole) == State(cut) && State(whole) == State(single);
@@ -105,6 +109,6 @@ public sealed class HostileInputTests(ITestOutputHelper output)
     private static (string? Failure, byte Format, string Terminal) State(TelnetScene scene)
     {
         var terminal = scene.Terminal;
-        return (scene.Failure, scene.Connection.Format.Index, $"{terminal.Charset} {terminal.Width} {terminal.Height} {terminal.Type} {terminal.ClientName} {terminal.ClientVersion} {terminal.Capabilities} {terminal.TakesGmcp}");
+        return (scene.Failure, scene.Connection.Format.Index, $"{terminal.Charset} {terminal.Width} {terminal.Height} {terminal.Type} {terminal.ClientName} {terminal.ClientVersion} {terminal.Capabilities} {terminal.TakesGmcp} {terminal.HidesInput}");
     }
 }

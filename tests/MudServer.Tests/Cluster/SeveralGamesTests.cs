@@ -28,6 +28,24 @@ public sealed class SeveralGamesTests(BrokerFixture fixture)
     }
 
     [Fact]
+    public async Task The_game_of_a_name_knows_its_password_at_each_gateway()
+    {
+        using var cluster = new MudCluster(await fixture.GetAsync());
+        await StartGamesAsync(cluster);
+        var gateways = await Task.WhenAll(cluster.StartGatewayAsync("--shards", "2"), cluster.StartGatewayAsync("--shards", "2"));
+        using var one = await gateways[0].ConnectAsync();
+        await one.SendAsync($"login {Second}\r\nlantern-1\r\n");
+        await one.ReadPastAsync($"Welcome, {Second}.");
+        using var other = await gateways[1].ConnectAsync();
+
+        await other.SendAsync($"connect {Second}\r\nlogin {Second}\r\nlantern-2\r\nlogin {Second}\r\nlantern-1\r\n");
+
+        await other.ReadPastAsync($"{Second} has a password.");
+        await other.ReadPastAsync("That is not the password.");
+        await other.ReadPastAsync($"Welcome back, {Second}.");
+    }
+
+    [Fact]
     public async Task Output_of_two_games_for_one_client_keeps_the_order_of_each()
     {
         const int lines = 500;

@@ -30,6 +30,7 @@ internal sealed class BroadcastMetrics : IDisposable
             "batchkit.broadcast.pending", () => transport.GetStatistics().PendingBytes, "By", "Bytes that wait for clients to read.");
         _meter.CreateObservableUpDownCounter(
             "batchkit.broadcast.connections", () => transport.Connections.Count, "{connection}", "Established connections.");
+        _meter.CreateObservableUpDownCounter("batchkit.broadcast.slow", () => transport.SlowClients, "{connection}", "Connections whose clients do not keep up with their output.");
         _meter.CreateObservableUpDownCounter("batchkit.broadcast.groups", () => transport.Groups.Count, "{group}", "Groups that have members on this node.");
     }
 

@@ -117,6 +117,9 @@ public sealed class BroadcastOptions : IValidatableObject
     [Required]
     public IList<IPNetwork> TrustedProxies { get; set; } = [];
 
+    /// <summary>Called within a second when a client becomes slow or keeps up again (<see cref="ClientConnection.IsSlow"/>); null, the default, for no calls. It must not block; what it throws is counted, and the health check tells it.</summary>
+    public Action<ClientConnection>? SlowClientChanged { get; set; }
+
     /// <summary>The most connections from one address.</summary>
     internal int PlacesPerAddress => MaxConnectionsPerAddress ?? Math.Min(MaxConnections, Math.Max(LeastPlacesPerAddress, MaxConnections / AddressShare));
 

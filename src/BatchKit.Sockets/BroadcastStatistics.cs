@@ -57,6 +57,9 @@ public sealed record BroadcastStatistics
     /// <summary>Established connections.</summary>
     public int Connections { get; init; }
 
+    /// <summary>Clients that did not keep up when the transport last looked, at most a second before; see <see cref="ClientConnection.IsSlow"/>.</summary>
+    public int SlowClients { get; init; }
+
     /// <summary>Groups that have members on this node.</summary>
     public int Groups { get; init; }
 

@@ -54,7 +54,7 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
         _works = new DefaultObjectPool<FanoutWork>(new FanoutWorkPolicy(Limits, Counters));
         Connections = new ConnectionTable(Options, node);
         _metrics = new Lazy<BroadcastMetrics>(() => new BroadcastMetrics(this, node.Value, meterFactory));
-        _sweep = new ConnectionSweep(Connections, Options, Clock, LogThrottle, Logger);
+        _sweep = new ConnectionSweep(Connections, Options, Clock, LogThrottle, Logger, LoggerFaults);
     }
 
     /// <inheritdoc/>
@@ -85,6 +85,9 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
     internal DeliveryCounters Counters { get; } = new();
 
     internal ConnectionTable Connections { get; }
+
+    /// <summary>Clients that did not keep up when the sweep last looked.</summary>
+    internal int SlowClients => _sweep.SlowClients;
 
     internal GroupTable Groups { get; } = new();
 
@@ -127,8 +130,16 @@ public sealed class BroadcastTransport : IBatchTransport, IGroupMembership, IAsy
     /// <returns>False when it is gone, or belongs to another node.</returns>
     public bool TryGetConnection(OutputHandle handle, [MaybeNullWhen(false)] out ClientConnection connection) => Connections.TryGet(handle, out connection);
 
+    /// <summary>Waits until each client of a destination that reads has half of its queue free: back pressure for who writes much. Flush what you have written before, so that it is in the queues.</summary>
+    /// <remarks>A client that has taken nothing for a second is not waited for: <see cref="BroadcastOptions.SlowConsumer"/> and <see cref="BroadcastOptions.SlowConsumerTimeout"/> decide about it.</remarks>
+    /// <param name="destination">A connection, or a group; one of another node has nothing to wait for.</param>
+    /// <param name="cancellationToken">Ends the wait.</param>
+    /// <exception cref="OperationCanceledException">The token was cancelled.</exception>
+    public Task WaitForReadersAsync(OutputHandle destination, CancellationToken cancellationToken = default) =>
+        ReaderWait.RunAsync(destination.Name is { } group ? GetMembers(group) : TryGetConnection(destination, out var client) ? [client] : [], Clock, cancellationToken);
+
     /// <summary>Reads the counters. It visits every connection: use it for a page or a test, not on a hot path.</summary>
-    public BroadcastStatistics GetStatistics() => BroadcastStatistics.Read(Counters, Connections, Groups.Count);
+    public BroadcastStatistics GetStatistics() => BroadcastStatistics.Read(Counters, Connections, Groups.Count) with { SlowClients = SlowClients };
 
     /// <summary>Takes over the output of a connection that other code accepted.</summary>
     /// <remarks>The other code keeps reading the connection, and closes it; see <see cref="AttachedConnection"/>.</remarks>

@@ -59,6 +59,9 @@ public sealed class ClientConnection
     /// <summary>True once the client is authenticated: <see cref="BroadcastOptions.MaxUnauthenticatedBytes"/> and <see cref="BroadcastOptions.AuthenticationTimeout"/> then no longer apply.</summary>
     public bool IsAuthenticated => _isAuthenticated;
 
+    /// <summary>True while it does not keep up: output has waited for a quarter of a second of which it took nothing, or more than half of its queue is in use. It is looked at every second, or twice a second with <see cref="BroadcastOptions.SlowClientChanged"/>.</summary>
+    public bool IsSlow { get; internal set; }
+
     /// <summary>True when its handler asks for authentication. Written by its reader, read by the sweep.</summary>
     internal bool RequiresAuthentication { get; set; }
 

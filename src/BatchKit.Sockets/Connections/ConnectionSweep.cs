@@ -11,24 +11,36 @@ internal sealed class ConnectionSweep : IAsyncDisposable
     private static readonly TimeSpan LongestPeriod = TimeSpan.FromSeconds(1);
     private static readonly TimeSpan DefaultAuthenticationTimeout = TimeSpan.FromMinutes(1);
 
+    // With a period of half a second a callback comes within a second.
+    private static readonly TimeSpan LongestPeriodWithCallback = TimeSpan.FromSeconds(0.5);
+    private static readonly TimeSpan SlowAfter = TimeSpan.FromSeconds(0.25);
+
     private readonly RunningClock _clock;
     private readonly ConnectionTable _connections;
     private readonly BroadcastOptions _options;
     private readonly ILogger _logger;
     private readonly LogThrottle _throttle;
+    private readonly ObserverFaults _faults;
     private readonly ITimer _timer;
+    private readonly int _slowBytes;
+    private int _slowClients;
 
     /// <summary>Starts the sweep, which is the tick of the clock too.</summary>
-    public ConnectionSweep(ConnectionTable connections, BroadcastOptions options, RunningClock clock, LogThrottle throttle, ILogger logger)
+    public ConnectionSweep(ConnectionTable connections, BroadcastOptions options, RunningClock clock, LogThrottle throttle, ILogger logger, ObserverFaults faults)
     {
         _clock = clock;
         _connections = connections;
         _options = options;
         _logger = logger;
         _throttle = throttle;
+        _faults = faults;
+        _slowBytes = SendQueueLimits.From(options).MessageCapacityBytes / 2;
         var period = PeriodFor(options);
         _timer = clock.Inner.CreateTimer(static state => ((ConnectionSweep)state!).Run(), this, period, period);
     }
+
+    /// <summary>How many clients were slow when it last looked.</summary>
+    public int SlowClients => Volatile.Read(ref _slowClients);
 
     public async ValueTask DisposeAsync()
     {
@@ -44,19 +56,21 @@ internal sealed class ConnectionSweep : IAsyncDisposable
             options.SlowConsumerTimeout, options.IdleTimeout, options.AuthenticationTimeout, options.KeepAliveInterval, options.HandshakeTimeout, options.CloseTimeout, options.DrainTimeout,
         ];
         var quarter = limits.Min()!.Value / 4;
-        return quarter < LongestPeriod ? quarter : LongestPeriod;
+        var longest = options.SlowClientChanged is null ? LongestPeriod : LongestPeriodWithCallback;
+        return quarter < longest ? quarter : longest;
     }
 
     private void Run()
     {
         if (!_clock.Tick())
             return;
-        var swept = 0;
+        var (swept, slow) = (0, 0);
         foreach (var connection in _connections.All)
         {
             if (connection.IsClosing)
                 continue;
-            if (connection.Output.IsStalled(_options.SlowConsumerTimeout))
+            var stalledFor = connection.Output.StalledFor;
+            if (stalledFor >= _options.SlowConsumerTimeout)
                 connection.Abort(DisconnectReason.SlowConsumer);
             else if (!connection.IsAttached && connection.Activity.RecordAge >= _options.IdleTimeout)
                 connection.Close(DisconnectReason.Idle);
@@ -64,6 +78,7 @@ internal sealed class ConnectionSweep : IAsyncDisposable
                 connection.Close(DisconnectReason.NotAuthenticated);
             else
             {
+                slow += Note(connection, stalledFor >= SlowAfter || connection.Output.HeldBytes > _slowBytes) ? 1 : 0;
                 KeepAlive(connection);
                 continue;
             }
@@ -71,8 +86,26 @@ internal sealed class ConnectionSweep : IAsyncDisposable
             swept++;
         }
 
+        Volatile.Write(ref _slowClients, slow);
         if (swept > 0)
             Log.ClientsSwept(_logger, _throttle, swept);
+    }
+
+    private bool Note(ClientConnection connection, bool isSlow)
+    {
+        if (connection.IsSlow == isSlow)
+            return isSlow;
+        connection.IsSlow = isSlow;
+        try
+        {
+            _options.SlowClientChanged?.Invoke(connection);
+        }
+        catch (Exception exception)
+        {
+            _faults.Add(exception);
+        }
+
+        return isSlow;
     }
 
     private TimeSpan? AuthenticationTimeoutOf(ClientConnection connection) => _options.AuthenticationTimeout ?? (connection.RequiresAuthentication ? DefaultAuthenticationTimeout : null);

@@ -11,6 +11,9 @@ internal sealed class SegmentQueue
     private bool _isFirstStarted;
     private LinkedListNode<QueuedSegment>? _pong;
 
+    // Null while no one waits.
+    private TaskCompletionSource? _halfFree;
+
     /// <summary>Everything that is not written yet, including the segment that is being written.</summary>
     public Amount Waiting { get; private set; }
 
@@ -84,6 +87,26 @@ internal sealed class SegmentQueue
         Forget(_underWay);
         _underWay = default;
         return amount;
+    }
+
+    /// <summary>Completes when half of the capacity is free, or nothing more will be written.</summary>
+    public Task WhenHalfFree(SendQueueLimits limits) =>
+        IsHalfFree(limits) ? Task.CompletedTask : (_halfFree ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
+
+    public bool IsHalfFree(SendQueueLimits limits) => HeldBytes <= limits.MessageCapacityBytes / 2 && Waiting.Messages <= limits.MaxMessages / 2;
+
+    /// <summary>Tells those who wait that half of the capacity is free, if it is.</summary>
+    public void TellHalfFree(SendQueueLimits limits)
+    {
+        if (_halfFree is not null && IsHalfFree(limits))
+            TellEnd();
+    }
+
+    /// <summary>Tells those who wait that there is nothing more to wait for.</summary>
+    public void TellEnd()
+    {
+        _halfFree?.TrySetResult();
+        _halfFree = null;
     }
 
     /// <summary>Drops everything that is not being written.</summary>

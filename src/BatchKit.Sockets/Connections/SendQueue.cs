@@ -89,11 +89,21 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
         AbortWire(wire);
     }
 
-    /// <summary>True when output has waited for the limit and the client has taken none of it.</summary>
-    public bool IsStalled(TimeSpan limit)
+    /// <summary>How long output has waited of which the client has taken nothing; zero when nothing waits.</summary>
+    public TimeSpan StalledFor
+    {
+        get
+        {
+            lock (_lock)
+                return _isDraining && _state != SendQueueState.Ended ? timeProvider.GetElapsedTime(Volatile.Read(ref _lastProgressAt)) : TimeSpan.Zero;
+        }
+    }
+
+    /// <summary>Completes when half of the capacity is free, or nothing more will be written.</summary>
+    public Task WhenHalfFree()
     {
         lock (_lock)
-            return _isDraining && _state != SendQueueState.Ended && timeProvider.GetElapsedTime(Volatile.Read(ref _lastProgressAt)) >= limit;
+            return _segments is null || _state == SendQueueState.Ended ? Task.CompletedTask : _segments.WhenHalfFree(limits);
     }
 
     /// <summary>Loads what a send needs into the processor's cache. It takes no lock, because the result is not used.</summary>
@@ -254,6 +264,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
 
             // Counted before the next wire is created, which may fail.
             counters.Add(tally);
+            _segments.TellHalfFree(limits);
             _wire = nextWire is null ? _wire : nextWire(_wire);
         }
     }
@@ -270,6 +281,7 @@ internal sealed class SendQueue(IWire firstWire, SendQueueLimits limits, Deliver
             tally.Settle(_endOutcome, _segments.Clear());
             if (!_isDraining && _segments.IsUnderWay)
                 tally.Settle(_endOutcome, _segments.Release(out _));
+            _segments.TellEnd();
         }
 
         counters.Add(tally);

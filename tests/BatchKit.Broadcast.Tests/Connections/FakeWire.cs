@@ -39,6 +39,17 @@ internal sealed class FakeWire : IWire
         }
     }
 
+    /// <summary>Takes so many bytes more, also of a write under way.</summary>
+    public void Allow(int bytes)
+    {
+        lock (_lock)
+        {
+            var opened = _opened;
+            Limit(bytes);
+            opened.TrySetResult();
+        }
+    }
+
     public void Open()
     {
         lock (_lock)

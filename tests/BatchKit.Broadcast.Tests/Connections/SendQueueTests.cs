@@ -125,7 +125,7 @@ public sealed class SendQueueTests
         {
             clock.Advance(TimeSpan.FromSeconds(20));
             await Task.Run(() => wire.Grant(bytes));
-            stalled.Add(queue.IsStalled(limit));
+            stalled.Add(queue.StalledFor >= limit);
         }
 
         Assert.Equal([false, false, false, false, true], stalled);

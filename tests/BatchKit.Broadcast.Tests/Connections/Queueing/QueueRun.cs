@@ -139,7 +139,7 @@ internal sealed class QueueRun
         Assert.Equal(_counters.Attempted, Settled() + _queue.Waiting);
         Assert.Equal(_model.IsOver, _queue.Ended.IsCompleted);
         Assert.Equal(_model.IsFinished, _wire.IsFinished);
-        Assert.Equal(_model.ProgressAt is { } at && _model.Now - at >= StallLimit.TotalMilliseconds, _queue.IsStalled(StallLimit));
+        Assert.Equal(_model.ProgressAt is { } at && _model.Now - at >= StallLimit.TotalMilliseconds, _queue.StalledFor >= StallLimit);
     }
 
     private Amount Settled()

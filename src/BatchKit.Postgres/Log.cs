@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Logging;
 
 namespace BatchKit.Postgres;
@@ -5,6 +6,18 @@ namespace BatchKit.Postgres;
 /// <summary>The log messages of this package; ids start at 2600.</summary>
 internal static partial class Log
 {
+    public static void HandlerTimedOut(ILogger logger, LogThrottle throttle, string queue, int messages, string limit)
+    {
+        if (throttle.TryBegin(2635, queue, messages, out var events))
+            HandlersTimedOut(logger, events.Count, queue, limit, events.Amount);
+    }
+
+    public static void HandlerLeft(ILogger logger, LogThrottle throttle, string queue, int messages, string limit)
+    {
+        if (throttle.TryBegin(2636, queue, messages, out var events))
+            HandlersLeft(logger, events.Count, queue, limit, events.Amount);
+    }
+
     [LoggerMessage(2600, LogLevel.Warning, "{Target} did not accept a send: {Reason} The pool's connections were closed, so the next send connects to the server that is writable now.")]
     public static partial void ConnectionsDropped(ILogger logger, string target, string reason);
 
@@ -64,6 +77,12 @@ internal static partial class Log
 
     [LoggerMessage(2634, LogLevel.Error, "Frame {Id} was written by a newer version of this package, and no process that can read it has taken it within {Limit}; it was moved to the dead table.")]
     public static partial void NewerFrameBuried(ILogger logger, long id, TimeSpan limit);
+
+    [LoggerMessage(2635, LogLevel.Warning, "{Count} handlers of queue {Queue} were cancelled at {Limit}; for their {Messages} messages it was a failed attempt.")]
+    private static partial void HandlersTimedOut(ILogger logger, long count, string queue, string limit, long messages);
+
+    [LoggerMessage(2636, LogLevel.Error, "{Count} handlers of queue {Queue} did not end at {Limit}, and ignored their token: they were given up and still run. For their {Messages} messages it was a failed attempt.")]
+    private static partial void HandlersLeft(ILogger logger, long count, string queue, string limit, long messages);
 
     [LoggerMessage(2645, LogLevel.Error, "{Messages} messages of queue {Queue} failed {MaxAttempts} times or more and block their keys; they are retried every {Pause}.")]
     public static partial void KeysBlocked(ILogger logger, string queue, int messages, int maxAttempts, TimeSpan pause);

@@ -28,6 +28,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     private readonly ReceiverCounters _counters = new();
     private readonly ConnectionReporter _reporter;
     private readonly ReceiverHealth _health;
+    private readonly Intake _intake;
     private readonly StopPhases _stop = new();
     private readonly TaskCompletionSource _triedOnce = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
@@ -66,17 +67,18 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
         _logger = GuardedLogger.Of(logger);
         _tables = new Tables(options.Schema);
         _reporter = new ConnectionReporter(options.ConnectionChanged, "receiver", Detached.Describe(dataSource), metrics, "postgresql", options.Queue);
+        _intake = new Intake(options);
         _health = new ReceiverHealth(dataSource, options, _logger, _reporter);
     }
 
     /// <summary>Why it receives nothing now, in a human-readable sentence without secrets; null while it receives.</summary>
-    public string? Fault => _health.Fault;
+    public string? Fault => _health.Fault ?? _intake.Fault;
 
     /// <summary>What is degraded while the receiver still receives, in a sentence; null when nothing is.</summary>
     internal string? Degradation => _parts?.Listener.Fault ?? _logger.Faults.Description ?? _reporter.CallbackFault;
 
     /// <summary>Counts what it has claimed and settled. Call it at any time, from any thread.</summary>
-    public PostgresQueueReceiverStatistics GetStatistics() => _counters.Read();
+    public PostgresQueueReceiverStatistics GetStatistics() => _counters.Read(_intake.AbandonedHandlers);
 
     /// <summary>Starts to receive. Completes after the first attempt to reach the queue, even if that failed; the receiver then keeps trying.</summary>
     /// <param name="cancellationToken">Ends the wait for the first attempt.</param>
@@ -145,7 +147,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     {
         var worker = ErrorText.Ascii($"{Environment.MachineName}:{Environment.ProcessId}");
         IClaimStore store = queue.Shards == 0 ? new ClaimStore(_tables, queue, _options, worker, _timeProvider) : new ShardStore(_tables, queue, _options, worker, _logger);
-        var parts = _parts = new ReceiverParts(_dataSource, _options, store, _counters, _health, _stop, _timeProvider, _logger, _tables);
+        var parts = _parts = new ReceiverParts(_dataSource, _options, store, _counters, _health, _intake, _stop, _timeProvider, _logger, _tables);
         await using (parts.ConfigureAwait(false))
         {
             _health.Started();
@@ -199,6 +201,12 @@ public sealed class PostgresQueueReceiverStatistics
 
     /// <summary>Messages that were kept from the handler because their header could not be read. Those of a newer version are left for a process that can read them; malformed ones are moved to the dead table. A message that is claimed again counts again.</summary>
     public long UnreadableMessages { get; init; }
+
+    /// <summary>Batches whose handler was cancelled because it ran longer than <see cref="PostgresQueueReceiverOptions.HandlerTimeLimit"/>.</summary>
+    public long TimedOutBatches { get; init; }
+
+    /// <summary>Handlers that were given up because they ignored that, and still run. While there are as many as <see cref="PostgresQueueReceiverOptions.Concurrency"/>, at least 10, nothing is claimed.</summary>
+    public int AbandonedHandlers { get; init; }
 
     /// <summary>Messages that are being handled now.</summary>
     public int HandlingMessages { get; init; }

@@ -48,10 +48,21 @@ public sealed class PostgresQueueReceiverOptions : IValidatableObject
 
     /// <summary>
     /// How long a claim lasts before other workers may claim its messages; 30 s by default. While the handler runs, the receiver renews the claim after each third of this time. So this setting limits how late
-    /// a crashed worker's messages are handled, and not how long a handler may take.
+    /// a crashed worker's messages are handled, and not how long a handler may take; see <see cref="HandlerTimeLimit"/>.
     /// </summary>
     [TimeSpanRange("00:00:01", "1.00:00:00")]
     public TimeSpan ClaimTimeLimit { get; set; } = TimeSpan.FromSeconds(30);
+
+    /// <summary>
+    /// How long the handler of a batch may run; null, the default, for no limit. After it the handler's token is cancelled, and messages that it has not marked when it ends have failed. When it has not ended after one
+    /// more second, it is given up: the whole batch has failed, other workers may handle its messages, and the worker claims the next ones. Set it well above what a batch of <see cref="BatchSize"/> takes.
+    /// </summary>
+    /// <remarks>
+    /// A handler that was given up still runs, at the same time as the next attempt, also in an ordered queue. Nothing that it marks counts any more. While as many such handlers run as <see cref="Concurrency"/>, at least 10, the receiver claims nothing, and
+    /// its health check says so. With a limit, handlers start on the thread pool, so that one that blocks its thread does not block the receiver.
+    /// </remarks>
+    [TimeSpanRange("00:00:00.100", "1.00:00:00")]
+    public TimeSpan? HandlerTimeLimit { get; set; }
 
     /// <summary>How many attempts a message has before it is moved to the dead table; 5 by default. A crash while it is handled counts as an attempt.</summary>
     [Range(1, 1000)]

@@ -20,7 +20,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
         while (true)
         {
             DropLost(settled);
-            if (parts.Stop.Stopping.IsCancellationRequested)
+            if (parts.Stop.Stopping.IsCancellationRequested || !parts.Intake.IsOpen)
                 request = request with { Claims = 0 };
             if (settled.Count == 0 && request.Claims == 0 && !_isSent)
                 return [];

@@ -128,6 +128,7 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
     private readonly CancellationTokenSource _cancellation = new();
     private bool _isDisposed;
     private volatile bool _isLost;
+    private volatile bool _isTimedOut;
     private volatile bool _isSettling;
     private long _renewedAt = claimedAt;
 
@@ -148,6 +149,9 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
 
     public bool IsLost => _isLost;
 
+    /// <summary>True once its handler was cancelled because it ran longer than <see cref="PostgresQueueReceiverOptions.HandlerTimeLimit"/>.</summary>
+    public bool IsTimedOut => _isTimedOut;
+
     /// <summary>True once its settlement is being sent. From then on the server may have removed the claim, which does not count as a loss.</summary>
     public bool IsSettling
     {
@@ -161,6 +165,13 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
         return CancelAsync();
     }
 
+    /// <summary>Cancels the handler, and does not wait for its callbacks, which may hang as the handler does.</summary>
+    public void TimeOut()
+    {
+        _isTimedOut = true;
+        _ = CancelAsync();
+    }
+
     /// <summary>Cancels the handler. Exceptions of the handler's callbacks are ignored, so that they end neither renewal nor a stop.</summary>
     public async Task CancelAsync()
     {
@@ -170,8 +181,8 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
         await cancelled.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
     }
 
-    /// <summary>Marks all its messages as not handled, on copies, because a handler that does not end may still mark the originals.</summary>
-    public void ReleaseAll()
+    /// <summary>Marks all its messages, on copies, because a handler that does not end may still mark the originals.</summary>
+    public void MarkCopies(Action<QueueMessage> mark)
     {
         var batch = Claim.Batch;
         var copies = new QueueMessage[batch.Count];
@@ -185,7 +196,7 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
             }
 
             copies[index] = new QueueMessage(message.Handle, message.Id, message.Attempt, message.Priority, message.EnqueuedAt, message.Key, message.Header, message.Payload);
-            copies[index].Release();
+            mark(copies[index]);
         }
 
         Claim = new Claim(Claim.Token, Claim.Shard, new QueueBatch(copies));

@@ -65,7 +65,7 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
     private int WantedClaims()
     {
         var ready = Volatile.Read(ref _readyMessages);
-        return _mayHaveWork && ready <= parts.Options.Prefetch / 2 ? Math.Max(1, (parts.Options.Prefetch - ready) / parts.Options.BatchSize) : 0;
+        return _mayHaveWork && parts.Intake.IsOpen && ready <= parts.Options.Prefetch / 2 ? Math.Max(1, (parts.Options.Prefetch - ready) / parts.Options.BatchSize) : 0;
     }
 
     private void MakeReady(HeldClaim held)

@@ -110,6 +110,7 @@ internal sealed class ReceiverCounters
     private long _released;
     private long _lost;
     private long _unreadable;
+    private long _timedOut;
     private int _handling;
     private int _prefetched;
     private int _consecutiveFailures;
@@ -138,6 +139,8 @@ internal sealed class ReceiverCounters
     /// <returns>True for the first ones.</returns>
     public bool Unreadable(int messages) => Interlocked.Add(ref _unreadable, messages) == messages;
 
+    public void TimedOut() => Interlocked.Increment(ref _timedOut);
+
     public void Handling(int messages) => Interlocked.Add(ref _handling, messages);
 
     public void Prefetched(int messages) => Interlocked.Add(ref _prefetched, messages);
@@ -147,7 +150,7 @@ internal sealed class ReceiverCounters
     /// <returns>True for the first failure after a success.</returns>
     public bool Failed() => Interlocked.Increment(ref _consecutiveFailures) == 1;
 
-    public PostgresQueueReceiverStatistics Read() => new()
+    public PostgresQueueReceiverStatistics Read(int abandonedHandlers = 0) => new()
     {
         ClaimedBatches = Interlocked.Read(ref _claimedBatches),
         ClaimedMessages = Interlocked.Read(ref _claimedMessages),
@@ -157,6 +160,8 @@ internal sealed class ReceiverCounters
         ReleasedMessages = Interlocked.Read(ref _released),
         LostMessages = Interlocked.Read(ref _lost),
         UnreadableMessages = Interlocked.Read(ref _unreadable),
+        TimedOutBatches = Interlocked.Read(ref _timedOut),
+        AbandonedHandlers = abandonedHandlers,
         HandlingMessages = Volatile.Read(ref _handling),
         PrefetchedMessages = Volatile.Read(ref _prefetched),
         ConsecutiveFailures = Volatile.Read(ref _consecutiveFailures),

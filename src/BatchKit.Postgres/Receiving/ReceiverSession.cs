@@ -48,10 +48,10 @@ internal sealed class ReceiverParts : IAsyncDisposable
     private readonly TaskCompletionSource _queueLost = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
     public ReceiverParts(
-        NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IClaimStore store, ReceiverCounters counters, ReceiverHealth health, StopPhases stop, TimeProvider timeProvider, ILogger logger,
-        Tables tables)
+        NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IClaimStore store, ReceiverCounters counters, ReceiverHealth health, Intake intake, StopPhases stop, TimeProvider timeProvider,
+        ILogger logger, Tables tables)
     {
-        (DataSource, Options, Store, Counters, Health, TimeProvider, Logger) = (dataSource, options, store, counters, health, timeProvider, logger);
+        (DataSource, Options, Store, Counters, Health, Intake, TimeProvider, Logger) = (dataSource, options, store, counters, health, intake, timeProvider, logger);
         Stop = new StopPhases(stop);
         Policy = new OutcomePolicy(options);
         Held = new HeldClaims(timeProvider, options.ClaimTimeLimit);
@@ -69,6 +69,8 @@ internal sealed class ReceiverParts : IAsyncDisposable
     public ReceiverCounters Counters { get; }
 
     public ReceiverHealth Health { get; }
+
+    public Intake Intake { get; }
 
     /// <summary>The session's phases, which end with the receiver's.</summary>
     public StopPhases Stop { get; }

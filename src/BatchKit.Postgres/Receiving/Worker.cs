@@ -41,7 +41,8 @@ internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
             var taken = await exchanger.ExchangeAsync(_settled, new ClaimRequest(Claims: 1, _retryShare.IsRetriesTurn)).ConfigureAwait(false);
             if (taken.Count == 0)
             {
-                if (!hasDone)
+                // Nothing was looked for while the intake is closed.
+                if (!hasDone && parts.Intake.IsOpen)
                     parts.UpkeepAlarm.RingWithin(LookSoon);
                 return;
             }

@@ -7,10 +7,10 @@ namespace BatchKit.Postgres.Tests.Receiving;
 /// <summary>A receiver on a queue without order.</summary>
 internal sealed class ReceiverScene : IAsyncDisposable
 {
-    private ReceiverScene(ClaimScene claims, IMessageHandler<QueueMessage> handler, NpgsqlDataSource? dataSource)
+    private ReceiverScene(ClaimScene claims, IMessageHandler<QueueMessage> handler, NpgsqlDataSource? dataSource, TimeProvider? timeProvider)
     {
         Claims = claims;
-        Receiver = new PostgresQueueReceiver(dataSource ?? claims.Schema.DataSource, claims.Options, handler, timeProvider: null, new Logger<PostgresQueueReceiver>(Log));
+        Receiver = new PostgresQueueReceiver(dataSource ?? claims.Schema.DataSource, claims.Options, handler, timeProvider, new Logger<PostgresQueueReceiver>(Log));
     }
 
     public ClaimScene Claims { get; }
@@ -22,7 +22,8 @@ internal sealed class ReceiverScene : IAsyncDisposable
     public PostgresQueueReceiverStatistics Statistics => Receiver.GetStatistics();
 
     public static async Task<ReceiverScene> OpenAsync(
-        PostgresFixture fixture, IMessageHandler<QueueMessage> handler, Action<PostgresQueueReceiverOptions>? configure = null, NpgsqlDataSource? dataSource = null)
+        PostgresFixture fixture, IMessageHandler<QueueMessage> handler, Action<PostgresQueueReceiverOptions>? configure = null, NpgsqlDataSource? dataSource = null,
+        TimeProvider? timeProvider = null)
     {
         var claims = await ClaimScene.OpenAsync(fixture, options =>
         {
@@ -30,7 +31,7 @@ internal sealed class ReceiverScene : IAsyncDisposable
             (options.Concurrency, options.PollInterval, options.RetryDelay) = (2, TimeSpan.FromMilliseconds(100), TimeSpan.FromMilliseconds(10));
             configure?.Invoke(options);
         });
-        return new ReceiverScene(claims, handler, dataSource);
+        return new ReceiverScene(claims, handler, dataSource, timeProvider);
     }
 
     public Task StartAsync() => Receiver.StartAsync(CancellationToken.None).WithinDeadline();

@@ -136,7 +136,7 @@ public static class PostgresBuilderExtensions
         services.AddKeyedSingleton<IBatchTransport>(InnerKey(name), (provider, _) => inner(provider));
         KeyedServices.Add(services, name, static (provider, key) => new PostgresOutbox(DataSourceOf(provider, key), provider.GetRequiredKeyedService<IBatchTransport>(InnerKey(key)),
             OptionsOf<PostgresOutboxOptions>(provider, key), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresOutbox>>(),
-            provider.GetKeyedService<ConnectionMetrics>(key)));
+            provider.GetKeyedService<ConnectionMetrics>(key), provider.GetService<IMeterFactory>()));
         services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<PostgresOutbox>(name));
         AddHealthCheck(services, BufferCheckName(builder), provider => new HealthCheck(transport: null, provider.GetRequiredKeyedService<PostgresOutbox>(name), receiver: null));
         return builder.AddRoute(LocalFirstRouter.RemoteRoute, provider => provider.GetRequiredKeyedService<PostgresOutbox>(name));
@@ -176,7 +176,7 @@ public static class PostgresBuilderExtensions
         services.TryAddSingleton(static provider => new ConnectionMetrics(provider.GetService<IMeterFactory>(), bufferName: null, provider.GetService<TimeProvider>()));
         services.AddKeyedSingleton(queue, (provider, key) => new PostgresQueueReceiver(
             DataSourceOf(provider, queue), OptionsOf<PostgresQueueReceiverOptions>(provider, key), handler(provider), provider.GetService<TimeProvider>(), provider.GetService<ILogger<PostgresQueueReceiver>>(),
-            provider.GetService<ConnectionMetrics>()));
+            provider.GetService<ConnectionMetrics>(), provider.GetService<IMeterFactory>()));
         services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<PostgresQueueReceiver>(queue));
         AddHealthCheck(services, $"{HealthCheckName}-queue-{queue}", provider => new HealthCheck(transport: null, outbox: null, provider.GetRequiredKeyedService<PostgresQueueReceiver>(queue)));
         return services;

@@ -1,3 +1,4 @@
+using System.Diagnostics.Metrics;
 using BatchKit.Diagnostics;
 using BatchKit.Postgres.Frames;
 using BatchKit.Postgres.Schema;
@@ -33,11 +34,12 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
     /// <param name="timeProvider">The clock; the system's when null.</param>
     /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="metrics">The instruments of its connections; null for none.</param>
+    /// <param name="meterFactory">Creates the meter of its queue's instruments; null for none.</param>
     /// <exception cref="ArgumentException">The data source multiplexes.</exception>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresOutbox(
         NpgsqlDataSource dataSource, IBatchTransport inner, PostgresOutboxOptions? options = null, TimeProvider? timeProvider = null, ILogger<PostgresOutbox>? logger = null,
-        ConnectionMetrics? metrics = null)
+        ConnectionMetrics? metrics = null, IMeterFactory? meterFactory = null)
     {
         ArgumentNullException.ThrowIfNull(dataSource);
         ArgumentNullException.ThrowIfNull(inner);
@@ -50,7 +52,7 @@ public sealed class PostgresOutbox : IBatchTransport, IHostedService, IAsyncDisp
         _store = new PostgresQueueTransport(dataSource, StoreOptions(options), timeProvider, guarded, signer: null, metrics: null);
         _insert = new OutboxInsert(new Tables(options.Schema), options.CommandTimeout);
         _handler = new OutboxHandler(inner, options, timeProvider, guarded, _stopping.Token);
-        _receiver = new PostgresQueueReceiver(dataSource, ReceiverOptions(options), _handler, timeProvider, guarded, metrics);
+        _receiver = new PostgresQueueReceiver(dataSource, ReceiverOptions(options), _handler, timeProvider, guarded, metrics, meterFactory);
         MaxMessageBytes = Math.Min(inner.MaxMessageBytes, _store.MaxMessageBytes);
         MaxBatchBytes = Math.Min(inner.MaxBatchBytes, _store.MaxBatchBytes);
         LimitingSetting = inner.MaxBatchBytes < _store.MaxBatchBytes ? inner.LimitingSetting : _store.LimitingSetting;

@@ -1,3 +1,4 @@
+using System.Diagnostics.Metrics;
 using BatchKit.Diagnostics;
 using BatchKit.Postgres.Ordered;
 using BatchKit.Postgres.Receiving;
@@ -29,6 +30,8 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     private readonly ConnectionReporter _reporter;
     private readonly ReceiverHealth _health;
     private readonly Intake _intake;
+    private readonly QueueMetrics _metrics;
+    private readonly QueueDepthReader _depth;
     private readonly StopPhases _stop = new();
     private readonly TaskCompletionSource _triedOnce = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
@@ -43,17 +46,19 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     /// <param name="timeProvider">The clock; the system's when null. Claims and delays use the server's clock.</param>
     /// <param name="logger">The logger; null logs nothing.</param>
     /// <param name="metrics">The instruments of its connections; null for none.</param>
+    /// <param name="meterFactory">Creates the meter of the queue's instruments; null for none.</param>
     /// <exception cref="ArgumentException">The data source multiplexes.</exception>
     /// <exception cref="Microsoft.Extensions.Options.OptionsValidationException">A setting is outside its range.</exception>
     public PostgresQueueReceiver(
         NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IMessageHandler<QueueMessage> handler, TimeProvider? timeProvider = null, ILogger<PostgresQueueReceiver>? logger = null,
-        ConnectionMetrics? metrics = null)
-        : this(dataSource, options, handler, timeProvider, (ILogger?)logger, metrics)
+        ConnectionMetrics? metrics = null, IMeterFactory? meterFactory = null)
+        : this(dataSource, options, handler, timeProvider, (ILogger?)logger, metrics, meterFactory)
     {
     }
 
     internal PostgresQueueReceiver(
-        NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IMessageHandler<QueueMessage> handler, TimeProvider? timeProvider, ILogger? logger, ConnectionMetrics? metrics)
+        NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IMessageHandler<QueueMessage> handler, TimeProvider? timeProvider, ILogger? logger, ConnectionMetrics? metrics,
+        IMeterFactory? meterFactory)
     {
         ArgumentNullException.ThrowIfNull(dataSource);
         ArgumentNullException.ThrowIfNull(options);
@@ -68,7 +73,9 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
         _tables = new Tables(options.Schema);
         _reporter = new ConnectionReporter(options.ConnectionChanged, "receiver", Detached.Describe(dataSource), metrics, "postgresql", options.Queue);
         _intake = new Intake(options);
+        _depth = new QueueDepthReader(options.Schema, options, _timeProvider);
         _health = new ReceiverHealth(dataSource, options, _logger, _reporter);
+        _metrics = new QueueMetrics(this, options.Queue, meterFactory, _logger.Faults);
     }
 
     /// <summary>Why it receives nothing now, in a human-readable sentence without secrets; null while it receives.</summary>
@@ -76,6 +83,9 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
 
     /// <summary>What is degraded while the receiver still receives, in a sentence; null when nothing is.</summary>
     internal string? Degradation => _parts?.Listener.Fault ?? _logger.Faults.Description ?? _reporter.CallbackFault;
+
+    /// <summary>How much waits in the queue; null when it was not read.</summary>
+    internal QueueDepth? Depth => _depth.Last;
 
     /// <summary>Counts what it has claimed and settled. Call it at any time, from any thread.</summary>
     public PostgresQueueReceiverStatistics GetStatistics() => _counters.Read(_intake.AbandonedHandlers);
@@ -139,6 +149,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
             await Task.Delay(schedule.DelayAfter(losses, Random.Shared), _timeProvider, _stop.Stopping).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
         }
 
+        _depth.Clear();
         _health.Stopped("The receiver has stopped.");
         _triedOnce.TrySetResult();
     }
@@ -147,7 +158,11 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     {
         var worker = ErrorText.Ascii($"{Environment.MachineName}:{Environment.ProcessId}");
         IClaimStore store = queue.Shards == 0 ? new ClaimStore(_tables, queue, _options, worker, _timeProvider) : new ShardStore(_tables, queue, _options, worker, _logger);
-        var parts = _parts = new ReceiverParts(_dataSource, _options, store, _counters, _health, _intake, _stop, _timeProvider, _logger, _tables);
+        var parts = _parts = new ReceiverParts(_dataSource, _options, store, _counters, _health, _intake, _stop, _timeProvider, _logger, _tables)
+        {
+            Metrics = _metrics,
+            Depth = _depth,
+        };
         await using (parts.ConfigureAwait(false))
         {
             _health.Started();

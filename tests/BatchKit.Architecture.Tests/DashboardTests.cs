@@ -2,8 +2,10 @@ using System.Diagnostics.Metrics;
 using System.Text.Json;
 using System.Text.RegularExpressions;
 using BatchKit.Broadcast;
+using BatchKit.Postgres;
 using BatchKit.SignalR;
 using BatchKit.Transports;
+using Npgsql;
 
 namespace BatchKit.Architecture.Tests;
 
@@ -85,11 +87,11 @@ public sealed partial class DashboardTests
         name += name.EndsWith(unit, StringComparison.Ordinal) ? "" : unit;
         var kind = instrument.GetType().Name;
         return kind.StartsWith("Histogram", StringComparison.Ordinal) ? [$"{name}_bucket", $"{name}_sum", $"{name}_count"]
-            : kind.Contains("UpDown", StringComparison.Ordinal) ? [name]
+            : kind.Contains("UpDown", StringComparison.Ordinal) || kind.Contains("Gauge", StringComparison.Ordinal) ? [name]
             : [$"{name}_total"];
     }
 
-    /// <summary>All instruments that a buffer, a receiver, the connections of adapters and the transports to clients create.</summary>
+    /// <summary>All instruments that a buffer, a receiver, the connections of adapters the queues and the transports to clients create.</summary>
     private static async Task<List<Instrument>> InstrumentsAsync()
     {
         using var factory = new OwnMeters();
@@ -107,6 +109,8 @@ public sealed partial class DashboardTests
         await using var buffer = new OutputBuffer(new NextHop(), meterFactory: factory);
         await using var broadcast = new BroadcastTransport(meterFactory: factory);
         using var hubs = new SignalRTransport(meterFactory: factory);
+        await using var dataSource = NpgsqlDataSource.Create("Host=127.0.0.1");
+        await using var queue = new PostgresQueueReceiver(dataSource, new PostgresQueueReceiverOptions { Queue = "tasks" }, new Handler(), meterFactory: factory);
         listener.Start();
         return instruments;
     }
@@ -122,6 +126,11 @@ public sealed partial class DashboardTests
         }
 
         public void Dispose() => Meters.ForEach(static meter => meter.Dispose());
+    }
+
+    private sealed class Handler : IMessageHandler<QueueMessage>
+    {
+        public ValueTask HandleAsync(IReadOnlyList<QueueMessage> batch, CancellationToken cancellationToken) => default;
     }
 
     private sealed class NextHop : IBatchTransport

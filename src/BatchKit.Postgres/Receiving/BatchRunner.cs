@@ -30,6 +30,8 @@ internal sealed class BatchRunner(ReceiverParts parts, IMessageHandler<QueueMess
 
         parts.Counters.Handling(batch.Count);
         using var span = _areFrames || !BatchKitTracing.IsListening ? null : DeliverySpan.Start("postgresql", parts.Options.Queue, batch.Count, batch.Select(static message => message.Trace), _faults);
+        var began = parts.TimeProvider.GetTimestamp();
+        string? errorType = null;
         try
         {
             await HandleAsync(held, batch).ConfigureAwait(false);
@@ -37,12 +39,17 @@ internal sealed class BatchRunner(ReceiverParts parts, IMessageHandler<QueueMess
         catch (Exception exception)
         {
             if (HasFailed(held, batch, exception))
+            {
                 span?.Fail(exception);
+                errorType = exception.GetType().FullName;
+            }
         }
         finally
         {
             parts.Counters.Handling(-batch.Count);
         }
+
+        parts.Metrics?.RecordHandling(parts.TimeProvider.GetElapsedTime(began), held.IsTimedOut ? nameof(TimeoutException) : errorType);
     }
 
     // False when the handler was cancelled and ended.

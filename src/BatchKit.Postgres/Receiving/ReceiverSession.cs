@@ -11,7 +11,7 @@ internal sealed class ReceiverSession(ReceiverParts parts, IMessageHandler<Queue
     public async Task RunAsync()
     {
         using var settled = new CancellationTokenSource();
-        var others = Task.WhenAll(new Upkeep(parts).RunAsync(), parts.Listener.RunAsync(queue, parts.Stop.Stopping));
+        var others = Task.WhenAll(new Upkeep(parts, queue).RunAsync(), parts.Listener.RunAsync(queue, parts.Stop.Stopping));
         var renewal = new Renewal(parts).RunAsync(settled.Token);
         try
         {
@@ -71,6 +71,12 @@ internal sealed class ReceiverParts : IAsyncDisposable
     public ReceiverHealth Health { get; }
 
     public Intake Intake { get; }
+
+    /// <summary>The instruments; null for none.</summary>
+    public QueueMetrics? Metrics { get; init; }
+
+    /// <summary>Reads the queue's depth; null for none.</summary>
+    public QueueDepthReader? Depth { get; init; }
 
     /// <summary>The session's phases, which end with the receiver's.</summary>
     public StopPhases Stop { get; }

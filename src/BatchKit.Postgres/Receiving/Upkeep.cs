@@ -1,9 +1,10 @@
+using BatchKit.Postgres.Schema;
 using BatchKit.Transports;
 
 namespace BatchKit.Postgres.Receiving;
 
 /// <summary>Runs upkeep once each poll interval, and when a message becomes due: gives back the messages of ended claims, makes due messages ready, and wakes a worker when there is work.</summary>
-internal sealed class Upkeep(ReceiverParts parts)
+internal sealed class Upkeep(ReceiverParts parts, QueueEntry queue)
 {
     // Messages that become due shortly after one another are found together.
     private static readonly TimeSpan LeastPause = TimeSpan.FromMilliseconds(10);
@@ -20,6 +21,8 @@ internal sealed class Upkeep(ReceiverParts parts)
             try
             {
                 pause = await LookAsync().ConfigureAwait(false);
+                if (parts is { Depth: { } depth, Metrics.IsObservingDepth: true })
+                    await depth.ReadWhenOldAsync(parts.CareConnection, queue, parts.Stop.Stopping).ConfigureAwait(false);
                 failures = 0;
                 parts.Health.Succeeded(this);
             }

@@ -84,6 +84,9 @@ internal static partial class Log
     [LoggerMessage(2636, LogLevel.Error, "{Count} handlers of queue {Queue} did not end at {Limit}, and ignored their token: they were given up and still run. For their {Messages} messages it was a failed attempt.")]
     private static partial void HandlersLeft(ILogger logger, long count, string queue, string limit, long messages);
 
+    [LoggerMessage(2637, LogLevel.Warning, "{Count} messages of queue {Queue} were moved to the dead table; the last one because: {Reason}")]
+    public static partial void MessagesDied(ILogger logger, long count, string queue, string reason);
+
     [LoggerMessage(2645, LogLevel.Error, "{Messages} messages of queue {Queue} failed {MaxAttempts} times or more and block their keys; they are retried every {Pause}.")]
     public static partial void KeysBlocked(ILogger logger, string queue, int messages, int maxAttempts, TimeSpan pause);
 

@@ -32,6 +32,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     private readonly Intake _intake;
     private readonly QueueMetrics _metrics;
     private readonly QueueDepthReader _depth;
+    private readonly DeadReport _dead;
     private readonly StopPhases _stop = new();
     private readonly TaskCompletionSource _triedOnce = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
@@ -75,6 +76,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
         _intake = new Intake(options);
         _depth = new QueueDepthReader(options.Schema, options, _timeProvider);
         _health = new ReceiverHealth(dataSource, options, _logger, _reporter);
+        _dead = new DeadReport(options.Queue, _timeProvider, _logger);
         _metrics = new QueueMetrics(this, options.Queue, meterFactory, _logger.Faults);
     }
 
@@ -82,7 +84,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     public string? Fault => _health.Fault ?? _intake.Fault;
 
     /// <summary>What is degraded while the receiver still receives, in a sentence; null when nothing is.</summary>
-    internal string? Degradation => _parts?.Listener.Fault ?? _logger.Faults.Description ?? _reporter.CallbackFault;
+    internal string? Degradation => _parts?.SlowHandlers ?? _parts?.Listener.Fault ?? _dead.Degradation ?? _logger.Faults.Description ?? _reporter.CallbackFault;
 
     /// <summary>How much waits in the queue; null when it was not read.</summary>
     internal QueueDepth? Depth => _depth.Last;
@@ -162,6 +164,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
         {
             Metrics = _metrics,
             Depth = _depth,
+            Dead = _dead,
         };
         await using (parts.ConfigureAwait(false))
         {

@@ -31,6 +31,7 @@ internal sealed class BatchRunner(ReceiverParts parts, IMessageHandler<QueueMess
         parts.Counters.Handling(batch.Count);
         using var span = _areFrames || !BatchKitTracing.IsListening ? null : DeliverySpan.Start("postgresql", parts.Options.Queue, batch.Count, batch.Select(static message => message.Trace), _faults);
         var began = parts.TimeProvider.GetTimestamp();
+        held.HandlingSince = began;
         string? errorType = null;
         try
         {
@@ -47,6 +48,7 @@ internal sealed class BatchRunner(ReceiverParts parts, IMessageHandler<QueueMess
         finally
         {
             parts.Counters.Handling(-batch.Count);
+            held.HandlingSince = null;
         }
 
         parts.Metrics?.RecordHandling(parts.TimeProvider.GetElapsedTime(began), held.IsTimedOut ? nameof(TimeoutException) : errorType);

@@ -118,7 +118,8 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
                 continue;
             }
 
-            parts.Counters.Settled(held.Claim.Batch, parts.Policy);
+            if (parts.Counters.Settled(held.Claim.Batch, parts.Policy) is > 0 and var died)
+                parts.Dead?.Died(died, held.Claim.Batch.Last(message => parts.Policy.OutcomeOf(message) == MessageOutcome.Dead).Reason);
             parts.Held.Remove(held);
         }
 

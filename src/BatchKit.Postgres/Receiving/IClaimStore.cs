@@ -92,6 +92,13 @@ internal sealed class HeldClaims(TimeProvider timeProvider, TimeSpan timeLimit)
     private readonly Lock _lock = new();
     private readonly HashSet<HeldClaim> _held = [];
 
+    /// <summary>How many handlers have run for longer than this.</summary>
+    public int CountHandling(TimeSpan limit)
+    {
+        lock (_lock)
+            return _held.Count(held => held.HandlingSince is { } since && timeProvider.GetElapsedTime(since) > limit);
+    }
+
     public HeldClaim Add(Claim claim, long claimedAt)
     {
         var held = new HeldClaim(claim, claimedAt);
@@ -123,6 +130,8 @@ internal sealed class HeldClaims(TimeProvider timeProvider, TimeSpan timeLimit)
 /// <summary>A claim that this process holds, with its handler's cancellation.</summary>
 internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
 {
+    private const long NotHandling = -1;
+
     // Keeps the source from being cancelled after its disposal.
     private readonly Lock _lock = new();
     private readonly CancellationTokenSource _cancellation = new();
@@ -131,6 +140,7 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
     private volatile bool _isTimedOut;
     private volatile bool _isSettling;
     private long _renewedAt = claimedAt;
+    private long _handlingSince = NotHandling;
 
     public Claim Claim { get; private set; } = claim;
 
@@ -145,6 +155,13 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
     {
         get => Volatile.Read(ref _renewedAt);
         set => Volatile.Write(ref _renewedAt, value);
+    }
+
+    /// <summary>The time stamp at which its handler began; null while none runs.</summary>
+    public long? HandlingSince
+    {
+        get => Volatile.Read(ref _handlingSince) is >= 0 and var since ? since : null;
+        set => Volatile.Write(ref _handlingSince, value ?? NotHandling);
     }
 
     public bool IsLost => _isLost;

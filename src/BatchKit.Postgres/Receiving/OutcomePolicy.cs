@@ -62,8 +62,21 @@ internal static class ErrorText
 {
     public const int MaxLength = 4000;
 
+    private const int MaxLineLength = 300;
+
     /// <summary>Replaces characters that are not ASCII.</summary>
     public static string Ascii(string text) => Encoding.ASCII.GetString(Encoding.ASCII.GetBytes(text));
+
+    /// <summary>Makes a text fit a line of a log, which it can't end.</summary>
+    public static string Line(string? reason)
+    {
+        var line = Of(reason?.Length > MaxLineLength ? string.Concat(reason.AsSpan(0, MaxLineLength - 1), "…") : reason);
+        return string.Create(line.Length, line, static (span, from) =>
+        {
+            for (var index = 0; index < span.Length; index++)
+                span[index] = char.IsControl(from[index]) || from[index] is '\u2028' or '\u2029' ? ' ' : from[index];
+        });
+    }
 
     public static string Of(string? reason)
     {

@@ -121,7 +121,8 @@ internal sealed class ReceiverCounters
         Interlocked.Add(ref _claimedMessages, messages);
     }
 
-    public void Settled(QueueBatch batch, OutcomePolicy policy)
+    /// <returns>How many died.</returns>
+    public long Settled(QueueBatch batch, OutcomePolicy policy)
     {
         Span<long> counts = stackalloc long[4];
         for (var index = 0; index < batch.Count; index++)
@@ -130,6 +131,7 @@ internal sealed class ReceiverCounters
         Interlocked.Add(ref _retried, counts[(int)MessageOutcome.Retry]);
         Interlocked.Add(ref _buried, counts[(int)MessageOutcome.Dead]);
         Interlocked.Add(ref _released, counts[(int)MessageOutcome.Released]);
+        return counts[(int)MessageOutcome.Dead];
     }
 
     public void Buried(int messages) => Interlocked.Add(ref _buried, messages);

@@ -27,6 +27,7 @@ internal sealed class ReceiverSession(ReceiverParts parts, IMessageHandler<Queue
             await settled.CancelAsync().ConfigureAwait(false);
             await renewal.ConfigureAwait(false);
             await others.ConfigureAwait(false);
+            parts.Dead?.Tell(isLast: true);
         }
     }
 
@@ -75,6 +76,9 @@ internal sealed class ReceiverParts : IAsyncDisposable
     /// <summary>The instruments; null for none.</summary>
     public QueueMetrics? Metrics { get; init; }
 
+    /// <summary>Tells which messages died; null for no one.</summary>
+    public DeadReport? Dead { get; init; }
+
     /// <summary>Reads the queue's depth; null for none.</summary>
     public QueueDepthReader? Depth { get; init; }
 
@@ -99,6 +103,18 @@ internal sealed class ReceiverParts : IAsyncDisposable
 
     /// <summary>Completes when the queue on the server is no longer the one that this receiver found: its tables were dropped, migrated or re-created.</summary>
     public Task QueueLost => _queueLost.Task;
+
+    /// <summary>Says that all handlers have run for long, so that none is left for other messages; null while that is not so.</summary>
+    public string? SlowHandlers
+    {
+        get
+        {
+            var (limit, name) = Options.HandlerTimeLimit is { } time ? (time, nameof(Options.HandlerTimeLimit)) : (Options.ClaimTimeLimit, nameof(Options.ClaimTimeLimit));
+            if (Held.CountHandling(limit) < Options.Concurrency)
+                return null;
+            return $"All {Options.Concurrency} handlers have run for longer than {name} ({limit}), so nothing else is handled. When they hang, set {nameof(Options.HandlerTimeLimit)}; when they take so long, raise it or {nameof(Options.Concurrency)}.";
+        }
+    }
 
     /// <summary>Reports a task's failure.</summary>
     public void Failed(object task, Exception exception)

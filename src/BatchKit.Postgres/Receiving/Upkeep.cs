@@ -36,6 +36,7 @@ internal sealed class Upkeep(ReceiverParts parts, QueueEntry queue)
                 pause = _schedule.DelayAfter(++failures, Random.Shared);
             }
 
+            parts.Dead?.Tell();
             await parts.UpkeepAlarm.WaitAsync(pause, parts.Stop.Stopping).ConfigureAwait(false);
         }
 
@@ -48,6 +49,8 @@ internal sealed class Upkeep(ReceiverParts parts, QueueEntry queue)
         if (report.Returned + report.Buried > 0)
         {
             parts.Counters.Buried(report.Buried);
+            if (report.Buried > 0)
+                parts.Dead?.Died(report.Buried, "The claims of their last attempts ended: workers crashed, or were paused.");
             Log.ClaimsEnded(parts.Logger, parts.Options.Queue, report.Returned, report.Buried);
         }
 

@@ -87,6 +87,12 @@ internal static partial class Log
     [LoggerMessage(2637, LogLevel.Warning, "{Count} messages of queue {Queue} were moved to the dead table; the last one because: {Reason}")]
     public static partial void MessagesDied(ILogger logger, long count, string queue, string reason);
 
+    [LoggerMessage(2638, LogLevel.Information, "The receiver of queue {Queue} was paused: it claims nothing until it is resumed.")]
+    public static partial void Paused(ILogger logger, string queue);
+
+    [LoggerMessage(2639, LogLevel.Information, "The receiver of queue {Queue} was resumed.")]
+    public static partial void Resumed(ILogger logger, string queue);
+
     [LoggerMessage(2645, LogLevel.Error, "{Messages} messages of queue {Queue} failed {MaxAttempts} times or more and block their keys; they are retried every {Pause}.")]
     public static partial void KeysBlocked(ILogger logger, string queue, int messages, int maxAttempts, TimeSpan pause);
 

@@ -238,6 +238,8 @@ public static class PostgresBuilderExtensions
     {
         public async Task<HealthCheckResult> CheckHealthAsync(HealthCheckContext context, CancellationToken cancellationToken = default)
         {
+            if (receiver is { IsPaused: true, Fault: null })
+                return HealthCheckResult.Healthy("The receiver is paused: it claims nothing until it is resumed.");
             var sending = transport is null ? outbox?.Fault : await transport.FindFaultAsync(cancellationToken).ConfigureAwait(false);
             var degradation = transport?.Degradation ?? outbox?.Degradation ?? receiver?.Degradation;
             return BrokerHealth.Evaluate(context.Registration.FailureStatus, sending, receiver?.Fault, receiver?.GetStatistics().ConsecutiveFailures ?? 0, degradation);

@@ -103,6 +103,31 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
             throw new IOException(fault);
     }
 
+    /// <summary>True from <see cref="PauseAsync"/> until <see cref="Resume"/>.</summary>
+    public bool IsPaused => _intake.IsPaused;
+
+    /// <summary>Claims nothing more until <see cref="Resume"/>, whatever happens to the connection. The health check stays healthy, and says that it is paused. Other receivers of the queue go on.</summary>
+    /// <remarks>Handlers that run finish, and their messages are settled; prefetched messages are given back. It may be called at any time, from any thread, also before the start.</remarks>
+    /// <param name="cancellationToken">Ends the wait, not the pause.</param>
+    /// <returns>A task that completes when nothing is in hand, or it is resumed. Handlers that were given up at <see cref="PostgresQueueReceiverOptions.HandlerTimeLimit"/> are not waited for.</returns>
+    public Task PauseAsync(CancellationToken cancellationToken = default)
+    {
+        var (isFirst, emptied) = _intake.Pause();
+        if (isFirst)
+            Log.Paused(_logger, _options.Queue);
+        return emptied.WaitAsync(cancellationToken);
+    }
+
+    /// <summary>Claims again after <see cref="PauseAsync"/>; does nothing when it is not paused.</summary>
+    public void Resume()
+    {
+        if (!_intake.Resume())
+            return;
+        Log.Resumed(_logger, _options.Queue);
+        // Messages that came meanwhile have sent their notifications.
+        _parts?.Signal.Wake();
+    }
+
     /// <summary>Stops claiming, waits for handlers within <see cref="PostgresQueueReceiverOptions.StopTimeout"/>, and gives back what they have not handled.</summary>
     /// <param name="cancellationToken">Cancels the handlers at once.</param>
     public async Task StopAsync(CancellationToken cancellationToken)

@@ -160,6 +160,30 @@ public sealed class PostgresHostTests(PostgresFixture postgres)
         Assert.StartsWith("Listening for notifications ended, so work is found by polling. ", report.Entries["batchkit-postgres-queue-tasks"].Description, StringComparison.Ordinal);
     }
 
+    [Fact]
+    public async Task A_paused_receiver_is_healthy_and_says_so_and_its_service_resumes_it()
+    {
+        await using var schema = await postgres.NewSchemaAsync();
+        var handler = new KeepingHandler();
+        using var host = Build(
+            schema.DataSource,
+            builder => builder.UsePostgres(options => options.Schema = schema.Name),
+            services => services.AddPostgresQueueReceiver("tasks", _ => handler, options => options.Schema = schema.Name));
+        await host.StartAsync(TestContext.Current.CancellationToken);
+        var receiver = host.Services.GetRequiredKeyedService<PostgresQueueReceiver>("tasks");
+
+        await receiver.PauseAsync(TestContext.Current.CancellationToken).WithinDeadline();
+        var report = await WaitForHealthAsync(host, HealthStatus.Healthy, HealthStatus.Healthy);
+        host.Services.GetRequiredService<IOutputBuffer>().Write(OutputHandle.Named("tasks"), "one"u8);
+        receiver.Resume();
+        await handler.WaitForAsync(1);
+        var resumed = await WaitForHealthAsync(host, HealthStatus.Healthy, HealthStatus.Healthy);
+        await host.StopAsync(TestContext.Current.CancellationToken);
+
+        Assert.StartsWith("The receiver is paused", report.Entries["batchkit-postgres-queue-tasks"].Description, StringComparison.Ordinal);
+        Assert.Null(resumed.Entries["batchkit-postgres-queue-tasks"].Description);
+    }
+
     private static NpgsqlDataSource Nowhere() => NpgsqlDataSource.Create("Host=127.0.0.1;Port=1;Username=nobody");
 
     private static IHost Build(NpgsqlDataSource? dataSource, Action<BatchKitBuilder> use, Action<IServiceCollection>? add = null)

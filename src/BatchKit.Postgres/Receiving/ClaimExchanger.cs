@@ -16,6 +16,28 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
     /// <summary>Settles claims, which this process then no longer holds, and takes new ones unless the receiver stops.</summary>
     public async ValueTask<IReadOnlyList<HeldClaim>> ExchangeAsync(List<HeldClaim> settled, ClaimRequest request)
     {
+        parts.Intake.Enter();
+        try
+        {
+            return await RepeatAsync(settled, request).ConfigureAwait(false);
+        }
+        finally
+        {
+            parts.Intake.Leave();
+        }
+    }
+
+    /// <summary>Returns the connection to the pool.</summary>
+    public ValueTask ReleaseConnectionAsync() => _connection.ReleaseAsync();
+
+    public ValueTask DisposeAsync()
+    {
+        parts.Health.Forget(this);
+        return _connection.DisposeAsync();
+    }
+
+    private async ValueTask<IReadOnlyList<HeldClaim>> RepeatAsync(List<HeldClaim> settled, ClaimRequest request)
+    {
         _isSent = false;
         while (true)
         {
@@ -38,15 +60,6 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
                 await FailedAsync(settled, exception).ConfigureAwait(false);
             }
         }
-    }
-
-    /// <summary>Returns the connection to the pool.</summary>
-    public ValueTask ReleaseConnectionAsync() => _connection.ReleaseAsync();
-
-    public ValueTask DisposeAsync()
-    {
-        parts.Health.Forget(this);
-        return _connection.DisposeAsync();
     }
 
     private Task<ClaimExchange> TryAsync(List<HeldClaim> settled, ClaimRequest request)

@@ -86,7 +86,7 @@ internal readonly record struct ClaimExchange(IReadOnlyList<Claim> Taken, IReadO
 internal readonly record struct UpkeepReport(bool HasWork, int Returned, int Buried, TimeSpan? NextDue);
 
 /// <summary>All claims that a receiver holds now. Thread-safe.</summary>
-internal sealed class HeldClaims(TimeProvider timeProvider, TimeSpan timeLimit)
+internal sealed class HeldClaims(TimeProvider timeProvider, TimeSpan timeLimit, Intake intake)
 {
     // Guards the set.
     private readonly Lock _lock = new();
@@ -102,6 +102,7 @@ internal sealed class HeldClaims(TimeProvider timeProvider, TimeSpan timeLimit)
     public HeldClaim Add(Claim claim, long claimedAt)
     {
         var held = new HeldClaim(claim, claimedAt);
+        intake.Enter();
         lock (_lock)
             _held.Add(held);
         return held;
@@ -110,8 +111,13 @@ internal sealed class HeldClaims(TimeProvider timeProvider, TimeSpan timeLimit)
     public void Remove(HeldClaim held)
     {
         lock (_lock)
-            _held.Remove(held);
+        {
+            if (!_held.Remove(held))
+                return;
+        }
+
         held.Dispose();
+        intake.Leave();
     }
 
     public List<HeldClaim> Snapshot()

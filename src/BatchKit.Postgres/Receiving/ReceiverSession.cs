@@ -55,7 +55,7 @@ internal sealed class ReceiverParts : IAsyncDisposable
         (DataSource, Options, Store, Counters, Health, Intake, TimeProvider, Logger) = (dataSource, options, store, counters, health, intake, timeProvider, logger);
         Stop = new StopPhases(stop);
         Policy = new OutcomePolicy(options);
-        Held = new HeldClaims(timeProvider, options.ClaimTimeLimit);
+        Held = new HeldClaims(timeProvider, options.ClaimTimeLimit, intake);
         UpkeepAlarm = new Alarm(timeProvider);
         CareConnection = new CareConnection(dataSource);
         Listener = new QueueListener(dataSource, tables, options, Signal.Wake, timeProvider, logger, () => UpkeepAlarm.RingWithin(TimeSpan.Zero));

@@ -6,7 +6,7 @@ using NpgsqlTypes;
 
 namespace BatchKit.Postgres;
 
-/// <summary>Inspects and repairs queues: counts messages, and lists, replays, deletes and purges them. The tool <c>batchkit</c> uses it.</summary>
+/// <summary>Inspects and repairs queues: counts messages, and lists, replays, deletes, purges and cancels them. The tool <c>batchkit</c> uses it.</summary>
 /// <remarks>Thread-safe. Each call makes all of its changes or none, in one statement, and does not join an ambient transaction. A call has no time limit, because its duration depends on the number of messages. Only the token cancels it.</remarks>
 public sealed class PostgresQueueAdmin
 {
@@ -109,6 +109,48 @@ public sealed class PostgresQueueAdmin
         var (_, purged) = await RunAsync(
             queue, _statements.Purge, static async (command, token) => (long)(await command.ExecuteScalarAsync(token).ConfigureAwait(false))!, cancellationToken).ConfigureAwait(false);
         return purged;
+    }
+
+    /// <summary>Deletes the waiting message with a uniqueness key, also one that failed and waits for its next attempt, and frees the key. A message that is being handled, or is dead, stays.</summary>
+    /// <remarks>Workers that claim at the same moment decide it: the message is either deleted and never handled, or handled and not deleted.</remarks>
+    /// <param name="queue">The queue's name.</param>
+    /// <param name="uniqueKey">The key that the message was enqueued with; see <see cref="QueueMessageHeader.UniqueKeyProperty"/>.</param>
+    /// <param name="cancellationToken">Cancels the call.</param>
+    /// <returns>True when a message was deleted; false when none waits with the key.</returns>
+    /// <exception cref="KeyNotFoundException">There is no such queue.</exception>
+    /// <exception cref="NpgsqlException">The server can't be reached, or refuses, as when the schema is missing.</exception>
+    public Task<bool> CancelAsync(string queue, string uniqueKey, CancellationToken cancellationToken = default)
+    {
+        ArgumentNullException.ThrowIfNull(queue);
+        ArgumentNullException.ThrowIfNull(uniqueKey);
+        return Detached.UseAsync(_dataSource, async (connection, token) =>
+        {
+            var entry = await FindAsync(connection, queue, token).ConfigureAwait(false);
+            // PostgreSQL may not accept a text that no message can have as its key.
+            return QueueLimits.RefuseQueue(uniqueKey) is null && await CancelAsync(connection, entry, uniqueKey, token).ConfigureAwait(false);
+        }, cancellationToken);
+    }
+
+    private async Task<bool> CancelAsync(NpgsqlConnection connection, QueueEntry queue, string uniqueKey, CancellationToken cancellationToken)
+    {
+        // In one transaction, but two statements: what was parked before the lock was taken must be visible to the second.
+        using var batch = new NpgsqlBatch(connection) { Timeout = 0 };
+        foreach (var statement in new[] { _statements.LockForCancel, _statements.Cancel })
+        {
+            batch.BatchCommands.Add(new NpgsqlBatchCommand(statement)
+            {
+                Parameters = { new NpgsqlParameter<int> { TypedValue = queue.Id }, new NpgsqlParameter<string> { TypedValue = uniqueKey } },
+            });
+        }
+
+        var reader = await batch.ExecuteReaderAsync(cancellationToken).ConfigureAwait(false);
+        await using var _ = reader.ConfigureAwait(false);
+        await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+        await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
+        var isCancelled = reader.GetInt64(0) > 0;
+        // An error of the commit is reported after the row.
+        await reader.NextResultAsync(cancellationToken).ConfigureAwait(false);
+        return isCancelled;
     }
 
     // Returns the connection to the pool before the caller continues, because the caller may need one.
@@ -266,6 +308,25 @@ internal sealed class AdminStatements(Tables tables)
     /// <summary>$1: the queue. $2: the ids; all when null.</summary>
     public string DeleteDead { get; } = $"delete from {tables.Dead} where queue = $1 and ($2 is null or id = any($2))";
 
+    /// <summary>$1: the queue. $2: the key. Locks the shard of a message with that key, so that no worker takes it, nor parks a message behind it, meanwhile.</summary>
+    public string LockForCancel { get; } = $"select pg_catalog.count(*) from ({LockedShard(tables)}) as locked";
+
+    /// <summary>$1: the queue. $2: the key. Each parked message of an ordered queue has a delayed one of its key before it, so when that is deleted, the next one takes its place, and upkeep makes it ready.</summary>
+    public string Cancel { get; } = $"""
+        with leases as materialized ({LockedShard(tables)}), gone as (
+            delete from {tables.Messages} as m where m.queue = $1 and m.unique_key = $2 and not exists (select from leases where leases.shard = m.shard and leases.until is not null and m.id = any(leases.in_hand))
+            returning m.id, m.shard, m.due_at, m.unique_key, {SecondVersion.KeyHash("m")} as hash
+        ), freed as (
+            delete from {tables.UniqueKeys} as k using gone where k.queue = $1 and k.key = gone.unique_key
+        ), next as (
+            select (select n.ctid from {tables.Messages} as n where n.queue = $1 and n.shard = gone.shard and n.due_at is not null and {SecondVersion.KeyHash("n")} = gone.hash and n.id > gone.id order by n.id limit 1) as ctid
+            from gone where gone.shard is not null and gone.due_at is not null
+        ), due as (
+            update {tables.Messages} as m set due_at = pg_catalog.now() from next where m.ctid = next.ctid and m.due_at = 'infinity'
+        )
+        select pg_catalog.count(*) from gone
+        """;
+
     /// <summary>$1: the queue. Locks the shards' rows, so that no worker takes messages that are being deleted.</summary>
     public string Purge { get; } = $"""
         with leases as materialized (
@@ -277,5 +338,10 @@ internal sealed class AdminStatements(Tables tables)
             delete from {tables.UniqueKeys} k using purged p where k.queue = $1 and k.key = p.unique_key
         )
         select pg_catalog.count(*) from purged
+        """;
+
+    private static string LockedShard(Tables tables) => $"""
+        select s.shard, s.in_hand, s.until from {tables.Shards} as s
+        where s.queue = $1 and s.shard in (select m.shard from {tables.Messages} as m where m.queue = $1 and m.unique_key = $2) order by s.shard for update
         """;
 }

@@ -1,4 +1,6 @@
 using System.Text;
+using BatchKit.Postgres.Receiving;
+using BatchKit.Postgres.Schema;
 using BatchKit.Postgres.Tests.Receiving;
 using BatchKit.Testing;
 using BatchKit.TestServers.Postgres;
@@ -135,10 +137,21 @@ public sealed class HostilePublicTests(PostgresFixture postgres)
             Assert.Single(await admin.ListDeadAsync(queue, cancellationToken: TestContext.Current.CancellationToken));
             Assert.Equal(1, await admin.DeleteDeadAsync(queue, cancellationToken: TestContext.Current.CancellationToken));
             Assert.Equal(0, await admin.ReplayAsync(queue, cancellationToken: TestContext.Current.CancellationToken));
+            Assert.False(await admin.CancelAsync(queue, "unique", TestContext.Current.CancellationToken));
             Assert.Equal(0, await admin.PurgeAsync(queue, TestContext.Current.CancellationToken));
+            await ReadDepthAsync(source, queue);
         }
 
         Assert.Equal(4, (await admin.ListAsync(TestContext.Current.CancellationToken)).Count);
+    }
+
+    private static async Task ReadDepthAsync(NpgsqlDataSource source, string queue)
+    {
+        var entry = await new QueueDirectory(source, new Tables("batchkit")).FindOrCreateAsync(queue, shards: 0, TestContext.Current.CancellationToken);
+        await using var connection = new CareConnection(source);
+        var reader = new QueueDepthReader("batchkit", new PostgresQueueReceiverOptions(), TimeProvider.System);
+        await reader.ReadWhenOldAsync(connection, entry, TestContext.Current.CancellationToken);
+        Assert.NotNull(reader.Last);
     }
 
     /// <summary>A database of its own, in whose <c>public</c> a stranger was before the first statement.</summary>

@@ -4,7 +4,7 @@ namespace BatchKit.Postgres.Schema;
 internal sealed class SchemaSteps(params Func<Tables, string>[] steps)
 {
     /// <summary>The steps of this package.</summary>
-    public static SchemaSteps Published { get; } = new(FirstVersion.Script, SecondVersion.Script);
+    public static SchemaSteps Published { get; } = new(FirstVersion.Script, SecondVersion.Script, ThirdVersion.Script);
 
     /// <summary>The version after the last step.</summary>
     public int Version => steps.Length;
@@ -174,6 +174,16 @@ internal static class SecondVersion
         create index messages_ordered on {tables.Messages} (queue, shard, id) where shard is not null and due_at is null;
         create index messages_blocking on {tables.Messages} (queue, shard, {KeyHash("messages")}, id) where shard is not null and due_at is not null;
         create index messages_due on {tables.Messages} (queue, due_at) where shard is not null and due_at < 'infinity';
+
+        """;
+}
+
+/// <summary>Version 3 of the tables: a waiting message is found by its uniqueness key. Processes of version 2 go on.</summary>
+internal static class ThirdVersion
+{
+    public static string Script(Tables tables) =>
+        $"""
+        create index messages_unique on {tables.Messages} (queue, unique_key) where unique_key is not null;
 
         """;
 }

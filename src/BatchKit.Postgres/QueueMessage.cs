@@ -121,8 +121,21 @@ internal enum MessageOutcome
     Released = 3,
 }
 
+/// <summary>How long a message keeps its uniqueness key from others of its queue.</summary>
+public enum UniqueScope
+{
+    /// <summary>Until it is completed or dead. What arrives with its key while it waits, is handled or waits for its next attempt is dropped.</summary>
+    Unsettled = 0,
+
+    /// <summary>
+    /// Until a worker claims it: one message waits beside those that are being handled, so that none is dropped that came too late for them. An ordered queue handles messages with the same <see cref="MessageHeader.Key"/> one after another;
+    /// one without order may handle them at the same time. A message that failed or was given back waits without the key, and is not dropped. A process of an earlier version of this package keeps the key as with <see cref="Unsettled"/>.
+    /// </summary>
+    Waiting = 1,
+}
+
 /// <summary>Creates headers with what a queue in PostgreSQL supports: a delay, a priority, a uniqueness key and an ordering key.</summary>
-/// <remarks>Delay, priority and uniqueness key are <see cref="MessageHeader.Properties"/>, so you can set them yourself, and other transports carry them too.</remarks>
+/// <remarks>Delay, priority, uniqueness key and its scope are <see cref="MessageHeader.Properties"/>, so you can set them yourself, and other transports carry them too.</remarks>
 public static class QueueMessageHeader
 {
     /// <summary>The name of the property with the delay in milliseconds.</summary>
@@ -134,24 +147,35 @@ public static class QueueMessageHeader
     /// <summary>The name of the property with the uniqueness key.</summary>
     public const string UniqueKeyProperty = "batchkit-unique-key";
 
+    /// <summary>The name of the property with the scope of the uniqueness key, <c>unsettled</c> or <c>waiting</c>; see <see cref="UniqueScope"/>.</summary>
+    public const string UniqueScopeProperty = "batchkit-unique-scope";
+
+    internal const string Unsettled = "unsettled";
+    internal const string Waiting = "waiting";
+
     /// <summary>Creates a header. You may use it for any number of messages.</summary>
     /// <param name="delay">How long to wait before the message may be handled; none by default. In an ordered queue, later messages with its key wait too.</param>
     /// <param name="priority">Higher priorities are claimed first; 0 by default, from -32,767 to 32,767. Ordered queues ignore it.</param>
     /// <param name="uniqueKey">While a message with this key waits in the queue or is being handled, further messages with it are dropped; none by default. At most 1,024 UTF-8 bytes.</param>
     /// <param name="key">An ordered queue keeps messages with the same key in order; none by default.</param>
+    /// <param name="uniqueScope">How long the message keeps the key from others; until it is settled by default.</param>
     /// <exception cref="ArgumentOutOfRangeException">A value is outside its range.</exception>
-    public static MessageHeader Create(TimeSpan? delay = null, int priority = 0, string? uniqueKey = null, string? key = null)
+    public static MessageHeader Create(TimeSpan? delay = null, int priority = 0, string? uniqueKey = null, string? key = null, UniqueScope uniqueScope = UniqueScope.Unsettled)
     {
         if (delay is { } time)
             ArgumentOutOfRangeException.ThrowIfLessThan(time, TimeSpan.Zero, nameof(delay));
         ArgumentOutOfRangeException.ThrowIfGreaterThan(Math.Abs((long)priority), short.MaxValue, nameof(priority));
-        var properties = ImmutableArray.CreateBuilder<KeyValuePair<string, string>>(3);
+        if (uniqueScope is not (UniqueScope.Unsettled or UniqueScope.Waiting))
+            throw new ArgumentOutOfRangeException(nameof(uniqueScope), uniqueScope, $"It must be {nameof(UniqueScope.Unsettled)} or {nameof(UniqueScope.Waiting)}.");
+        var properties = ImmutableArray.CreateBuilder<KeyValuePair<string, string>>(4);
         if (delay is { } wait && wait > TimeSpan.Zero)
             properties.Add(new(DelayProperty, ((long)Math.Ceiling(wait.TotalMilliseconds)).ToString(CultureInfo.InvariantCulture)));
         if (priority != 0)
             properties.Add(new(PriorityProperty, priority.ToString(CultureInfo.InvariantCulture)));
         if (uniqueKey is not null)
             properties.Add(new(UniqueKeyProperty, uniqueKey));
+        if (uniqueKey is not null && uniqueScope == UniqueScope.Waiting)
+            properties.Add(new(UniqueScopeProperty, Waiting));
         return new MessageHeader { Key = key, Properties = properties.ToImmutable() };
     }
 }

@@ -116,12 +116,12 @@ internal sealed class ShardStatements(Tables tables)
 
     /// <summary>
     /// Reads the next batch of the chosen shard and leases it: $1 queue, $2 most messages, $3 most bytes, $4 the lease's length, $5 worker, $6 the length of a turn, $7 the exchange's token. Parks the
-    /// messages that it passes, because they are behind a delayed or parked one of the same key: no exchange looks at them again. A retried message is a batch of its own. Without a batch the shard is given back.
+    /// messages that it passes, because they are behind a delayed or parked one of the same key: no exchange looks at them again. Frees the uniqueness keys of messages that say so. A retried message is a batch of its own. Without a batch the shard is given back.
     /// </summary>
     public string Take { get; } = $"""
         with unblocked as materialized (
             select m.* from (
-                select ctid, id, attempts, rank, enqueued_at, key, header, payload, {SecondVersion.KeyHash("messages")} as hash from {tables.Messages} as messages
+                select ctid, id, attempts, rank, enqueued_at, key, header, payload, unique_key, frees_at_claim, {SecondVersion.KeyHash("messages")} as hash from {tables.Messages} as messages
                 where queue = $1 and shard = {Chosen} and due_at is null order by id limit {MaxLook}
             ) m left join lateral (
                 select b.id from {tables.Messages} b where b.queue = $1 and b.shard = {Chosen} and b.due_at is not null and {SecondVersion.KeyHash("b")} = m.hash order by b.id limit 1
@@ -140,6 +140,10 @@ internal sealed class ShardStatements(Tables tables)
                 from unblocked window so_far as (order by id)
             ) r
             where place = 1 or (not has_retry and bytes <= $3)
+        ), unkeyed as (
+            update {tables.Messages} m set unique_key = null from batch where m.ctid = batch.ctid and batch.frees_at_claim and batch.unique_key is not null
+        ), freed as (
+            delete from {tables.UniqueKeys} k using batch where batch.frees_at_claim and batch.unique_key is not null and k.queue = $1 and k.key = batch.unique_key
         ), lease as (
             update {tables.Shards} s
             set until = case when taken.ids is not null then pg_catalog.now() + $4 end,

@@ -30,6 +30,9 @@ internal sealed class ClaimStatements
             case when pg_catalog.count(header) > 0 then pg_catalog.array_agg(header) end, pg_catalog.array_agg(payload)
         """;
 
+    // A key that is freed now is not stored with the claim: another message may have it when the claim is settled.
+    private const string KeptKey = "case when m.frees_at_claim then null else m.unique_key end as unique_key, case when m.frees_at_claim then m.unique_key end as freed_key";
+
     private readonly Tables _tables;
 
     public ClaimStatements(Tables tables, int batchSize)
@@ -104,6 +107,8 @@ internal sealed class ClaimStatements
         )
         """;
 
+    private string Freed() => $"freed as (delete from {_tables.UniqueKeys} as u using taken where taken.freed_key is not null and u.queue = $1 and u.key = taken.freed_key)";
+
     private string One(string picks) => $"""
         with {picks}, picked as (
             select ctid from retry
@@ -111,8 +116,8 @@ internal sealed class ClaimStatements
             select ctid from (select ctid, size, pg_catalog.sum(size) over (order by rank, id rows unbounded preceding) as upto from fresh) as measured where upto <= $4 or upto = size
         ), taken as (
             delete from {_tables.Messages} as m using picked where m.ctid = picked.ctid
-            returning m.id, m.rank, m.enqueued_at, m.attempts, m.unique_key, m.header, m.payload
-        )
+            returning m.id, m.rank, m.enqueued_at, m.attempts, m.header, m.payload, {KeptKey}
+        ), {Freed()}
         insert into {_tables.Claims} {NewClaim}
         select $7, $1, pg_catalog.now() + $2, $3, {Arrays}
         from taken having pg_catalog.count(*) > 0
@@ -131,8 +136,8 @@ internal sealed class ClaimStatements
             select ctid, lone, turn, case when lone is null then part else 0 end from measured
         ), taken as (
             delete from {_tables.Messages} as m using picked where m.ctid = picked.ctid
-            returning m.id, m.rank, m.enqueued_at, m.attempts, m.unique_key, m.header, m.payload, picked.lone, picked.turn, picked.part
-        )
+            returning m.id, m.rank, m.enqueued_at, m.attempts, m.header, m.payload, picked.lone, picked.turn, picked.part, {KeptKey}
+        ), {Freed()}
         insert into {_tables.Claims} {NewClaim}
         select $7 + pg_catalog.row_number() over () - 1, $1, pg_catalog.now() + $2, $3, {Arrays}
         from taken group by lone, turn, part

@@ -178,11 +178,14 @@ internal static class SecondVersion
         """;
 }
 
-/// <summary>Version 3 of the tables: a waiting message is found by its uniqueness key. Processes of version 2 go on.</summary>
+/// <summary>
+/// Version 3 of the tables: a waiting message is found by its uniqueness key, and may free the key when it is claimed. Processes of version 2 go on, and free each key when its message is settled.
+/// </summary>
 internal static class ThirdVersion
 {
     public static string Script(Tables tables) =>
         $"""
+        alter table {tables.Messages} add column frees_at_claim boolean;
         create index messages_unique on {tables.Messages} (queue, unique_key) where unique_key is not null;
 
         """;

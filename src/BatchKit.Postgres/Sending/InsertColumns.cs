@@ -21,6 +21,7 @@ internal sealed class InsertColumns : IResettable
     private readonly List<short?> _shards = [];
     private readonly List<string?> _keys = [];
     private readonly List<string?> _uniqueKeys = [];
+    private readonly List<bool> _freesAtClaim = [];
     private readonly List<byte[]?> _headers = [];
 
     // The queues of the rows, each as often as the queue changes from row to row.
@@ -75,6 +76,13 @@ internal sealed class InsertColumns : IResettable
         parameters.Add(new NpgsqlParameter<short[]> { TypedValue = [.. _entries.Select(static entry => (short)entry.Shards)] });
     }
 
+    /// <summary>Adds the last parameter of the statement for rows with uniqueness keys.</summary>
+    public void AddFreedTo(NpgsqlParameterCollection parameters)
+    {
+        if (HaveUniqueKeys)
+            Add(parameters, _freesAtClaim, NpgsqlDbType.Boolean);
+    }
+
     bool IResettable.TryReset()
     {
         var isKept = _payloads.Capacity <= MaxKeptRows;
@@ -85,6 +93,7 @@ internal sealed class InsertColumns : IResettable
         _shards.Clear();
         _keys.Clear();
         _uniqueKeys.Clear();
+        _freesAtClaim.Clear();
         _headers.Clear();
         _entries.Clear();
         return isKept;
@@ -117,6 +126,7 @@ internal sealed class InsertColumns : IResettable
             _shards.Add(isOrdered ? (short)ShardMap.ShardOf(header?.Key, row.Queue.Shards) : null);
             _keys.Add(isOrdered ? header?.Key : null);
             _uniqueKeys.Add(header?.UniqueKey);
+            _freesAtClaim.Add(header is { UniqueKey: not null, FreesAtClaim: true });
             _headers.Add(header?.Stored);
         }
     }

@@ -115,6 +115,7 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = firstNumber });
         command.Parameters.Add(new NpgsqlParameter<long> { TypedValue = rows.LastNumber });
         columns.AddQueuesTo(command.Parameters);
+        columns.AddFreedTo(command.Parameters);
         return command;
     }
 
@@ -149,6 +150,9 @@ internal sealed class QueueInsert(SendConnections connections, Tables tables, Qu
 internal sealed class InsertStatements
 {
     private static readonly string FieldsFrom = $"{Rows.Of("$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8")} with ordinality as u (payload, queue, rank, delay, shard, key, unique_key, header, place)";
+    private static readonly string UniqueFieldsFrom =
+        $"{Rows.Of("$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8", "$17")} with ordinality as u (payload, queue, rank, delay, shard, key, unique_key, header, frees_at_claim, place)";
+
     private const string DueAt = "case when s.delay > 0 then pg_catalog.now() + s.delay::double precision * interval '1 millisecond' end";
 
     private readonly Tables _tables;
@@ -169,7 +173,7 @@ internal sealed class InsertStatements
     /// <summary>Stores rows with headers but without uniqueness keys. Parameters: an array for each column, then the producer, then arrays of the queues' numbers, names and numbers of shards.</summary>
     public string Full { get; }
 
-    /// <summary>The same, for rows with uniqueness keys: stores only the first row of each key, and only when the key is free.</summary>
+    /// <summary>The same, for rows with uniqueness keys: stores only the first row of each key, and only when the key is free. The last parameter is an array that says which rows free their key when they are claimed.</summary>
     public string Unique { get; }
 
     /// <summary>Returns the number up to which a producer's batches are stored, and adds an unknown producer with 0.</summary>
@@ -213,15 +217,15 @@ internal sealed class InsertStatements
     private string CreateUnique(string advanced) =>
         $"""
         with {advanced},
-        sent as materialized (select u.* from advanced, {FieldsFrom}),
+        sent as materialized (select u.* from advanced, {UniqueFieldsFrom}),
         wanted as (select queue, unique_key, pg_catalog.min(place) as place from sent where unique_key is not null group by queue, unique_key),
         taken as (
             insert into {_tables.UniqueKeys} (queue, key) select queue, unique_key from wanted order by queue, unique_key
             on conflict do nothing returning queue, key),
         chosen as (select wanted.place from wanted join taken on taken.queue = wanted.queue and taken.key = wanted.unique_key),
         stored as (
-            insert into {_tables.Messages} (queue, rank, due_at, shard, key, unique_key, header, payload)
-            select s.queue, s.rank, {DueAt}, s.shard, s.key, s.unique_key, s.header, s.payload from sent as s left join chosen on chosen.place = s.place
+            insert into {_tables.Messages} (queue, rank, due_at, shard, key, unique_key, frees_at_claim, header, payload)
+            select s.queue, s.rank, {DueAt}, s.shard, s.key, s.unique_key, case when s.frees_at_claim then true end, s.header, s.payload from sent as s left join chosen on chosen.place = s.place
             where s.unique_key is null or chosen.place is not null
             order by s.place)
         select pg_catalog.count(*) from advanced

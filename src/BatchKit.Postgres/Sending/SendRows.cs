@@ -189,6 +189,9 @@ internal sealed class RowHeader
 
     public string? UniqueKey { get; private set; }
 
+    /// <summary>True when the uniqueness key is freed as soon as the message is claimed.</summary>
+    public bool FreesAtClaim { get; private set; }
+
     public string? Key { get; private init; }
 
     /// <summary>The stored header, without the properties that have columns of their own, and the trace of the send; null when there is neither.</summary>
@@ -238,7 +241,8 @@ internal sealed class RowHeader
         }, trace);
     }
 
-    private static bool IsKnown(string name) => name is QueueMessageHeader.DelayProperty or QueueMessageHeader.PriorityProperty or QueueMessageHeader.UniqueKeyProperty;
+    private static bool IsKnown(string name) =>
+        name is QueueMessageHeader.DelayProperty or QueueMessageHeader.PriorityProperty or QueueMessageHeader.UniqueKeyProperty or QueueMessageHeader.UniqueScopeProperty;
 
     private static string Quote(string value) => value.Length <= MaxQuotedCharacters ? $"'{value}'" : $"'{value[..MaxQuotedCharacters]}…'";
 
@@ -262,6 +266,11 @@ internal sealed class RowHeader
                 UniqueKey = value;
                 if (QueueLimits.RefuseQueue(value) is { } reason)
                     refusal ??= $"A message's {name} {reason}";
+                return true;
+            case QueueMessageHeader.UniqueScopeProperty:
+                FreesAtClaim = value == QueueMessageHeader.Waiting;
+                if (value is not (QueueMessageHeader.Waiting or QueueMessageHeader.Unsettled))
+                    refusal ??= $"A message's {name} ({Quote(value)}) must be '{QueueMessageHeader.Unsettled}' or '{QueueMessageHeader.Waiting}'.";
                 return true;
             default:
                 return false;

@@ -93,6 +93,9 @@ internal static partial class Log
     [LoggerMessage(2639, LogLevel.Information, "The receiver of queue {Queue} was resumed.")]
     public static partial void Resumed(ILogger logger, string queue);
 
+    [LoggerMessage(2640, LogLevel.Warning, "Queue {Queue}: {Reason}")]
+    public static partial void HandlersSlow(ILogger logger, string queue, string reason);
+
     [LoggerMessage(2645, LogLevel.Error, "{Messages} messages of queue {Queue} failed {MaxAttempts} times or more and block their keys; they are retried every {Pause}.")]
     public static partial void KeysBlocked(ILogger logger, string queue, int messages, int maxAttempts, TimeSpan pause);
 

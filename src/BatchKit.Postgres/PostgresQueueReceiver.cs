@@ -138,8 +138,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
         if (await EndsAsync(_options.StopTimeout, cancellationToken).ConfigureAwait(false))
             return;
         await EnterAsync(static phases => phases.AbandonAsync()).ConfigureAwait(false);
-        if (_parts is { } parts)
-            await parts.Held.CancelAsync().ConfigureAwait(false);
+        _parts?.Held.Cancel();
         if (!await EndsAsync(ClosingTime, CancellationToken.None).ConfigureAwait(false))
             await EnterAsync(static phases => phases.CloseAsync()).ConfigureAwait(false);
         await _running.ConfigureAwait(false);

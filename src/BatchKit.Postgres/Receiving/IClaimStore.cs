@@ -130,7 +130,7 @@ internal sealed class HeldClaims(TimeProvider timeProvider, TimeSpan timeLimit, 
     public TimeSpan Left(HeldClaim held) => timeLimit - timeProvider.GetElapsedTime(held.RenewedAt);
 
     /// <summary>Cancels all handlers.</summary>
-    public Task CancelAsync() => Task.WhenAll(Snapshot().Select(static held => held.CancelAsync()));
+    public void Cancel() => Snapshot().ForEach(static held => held.Cancel());
 }
 
 /// <summary>A claim that this process holds, with its handler's cancellation.</summary>
@@ -182,26 +182,26 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
         set => _isSettling = value;
     }
 
-    public Task LoseAsync()
+    public void Lose()
     {
         _isLost = true;
-        return CancelAsync();
+        Cancel();
     }
 
-    /// <summary>Cancels the handler, and does not wait for its callbacks, which may hang as the handler does.</summary>
     public void TimeOut()
     {
         _isTimedOut = true;
-        _ = CancelAsync();
+        Cancel();
     }
 
-    /// <summary>Cancels the handler. Exceptions of the handler's callbacks are ignored, so that they end neither renewal nor a stop.</summary>
-    public async Task CancelAsync()
+    /// <summary>Cancels the handler. Does not wait for the handler's callbacks, which may hang or throw: renewal and a stop go on.</summary>
+    public void Cancel()
     {
-        Task cancelled;
         lock (_lock)
-            cancelled = _isDisposed ? Task.CompletedTask : _cancellation.CancelAsync();
-        await cancelled.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        {
+            if (!_isDisposed)
+                _ = CancelAsync(_cancellation);
+        }
     }
 
     /// <summary>Marks all its messages, on copies, because a handler that does not end may still mark the originals.</summary>
@@ -233,4 +233,6 @@ internal sealed class HeldClaim(Claim claim, long claimedAt) : IDisposable
             _cancellation.Dispose();
         }
     }
+
+    private static async Task CancelAsync(CancellationTokenSource cancellation) => await cancellation.CancelAsync().ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
 }

@@ -129,7 +129,7 @@ internal sealed class ReceiverParts : IAsyncDisposable
     {
         Log.QueueLost(Logger, Options.Queue);
         await Stop.StopAsync().ConfigureAwait(false);
-        await Held.CancelAsync().ConfigureAwait(false);
+        Held.Cancel();
         await Stop.AbandonAsync().ConfigureAwait(false);
     }
 

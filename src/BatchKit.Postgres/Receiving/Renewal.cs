@@ -18,7 +18,7 @@ internal sealed class Renewal(ReceiverParts parts)
         while (!settled.IsCancellationRequested)
         {
             await Task.Delay(pause, parts.TimeProvider, settled).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-            var held = await GetRenewableAsync().ConfigureAwait(false);
+            var held = GetRenewable();
             try
             {
                 if (held.Count > 0 && !settled.IsCancellationRequested)
@@ -43,7 +43,7 @@ internal sealed class Renewal(ReceiverParts parts)
     private static TimeSpan Least(TimeSpan left, TimeSpan right) => left < right ? left : right;
 
     // Returns the claims to renew, and gives up those whose time limit has passed.
-    private async Task<List<HeldClaim>> GetRenewableAsync()
+    private List<HeldClaim> GetRenewable()
     {
         var kept = new List<HeldClaim>();
         foreach (var held in parts.Held.Snapshot())
@@ -53,7 +53,7 @@ internal sealed class Renewal(ReceiverParts parts)
             if (parts.Held.Left(held) > TimeSpan.Zero)
                 kept.Add(held);
             else
-                await LoseAsync(held, "it could not be renewed within its time limit").ConfigureAwait(false);
+                Lose(held, "it could not be renewed within its time limit");
         }
 
         return kept;
@@ -74,14 +74,14 @@ internal sealed class Renewal(ReceiverParts parts)
             if (!ended.Contains(claim.Claim))
                 claim.RenewedAt = renewedAt;
             else if (!claim.IsSettling)
-                await LoseAsync(claim, "it had ended, and another worker has its messages").ConfigureAwait(false);
+                Lose(claim, "it had ended, and another worker has its messages");
         }
     }
 
-    private async Task LoseAsync(HeldClaim held, string reason)
+    private void Lose(HeldClaim held, string reason)
     {
         Log.ClaimLost(parts.Logger, parts.Options.Queue, held.Claim.Batch.Count, reason);
-        await held.LoseAsync().ConfigureAwait(false);
+        held.Lose();
     }
 
     private TimeSpan LeastLeft(List<HeldClaim> held)

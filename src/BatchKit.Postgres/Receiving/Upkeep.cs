@@ -1,3 +1,4 @@
+using BatchKit.Diagnostics;
 using BatchKit.Postgres.Schema;
 using BatchKit.Transports;
 
@@ -9,6 +10,7 @@ internal sealed class Upkeep(ReceiverParts parts, QueueEntry queue)
     // Messages that become due shortly after one another are found together.
     private static readonly TimeSpan LeastPause = TimeSpan.FromMilliseconds(10);
 
+    private readonly LogThrottle _throttle = new(parts.TimeProvider);
     private readonly RetrySchedule _schedule = new(parts.Options.ReconnectDelay, parts.Options.MaxReconnectDelay);
 
     public async Task RunAsync()
@@ -37,6 +39,8 @@ internal sealed class Upkeep(ReceiverParts parts, QueueEntry queue)
             }
 
             parts.Dead?.Tell();
+            if (parts.SlowHandlers is { } slow && _throttle.TryBegin(2640, string.Empty, amount: 1, out _))
+                Log.HandlersSlow(parts.Logger, parts.Options.Queue, slow);
             await parts.UpkeepAlarm.WaitAsync(pause, parts.Stop.Stopping).ConfigureAwait(false);
         }
 

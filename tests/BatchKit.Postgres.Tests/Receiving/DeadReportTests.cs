@@ -120,6 +120,12 @@ public sealed class DeadReportTests(PostgresFixture fixture)
         // A handler that is cancelled has another second.
         clock.Advance((hasLimit ? TimeSpan.FromHours(1) : TimeSpan.FromSeconds(30)) + TimeSpan.FromMilliseconds(500));
         var slow = scene.Receiver.Degradation;
+        // Upkeep notices it at its next poll.
+        await Until.TrueAsync(() =>
+        {
+            clock.Advance(TimeSpan.FromMilliseconds(1));
+            return scene.Log.Count(2640) == 1;
+        });
         open.SetResult();
 
         Assert.Null(healthy);

@@ -79,6 +79,30 @@ public sealed class HandlerTimeLimitTests(PostgresFixture fixture)
     }
 
     [Fact]
+    public async Task A_callback_of_the_token_that_hangs_holds_up_neither_the_worker_nor_the_stop()
+    {
+        using var open = new ManualResetEventSlim();
+        var handler = new ScriptedHandler(async (batch, cancellationToken) =>
+        {
+            if (batch[0].Attempt > 1)
+                return;
+            await using var _ = cancellationToken.UnsafeRegister(_ => open.Wait(CancellationToken.None), state: null);
+            await Task.Delay(Timeout.InfiniteTimeSpan, CancellationToken.None);
+        });
+        await using var scene = await OpenAsync(handler, static options => (options.BatchSize, options.Concurrency, options.StopTimeout) = (1, 2, TimeSpan.Zero));
+        await scene.Claims.InsertAsync("a");
+
+        await scene.StartAsync();
+        await scene.UntilAsync(static statistics => statistics.CompletedMessages == 1);
+        await scene.Claims.InsertAsync("b");
+        await scene.UntilAsync(static statistics => statistics.HandlingMessages == 1);
+        await scene.StopAsync();
+        open.Set();
+
+        Assert.InRange(scene.Statistics.AbandonedHandlers, 1, 2);
+    }
+
+    [Fact]
     public async Task A_message_whose_handler_always_hangs_dies_with_the_setting_as_its_reason()
     {
         var handler = new ScriptedHandler(static async (batch, cancellationToken) => await Task.Delay(Timeout.InfiniteTimeSpan, cancellationToken));

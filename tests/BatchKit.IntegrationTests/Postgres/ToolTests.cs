@@ -95,6 +95,22 @@ public sealed class ToolTests(PostgresFixture fixture) : IAsyncLifetime
         Assert.StartsWith("1 of the 2 were left", part.Errors, StringComparison.Ordinal);
     }
 
+    [Fact]
+    public async Task A_waiting_message_is_cancelled_by_its_uniqueness_key()
+    {
+        var rows = await QueueRows.CreateAsync(Schema);
+        await rows.AddAsync();
+        await Schema.ExecuteAsync("update {s}.messages set unique_key = 'key'; insert into {s}.unique_keys select queue, unique_key from {s}.messages");
+
+        var first = await RunAsync("cancel", "--queue", "tasks", "--key", "key");
+        var second = await RunAsync("cancel", "--queue", "tasks", "--key", "key", "--json");
+
+        Assert.Equal((0, "Deleted 1 message of queue 'tasks'.\n", ""), (first.ExitCode, first.Output, first.Errors));
+        Assert.Equal((1, 0), (second.ExitCode, JsonDocument.Parse(second.Output).RootElement.GetProperty("deleted").GetInt32()));
+        Assert.StartsWith("No message with this uniqueness key waits", second.Errors, StringComparison.Ordinal);
+        Assert.Equal(0, await Schema.ScalarAsync<long>("select count(*) from {s}.unique_keys"));
+    }
+
     [Theory]
     [InlineData("replay", "--all")]
     [InlineData("purge")]

@@ -5,7 +5,7 @@ namespace BatchKit.Tool.Commands;
 /// <summary>The commands <c>batchkit queue …</c>.</summary>
 internal static class QueueCommands
 {
-    public static Command Create() => new("queue", "Counts, dead messages, replay and purge.")
+    public static Command Create() => new("queue", "Counts, dead messages, replay, purge and cancel.")
     {
         SharedOptions.Connection,
         SharedOptions.Schema,
@@ -14,6 +14,7 @@ internal static class QueueCommands
         DeadCommand.Create(),
         ReplayCommand.Create(),
         PurgeCommand.Create(),
+        CancelCommand.Create(),
     };
 }
 

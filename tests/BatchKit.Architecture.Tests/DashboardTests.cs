@@ -91,7 +91,7 @@ public sealed partial class DashboardTests
             : [$"{name}_total"];
     }
 
-    /// <summary>All instruments that a buffer, a receiver, the connections of adapters the queues and the transports to clients create.</summary>
+    /// <summary>All instruments that a buffer, a receiver, the connections of adapters, the queues and the transports to clients create.</summary>
     private static async Task<List<Instrument>> InstrumentsAsync()
     {
         using var factory = new OwnMeters();

@@ -85,6 +85,20 @@ public sealed class CollectingOutputBuffer : IOutputBuffer, IAsyncDisposable, ID
         _buffer.WriteAsync(handle, payload, header, cancellationToken);
 
     /// <inheritdoc/>
+    public void WriteLatest(OutputHandle handle, long key, ReadOnlySpan<byte> payload, MessageHeader? header = null) => _buffer.WriteLatest(handle, key, payload, header);
+
+    /// <inheritdoc/>
+    public void WriteLatest<TState>(OutputHandle handle, long key, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null)
+        where TState : allows ref struct => _buffer.WriteLatest(handle, key, maxBytes, state, encode, header);
+
+    /// <inheritdoc/>
+    public bool TryWriteLatest(OutputHandle handle, long key, ReadOnlySpan<byte> payload, MessageHeader? header = null) => _buffer.TryWriteLatest(handle, key, payload, header);
+
+    /// <inheritdoc/>
+    public bool TryWriteLatest<TState>(OutputHandle handle, long key, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null)
+        where TState : allows ref struct => _buffer.TryWriteLatest(handle, key, maxBytes, state, encode, header);
+
+    /// <inheritdoc/>
     public ValueTask FlushAsync(OutputHandle handle, CancellationToken cancellationToken = default) => _buffer.FlushAsync(handle, cancellationToken);
 
     /// <inheritdoc/>

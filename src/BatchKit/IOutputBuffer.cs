@@ -105,6 +105,42 @@ public interface IOutputBuffer
     ValueTask WriteAsync(
         OutputHandle handle, ReadOnlyMemory<byte> payload, MessageHeader? header = null, CancellationToken cancellationToken = default);
 
+    /// <summary>Writes the latest value of a key, such as a position or a reading. While an older one with the same key waits, it takes that one's place, so that a slow receiver gets the newest and no backlog.</summary>
+    /// <remarks>
+    /// <para>What a sender has taken is sent, and retried, unchanged. A value arrives where the one that it replaced would have: it may overtake <see cref="Write(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)"/>s of before, also
+    /// to other handles, and is settled with what was written with the replaced one, whose scope or flush reports its loss. It never arrives behind what is written after it. If other messages change the same state, use another key
+    /// after each of them. A larger value whose batch is full goes behind what waits. What a transport has taken is replaced no more, so not in the queue of a client that reads slowly either.</para>
+    /// <para>The value replaced counts in <see cref="OutputStatistics.SupersededMessages"/>. Values of known keys allocate nothing. What a handle remembers is its keys that wait.</para>
+    /// </remarks>
+    /// <param name="handle">The destination.</param>
+    /// <param name="key">What the value is of, among those of this handle: for example an entity's number.</param>
+    /// <param name="payload">The value's bytes; copied.</param>
+    /// <param name="header">The message's header; null for a plain message.</param>
+    /// <inheritdoc cref="Write(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)" path="/exception"/>
+    void WriteLatest(OutputHandle handle, long key, ReadOnlySpan<byte> payload, MessageHeader? header = null);
+
+    /// <summary>Writes the latest value of a key, encoded straight into the buffer.</summary>
+    /// <inheritdoc cref="Write{TState}" path="/*[self::typeparam or self::exception]"/>
+    /// <param name="handle">The destination.</param>
+    /// <param name="key">What the value is of; see <see cref="WriteLatest(OutputHandle, long, ReadOnlySpan{byte}, MessageHeader?)"/>.</param>
+    /// <param name="maxBytes">The most bytes that the message takes. Capacity is reserved for them, and limits apply to them.</param>
+    /// <param name="state">Handed to the encoder.</param>
+    /// <param name="encode">Writes the message and returns how many bytes it wrote. When it throws, the older value stays.</param>
+    /// <param name="header">The message's header; null for a plain message.</param>
+    void WriteLatest<TState>(OutputHandle handle, long key, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null)
+        where TState : allows ref struct;
+
+    /// <summary>Writes the latest value of a key if the buffer has capacity for it: one that is not larger than the one that it replaces always has. When it returns false, the older value stays.</summary>
+    /// <inheritdoc cref="WriteLatest(OutputHandle, long, ReadOnlySpan{byte}, MessageHeader?)" path="/*[self::param or self::remarks]"/>
+    /// <inheritdoc cref="TryWrite(OutputHandle, ReadOnlySpan{byte}, MessageHeader?)" path="/*[self::returns or self::exception]"/>
+    bool TryWriteLatest(OutputHandle handle, long key, ReadOnlySpan<byte> payload, MessageHeader? header = null);
+
+    /// <inheritdoc cref="TryWriteLatest(OutputHandle, long, ReadOnlySpan{byte}, MessageHeader?)" path="/*[self::summary or self::returns]"/>
+    /// <inheritdoc cref="WriteLatest{TState}" path="/*[self::typeparam or self::param]"/>
+    /// <inheritdoc cref="TryWrite{TState}" path="/exception"/>
+    bool TryWriteLatest<TState>(OutputHandle handle, long key, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null)
+        where TState : allows ref struct;
+
     /// <summary>Seals and queues what is pending for a handle, in open scopes too, and completes when nothing written before it is pending.</summary>
     /// <remarks>It reports, once, what was lost for the handle since the previous flush, without the losses that the end of a scope has reported. Inside a transport's send it completes when the output is queued; otherwise the send would wait for itself.</remarks>
     /// <param name="handle">The destination.</param>

@@ -17,9 +17,6 @@ namespace BatchKit;
 /// </remarks>
 public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
 {
-    // At this share of the limit the buffer is degraded, so that its operator learns of the backlog before writes fail.
-    private const double DegradedShare = 0.8;
-
     private static readonly TimeSpan MaxHoldLimit = TimeSpan.FromDays(1);
 
     private readonly BufferSettings _settings;
@@ -126,9 +123,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
     public bool TryWrite<TState>(OutputHandle handle, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null)
         where TState : allows ref struct
     {
-        ArgumentOutOfRangeException.ThrowIfNegative(maxBytes);
-        ArgumentNullException.ThrowIfNull(encode);
-        var encoded = new EncodedPayload<TState>(maxBytes, state, encode);
+        var encoded = EncodedPayload<TState>.Create(maxBytes, state, encode);
         return _writer.TryWrite(handle, ref encoded, header);
     }
 
@@ -143,9 +138,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
     public void Write<TState>(OutputHandle handle, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null)
         where TState : allows ref struct
     {
-        ArgumentOutOfRangeException.ThrowIfNegative(maxBytes);
-        ArgumentNullException.ThrowIfNull(encode);
-        var encoded = new EncodedPayload<TState>(maxBytes, state, encode);
+        var encoded = EncodedPayload<TState>.Create(maxBytes, state, encode);
         _writer.Write(handle, ref encoded, header);
     }
 
@@ -153,6 +146,36 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
     public ValueTask WriteAsync(
         OutputHandle handle, ReadOnlyMemory<byte> payload, MessageHeader? header = null, CancellationToken cancellationToken = default) =>
         _writer.WriteAsync(handle, payload, header, cancellationToken);
+
+    /// <inheritdoc/>
+    public void WriteLatest(OutputHandle handle, long key, ReadOnlySpan<byte> payload, MessageHeader? header = null)
+    {
+        var latest = new LatestPayload<CopiedPayload>(key, new CopiedPayload(payload));
+        _writer.Write(handle, ref latest, header);
+    }
+
+    /// <inheritdoc/>
+    public void WriteLatest<TState>(OutputHandle handle, long key, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null)
+        where TState : allows ref struct
+    {
+        var latest = new LatestPayload<EncodedPayload<TState>>(key, EncodedPayload<TState>.Create(maxBytes, state, encode));
+        _writer.Write(handle, ref latest, header);
+    }
+
+    /// <inheritdoc/>
+    public bool TryWriteLatest(OutputHandle handle, long key, ReadOnlySpan<byte> payload, MessageHeader? header = null)
+    {
+        var latest = new LatestPayload<CopiedPayload>(key, new CopiedPayload(payload));
+        return _writer.TryWrite(handle, ref latest, header);
+    }
+
+    /// <inheritdoc/>
+    public bool TryWriteLatest<TState>(OutputHandle handle, long key, int maxBytes, TState state, MessageEncoder<TState> encode, MessageHeader? header = null)
+        where TState : allows ref struct
+    {
+        var latest = new LatestPayload<EncodedPayload<TState>>(key, EncodedPayload<TState>.Create(maxBytes, state, encode));
+        return _writer.TryWrite(handle, ref latest, header);
+    }
 
     /// <inheritdoc/>
     public ValueTask FlushAsync(OutputHandle handle, CancellationToken cancellationToken = default) =>
@@ -178,6 +201,7 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
         {
             AcceptedMessages = handles.AcceptedMessages,
             AcceptedBytes = handles.AcceptedBytes,
+            SupersededMessages = handles.SupersededMessages,
             PendingMessages = statistics.PendingMessages + handles.HeldMessages,
             BufferedBytes = _settings.Budget.Reserved,
             LiveHandles = _handles.Live,
@@ -227,23 +251,8 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
     }
 
     /// <summary>Gets the buffer's health: unhealthy while a route cannot send or after the buffer has stopped; degraded when 80 % of <see cref="OutputBufferOptions.MaxBufferedBytes"/> is used, or after a logger or listener has thrown.</summary>
-    public OutputHealth GetHealth()
-    {
-        if (_handles.IsStopped)
-            return new OutputHealth(HealthStatus.Unhealthy, ["The buffer has stopped."]);
-        var reasons = _dispatcher.DescribeFailures();
-        var status = reasons.IsEmpty ? HealthStatus.Healthy : HealthStatus.Unhealthy;
-        if (DescribeObserverFaults() is { } faults)
-        {
-            reasons = reasons.Add(faults);
-            status = status == HealthStatus.Healthy ? HealthStatus.Degraded : status;
-        }
-
-        if (_settings.Budget.Reserved < _settings.Budget.Capacity * DegradedShare)
-            return new OutputHealth(status, reasons);
-        var nearlyFull = $"{_settings.Budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({_settings.Budget.Capacity}) bytes wait to be sent.";
-        return new OutputHealth(status == HealthStatus.Healthy ? HealthStatus.Degraded : status, reasons.Add(nearlyFull));
-    }
+    public OutputHealth GetHealth() =>
+        _handles.IsStopped ? new OutputHealth(HealthStatus.Unhealthy, ["The buffer has stopped."]) : OutputHealth.Of(_settings, _dispatcher.DescribeFailures());
 
     /// <summary>
     /// Stops accepting writes, and sends what is pending, in open scopes too, within <see cref="OutputBufferOptions.DrainTimeout"/> or until the token is
@@ -338,8 +347,4 @@ public sealed class OutputBuffer : IOutputBuffer, IAsyncDisposable, IDisposable
         if (maxHold <= TimeSpan.Zero || maxHold > MaxHoldLimit)
             throw new ArgumentOutOfRangeException(nameof(maxHold), maxHold, $"A scope's limit must be above zero and at most {MaxHoldLimit}. Leave it out for a scope without a limit.");
     }
-
-    private string? DescribeObserverFaults() => _settings.Logger.Faults is { Count: > 0, Last: { } last } faults
-        ? $"Loggers, listeners or handlers of cancellation threw {faults.Count} times, last {FailureText.Describe(last)}"
-        : null;
 }

@@ -1,4 +1,6 @@
 using System.Collections.Immutable;
+using BatchKit.Batches;
+using BatchKit.Diagnostics;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 
 namespace BatchKit;
@@ -6,7 +8,26 @@ namespace BatchKit;
 /// <summary>A buffer's health, with the reasons when it is not healthy.</summary>
 /// <param name="Status">Unhealthy when a route cannot send or the buffer has stopped; degraded when the buffer is nearly full, or after a logger or listener has thrown; otherwise healthy.</param>
 /// <param name="Reasons">One human-readable sentence for each reason; empty when healthy. They name routes and settings, never handles or secrets.</param>
-public sealed record OutputHealth(HealthStatus Status, ImmutableArray<string> Reasons);
+public sealed record OutputHealth(HealthStatus Status, ImmutableArray<string> Reasons)
+{
+    // At this share of the limit the buffer is degraded, so that its operator learns of the backlog before writes fail.
+    private const double DegradedShare = 0.8;
+
+    internal static OutputHealth Of(BufferSettings settings, ImmutableArray<string> failures)
+    {
+        var (reasons, budget) = (failures, settings.Budget);
+        if (DescribeFaults(settings.Logger.Faults) is { } faults)
+            reasons = reasons.Add(faults);
+        if (budget.Reserved >= budget.Capacity * DegradedShare)
+            reasons = reasons.Add($"{budget.Reserved} of {nameof(OutputBufferOptions.MaxBufferedBytes)} ({budget.Capacity}) bytes wait to be sent.");
+        var status = reasons.IsEmpty ? HealthStatus.Healthy : HealthStatus.Degraded;
+        return new OutputHealth(failures.IsEmpty ? status : HealthStatus.Unhealthy, reasons);
+    }
+
+    private static string? DescribeFaults(ObserverFaults faults) => faults is { Count: > 0, Last: { } last }
+        ? $"Loggers, listeners or handlers of cancellation threw {faults.Count} times, last {FailureText.Describe(last)}"
+        : null;
+}
 
 /// <summary>Reports <see cref="OutputBuffer.GetHealth"/> as a health check.</summary>
 /// <remarks>

@@ -2,7 +2,7 @@ namespace BatchKit;
 
 /// <summary>A snapshot of a buffer's counters: what happened to everything that was written to it.</summary>
 /// <remarks>
-/// While no write or send is under way, <c>accepted = acknowledged + failed + dropped + pending</c>; while messages move, the counters may differ
+/// While no write or send is under way, <c>accepted = acknowledged + failed + dropped + superseded + pending</c>; while messages move, the counters may differ
 /// by a few. Pending messages are counted in the queues and not calculated from the others, so the equation can be checked. A message for several
 /// routes counts once, when each of them has acknowledged it, given it up or dropped it.
 /// </remarks>
@@ -32,7 +32,10 @@ public sealed record OutputStatistics
     /// <summary>Messages that were dropped instead of accepted because the buffer was full (<see cref="OverflowPolicy.DropNewest"/>).</summary>
     public required long RefusedMessages { get; init; }
 
-    /// <summary>Messages that are accepted and not yet acknowledged, failed or dropped.</summary>
+    /// <summary>Messages that were accepted, and replaced by a newer one with their key while they waited (<see cref="IOutputBuffer.WriteLatest(OutputHandle, long, ReadOnlySpan{byte}, MessageHeader?)"/>).</summary>
+    public required long SupersededMessages { get; init; }
+
+    /// <summary>Messages that are accepted and not yet acknowledged, failed, dropped or superseded.</summary>
     public required long PendingMessages { get; init; }
 
     /// <summary>Bytes that pending messages reserve; at most <see cref="OutputBufferOptions.MaxBufferedBytes"/>.</summary>

@@ -101,6 +101,27 @@ public sealed class TypedOutput
         }
     }
 
+    /// <summary>Writes a value as the latest one of a key.</summary>
+    /// <inheritdoc cref="Write" path="/typeparam"/>
+    /// <param name="handle">The destination.</param>
+    /// <param name="key">What the value is of; see <see cref="IOutputBuffer.WriteLatest(OutputHandle, long, ReadOnlySpan{byte}, MessageHeader?)"/>.</param>
+    /// <param name="value">The value.</param>
+    /// <param name="header">What the message carries besides its type; null for nothing. See <see cref="Write"/>.</param>
+    /// <inheritdoc cref="IOutputBuffer.WriteLatest(OutputHandle, long, ReadOnlySpan{byte}, MessageHeader?)" path="/exception"/>
+    /// <exception cref="NotSupportedException">The codec does not know the type.</exception>
+    public void WriteLatest<T>(OutputHandle handle, long key, T value, MessageHeader? header = null)
+    {
+        var payload = Encode(value);
+        try
+        {
+            Buffer.WriteLatest(handle, key, payload.WrittenSpan, HeaderOf<T>(header));
+        }
+        finally
+        {
+            Keep(payload);
+        }
+    }
+
     private ArrayBufferWriter<byte> Encode<T>(T value)
     {
         var payload = _kept ?? new ArrayBufferWriter<byte>(FirstBytes);

@@ -4,7 +4,7 @@ using Xunit;
 
 namespace BatchKit.Testing.Specification;
 
-/// <summary>The rules about bad neighbours, for an output buffer over the transport: a route that is away, a handle whose output does not leave, an encoder that uses the buffer, and exceptions that can't be read harm no other output.</summary>
+/// <summary>The rules about bad neighbours, for an output buffer over the transport: a route that is away, a handle whose output does not leave, an encoder that uses the buffer, and exceptions that can't be read harm no other output, and a slow route gets no backlog of latest values.</summary>
 /// <remarks><see cref="TransportSpecification"/> has them all.</remarks>
 public abstract class NeighbourSpecification : HeaderSpecification
 {
@@ -99,6 +99,29 @@ public abstract class NeighbourSpecification : HeaderSpecification
         await Collected.WaitForMessagesAsync(handle, 10);
         AssertArrived(Numbers(1, 10), Collected.TextsFor(handle));
         Assert.Equal((10, 10, 0), (buffer.GetStatistics().AcceptedMessages, buffer.GetStatistics().AcknowledgedMessages, buffer.GetStatistics().PendingMessages));
+    }
+
+    /// <summary>Of the values of a key that wait for a slow send, the newest arrives; the counters of a quiet buffer add up.</summary>
+    [Fact]
+    public async Task A_slow_send_leaves_no_backlog_of_latest_values()
+    {
+        var handle = Connection();
+        var transport = new ScriptedTransport(Harness.Transport);
+        var stalled = transport.Stall();
+        await using var buffer = new OutputBuffer(transport, Options(OverflowPolicy.Wait));
+        buffer.WriteLatest(handle, key: 0, "under way");
+        await stalled.EnteredAsync();
+
+        for (var value = 1; value <= 1000; value++)
+            buffer.WriteLatest(handle, key: value % 10, $"{value}");
+
+        stalled.Release();
+        await buffer.FlushAsync(handle).WithinDeadline();
+        await Collected.WaitForMessagesAsync(handle, 11);
+        AssertArrived(["under way", .. Numbers(991, 1000)], Collected.TextsFor(handle));
+        var statistics = buffer.GetStatistics();
+        Assert.Equal((1001, 11, 990), (statistics.AcceptedMessages, statistics.AcknowledgedMessages, statistics.SupersededMessages));
+        Assert.Equal(statistics.AcceptedMessages, statistics.AcknowledgedMessages + statistics.FailedMessages + statistics.DroppedMessages + statistics.SupersededMessages + statistics.PendingMessages);
     }
 
     private static OutputBufferOptions Options(OverflowPolicy policy) => new()

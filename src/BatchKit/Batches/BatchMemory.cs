@@ -1,5 +1,6 @@
 using System.Buffers;
 using System.Runtime.CompilerServices;
+using BatchKit.Transports;
 
 namespace BatchKit.Batches;
 
@@ -29,7 +30,7 @@ internal struct BatchMemory
     public MessageHeader?[]? Headers { get; private set; }
 
     /// <summary>True when the last message has an equal header. Most writers pass the same object again.</summary>
-    public readonly bool EndsWith(MessageHeader header) => Headers?[Count - 1] is { } last && (ReferenceEquals(last, header) || last.Equals(header));
+    public readonly bool EndsWith(MessageHeader header) => IsSame(Headers?[Count - 1], header);
 
     public int UsedBytes { get; private set; }
 
@@ -55,6 +56,59 @@ internal struct BatchMemory
         return written;
     }
 
+    public readonly int StartOf(int message) => message == 0 ? 0 : Ends[message - 1];
+
+    public readonly MessageHeader? HeaderOf(int message) => Headers?[message];
+
+    /// <summary>How many bytes more repeated headers would share if a message had another header.</summary>
+    public readonly int SharedBytesGrowth(int message, MessageHeader? header)
+    {
+        var old = HeaderOf(message);
+        if (ReferenceEquals(old, header))
+            return 0;
+        var before = message == 0 ? null : HeaderOf(message - 1);
+        var after = message == Count - 1 ? null : HeaderOf(message + 1);
+        return SharedBytes(before, header) + SharedBytes(header, after) - SharedBytes(before, old) - SharedBytes(old, after);
+    }
+
+    /// <returns>How many bytes more repeated headers share now.</returns>
+    public int ReplaceHeader(int message, MessageHeader? header)
+    {
+        if (ReferenceEquals(HeaderOf(message), header))
+            return 0;
+        var growth = SharedBytesGrowth(message, header);
+        if (Headers is null)
+            GrowHeaders();
+        Headers![message] = header;
+        return growth;
+    }
+
+    /// <summary>Puts the messages one behind another again, with the latest values in the place of those that they replaced.</summary>
+    public void Rebuild(ReadOnlySpan<LatestSlot> slots, byte[] moved)
+    {
+        var size = UsedBytes;
+        foreach (var slot in slots)
+            size += slot.Length - (Ends[slot.Message] - StartOf(slot.Message));
+        var rebuilt = Rent(size);
+        var (start, end) = (0, 0);
+        for (var message = 0; message < Count; message++)
+        {
+            var bytes = Bytes.AsSpan(start, Ends[message] - start);
+            if (!slots.IsEmpty && slots[0].Message == message)
+            {
+                bytes = (slots[0].IsMoved ? moved : Bytes).AsSpan(slots[0].Start, slots[0].Length);
+                slots = slots[1..];
+            }
+
+            bytes.CopyTo(rebuilt.AsSpan(end));
+            start = Ends[message];
+            Ends[message] = end += bytes.Length;
+        }
+
+        ReturnBytes();
+        (Bytes, UsedBytes) = (rebuilt, end);
+    }
+
     /// <returns>True when it had outgrown its own arrays.</returns>
     public bool Return()
     {
@@ -70,12 +124,24 @@ internal struct BatchMemory
         return isOutgrown;
     }
 
+    public static byte[] Rent(int bytes) => bytes > LargestRentedBytes ? GC.AllocateUninitializedArray<byte>(bytes) : ArrayPool<byte>.Shared.Rent(bytes);
+
+    public static void Return(byte[] rented)
+    {
+        if (rented.Length <= LargestRentedBytes)
+            ArrayPool<byte>.Shared.Return(rented);
+    }
+
+    private static bool IsSame(MessageHeader? left, MessageHeader? right) => left is not null && right is not null && (ReferenceEquals(left, right) || left.Equals(right));
+
+    private static int SharedBytes(MessageHeader? first, MessageHeader? second) => IsSame(first, second) ? second!.EncodedBytes - FrameWriter.RepeatedHeaderBytes : 0;
+
     // Doubles, so that a batch of any size copies each byte about once. Only a message that is large alone gets an array of its exact size.
     private void GrowBytes(int payloadBytes)
     {
         var needed = checked(UsedBytes + payloadBytes);
         var size = UsedBytes == 0 ? needed : (int)Math.Max(needed, Math.Min(Bytes.Length * 2L, Array.MaxLength));
-        var grown = size > LargestRentedBytes ? GC.AllocateUninitializedArray<byte>(size) : ArrayPool<byte>.Shared.Rent(size);
+        var grown = Rent(size);
         Bytes.AsSpan(0, UsedBytes).CopyTo(grown);
         ReturnBytes();
         Bytes = grown;
@@ -92,23 +158,24 @@ internal struct BatchMemory
     private void SetHeader(MessageHeader? header)
     {
         if (Headers is null || Headers.Length == Count)
-        {
-            var grown = ArrayPool<MessageHeader?>.Shared.Rent(Math.Max(OwnMessages, Count * 2));
-            Array.Clear(grown);
-            Headers?.AsSpan(0, Count).CopyTo(grown);
-            ReturnHeaders();
-            Headers = grown;
-        }
+            GrowHeaders();
+        Headers![Count] = header;
+    }
 
-        Headers[Count] = header;
+    private void GrowHeaders()
+    {
+        var grown = ArrayPool<MessageHeader?>.Shared.Rent(Math.Max(OwnMessages, Count * 2));
+        Array.Clear(grown);
+        Headers?.AsSpan(0, Count).CopyTo(grown);
+        ReturnHeaders();
+        Headers = grown;
     }
 
     private void ReturnBytes()
     {
         if (Bytes == _ownBytes)
             return;
-        if (Bytes.Length <= LargestRentedBytes)
-            ArrayPool<byte>.Shared.Return(Bytes);
+        Return(Bytes);
         Bytes = _ownBytes;
     }
 
@@ -126,36 +193,5 @@ internal struct BatchMemory
             return;
         ArrayPool<MessageHeader?>.Shared.Return(Headers, clearArray: true);
         Headers = null;
-    }
-}
-
-/// <summary>A message's bytes on their way into a batch: copied, or encoded in place.</summary>
-internal interface IMessagePayload
-{
-    /// <summary>The most bytes that it takes.</summary>
-    int MaxBytes { get; }
-
-    /// <returns>How many bytes it took; negative when it could not be encoded.</returns>
-    int WriteTo(Span<byte> destination);
-
-    /// <summary>Throws what its encoder threw.</summary>
-    void ThrowIfFailed();
-}
-
-/// <summary>Bytes that are copied.</summary>
-internal readonly ref struct CopiedPayload(ReadOnlySpan<byte> bytes) : IMessagePayload
-{
-    private readonly ReadOnlySpan<byte> _bytes = bytes;
-
-    public int MaxBytes => _bytes.Length;
-
-    public int WriteTo(Span<byte> destination)
-    {
-        _bytes.CopyTo(destination);
-        return _bytes.Length;
-    }
-
-    public void ThrowIfFailed()
-    {
     }
 }

@@ -22,12 +22,13 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     private int _sharedBytes;
     private int _reserved;
     private bool _isSealed;
+    private bool _isClosed;
+    private LatestSlots? _latest;
     private List<ActivityContext>? _writers;
 
     // The sender's side.
-    private int _routesLeft;
+    private RouteOutcomes _outcomes;
     private int _references;
-    private HashSet<int>? _refused;
     private int _routesUnderWay;
 
     // Guarded by the lock of Ages, as WaitingRoutes and IsAgedAsQueued are.
@@ -85,13 +86,11 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     /// <summary>The trace contexts of its writers, for the links of its send; empty while no one listens.</summary>
     public IReadOnlyList<ActivityContext> Writers => _writers ?? (IReadOnlyList<ActivityContext>)[];
 
-    /// <summary>The worst outcome of all routes so far.</summary>
-    public SettlementOutcome Outcome { get; private set; }
+    /// <inheritdoc cref="RouteOutcomes.Worst"/>
+    public SettlementOutcome Outcome => _outcomes.Worst;
 
-    public Exception? Failure { get; private set; }
-
-    /// <summary>How many messages of an acknowledged batch a next hop refused, on whichever route.</summary>
-    public int RefusedMessages => Outcome == SettlementOutcome.Acknowledged && _refused is not null ? _refused.Count : 0;
+    /// <inheritdoc cref="RouteOutcomes.RefusedMessages"/>
+    public int RefusedMessages => _outcomes.RefusedMessages;
 
     public void Open(Lock gate, OutputHandle handle, HandleSettlement settlement, int routes)
     {
@@ -105,7 +104,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         }
 
         _references = 1;
-        _routesLeft = routes;
+        _outcomes.Begin(routes);
         if (Routes.Length == routes)
             return;
         Routes = new RoutedBatch[routes];
@@ -137,6 +136,38 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         return written;
     }
 
+    /// <summary>Remembers the last message as the latest value of its key.</summary>
+    /// <returns>Its slot.</returns>
+    public int AddLatest(long key, LatestValues values)
+    {
+        var start = _memory.StartOf(Count - 1);
+        return (_latest ??= values.RentSlots()).Add(new LatestSlot(key, Count - 1, start, _memory.UsedBytes - start));
+    }
+
+    /// <summary>How many bytes more it would take in a frame with a newer message in the place of a latest value.</summary>
+    public int FrameGrowthOf(int slot, int payloadBytes, MessageHeader? header) =>
+        GrowthOf(slot, payloadBytes, header) - _memory.SharedBytesGrowth(_latest!.MessageOf(slot), header);
+
+    public bool MayGrowBy(int frameBytes, int maxBatchBytes) => _cost <= MaxCostToShare && (Count == 1 || FrameBytes + (long)frameBytes <= maxBatchBytes);
+
+    /// <summary>Puts a newer message in the place of a latest value.</summary>
+    /// <inheritdoc cref="Append" path="/returns"/>
+    public int Replace<TPayload>(int slot, scoped ref TPayload payload, MessageHeader? header)
+        where TPayload : struct, IMessagePayload, allows ref struct
+    {
+        var growth = GrowthOf(slot, payload.MaxBytes, header);
+        if (_reserved - _cost < growth && !TryReserve(growth))
+            return -1;
+        var written = _latest!.Write(slot, ref payload, _memory.Bytes);
+        if (written < 0)
+            return written;
+        _cost += growth - payload.MaxBytes + written;
+        _sharedBytes += _memory.ReplaceHeader(_latest.MessageOf(slot), header);
+        if (_isClosed)
+            ReturnUnused();
+        return written;
+    }
+
     /// <summary>What one more message with this header would cost above what a frame takes for it: a frame has a header that is repeated at once only once.</summary>
     public int SharedBytesOf(MessageHeader header) => _cost <= MaxCostToShare && _memory.EndsWith(header) ? header.EncodedBytes - FrameWriter.RepeatedHeaderBytes : 0;
 
@@ -157,9 +188,22 @@ internal sealed class PendingBatch(PendingBatchPool pool)
             _writers.Add(writer);
     }
 
-    public void Seal()
+    /// <summary>Takes no more messages. One with latest values is sealed by its sender, and they may be replaced until then.</summary>
+    public void Close()
+    {
+        _isClosed = _latest is not null;
+        if (_isClosed)
+            ReturnUnused();
+        else
+            Seal();
+    }
+
+    private void Seal()
     {
         Debug.Assert(Count > 0 && !IsSealed, "Only an open batch with messages is sealed.");
+        var latest = _latest;
+        _latest = null;
+        latest?.End(this, ref _memory);
         ReturnUnused();
         foreach (var route in Routes)
             route.Assign(Handle, _memory.Bytes.AsMemory(0, Bytes), _memory.Ends, _memory.Headers, Count);
@@ -167,7 +211,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     }
 
     /// <summary>Seals it from outside the handle's lock.</summary>
-    /// <returns>False when it was sealed already.</returns>
+    /// <returns>False when it was sealed or closed already.</returns>
     public bool EnsureSealed()
     {
         if (IsSealed)
@@ -177,7 +221,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
             if (_isSealed)
                 return false;
             Seal();
-            return true;
+            return !_isClosed;
         }
     }
 
@@ -203,16 +247,10 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         route.IsSettled = true;
         if (route.IsUnderWay)
             EndUnderWay(route);
-        if (Routes.Length > 1)
-            return SettleOneOfSeveral(outcome, failure, refused);
-        Outcome = outcome;
-
-        // Reset set both fields to null. Each store of a reference costs a write barrier, so a null is not stored again.
-        if (failure is not null)
-            Failure = failure;
-        if (refused is not null)
-            _refused = refused;
-        return true;
+        if (Routes.Length == 1)
+            return _outcomes.SettleOnly(outcome, failure, refused);
+        lock (Routes)
+            return _outcomes.SettleOneOfSeveral(outcome, failure, refused);
     }
 
     /// <summary>Releases its capacity, tells its handle's flushes, and returns the memory with the last reference.</summary>
@@ -223,9 +261,9 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         _reserved = 0;
         Ages?.Remove(this, Version);
         Settlement.Budget.Route.Release(reserved);
-        Settlement.Settle(Sequence, reserved, lost, Failure);
+        Settlement.Settle(Sequence, reserved, lost, _outcomes.Failure);
         if (lost > 0)
-            pool.Drops?.Add(Handle, ReasonOf(Outcome), lost);
+            pool.Drops?.Add(Handle, _outcomes.LossReason, lost);
 
         // Last, because the batch may be in use again as soon as it is released.
         Release();
@@ -251,26 +289,8 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         Release();
     }
 
-    private static DropReason ReasonOf(SettlementOutcome outcome) => outcome switch
-    {
-        SettlementOutcome.Evicted => DropReason.Overflow,
-        SettlementOutcome.Stopped => DropReason.Stopped,
-        _ => DropReason.Failed,
-    };
-
-    private bool SettleOneOfSeveral(SettlementOutcome outcome, Exception? failure, HashSet<int>? refused)
-    {
-        lock (Routes)
-        {
-            if (outcome > Outcome || (refused is not null && Failure is null))
-                Failure = failure;
-            if (outcome > Outcome)
-                Outcome = outcome;
-            if (refused is not null)
-                (_refused ??= []).UnionWith(refused);
-            return --_routesLeft == 0;
-        }
-    }
+    private int GrowthOf(int slot, int payloadBytes, MessageHeader? header) =>
+        CostOf(payloadBytes, header) - CostOf(_latest!.LengthOf(slot), _memory.HeaderOf(_latest.MessageOf(slot)));
 
     // What was reserved in advance would else be missing to others for as long as the batch waits.
     private void ReturnUnused()
@@ -318,9 +338,9 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         _cost = _sharedBytes = 0;
         NextHeld = null;
         IsQueued = false;
-        Outcome = SettlementOutcome.Acknowledged;
-        Failure = null;
-        _refused = null;
+        _isClosed = false;
+        _latest = null;
+        _outcomes.Reset();
         foreach (var route in Routes)
             route.Reset(isOutgrown);
         Version++;

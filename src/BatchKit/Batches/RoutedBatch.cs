@@ -34,8 +34,19 @@ internal sealed class RoutedBatch(PendingBatch content, int route) : MessageBatc
     /// <summary>How many batches a scope queued with it, itself included: they leave in one send. Zero for all but the first.</summary>
     public int RunLength { get; private set; }
 
-    /// <summary>How many bytes those batches take in a frame.</summary>
-    public long RunBytes { get; private set; }
+    /// <summary>How many bytes those batches take in a frame now: latest values in them may still be replaced. Call it under the partition's lock, while they wait.</summary>
+    public long CountRunBytes()
+    {
+        var bytes = 0L;
+        var batch = this;
+        for (var left = RunLength; left > 0 && batch is not null; left--)
+        {
+            bytes += batch.Content.FrameBytes;
+            batch = batch.Next;
+        }
+
+        return bytes;
+    }
 
     /// <summary>True for exactly one of the routes that have not settled it, so that a count over all partitions counts it once.</summary>
     public bool StandsForContent
@@ -52,13 +63,9 @@ internal sealed class RoutedBatch(PendingBatch content, int route) : MessageBatc
         }
     }
 
-    public void BeginRun() => (RunLength, RunBytes) = (1, Content.FrameBytes);
+    public void BeginRun() => RunLength = 1;
 
-    public void Lead(RoutedBatch follower)
-    {
-        RunLength++;
-        RunBytes += follower.Content.FrameBytes;
-    }
+    public void Lead() => RunLength++;
 
     public void Reset(bool isOutgrown)
     {

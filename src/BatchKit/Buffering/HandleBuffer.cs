@@ -23,8 +23,6 @@ internal sealed class HandleBuffer : ITimedHold
     private HandleHold _hold;
     private bool _isRetired;
     private long _usedAt;
-    private long _acceptedMessages;
-    private long _acceptedBytes;
 
     public HandleBuffer(OutputHandle handle, DispatchPartition[] partitions, RouteBudget budget, BufferSettings settings, HeldHandles heldHandles, HoldQueue holds)
     {
@@ -67,13 +65,16 @@ internal sealed class HandleBuffer : ITimedHold
         {
             if (_isRetired)
                 return AppendResult.Retired;
+            if (TPayload.IsLatest && _output.TryReplace(ref payload, header, startsRun, out var replaced))
+                return replaced < 0 ? AppendResult.NoCapacity : AppendResult.Accepted;
             var batch = _output.OpenFor(cost, header, startsRun, _scopes.HasAmbient, ref starts);
             var bytes = batch.Append(ref payload, header, prepaid);
             if (bytes >= 0)
             {
                 result = AppendResult.Accepted;
-                _acceptedMessages++;
-                _acceptedBytes += bytes;
+                _output.CountAccepted(bytes);
+                if (TPayload.IsLatest)
+                    _output.AddLatest(payload.Key);
                 if (BatchKitTracing.IsListening)
                     HandleOutput.RememberWriter(batch);
                 if (HeldNode is null || prepaid != 0 || _scopes.AllHaveLimits)
@@ -258,7 +259,7 @@ internal sealed class HandleBuffer : ITimedHold
     {
         _settings.CountLook();
         lock (_gate)
-            return new HandleStatistics(_acceptedMessages, _acceptedBytes, _output.HeldMessages, _scopes.Count);
+            return _output.GetStatistics(_scopes.Count);
     }
 
     /// <summary>Leaves the list of held handles when nothing is held.</summary>

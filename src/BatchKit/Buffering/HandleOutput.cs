@@ -2,6 +2,7 @@ using System.Diagnostics;
 using System.Runtime.CompilerServices;
 using System.Text;
 using BatchKit.Batches;
+using BatchKit.Diagnostics;
 using BatchKit.Dispatch;
 
 namespace BatchKit.Buffering;
@@ -16,6 +17,10 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     // The first of the held ones without a place; those behind it have none either.
     private PendingBatch? _firstUnplaced;
     private int _sealedMessages;
+    private LatestValues? _latest;
+    private long _acceptedMessages;
+    private long _acceptedBytes;
+    private long _supersededMessages;
 
     // The largest open batch, by what its routes take with the handle's name.
     private readonly int _nameBytes = handle.Name is { } name ? Encoding.UTF8.GetByteCount(name) : 0;
@@ -51,8 +56,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
             var isFull = IsFull(batch, header is null ? cost : cost - batch.SharedBytesOf(header));
             if (!batch.IsQueued)
             {
-                // Nothing that the flow wrote can be behind the batch that was given the last place of all.
-                if (!isFull && (!startsRun || (batch.Order != 0 && batch.Order == settings.LastOrder)))
+                if (!isFull && (!startsRun || HasLastPlace(batch)))
                     return batch;
                 HoldSealed(isFull ? FlushReason.BatchFull : FlushReason.Interleaved);
             }
@@ -80,6 +84,46 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         empty.GiveUpEmpty();
     }
 
+    /// <summary>Puts a latest value in the place of the one with its key that waits.</summary>
+    /// <param name="payload">The value.</param>
+    /// <param name="header">Its header.</param>
+    /// <param name="startsRun">True when what its flow writes next needs a batch behind what it wrote to other handles.</param>
+    /// <param name="bytes">How many bytes it has; negative when there is no capacity for it, or its encoder failed.</param>
+    /// <returns>False when none waits, or its batch is too full for a larger one: then it goes behind what waits.</returns>
+    public bool TryReplace<TPayload>(scoped ref TPayload payload, MessageHeader? header, bool startsRun, out int bytes)
+        where TPayload : struct, IMessagePayload, allows ref struct
+    {
+        bytes = -1;
+        if (_latest is null || !_latest.TryFind(payload.Key, out var place))
+            return false;
+        var growth = place.Batch.FrameGrowthOf(place.Slot, payload.MaxBytes, header);
+        if (growth > 0 && !place.Batch.MayGrowBy(growth, FindMaxBatchBytes()))
+            return false;
+        bytes = place.Batch.Replace(place.Slot, ref payload, header);
+
+        // Also when the value is turned away: the scope has noted the handle as the one that was written last.
+        if (startsRun && HasOpen && !_open!.IsQueued && !HasLastPlace(_open))
+            HoldSealed(FlushReason.Interleaved);
+        if (bytes < 0)
+            return true;
+        CountAccepted(bytes);
+        _supersededMessages++;
+        if (BatchKitTracing.IsListening)
+            RememberWriter(place.Batch);
+        return true;
+    }
+
+    public void CountAccepted(int bytes)
+    {
+        _acceptedMessages++;
+        _acceptedBytes += bytes;
+    }
+
+    public readonly HandleStatistics GetStatistics(int openScopes) => new(_acceptedMessages, _acceptedBytes, _supersededMessages, HeldMessages, openScopes);
+
+    /// <summary>Remembers the last message of the open batch as the latest value of its key.</summary>
+    public void AddLatest(long key) => (_latest ??= new LatestValues()).Add(key, _open!);
+
     // A method of its own, because its large values would widen the stack frame of every write.
     [MethodImpl(MethodImplOptions.NoInlining)]
     public static void RememberWriter(PendingBatch batch)
@@ -98,10 +142,10 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         for (var route = 0; route < partitions.Length; route++)
             starts.Add(partitions[route], partitions[route].Enqueue(batch.Routes[route], batch.Routes[route], isUnscoped: true));
 
-        // This caller sends it at once, and no one else does: sealing it here saves taking the lock again.
+        // This caller starts the sender, and no one else adds to it: sealing it here saves taking the lock again.
         if (partitions.Length == 1 && starts.IsInline(partitions[0]))
         {
-            batch.Seal();
+            batch.Close();
             _open = null;
             partitions[0].CountUnscoped();
         }
@@ -191,6 +235,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         if (ReferenceEquals(_firstUnplaced, oldest))
             _firstUnplaced = _firstHeld;
         oldest.NextHeld = null;
+        oldest.EnsureSealed();
         _sealedMessages -= oldest.Count;
         oldest.Sequence = Settlement.Add();
         budget.Ages?.Remove(oldest, oldest.Version);
@@ -205,11 +250,20 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
         budget.Ages?.AddHeld(batch);
         _open = batch;
         _openVersion = batch.Version;
-        _maxBatchBytes = settings.MaxBatchBytes;
-        foreach (var partition in partitions)
-            _maxBatchBytes = Math.Min(_maxBatchBytes, partition.MaxBatchBytes - _nameBytes);
+        _maxBatchBytes = FindMaxBatchBytes();
         return batch;
     }
+
+    private readonly int FindMaxBatchBytes()
+    {
+        var maxBatchBytes = settings.MaxBatchBytes;
+        foreach (var partition in partitions)
+            maxBatchBytes = Math.Min(maxBatchBytes, partition.MaxBatchBytes - _nameBytes);
+        return maxBatchBytes;
+    }
+
+    // Nothing that an ambient scope's flow wrote can be behind the batch that was given the last place of all.
+    private readonly bool HasLastPlace(PendingBatch batch) => batch.Order != 0 && batch.Order == settings.LastOrder;
 
     // A batch that costs little enough to grow takes the largest message without passing the largest int.
     private readonly bool IsFull(PendingBatch batch, int bytes) =>
@@ -240,7 +294,7 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     {
         var batch = _open!;
         _open = null;
-        batch.Seal();
+        batch.Close();
         settings.Metrics.CountFlush(reason);
         return batch;
     }
@@ -279,61 +333,5 @@ internal struct HandleOutput(OutputHandle handle, Lock gate, DispatchPartition[]
     {
         _firstHeld = _lastHeld = _firstUnplaced = null;
         _sealedMessages = 0;
-    }
-}
-
-/// <summary>Output of several handles that an ambient scope held back, queued in the order in which it was written.</summary>
-internal sealed class OutputRun
-{
-    private readonly List<(PendingBatch Batch, DispatchPartition[] Partitions, int Place)> _batches = [];
-
-    public void Add(PendingBatch batch, DispatchPartition[] partitions) => _batches.Add((batch, partitions, _batches.Count));
-
-    /// <summary>Links the batches that one handle held, for one of its routes.</summary>
-    /// <returns>The first of them.</returns>
-    public static RoutedBatch Link(PendingBatch first, int route)
-    {
-        var head = first.Routes[route];
-        head.BeginRun();
-        for (var last = first; last.NextHeld is { } next; last = next)
-        {
-            last.Routes[route].Next = next.Routes[route];
-            head.Lead(next.Routes[route]);
-        }
-
-        return head;
-    }
-
-    /// <summary>Queues all of it, for each partition in one step. Call it under the locks of all its handles.</summary>
-    public void Queue(ref SenderStarts starts)
-    {
-        // By place where the order is the same, because a handle's own batches must never change places.
-        _batches.Sort(static (left, right) => (left.Batch.Order, left.Place).CompareTo((right.Batch.Order, right.Place)));
-        var chains = new Dictionary<DispatchPartition, (RoutedBatch First, RoutedBatch Last)>();
-        foreach (var (batch, partitions, _) in _batches)
-        {
-            for (var route = 0; route < partitions.Length; route++)
-                Chain(chains, partitions[route], batch.Routes[route]);
-        }
-
-        foreach (var (partition, chain) in chains)
-            starts.Add(partition, partition.Enqueue(chain.First, chain.Last, isUnscoped: false));
-    }
-
-    private static void Chain(Dictionary<DispatchPartition, (RoutedBatch First, RoutedBatch Last)> chains, DispatchPartition partition, RoutedBatch batch)
-    {
-        if (!chains.TryGetValue(partition, out var chain))
-        {
-            chain = (batch, batch);
-            batch.BeginRun();
-        }
-        else
-        {
-            chain.Last.Next = batch;
-            chain.Last = batch;
-            chain.First.Lead(batch);
-        }
-
-        chains[partition] = chain;
     }
 }

@@ -205,12 +205,12 @@ internal sealed class HandleTable(Dispatcher dispatcher, BufferSettings settings
     }
 
     private static HandleStatistics Sum(HandleStatistics left, HandleStatistics right) => new(
-        left.AcceptedMessages + right.AcceptedMessages, left.AcceptedBytes + right.AcceptedBytes,
+        left.AcceptedMessages + right.AcceptedMessages, left.AcceptedBytes + right.AcceptedBytes, left.SupersededMessages + right.SupersededMessages,
         left.HeldMessages + right.HeldMessages, left.OpenScopes + right.OpenScopes);
 }
 
 /// <summary>One handle's part of the buffer's statistics.</summary>
-internal readonly record struct HandleStatistics(long AcceptedMessages, long AcceptedBytes, int HeldMessages, int OpenScopes);
+internal readonly record struct HandleStatistics(long AcceptedMessages, long AcceptedBytes, long SupersededMessages, int HeldMessages, int OpenScopes);
 
 /// <summary>The handles whose scopes held something back since they were last looked at, so that a writer that waits for capacity need not walk all handles.</summary>
 internal sealed class HeldHandles

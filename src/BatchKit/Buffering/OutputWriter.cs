@@ -257,6 +257,19 @@ internal ref struct EncodedPayload<TState>(int maxBytes, TState state, MessageEn
     private readonly TState _state = state;
     private Exception? _failure;
 
+    public static bool IsLatest => false;
+
+    public static bool MayFail => true;
+
+    public readonly long Key => 0;
+
+    public static EncodedPayload<TState> Create(int maxBytes, TState state, MessageEncoder<TState> encode)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(maxBytes);
+        ArgumentNullException.ThrowIfNull(encode);
+        return new EncodedPayload<TState>(maxBytes, state, encode);
+    }
+
     public readonly int MaxBytes => maxBytes;
 
     public int WriteTo(Span<byte> destination)

@@ -77,6 +77,7 @@ internal sealed class BatchKitMetrics
         Count("batchkit.messages.accepted", "Messages accepted by a write.", s => s.AcceptedMessages);
         Count("batchkit.messages.acknowledged", "Messages that every route acknowledged.", s => s.AcknowledgedMessages);
         Count("batchkit.messages.failed", "Messages refused, or older than DeliveryTimeout.", s => s.FailedMessages);
+        Count("batchkit.messages.superseded", "Messages that a newer one with their key replaced while they waited.", s => s.SupersededMessages);
         Count("batchkit.sends", "Sends, including those that failed.", s => s.Sends);
         Count("batchkit.sends.failed", "Sends that failed, in whole or in part.", s => s.FailedSends);
         Gauge("batchkit.messages.pending", "{message}", "Messages accepted and not yet settled.", s => s.PendingMessages);

@@ -335,8 +335,8 @@ internal sealed class DispatchPartition : IThreadPoolWorkItem, ITimedHold, IDrop
     private bool Fits(RoutedBatch next, long bytes, int batches)
     {
         var (maxBytes, maxBatches) = (_sender.MaxSendBytes, _settings.MaxSendBatches);
-        if (next.RunLength > 1 && next.RunLength <= maxBatches && next.RunBytes <= maxBytes)
-            return batches + next.RunLength <= maxBatches && bytes + next.RunBytes <= maxBytes;
+        if (next.RunLength > 1 && next.RunLength <= maxBatches && next.CountRunBytes() is var runBytes && runBytes <= maxBytes)
+            return batches + next.RunLength <= maxBatches && bytes + runBytes <= maxBytes;
         return batches < maxBatches && bytes + next.Content.FrameBytes <= maxBytes;
     }
 

@@ -38,6 +38,29 @@ public sealed class AllocationTests : IAsyncDisposable
     }
 
     [Fact]
+    public void A_latest_value_allocates_nothing()
+    {
+        var scope = _buffer.BeginBufferingScope(_group);
+
+        Assert.Equal(0, BytesPerRound(() => _buffer.WriteLatest(_group, key: 1, Payload)));
+        scope.Dispose();
+        Assert.Equal(1, _transport.Messages);
+    }
+
+    [Fact]
+    public void Latest_values_of_ever_new_keys_and_sizes_allocate_nothing()
+    {
+        var number = 0;
+
+        Assert.Equal(0, BytesPerRound(() =>
+        {
+            using var scope = _buffer.BeginBufferingScope(_connection);
+            for (var count = 0; count < 300; count++)
+                _buffer.WriteLatest(_connection, key: (++number / 300 * 1000) + (number % 100), Payload.AsSpan(0, number % 20));
+        }));
+    }
+
+    [Fact]
     public void An_asynchronous_write_that_finds_capacity_allocates_nothing()
     {
         ReadOnlyMemory<byte> payload = Payload;

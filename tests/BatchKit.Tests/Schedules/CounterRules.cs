@@ -5,11 +5,11 @@ namespace BatchKit.Tests.Schedules;
 /// <summary>What the buffer's counters must say between any two steps.</summary>
 internal static class CounterRules
 {
-    /// <summary>Accepted = acknowledged + failed + dropped + pending, and the buffer's figures are the ledger's.</summary>
+    /// <summary>Accepted = acknowledged + failed + dropped + superseded + pending, and the buffer's figures are the ledger's.</summary>
     public static void Check(World world)
     {
         var (ledger, statistics) = (world.Ledger, world.Buffer.GetStatistics());
-        var settled = statistics.AcknowledgedMessages + statistics.FailedMessages + statistics.DroppedMessages;
+        var settled = statistics.AcknowledgedMessages + statistics.FailedMessages + statistics.DroppedMessages + statistics.SupersededMessages;
         if (statistics.AcceptedMessages != settled + statistics.PendingMessages)
             world.Journal.Broken($"messages are lost from the counters: {statistics}");
         if (statistics.AcceptedMessages < ledger.Accepted || statistics.AcceptedMessages > ledger.Accepted + ledger.Undecided)
@@ -18,6 +18,8 @@ internal static class CounterRules
             world.Journal.Broken($"{ledger.AcceptedBytes} bytes are accepted, but: {statistics}");
         if (statistics.AcknowledgedMessages != ledger.Acknowledged)
             world.Journal.Broken($"{ledger.Acknowledged} messages are acknowledged, but: {statistics}");
+        if (statistics.SupersededMessages != ledger.Superseded)
+            world.Journal.Broken($"{ledger.Superseded} messages are superseded, but: {statistics}");
         if (statistics.RefusedMessages != ledger.Refused)
             world.Journal.Broken($"{ledger.Refused} messages were rejected at their write, but: {statistics}");
         if (statistics.BufferedBytes < 0 || statistics.BufferedBytes > world.Schedule.Options.MaxBufferedBytes)

@@ -256,7 +256,7 @@ internal sealed class Explorer
         if (IsBroken)
             return;
         CounterRules.Check(_world);
-        var missing = _world.Ledger.Messages.FirstOrDefault(message => message.IsAccepted == true && !_world.Ledger.IsAcknowledged(message));
+        var missing = _world.Ledger.Messages.FirstOrDefault(message => message.IsAccepted == true && !_world.Ledger.IsAcknowledged(message.Newest));
         if (_schedule.IsLossless && missing is not null)
             _world.Journal.Broken($"m{missing.Id} was accepted and never acknowledged");
     }

@@ -26,9 +26,12 @@ internal sealed class Ledger(Schedule schedule, Journal journal)
     /// <summary>Dropped before they were accepted, by policy, and counted by the buffer.</summary>
     public long Refused { get; set; }
 
-    public LedgerMessage Begin(int handle, int bytes, MessageKind kind, Gathering? gathering)
+    /// <summary>Replaced by newer ones while they waited, and counted by the buffer.</summary>
+    public long Superseded { get; private set; }
+
+    public LedgerMessage Begin(int handle, int bytes, MessageKind kind, long? key, Gathering? gathering)
     {
-        var message = new LedgerMessage(_messages.Count, handle, bytes, kind, gathering, Now);
+        var message = new LedgerMessage(_messages.Count, handle, bytes, kind, gathering, Now) { Key = key };
         _messages.Add(message);
         Undecided++;
         return message;
@@ -59,6 +62,21 @@ internal sealed class Ledger(Schedule schedule, Journal journal)
         }
     }
 
+    /// <summary>The value of before, if it waits as far as is known.</summary>
+    public LedgerMessage? FindOlder(LedgerMessage latest) => _messages.FindLast(
+        other => other.Id < latest.Id && other.Handle == latest.Handle && other.Key == latest.Key && other.IsAccepted != false && !other.WasSent && other.Newer is null);
+
+    /// <summary>A latest value took the place of an older one, in every order that there is.</summary>
+    public void Supersede(LedgerMessage latest, LedgerMessage older)
+    {
+        Superseded++;
+        older.Newer = latest;
+        latest.TakePlaceOf(older);
+        _held.Remove(latest);
+        if (_held.Remove(older))
+            _held.Add(latest);
+    }
+
     /// <summary>Nothing is held back any more of what was written to these handles before a moment.</summary>
     public void Queue(Func<int, bool> handles, long before = long.MaxValue)
     {
@@ -80,7 +98,7 @@ internal sealed class Ledger(Schedule schedule, Journal journal)
     }
 
     /// <summary>Whether it is lost, once it is settled: it was dropped, refused or given up, in whatever way.</summary>
-    public bool IsLost(LedgerMessage message) => message.IsDroppedAtWrite || (message.IsAccepted != false && !IsAcknowledged(message));
+    public bool IsLost(LedgerMessage message) => message.IsDroppedAtWrite || (message.IsAccepted != false && message.Newer is null && !IsAcknowledged(message));
 
     public bool IsAcknowledged(LedgerMessage message) => message.AcknowledgedRoutes == schedule.RoutesOf(message.Handle);
 
@@ -99,6 +117,8 @@ internal sealed class Ledger(Schedule schedule, Journal journal)
             journal.Broken($"m{message.Id} was sent with another header than it was written with");
         if (message.IsAccepted == false)
             journal.Broken($"m{message.Id} was turned away and sent all the same");
+        if (message.Newer is not null)
+            journal.Broken($"m{message.Id} was superseded and sent all the same");
         message.WasSent = true;
         message.End = Math.Min(message.End, Now);
         message.QueuedAt = Math.Min(message.QueuedAt, Now);
@@ -117,11 +137,20 @@ internal sealed class LedgerMessage(int id, int handle, int bytes, MessageKind k
 
     public MessageKind Kind { get; } = kind;
 
+    /// <summary>Its key, when it is a latest value.</summary>
+    public long? Key { get; init; }
+
+    /// <summary>The latest value that took its place.</summary>
+    public LedgerMessage? Newer { get; set; }
+
+    /// <summary>What is there in its place.</summary>
+    public LedgerMessage Newest => Newer?.Newest ?? this;
+
     /// <summary>The ambient scope that it was written in.</summary>
-    public Gathering? Gathering { get; } = gathering;
+    public Gathering? Gathering { get; private set; } = gathering;
 
     /// <summary>When its write was called.</summary>
-    public long Start { get; } = start;
+    public long Start { get; private set; } = start;
 
     /// <summary>When its write had certainly happened: it returned, or the message was seen in a send.</summary>
     public long End { get; set; } = long.MaxValue;
@@ -151,6 +180,12 @@ internal sealed class LedgerMessage(int id, int handle, int bytes, MessageKind k
 
     /// <summary>Whether its loss was reported by a flush or the end of a scope; null when it may have been.</summary>
     public bool? IsReported { get; set; } = false;
+
+    public void TakePlaceOf(LedgerMessage older)
+    {
+        (Gathering, Start, QueuedAt, IsReported) = (older.Gathering, older.Start, older.QueuedAt, older.IsReported);
+        (End, DecidedAt) = (Math.Min(End, older.End), Math.Min(DecidedAt, older.DecidedAt));
+    }
 
     public byte[] Payload()
     {

@@ -46,6 +46,17 @@ internal sealed class LossRules(World world)
                 && (scope.Gathering is null || scope.Gathering == message.Gathering));
     }
 
+    /// <summary>A latest value is settled in the place of an older one.</summary>
+    public void Supersede(LedgerMessage latest, LedgerMessage older)
+    {
+        foreach (var wait in _waits)
+        {
+            var list = wait.Certain.Contains(older) ? wait.Certain : wait.Possible;
+            if (list.Contains(older) && !wait.Certain.Contains(latest) && !wait.Possible.Contains(latest))
+                list.Add(latest);
+        }
+    }
+
     public void End(LossWait wait, Exception? failure)
     {
         _waits.Remove(wait);

@@ -143,7 +143,7 @@ internal sealed class RandomActor(World world, string name)
             world.Losses.End(losses, failure);
             if (failure is not null && _schedule.IsLossless && !_schedule.Drops)
                 world.Journal.Broken($"the {call} failed: {failure.Message}");
-            if (failure is null && _schedule.IsLossless && !isInsideSend && covered.Find(message => !world.Ledger.IsAcknowledged(message)) is { } missing)
+            if (failure is null && _schedule.IsLossless && !isInsideSend && covered.Find(message => !world.Ledger.IsAcknowledged(message.Newest)) is { } missing)
                 world.Journal.Broken($"the {call} completed before m{missing.Id} was acknowledged");
         });
     }

@@ -3,6 +3,11 @@ namespace BatchKit.Tests.Schedules;
 /// <summary>Writes at random, in every way there is, and enters in the ledger what the buffer answered.</summary>
 internal sealed class RandomWriter(World world)
 {
+    // How much more an encoder may ask for than it uses.
+    private const int MostExtraBytes = 20;
+
+    private const int Keys = 3;
+
     private static readonly MessageKind[] Kinds = [MessageKind.Prompt, MessageKind.Control];
 
     private readonly Schedule _schedule = world.Schedule;
@@ -12,7 +17,10 @@ internal sealed class RandomWriter(World world)
         var handle = _schedule.NextHandle();
         var kind = _schedule.Chance(15) ? _schedule.PickOne(Kinds) : MessageKind.Output;
         world.Book.BeginWrite(handle);
-        var message = world.Ledger.Begin(handle, _schedule.Chance(3) ? 200 : _schedule.PickOne([4, 10, 30, 100]), kind, world.Book.Current);
+
+        // Transports have keys of their own: which of two writes came first, one inside a send that the other began or before it, can't be told from outside.
+        long? key = _schedule.Chance(_schedule.LatestPercent) ? _schedule.Pick(Keys) + (world.IsInsideSend ? Keys : 0) : null;
+        var message = world.Ledger.Begin(handle, _schedule.Chance(3) ? 200 : _schedule.PickOne([4, 10, 30, 100]), kind, key, world.Book.Current);
         message.MustFit = NeighbourRules.MustFit(world, message);
         var header = kind switch
         {
@@ -23,18 +31,29 @@ internal sealed class RandomWriter(World world)
         switch (_schedule.Pick(5))
         {
             case 0:
-                TryWrite(message, () => world.Buffer.TryWrite(_schedule.Handles[message.Handle], message.Payload(), header));
+                Encode(message, header);
+                break;
+            case > 0 when key is { } latest:
+                WriteLatest(message, latest, header);
                 break;
             case 1:
-                Write(message, () => world.Buffer.Write(_schedule.Handles[message.Handle], message.Payload(), header));
+                TryWrite(message, () => world.Buffer.TryWrite(_schedule.Handles[message.Handle], message.Payload(), header));
                 break;
             case 2:
-                Encode(message, header);
+                Write(message, () => world.Buffer.Write(_schedule.Handles[message.Handle], message.Payload(), header));
                 break;
             default:
                 WriteAsync(message, header);
                 break;
         }
+    }
+
+    private void WriteLatest(LedgerMessage message, long key, MessageHeader? header)
+    {
+        if (_schedule.Chance(50))
+            TryWrite(message, () => world.Buffer.TryWriteLatest(_schedule.Handles[message.Handle], key, message.Payload(), header));
+        else
+            Write(message, () => world.Buffer.WriteLatest(_schedule.Handles[message.Handle], key, message.Payload(), header));
     }
 
     // An encoder that fails writes nothing, whatever it did to its memory.
@@ -44,7 +63,12 @@ internal sealed class RandomWriter(World world)
         var fault = _schedule.Chance(_schedule.EncoderFaultsPercent) ? _schedule.PickOne(Enum.GetValues<EncoderFault>()) : EncoderFault.None;
         var state = (Message: message, Fault: fault);
         message.MustFit &= fault == EncoderFault.None;
-        if (_schedule.Chance(50))
+        var tries = _schedule.Chance(50);
+        if (message.Key is { } key && tries)
+            TryWrite(message, () => world.Buffer.TryWriteLatest(handle, key, maxBytes, state, EncodeInPlace, header));
+        else if (message.Key is { } latest)
+            Write(message, () => world.Buffer.WriteLatest(handle, latest, maxBytes, state, EncodeInPlace, header));
+        else if (tries)
             TryWrite(message, () => world.Buffer.TryWrite(handle, maxBytes, state, EncodeInPlace, header));
         else
             Write(message, () => world.Buffer.Write(handle, maxBytes, state, EncodeInPlace, header));
@@ -140,8 +164,31 @@ internal sealed class RandomWriter(World world)
         NeighbourRules.CheckDecision(world, message, isAccepted);
         var mayBeHeld = world.Book.MayHold(message.Handle);
         world.Ledger.Decide(message, isAccepted, mayBeHeld);
+        if (isAccepted && message.Key is not null)
+            Supersede(message);
         if (isAccepted && !mayBeHeld)
             world.Losses.Use(message.Handle);
+    }
+
+    private void Supersede(LedgerMessage message)
+    {
+        var older = world.Ledger.FindOlder(message);
+        if (world.Buffer.GetStatistics().SupersededMessages == world.Ledger.Superseded)
+        {
+            if (older is { IsAccepted: true } && message.Bytes + MostExtraBytes <= older.Bytes && message.Kind == older.Kind && _schedule.Options.Overflow != OverflowPolicy.DropOldest && !world.IsStopped)
+                world.Journal.Broken($"m{older.Id} waits, and m{message.Id} did not take its place");
+            return;
+        }
+
+        if (older is null)
+        {
+            world.Journal.Broken($"m{message.Id} took the place of a message that does not wait");
+            return;
+        }
+
+        world.Journal.Add($"m{message.Id} takes the place of m{older.Id}");
+        world.Ledger.Supersede(message, older);
+        world.Losses.Supersede(message, older);
     }
 }
 

@@ -32,6 +32,7 @@ internal sealed class Schedule
         HasHostileObservers = Chance(30);
         HasLimitedScopes = Chance(50);
         EncoderFaultsPercent = Chance(30) ? 40 : 0;
+        LatestPercent = Chance(50) ? 50 : 0;
         AwayRoute = Chance(30) ? Pick(HasTwoRoutes ? 2 : 1) : null;
         Ending = Chance(60) ? Ending.Settle : Chance(50) ? Ending.StopWhileWell : Ending.StopWhileDead;
         Options = CreateOptions();
@@ -78,6 +79,9 @@ internal sealed class Schedule
     public bool HasLimitedScopes { get; }
 
     public int EncoderFaultsPercent { get; }
+
+    /// <summary>How many of the writes are of latest values.</summary>
+    public int LatestPercent { get; }
 
     /// <summary>The route on which nothing arrives before the world becomes well; null for none.</summary>
     public int? AwayRoute { get; }
@@ -126,7 +130,7 @@ internal sealed class Schedule
         $"{Actors} actors, {Steps} steps, {(HasTwoRoutes ? "two routes" : "one route")} of {Partitions[0]} and {Partitions[1]} partitions, "
         + $"inline {SendsInline[0]} {SendsInline[1]}, {StallsPercent} % stall, {FailsPercent} % fail, {Options.Overflow} at {Options.MaxBufferedBytes} B, "
         + $"batches {Options.MaxBatchBytes} B {Options.MaxBatchMessages}, sends {Options.MaxSendBytes} B {Options.MaxSendBatches}, "
-        + $"linger {Options.Linger.TotalMilliseconds} ms, scope age {Options.MaxScopeAge}, idle {Options.HandleIdleTimeout}, refuses {MayRefuse}, gives up {MayGiveUp}, "
+        + $"latest {LatestPercent} %, linger {Options.Linger.TotalMilliseconds} ms, scope age {Options.MaxScopeAge}, idle {Options.HandleIdleTimeout}, refuses {MayRefuse}, gives up {MayGiveUp}, "
         + $"away {AwayRoute}, greedy {GreedyHandle}, share {Options.MaxBufferedBytesPerHandle}, answers in order {AnswersInOrder}, hostile clock {HasHostileClock}, hostile observers {HasHostileObservers}, {Ending}";
 
     private static OutputHandle Group(uint remainder) =>

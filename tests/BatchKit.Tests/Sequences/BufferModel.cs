@@ -15,19 +15,26 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
 
     public int Accepted { get; private set; }
 
+    public int Superseded { get; private set; }
+
     public int Held => _handles.Sum(handle => handle.Held.Sum(batch => batch.Messages.Count));
 
-    public int HeldBatches => _handles.Sum(handle => Math.Max(0, handle.Held.Count - 1));
+    public int HeldBatches => _handles.Sum(handle => handle.Held.Count(batch => batch.IsClosed || batch != handle.Held[^1]));
 
-    public void Write(int handleIndex, int message, int bytes)
+    public void Write(int handleIndex, ModelMessage message)
     {
         var handle = _handles[handleIndex];
         Accepted++;
         var startsBatch = _ambient is { OpenScopes: > 0 } gathering && Gather(gathering, handle) && !HasLastPlace(handle);
-        if (startsBatch || handle.Held is not [.., var open] || open.Bytes + bytes + OutputBufferOptions.MessageOverheadBytes > maxBatchBytes || open.Messages.Count == maxBatchMessages)
+        if (TryReplace(handle, message))
+        {
+            handle.Held[^1].IsClosed |= startsBatch;
+            return;
+        }
+
+        if (startsBatch || handle.Held is not [.., { IsClosed: false } open] || open.Bytes + message.Cost > maxBatchBytes || open.Messages.Count == maxBatchMessages)
             handle.Held.Add(open = new ModelBatch { Place = handle.IsGathered ? ++_lastPlace : 0 });
         open.Messages.Add(message);
-        open.Bytes += bytes + OutputBufferOptions.MessageOverheadBytes;
         if (handle.Held.Sum(batch => batch.Messages.Count) == 1)
             handle.HeldSince = _now;
         if (!handle.IsHeldBack)
@@ -69,6 +76,20 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
     {
         foreach (var handle in _handles)
             Send(handle);
+    }
+
+    // In the place of the last message with its key, unless it is larger and that one's batch is full.
+    private bool TryReplace(ModelHandle handle, ModelMessage message)
+    {
+        if (message.Key is null || handle.Held.FindLast(batch => batch.Messages.Exists(other => other.Key == message.Key)) is not { } batch)
+            return false;
+        var index = batch.Messages.FindLastIndex(other => other.Key == message.Key);
+        var growth = message.Bytes - batch.Messages[index].Bytes;
+        if (growth > 0 && batch.Messages.Count > 1 && batch.Bytes + growth > maxBatchBytes)
+            return false;
+        batch.Messages[index] = message;
+        Superseded++;
+        return true;
     }
 
     /// <returns>True when the message must go behind what the flow wrote since: a name's behind everything, a connection's behind what went to names.</returns>
@@ -128,7 +149,7 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
             from handle in leaving
             from batch in handle.Held
             orderby batch.Place
-            select new SentBatch(handle.Index, [.. batch.Messages]));
+            select new SentBatch(handle.Index, [.. batch.Messages.Select(message => message.Number)]));
         leaving.ForEach(handle => handle.Held.Clear());
     }
 
@@ -148,17 +169,29 @@ internal sealed class BufferModel(int handles, int maxBatchBytes, int maxBatchMe
 
     private void Send(ModelHandle handle)
     {
-        Sent.AddRange(handle.Held.Select(batch => new SentBatch(handle.Index, [.. batch.Messages])));
+        Sent.AddRange(handle.Held.Select(batch => new SentBatch(handle.Index, [.. batch.Messages.Select(message => message.Number)])));
         handle.Held.Clear();
     }
+}
+
+/// <summary>A message in the model.</summary>
+/// <param name="Number">Which it is.</param>
+/// <param name="Bytes">Its size.</param>
+/// <param name="Key">Its key, when it is a latest value.</param>
+internal sealed record ModelMessage(int Number, int Bytes, long? Key)
+{
+    public int Cost => Bytes + OutputBufferOptions.MessageOverheadBytes;
 }
 
 /// <summary>A batch that the model holds back.</summary>
 internal sealed class ModelBatch
 {
-    public List<int> Messages { get; } = [];
+    public List<ModelMessage> Messages { get; } = [];
 
-    public int Bytes { get; set; }
+    public int Bytes => Messages.Sum(message => message.Cost);
+
+    /// <summary>True when the next message must not join it.</summary>
+    public bool IsClosed { get; set; }
 
     /// <summary>Its place among the batches of an ambient scope's handles.</summary>
     public long Place { get; set; }

@@ -72,7 +72,7 @@ internal sealed class SequenceRun
     {
         switch (step.Kind)
         {
-            case StepKind.Write or StepKind.TryWrite or StepKind.WriteAsync or StepKind.WriteText:
+            case StepKind.Write or StepKind.TryWrite or StepKind.WriteAsync or StepKind.WriteText or StepKind.WriteLatest or StepKind.WriteLatestText:
                 Write(step);
                 break;
             case StepKind.OpenScope:
@@ -120,7 +120,7 @@ internal sealed class SequenceRun
         var message = ++_lastMessage;
         var text = $"{message}.".PadRight(step.Size, '.');
         var handle = _handles[step.Handle];
-        _model.Write(step.Handle, message, text.Length);
+        _model.Write(step.Handle, new ModelMessage(message, text.Length, step.Key));
         switch (step.Kind)
         {
             case StepKind.Write:
@@ -131,6 +131,12 @@ internal sealed class SequenceRun
                 break;
             case StepKind.WriteAsync:
                 EndNow(_buffer.WriteAsync(handle, Encoding.UTF8.GetBytes(text)));
+                break;
+            case StepKind.WriteLatest:
+                _buffer.WriteLatest(handle, step.Key!.Value, Encoding.UTF8.GetBytes(text));
+                break;
+            case StepKind.WriteLatestText:
+                _buffer.WriteLatest(handle, step.Key!.Value, text);
                 break;
             default:
                 _buffer.Write(handle, text);
@@ -172,10 +178,10 @@ internal sealed class SequenceRun
         _compared += sent.Count;
 
         var statistics = _buffer.GetStatistics();
-        var truth = (statistics.AcceptedMessages, statistics.AcknowledgedMessages, statistics.PendingMessages, statistics.Batches);
-        var model = ((long)_model.Accepted, (long)_model.Accepted - _model.Held, (long)_model.Held, (long)_model.Sent.Count + _model.HeldBatches);
+        var truth = (statistics.AcceptedMessages, statistics.AcknowledgedMessages, statistics.SupersededMessages, statistics.PendingMessages, statistics.Batches);
+        var model = ((long)_model.Accepted, (long)_model.Accepted - _model.Superseded - _model.Held, (long)_model.Superseded, (long)_model.Held, (long)_model.Sent.Count + _model.HeldBatches);
         if (truth != model)
-            Assert.Fail($"After {where}: (accepted, acknowledged, pending, batches) are {truth} where the model has {model}.");
+            Assert.Fail($"After {where}: (accepted, acknowledged, superseded, pending, batches) are {truth} where the model has {model}.");
     }
 
     private SentBatch ToSent(CollectedBatch batch) => new(

@@ -7,6 +7,8 @@ internal enum StepKind
     TryWrite,
     WriteAsync,
     WriteText,
+    WriteLatest,
+    WriteLatestText,
     OpenScope,
     OpenLimited,
     OpenAmbient,

@@ -13,6 +13,8 @@ internal static class Steps
         (4, Gen.Constant(StepKind.TryWrite)),
         (4, Gen.Constant(StepKind.WriteAsync)),
         (3, Gen.Constant(StepKind.WriteText)),
+        (7, Gen.Constant(StepKind.WriteLatest)),
+        (2, Gen.Constant(StepKind.WriteLatestText)),
         (9, Gen.Constant(StepKind.OpenScope)),
         (6, Gen.Constant(StepKind.OpenLimited)),
         (3, Gen.Constant(StepKind.OpenAmbient)),

@@ -1,0 +1,66 @@
+namespace BatchKit.Batches;
+
+/// <summary>A message's bytes on their way into a batch: copied, or encoded in place.</summary>
+internal interface IMessagePayload
+{
+    /// <summary>True when it replaces what waits with its key. Constant for each type, so that other writes don't even test it.</summary>
+    static abstract bool IsLatest { get; }
+
+    /// <summary>False when it takes exactly its size, and can't fail.</summary>
+    static abstract bool MayFail { get; }
+
+    /// <summary>The key of a latest value; zero for all others.</summary>
+    long Key { get; }
+
+    /// <summary>The most bytes that it takes.</summary>
+    int MaxBytes { get; }
+
+    /// <returns>How many bytes it took; negative when it could not be encoded.</returns>
+    int WriteTo(Span<byte> destination);
+
+    /// <summary>Throws what its encoder threw.</summary>
+    void ThrowIfFailed();
+}
+
+/// <summary>Bytes that are copied.</summary>
+internal readonly ref struct CopiedPayload(ReadOnlySpan<byte> bytes) : IMessagePayload
+{
+    private readonly ReadOnlySpan<byte> _bytes = bytes;
+
+    public static bool IsLatest => false;
+
+    public static bool MayFail => false;
+
+    public long Key => 0;
+
+    public int MaxBytes => _bytes.Length;
+
+    public int WriteTo(Span<byte> destination)
+    {
+        _bytes.CopyTo(destination);
+        return _bytes.Length;
+    }
+
+    public void ThrowIfFailed()
+    {
+    }
+}
+
+/// <summary>The latest value of a key.</summary>
+internal ref struct LatestPayload<TPayload>(long key, TPayload payload) : IMessagePayload
+    where TPayload : struct, IMessagePayload, allows ref struct
+{
+    private TPayload _payload = payload;
+
+    public static bool IsLatest => true;
+
+    public static bool MayFail => TPayload.MayFail;
+
+    public readonly long Key => key;
+
+    public readonly int MaxBytes => _payload.MaxBytes;
+
+    public int WriteTo(Span<byte> destination) => _payload.WriteTo(destination);
+
+    public readonly void ThrowIfFailed() => _payload.ThrowIfFailed();
+}

@@ -8,6 +8,7 @@ namespace BatchKit.Benchmarks.Scopes;
 public class ScopeBenchmarks
 {
     private const int Operations = 16_000;
+    private const int Keys = 100;
 
     private static readonly string Owner = "Gandalf";
 
@@ -30,7 +31,7 @@ public class ScopeBenchmarks
     [Params(HandleKind.Number, HandleKind.Name)]
     public HandleKind Kind { get; set; }
 
-    [GlobalSetup(Targets = [nameof(LockedAppend), nameof(UnscopedWrite), nameof(OpenAndClose), nameof(OpenWriteAndClose),
+    [GlobalSetup(Targets = [nameof(LockedAppend), nameof(UnscopedWrite), nameof(UnscopedLatest), nameof(OpenAndClose), nameof(OpenWriteAndClose),
         nameof(AmbientOpenAndClose), nameof(AmbientOpenWriteAndClose)])]
     public void Start()
     {
@@ -47,7 +48,7 @@ public class ScopeBenchmarks
         _crew = new Crew(Threads);
     }
 
-    [GlobalSetup(Targets = [nameof(WriteInScope), nameof(InterpolatedWriteInScope), nameof(StringWriteInScope)])]
+    [GlobalSetup(Targets = [nameof(WriteInScope), nameof(LatestInScope), nameof(InterpolatedWriteInScope), nameof(StringWriteInScope)])]
     public void StartWithScopes()
     {
         Start();
@@ -72,6 +73,12 @@ public class ScopeBenchmarks
         _crew.Run(WriteShare);
         CloseFullScopes();
     }
+
+    [Benchmark(OperationsPerInvoke = Operations)]
+    public void LatestInScope() => _crew.Run(LatestShare);
+
+    [Benchmark(OperationsPerInvoke = Operations)]
+    public void UnscopedLatest() => _crew.Run(LatestShare);
 
     [Benchmark(OperationsPerInvoke = Operations)]
     public void UnscopedWrite() => _crew.Run(WriteShare);
@@ -133,6 +140,15 @@ public class ScopeBenchmarks
         for (var (left, index) = Share(worker); left > 0; left--)
         {
             _output.Write(_handles[index], _payload);
+            index = Next(index);
+        }
+    }
+
+    private void LatestShare(int worker)
+    {
+        for (var (left, index) = Share(worker); left > 0; left--)
+        {
+            _output.WriteLatest(_handles[index], left % Keys, _payload);
             index = Next(index);
         }
     }

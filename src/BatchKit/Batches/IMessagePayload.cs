@@ -64,3 +64,15 @@ internal ref struct LatestPayload<TPayload>(long key, TPayload payload) : IMessa
 
     public readonly void ThrowIfFailed() => _payload.ThrowIfFailed();
 }
+
+/// <summary>What a message takes of the buffer's capacity.</summary>
+internal static class MessageCost
+{
+    /// <summary>The payload, the header, and where the message ends.</summary>
+    public static int Of(int payloadBytes, MessageHeader? header) => payloadBytes + OutputBufferOptions.MessageOverheadBytes + (header?.EncodedBytes ?? 0);
+
+    /// <summary>The same at most, and what it takes to remember its key.</summary>
+    public static int Of<TPayload>(scoped ref TPayload payload, MessageHeader? header)
+        where TPayload : struct, IMessagePayload, allows ref struct =>
+        Of(payload.MaxBytes, header) + (TPayload.IsLatest ? LatestValues.KeyBytes : 0);
+}

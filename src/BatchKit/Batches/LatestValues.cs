@@ -3,6 +3,9 @@ namespace BatchKit.Batches;
 /// <summary>Where the latest value of each key waits, of one handle. Guarded by the handle's lock.</summary>
 internal sealed class LatestValues
 {
+    /// <summary>What a key takes while its value waits: an entry of the dictionary with its bucket, and a slot. It counts, so that many keys with small values can't take more memory than the buffer's limit.</summary>
+    public const int KeyBytes = 72;
+
     private readonly Dictionary<long, LatestPlace> _places = [];
     private LatestSlots? _spare;
 
@@ -108,8 +111,10 @@ internal sealed class LatestSlots(LatestValues owner)
     }
 
     /// <summary>The batch is being sealed.</summary>
-    public void End(PendingBatch batch, ref BatchMemory memory)
+    /// <returns>How many bytes its keys took.</returns>
+    public int End(PendingBatch batch, ref BatchMemory memory)
     {
+        var keyBytes = _count * LatestValues.KeyBytes;
         if (_areMoved)
             memory.Rebuild(All, _moved);
         owner.Forget(batch, this);
@@ -117,10 +122,13 @@ internal sealed class LatestSlots(LatestValues owner)
         _areMoved = false;
         if (_slots.Length > MaxKeptSlots)
             _slots = new LatestSlot[FirstSlots];
-        if (_moved.Length <= MaxKeptBytes)
-            return;
-        BatchMemory.Return(_moved);
-        _moved = [];
+        if (_moved.Length > MaxKeptBytes)
+        {
+            BatchMemory.Return(_moved);
+            _moved = [];
+        }
+
+        return keyBytes;
     }
 
     private bool TryWriteAside<TPayload>(ref LatestSlot slot, scoped ref TPayload payload, byte[] bytes)

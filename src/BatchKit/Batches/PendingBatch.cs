@@ -121,12 +121,14 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     public int Append<TPayload>(scoped ref TPayload payload, MessageHeader? header, int prepaid)
         where TPayload : struct, IMessagePayload, allows ref struct
     {
-        var cost = CostOf(payload.MaxBytes, header);
+        var cost = MessageCost.Of(ref payload, header);
         if (prepaid != 0)
             TakeOver(prepaid);
         if (_reserved - _cost < cost && !TryReserve(cost))
             return -1;
         var shared = header is null ? 0 : SharedBytesOf(header);
+        if (TPayload.IsLatest)
+            shared += LatestValues.KeyBytes;
         var written = _memory.Append(ref payload, header);
         if (written < 0)
             return written;
@@ -178,9 +180,6 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     /// <inheritdoc cref="IsOpen"/>
     public bool IsHeldOpen(long version) => IsOpen(version) && !IsQueued;
 
-    public static int CostOf(int payloadBytes, MessageHeader? header) =>
-        payloadBytes + OutputBufferOptions.MessageOverheadBytes + (header?.EncodedBytes ?? 0);
-
     public void RememberWriter(ActivityContext writer)
     {
         _writers ??= [];
@@ -203,7 +202,8 @@ internal sealed class PendingBatch(PendingBatchPool pool)
         Debug.Assert(Count > 0 && !IsSealed, "Only an open batch with messages is sealed.");
         var latest = _latest;
         _latest = null;
-        latest?.End(this, ref _memory);
+        var keyBytes = latest?.End(this, ref _memory) ?? 0;
+        (_cost, _sharedBytes) = (_cost - keyBytes, _sharedBytes - keyBytes);
         ReturnUnused();
         foreach (var route in Routes)
             route.Assign(Handle, _memory.Bytes.AsMemory(0, Bytes), _memory.Ends, _memory.Headers, Count);
@@ -290,7 +290,7 @@ internal sealed class PendingBatch(PendingBatchPool pool)
     }
 
     private int GrowthOf(int slot, int payloadBytes, MessageHeader? header) =>
-        CostOf(payloadBytes, header) - CostOf(_latest!.LengthOf(slot), _memory.HeaderOf(_latest.MessageOf(slot)));
+        MessageCost.Of(payloadBytes, header) - MessageCost.Of(_latest!.LengthOf(slot), _memory.HeaderOf(_latest.MessageOf(slot)));
 
     // What was reserved in advance would else be missing to others for as long as the batch waits.
     private void ReturnUnused()

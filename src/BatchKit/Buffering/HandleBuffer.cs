@@ -60,7 +60,7 @@ internal sealed class HandleBuffer : ITimedHold
     {
         var result = AppendResult.NoCapacity;
         var starts = default(SenderStarts);
-        var cost = PendingBatch.CostOf(payload.MaxBytes, header);
+        var cost = MessageCost.Of(payload.MaxBytes, header);
         lock (_gate)
         {
             if (_isRetired)

@@ -69,7 +69,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
     private async ValueTask WaitAndWriteAsync(
         OutputHandle handle, ReadOnlyMemory<byte> bytes, MessageHeader? header, CancellationToken cancellationToken)
     {
-        var cost = PendingBatch.CostOf(bytes.Length, header);
+        var cost = MessageCost.Of(bytes.Length, header);
         if (handles.GetOrAdd(handle) is not { Budget: var budget } buffer)
             throw HandleTable.Stopped();
         if (!budget.Queue.TryReserveAtOnce(cost))
@@ -131,7 +131,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
         var result = AppendByPolicy(handle, ref payload, header);
         ThrowIfStopped(result);
         if (result == AppendResult.NoCapacity)
-            throw Full(handle, PendingBatch.CostOf(payload.MaxBytes, header));
+            throw Full(handle, MessageCost.Of(ref payload, header));
 
         // This call does not report the loss, so the end of its scope or a flush does.
         if (result == AppendResult.Dropped)
@@ -147,7 +147,7 @@ internal sealed class OutputWriter(HandleTable handles, AmbientScopes ambientSco
             return result;
 
         // When it could not fit even beside only what is under way, dropping older output would only lose more.
-        var cost = PendingBatch.CostOf(payload.MaxBytes, header);
+        var cost = MessageCost.Of(ref payload, header);
         while (settings.DropsOldest && result == AppendResult.NoCapacity && handles.TryGet(handle)?.Budget is { } budget && budget.CouldFit(cost) && TryDropOldest(budget, cost))
             result = TryAppend(handle, ref payload, header, prepaid: 0);
         if (result != AppendResult.NoCapacity)

@@ -1,3 +1,4 @@
+using BatchKit.Batches;
 using System.Text;
 using BatchKit.Testing;
 
@@ -27,6 +28,23 @@ public sealed class LatestValueTests
         var statistics = buffer.GetStatistics();
         Assert.Equal((5, 3, 2, 0), (statistics.AcceptedMessages, statistics.AcknowledgedMessages, statistics.SupersededMessages, statistics.PendingMessages));
         Assert.Equal((17, 0), (statistics.AcceptedBytes, statistics.BufferedBytes));
+    }
+
+    [Fact]
+    public async Task Keys_count_until_their_values_are_sent_so_that_many_of_them_fill_the_buffer()
+    {
+        await using var buffer = Buffer(new OutputBufferOptions { MaxBufferedBytes = 64 * 1024, MaxMessageBytes = 1000, Overflow = OverflowPolicy.Fail });
+        using var scope = buffer.BeginBufferingScope(_handle);
+
+        var keys = 0;
+        while (buffer.TryWriteLatest(_handle, keys, []))
+            keys++;
+
+        Assert.InRange(keys, 64 * 1024 / (2 * (LatestValues.KeyBytes + 4)), 64 * 1024 / LatestValues.KeyBytes);
+        Assert.True(buffer.TryWriteLatest(_handle, 0, []));
+        scope.Dispose();
+        Assert.Equal(0, buffer.GetStatistics().BufferedBytes);
+        Assert.True(buffer.TryWriteLatest(_handle, keys, []));
     }
 
     [Fact]
@@ -122,7 +140,7 @@ public sealed class LatestValueTests
         foreach (var bytes in new[] { 10, 5000, 0, 300 })
         {
             buffer.WriteLatest(_handle, 1, Some.RandomBytes(bytes));
-            Assert.Equal(underWay + bytes + OutputBufferOptions.MessageOverheadBytes, buffer.GetPendingBytes(_handle));
+            Assert.Equal(underWay + bytes + OutputBufferOptions.MessageOverheadBytes + LatestValues.KeyBytes, buffer.GetPendingBytes(_handle));
         }
 
         stalled.Release();

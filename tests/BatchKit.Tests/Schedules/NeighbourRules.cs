@@ -1,3 +1,5 @@
+using BatchKit.Batches;
+
 namespace BatchKit.Tests.Schedules;
 
 /// <summary>What others may not do to a write: output for a route that is away takes no capacity that belongs to another route, and one handle not all of its route's.</summary>
@@ -11,7 +13,7 @@ internal static class NeighbourRules
 
     /// <summary>True when the message fits into what is left for it, whatever others hold.</summary>
     public static bool MustFit(World world, LedgerMessage message) =>
-        !world.IsStopped && message.Kind == MessageKind.Output && message.Bytes + MostExtraBytes <= Math.Min(world.Schedule.Options.MaxMessageBytes, FindFree(world, message));
+        !world.IsStopped && message.Kind == MessageKind.Output && message.Bytes + MostExtraBytes + (message.Key is null ? 0 : LatestValues.KeyBytes) <= Math.Min(world.Schedule.Options.MaxMessageBytes, FindFree(world, message));
 
     public static void CheckDecision(World world, LedgerMessage message, bool isAccepted)
     {

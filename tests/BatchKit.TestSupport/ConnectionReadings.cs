@@ -60,6 +60,8 @@ public sealed class ConnectionReadings : IDisposable
         await Until.TrueAsync(() => down.All(purpose => StateOf(purpose) == "Down"));
         resume();
         await Until.TrueAsync(() => open.All(purpose => StateOf(purpose) == "Open"));
+        // A loss is counted before its duration is recorded.
+        await Until.TrueAsync(() => OutagesOf("receiver") > 0);
 
         Assert.Equal((1, 1, 1), (CountOf("receiver", "Lost"), CountOf("receiver", "Restored"), OutagesOf("receiver")));
         Assert.All(Connections(), one => Assert.Equal((target, system), (one.Target, one.System)));

@@ -48,7 +48,7 @@ internal sealed class BusLink : IDisposable
     /// <summary>Whether the connection is open.</summary>
     public bool IsOpen => _failure is null && _socket is { Connected: true };
 
-    /// <summary>How many times MassTransit has begun to connect. What an earlier connection carried is gone by then, whatever it says of itself.</summary>
+    /// <summary>How many times MassTransit has begun to connect. An earlier connection has ended by then, even where it still reports itself as open.</summary>
     public int Connections => _connections;
 
     /// <summary>Calls it with the reason of each attempt that fails, and with null when <see cref="KeepAsync"/> has connected again.</summary>

@@ -106,7 +106,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     /// <summary>True from <see cref="PauseAsync"/> until <see cref="Resume"/>.</summary>
     public bool IsPaused => _intake.IsPaused;
 
-    /// <summary>Claims nothing more until <see cref="Resume"/>, whatever happens to the connection. The health check stays healthy, and says that it is paused. Other receivers of the queue go on.</summary>
+    /// <summary>Claims nothing more until <see cref="Resume"/>, also after a reconnect. The health check stays healthy, and reports the pause. Other receivers of the queue go on.</summary>
     /// <remarks>Handlers that run finish, and their messages are settled; prefetched messages are given back. It may be called at any time, from any thread, also before the start.</remarks>
     /// <param name="cancellationToken">Ends the wait, not the pause.</param>
     /// <returns>A task that completes when nothing is in hand, or it is resumed. Handlers that were given up at <see cref="PostgresQueueReceiverOptions.HandlerTimeLimit"/> are not waited for.</returns>

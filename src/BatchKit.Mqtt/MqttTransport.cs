@@ -176,6 +176,8 @@ internal sealed class ConnectionUsers(PublishQueue queue) : IConnectionUser
         ? queue.ServeAsync(connection, () => receiving.ServeAsync(connection, cancellationToken))
         : queue.ServeAsync(connection, cancellationToken);
 
+    public Task EnsureMayConnectAsync(CancellationToken cancellationToken) => _receiving?.EnsureMayConnectAsync(cancellationToken) ?? Task.CompletedTask;
+
     public void ConnectFailed(MqttConnectException failure)
     {
         queue.ConnectFailed(failure);

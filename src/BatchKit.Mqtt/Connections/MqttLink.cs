@@ -118,7 +118,6 @@ internal sealed class MqttLink : IAsyncDisposable
         {
             try
             {
-                await _user.WhenMayConnectAsync().WaitAsync(_stopping.Token).ConfigureAwait(false);
                 await TryConnectAndServeAsync(_stopping.Token).ConfigureAwait(false);
                 _failures++;
                 await Task.Delay(NextPause(), _timeProvider, _stopping.Token).ConfigureAwait(false);
@@ -192,6 +191,7 @@ internal sealed class MqttLink : IAsyncDisposable
     {
         try
         {
+            await _user.EnsureMayConnectAsync(cancellationToken).ConfigureAwait(false);
             var connection = await _connector.ConnectAsync(_cleanStart, cancellationToken).ConfigureAwait(false);
             _cleanStart = false;
             _fault = null;
@@ -241,8 +241,9 @@ internal interface IConnectionUser
     /// <returns>A human-readable reason for its end.</returns>
     Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken);
 
-    /// <summary>Completes when the next attempt to connect may begin.</summary>
-    Task WhenMayConnectAsync() => Task.CompletedTask;
+    /// <summary>Called before each attempt to connect.</summary>
+    /// <exception cref="MqttConnectException">It may not connect now.</exception>
+    Task EnsureMayConnectAsync(CancellationToken cancellationToken) => Task.CompletedTask;
 
     /// <summary>Called when an attempt to connect has failed; another follows after a pause.</summary>
     void ConnectFailed(MqttConnectException failure);

@@ -19,9 +19,6 @@ internal sealed class MqttNodeLease(MqttOptions options, NodeNumber node, TimePr
     /// <summary>Completes with that reason when another process has the number.</summary>
     public Task<string> Taken => _claim?.Taken ?? Never.Task;
 
-    /// <summary>Completes when no other process has the number.</summary>
-    public Task Free => TakenReason is null ? Task.CompletedTask : _claim!.Free;
-
     /// <summary>A human-readable reason why it is not known whether another process has the number; null while that is known.</summary>
     public string? Fault => _claim?.Fault;
 
@@ -48,6 +45,9 @@ internal sealed class MqttNodeLease(MqttOptions options, NodeNumber node, TimePr
             await claim.DisposeAsync().ConfigureAwait(false);
         }
     }
+
+    /// <inheritdoc cref="NodeClaim.AskAsync"/>
+    public Task<string?> AskAsync() => _claim?.AskAsync() ?? Task.FromResult<string?>(null);
 
     public ValueTask DisposeAsync() => _claim?.DisposeAsync() ?? ValueTask.CompletedTask;
 

@@ -41,6 +41,12 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
     private volatile string? _fault;
     private volatile PacketOutput? _output;
     private volatile ClaimAttempt _attempt = new("");
+
+    // Null while no one asks.
+    private volatile TaskCompletionSource<string?>? _question;
+
+    // True while the broker keeps no claims, or refuses them: then no one can say who has the number.
+    private volatile bool _isUndecidable;
     private int _attempts;
     private int _packets;
 
@@ -94,7 +100,26 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
         await _link.DisposeAsync().ConfigureAwait(false);
     }
 
-    public void ConnectFailed(MqttConnectException failure) => _started.TrySetResult(true);
+    /// <summary>Asks the broker who has the number now: what was known before may be from before a freeze of this process. One caller at a time.</summary>
+    /// <returns>A human-readable reason why this process may not use the number; null when it has the number, or when the broker tells no one.</returns>
+    public Task<string?> AskAsync()
+    {
+        if (_isUndecidable && _takenReason is null)
+            return Task.FromResult<string?>(null);
+        var question = new TaskCompletionSource<string?>(TaskCreationOptions.RunContinuationsAsynchronously);
+        _question = question;
+        // Either the attempt begins after this and sees the question, or it is seen here.
+        Interlocked.MemoryBarrier();
+        _attempt.Repeat();
+        return question.Task;
+    }
+
+    public void ConnectFailed(MqttConnectException failure)
+    {
+        _isUndecidable = failure.IsRefusal;
+        _started.TrySetResult(true);
+        _question?.TrySetResult(failure.IsRefusal ? null : FailureText.MessageOf(failure));
+    }
 
     public async Task<string> ServeAsync(MqttConnection connection, CancellationToken cancellationToken)
     {
@@ -159,21 +184,32 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
     // Claims until the connection ends: repeats the attempt while another process has the number, and after that only keeps the claim from expiring.
     private async Task HoldAsync(MqttConnection connection, PacketOutput output, CancellationToken cancellationToken)
     {
+        var isAccepted = false;
         while (true)
         {
             var attempt = _attempt = new ClaimAttempt(string.Create(CultureInfo.InvariantCulture, $"{_holder}.{++_attempts}"));
+            Interlocked.MemoryBarrier();
+            var question = _question;
             var (holder, fault) = connection.Limits.IsRetainAvailable
                 ? await ClaimAsync(attempt, output, cancellationToken).ConfigureAwait(false)
                 : new ClaimOutcome(Holder: null, "The broker keeps no retained messages.");
+            // A broker that has passed a claim on over this connection does not answer any more.
+            if (fault is not null && isAccepted)
+                return;
             if (fault is not null)
-            {
                 Doubt(fault);
-            }
+            else if (holder is null)
+                Accept();
             else
+                Refuse(holder);
+            question?.TrySetResult(_takenReason);
+            isAccepted = fault is null && holder is null;
+            if (isAccepted)
             {
-                if (holder is null)
-                    Accept();
-                Refuse(holder ?? await KeepAsync(attempt, output, cancellationToken).ConfigureAwait(false));
+                if (await KeepAsync(attempt, output, cancellationToken).ConfigureAwait(false) is not { } earlier)
+                    continue;
+                Refuse(earlier);
+                isAccepted = false;
             }
 
             Publish(output, "");
@@ -198,25 +234,31 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
         }
     }
 
-    /// <returns>The process that turns out to have the number, because a cluster of brokers passed its older claim on later.</returns>
-    private async Task<string> KeepAsync(ClaimAttempt attempt, PacketOutput output, CancellationToken cancellationToken)
+    /// <returns>The process that turns out to have the number, because a cluster of brokers passed its older claim on later; null when it is to be decided again.</returns>
+    private async Task<string?> KeepAsync(ClaimAttempt attempt, PacketOutput output, CancellationToken cancellationToken)
     {
         while (true)
         {
+            var start = _timeProvider.GetTimestamp();
             try
             {
-                return await attempt.Earlier.WaitAsync(RefreshInterval, _timeProvider, cancellationToken).ConfigureAwait(false);
+                return await attempt.Ended.WaitAsync(RefreshInterval, _timeProvider, cancellationToken).ConfigureAwait(false);
+            }
+            catch (TimeoutException) when (_timeProvider.GetElapsedTime(start) < Expiry - RefreshInterval)
+            {
+                Publish(output, attempt.Claim);
             }
             catch (TimeoutException)
             {
-                Publish(output, attempt.Claim);
+                // The process stood still: the claim may have expired, and another process may have claimed the number since.
+                return null;
             }
         }
     }
 
     private void Accept()
     {
-        (_fault, _takenReason) = (null, null);
+        (_fault, _takenReason, _isUndecidable) = (null, null, false);
         if (_taken.Task.IsCompleted)
             _taken = new TaskCompletionSource<string>(TaskCreationOptions.RunContinuationsAsynchronously);
         _free.TrySetResult();
@@ -225,7 +267,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
 
     private void Refuse(string holder)
     {
-        _fault = null;
+        (_fault, _isUndecidable) = (null, false);
         var sentence = NodeTakenException.Describe(_number, holder, MqttTopics.Show(_holder), "one and a half times its keep-alive");
         if (_free.Task.IsCompleted)
             _free = new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously);
@@ -240,7 +282,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
         var sentence = $"Node {_number} is not leased, so another process may have the same number. {fault} A receiver of frames needs the right to publish and to subscribe to {_siblings}+.";
         if (_fault != sentence)
             Log.NodeNotLeased(_logger, sentence);
-        _fault = sentence;
+        (_fault, _isUndecidable) = (sentence, true);
         _started.TrySetResult(true);
     }
 
@@ -276,7 +318,7 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
     {
         private readonly TaskCompletionSource _subscribed = new(TaskCreationOptions.RunContinuationsAsynchronously);
         private readonly TaskCompletionSource<ClaimOutcome> _decided = new(TaskCreationOptions.RunContinuationsAsynchronously);
-        private readonly TaskCompletionSource<string> _earlier = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        private readonly TaskCompletionSource<string?> _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
         public string Claim => claim;
 
@@ -284,8 +326,8 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
 
         public Task<ClaimOutcome> Decided => _decided.Task;
 
-        /// <summary>Completes with the holder of a claim that is older than the accepted one.</summary>
-        public Task<string> Earlier => _earlier.Task;
+        /// <summary>Completes with the holder of a claim that is older than the accepted one, or with null when another attempt should follow.</summary>
+        public Task<string?> Ended => _ended.Task;
 
         public void Subscribe() => _subscribed.TrySetResult();
 
@@ -296,7 +338,9 @@ internal sealed class NodeClaim : IConnectionUser, IPacketHandler, IAsyncDisposa
         public void Refuse(string holder, bool isRetained)
         {
             if (!_decided.TrySetResult(new ClaimOutcome(holder, Fault: null)) && isRetained)
-                _earlier.TrySetResult(holder);
+                _ended.TrySetResult(holder);
         }
+
+        public void Repeat() => _ended.TrySetResult(null);
     }
 }

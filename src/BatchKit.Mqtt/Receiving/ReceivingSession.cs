@@ -53,8 +53,13 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
 
     public void ConnectFailed(MqttConnectException failure) => _firstAttempt.TrySetResult();
 
-    /// <summary>Completes when no other process has the node's number: with the same client id, a connection would end that of the process that has it.</summary>
-    public Task WhenMayConnectAsync() => lease?.Free ?? Task.CompletedTask;
+    /// <summary>Finds out whether this process has the node's number now: with the same client id, a connection would end that of the process that has it, and take what waits there.</summary>
+    /// <exception cref="MqttConnectException">Another process has the number, or the broker can't be asked.</exception>
+    public async Task EnsureMayConnectAsync(CancellationToken cancellationToken)
+    {
+        if (lease is not null && await lease.AskAsync().WaitAsync(cancellationToken).ConfigureAwait(false) is { } obstacle)
+            throw new MqttConnectException(obstacle);
+    }
 
     /// <summary>Ends the wait for the first attempt; there will be no more connections.</summary>
     public void Close() => _firstAttempt.TrySetResult();
@@ -68,7 +73,8 @@ internal sealed class ReceivingSession(MqttOptions options, Lazy<IReadOnlyList<M
             return FindUnsupported(subscriptions.Value[0], connection.Limits)!;
         }
 
-        if (lease?.TakenReason is { } taken)
+        // Asked again, because the process may have been frozen while it connected. Nothing of this connection has been read yet.
+        if (lease is not null && await lease.AskAsync().WaitAsync(cancellationToken).ConfigureAwait(false) is { } taken)
         {
             _firstAttempt.TrySetResult();
             return taken;

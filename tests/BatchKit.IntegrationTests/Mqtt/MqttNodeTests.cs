@@ -110,12 +110,14 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
         await Assert.ThrowsAsync<NodeTakenException>(() => new MqttChatter().StartAsync(server.Address, _prefix, node: 7));
     }
 
-    [Fact]
-    public async Task A_number_that_another_process_took_meanwhile_is_a_fault_until_it_is_free_and_receives_nothing()
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task A_number_that_another_process_took_meanwhile_is_a_fault_until_it_is_free_and_receives_nothing(bool sharesConnection)
     {
         var server = await fixture.GetAsync();
         await using var proxy = TcpProxy.Start("127.0.0.1", server.Port);
-        var late = new MqttChatter();
+        var late = new MqttChatter { SharesConnection = sharesConnection };
         using var first = await late.StartAsync(new Uri($"mqtt://127.0.0.1:{proxy.Port}"), _prefix, node: 7);
 
         proxy.Stall();
@@ -129,6 +131,9 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
         Assert.Contains("can't be node 7 too", health.Description, StringComparison.Ordinal);
         await late.SayAsync("back");
         await late.Arrived.WaitForMessagesAsync(1);
+        // A connection that the receiver shares is not opened while the number is taken.
+        if (sharesConnection)
+            Assert.Equal(2, first.Services.GetRequiredService<MqttTransport>().GetStatistics().Connects);
     }
 
     [Theory]
@@ -185,6 +190,8 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
 
         public MqttVersion Version { get; init; } = MqttVersion.V5;
 
+        public bool SharesConnection { get; init; }
+
         public TimeSpan ConnectTimeout { get; init; } = TimeSpan.FromSeconds(5);
 
         /// <summary>The number; null lets the container draw one.</summary>
@@ -199,6 +206,7 @@ public sealed class MqttNodeTests(MosquittoFixture fixture)
                 mqtt.EnvelopePrefix = prefix;
                 mqtt.Version = Version;
                 mqtt.ConnectTimeout = ConnectTimeout;
+                mqtt.SharesConnection = SharesConnection;
             }, output => output.Node = node, builder =>
             {
                 builder.UseLocal(_ => Arrived);

@@ -3,6 +3,8 @@ using BatchKit.IntegrationTests.Mqtt;
 using BatchKit.IntegrationTests.RabbitMQ;
 using BatchKit.Testing;
 using BatchKit.TestServers.HostWorker;
+using BatchKit.TestServers.Network;
+using BatchKit.Transports;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Hosting;
 
@@ -14,27 +16,35 @@ public sealed class FrozenHolderTests(RabbitMqFixture rabbitMq, MosquittoFixture
 {
     private const int Lines = 100;
 
+    private static readonly string Decided = $"Node {HostWorkerSettings.Node} is held by";
+
     private readonly SharedBrokers _brokers = new(rabbitMq, mosquitto, nats, postgres);
 
     public static TheoryData<string> Leasing => [BrokerPath.RabbitMq, BrokerPath.Mqtt, BrokerPath.Nats];
 
     [Theory]
     [MemberData(nameof(Leasing))]
-    public Task Its_successor_receives_everything_and_it_says_who_has_its_number_and_receives_nothing(string transport) => _brokers.UseAsync(transport, async path =>
+    public Task Its_successor_receives_everything_and_it_says_who_has_its_number_and_receives_nothing(string transport) =>
+        _brokers.UseAsync(transport, path => SucceedAsync(path, path, holder => holder.WaitForOutputAsync(Decided)));
+
+    [Fact]
+    public Task Over_mqtt_it_takes_nothing_from_its_successors_session_before_its_lease_is_decided() => _brokers.UseAsync(BrokerPath.Mqtt, async path =>
     {
-        var settings = new HostWorkerSettings
+        var broker = new Uri(path.Address);
+        await using var proxy = TcpProxy.Start(broker.Host, broker.Port);
+        // From here on the lease can't be decided, and the receiver, with the same client id as its successor, could connect.
+        await SucceedAsync(path, path with { Address = new UriBuilder(broker) { Port = proxy.Port }.Uri.ToString() }, async holder =>
         {
-            // The broker notices after twice the heartbeat, or one and a half times the keep-alive.
-            Path = path with { KeepAlive = TimeSpan.FromSeconds(2) },
-            FirstConnection = 1,
-            Group = Some.Name("group"),
-            Messages = 0,
-            AnnouncedMessages = 0,
-            DrainTimeout = TimeSpan.Zero,
-            ShutdownTimeout = TimeSpan.FromMinutes(1),
-            Receives = true,
-        };
-        using var holder = HostWorkerProcess.Run(settings);
+            await holder.WaitForOutputAsync("did not answer CONNECT");
+            Assert.DoesNotContain(Decided, holder.Output, StringComparison.Ordinal);
+            proxy.Resume();
+            await holder.WaitForOutputAsync(Decided);
+        }, beforeThaw: () => proxy.Stall("-node-"));
+    });
+
+    private static async Task SucceedAsync(BrokerPath path, BrokerPath holdersPath, Func<HostWorkerProcess, Task> waitForDecision, Action? beforeThaw = null)
+    {
+        using var holder = HostWorkerProcess.Run(Receiving(holdersPath));
         using var sender = PathHost.Build(services => services.AddBatchKit(options => (options.Node, options.DeliveryTimeout) = (HostWorkerSettings.FarNode, TimeSpan.FromMinutes(10))).SendTo(path, HostWorkerSettings.Node));
         await PathHost.StartAsync(sender);
         var (output, handle) = (sender.Services.GetRequiredService<OutputBuffer>(), Some.Connection(HostWorkerSettings.Node));
@@ -47,33 +57,57 @@ public sealed class FrozenHolderTests(RabbitMqFixture rabbitMq, MosquittoFixture
 
         holder.Freeze();
         var arrived = new CollectingTransport();
-        var successor = await StartAsync(path, arrived);
+        var slow = new ScriptedTransport(arrived);
+        var successor = await StartAsync(path, slow);
         output.Write(handle, "to the successor"u8);
         await Until.TrueAsync(() => arrived.TextsFor(handle).Contains("to the successor"));
+        // What the successor has not handled yet waits at the broker.
+        var stalled = slow.Stall();
+        await WriteAsync(output, handle, 0, Lines / 2);
+        beforeThaw?.Invoke();
         holder.Thaw();
-        await holder.WaitForOutputAsync($"Node {HostWorkerSettings.Node} is held by");
-        for (var line = 0; line < Lines; line++)
-        {
-            output.Write(handle, Some.Bytes($"line {line}"));
-            await output.FlushAsync(handle).WithinDeadline();
-        }
+        await waitForDecision(holder);
+        stalled.Release();
+        await WriteAsync(output, handle, Lines / 2, Lines);
 
         await Until.TrueAsync(() => arrived.TextsFor(handle).Count(static text => text.StartsWith("line", StringComparison.Ordinal)) == Lines);
         Assert.Equal(Some.Lines(Lines), arrived.TextsFor(handle).Where(static text => text.StartsWith("line", StringComparison.Ordinal)));
         Assert.DoesNotContain("received line", holder.Output, StringComparison.Ordinal);
         await PathHost.StopAsync(successor);
         await sender.StopAsync().WithinDeadline();
-    });
+    }
+
+    private static HostWorkerSettings Receiving(BrokerPath path) => new()
+    {
+        // The broker notices after twice the heartbeat, or one and a half times the keep-alive.
+        Path = path with { KeepAlive = TimeSpan.FromSeconds(2) },
+        FirstConnection = 1,
+        Group = Some.Name("group"),
+        Messages = 0,
+        AnnouncedMessages = 0,
+        DrainTimeout = TimeSpan.Zero,
+        ShutdownTimeout = TimeSpan.FromMinutes(1),
+        Receives = true,
+    };
+
+    private static async Task WriteAsync(OutputBuffer output, OutputHandle handle, int first, int end)
+    {
+        for (var line = first; line < end; line++)
+        {
+            output.Write(handle, Some.Bytes($"line {line}"));
+            await output.FlushAsync(handle).WithinDeadline();
+        }
+    }
 
     // Until the broker has noticed, the number is taken.
-    private static async Task<IHost> StartAsync(BrokerPath path, CollectingTransport arrived)
+    private static async Task<IHost> StartAsync(BrokerPath path, IBatchTransport next)
     {
         IHost? started = null;
         await Until.TrueAsync(async () =>
         {
             try
             {
-                started = await PathHost.StartReceiverAsync(path, HostWorkerSettings.Node, arrived);
+                started = await PathHost.StartReceiverAsync(path, HostWorkerSettings.Node, next);
             }
             catch (NodeTakenException)
             {

@@ -71,7 +71,7 @@ internal sealed class ProxiedConnection
             {
                 if (_isSilent)
                     continue;
-                await _proxy.WhileStalledAsync();
+                await _proxy.WhileStalledAsync(buffer.AsSpan(0, received));
                 var kept = toServer && _loss is { } loss ? loss.Filter(buffer.AsSpan(0, received)) : buffer.AsMemory(0, received);
                 var passed = toServer ? _proxy.Pass(kept.Length) : kept.Length;
                 for (var sent = 0; sent < passed;)

@@ -1,5 +1,6 @@
 using System.Net;
 using System.Net.Sockets;
+using System.Text;
 
 namespace BatchKit.TestServers.Network;
 
@@ -18,6 +19,7 @@ public sealed class TcpProxy : IAsyncDisposable
     private int _methodsToLose;
     private volatile bool _losesChannelOpens;
     private TaskCompletionSource? _stall;
+    private volatile string _stalledText = "";
 
     private TcpProxy(string host, int port)
     {
@@ -64,7 +66,14 @@ public sealed class TcpProxy : IAsyncDisposable
     public void CutAfter(long bytes) => Interlocked.Exchange(ref _bytesUntilCut, bytes);
 
     /// <summary>Forwards nothing until <see cref="Resume"/>, in either direction; connections stay open.</summary>
-    public void Stall() => Interlocked.CompareExchange(ref _stall, new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously), null);
+    public void Stall() => Stall("");
+
+    /// <summary>Forwards no bytes that contain a text, nor what follows them, until <see cref="Resume"/>; other connections work.</summary>
+    public void Stall(string text)
+    {
+        _stalledText = text;
+        Interlocked.CompareExchange(ref _stall, new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously), null);
+    }
 
     /// <summary>Forwards nothing more for the connections that there are, as a router does that has forgotten them; new ones work.</summary>
     public void Silence()
@@ -112,7 +121,8 @@ public sealed class TcpProxy : IAsyncDisposable
         _stopping.Dispose();
     }
 
-    internal Task WhileStalledAsync() => Volatile.Read(ref _stall)?.Task ?? Task.CompletedTask;
+    internal Task WhileStalledAsync(ReadOnlySpan<byte> bytes) =>
+        Volatile.Read(ref _stall) is { } stall && bytes.IndexOf(Encoding.UTF8.GetBytes(_stalledText)) >= 0 ? stall.Task : Task.CompletedTask;
 
     /// <summary>How many of these bytes for the server may pass; fewer than given means that the connection is to be cut after them.</summary>
     internal int Pass(int bytes)

@@ -1,0 +1,146 @@
+using System.Text;
+using BatchKit.Diagnostics;
+using BatchKit.Mqtt.Packets;
+using BatchKit.Mqtt.Receiving;
+using BatchKit.Mqtt.Tests.Connections;
+using BatchKit.Testing;
+
+namespace BatchKit.Mqtt.Tests.Receiving;
+
+/// <summary>A claim on a node's number, at a broker that a test plays.</summary>
+public sealed class NodeClaimTests : IDisposable
+{
+    private const int Number = 7;
+    private const string Other = "someone else";
+
+    // Longer than any pause of the claim.
+    private static readonly TimeSpan Long = TimeSpan.FromMinutes(10);
+
+    private static readonly byte[] Suback = [0x90, 4, 0, 1, 0, 0];
+
+    private readonly FakeBroker _broker = new();
+    private readonly LogCollector _log = new();
+    private readonly ManualTimeProvider _time = new();
+
+    public void Dispose()
+    {
+        _broker.Dispose();
+        _log.Dispose();
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Whoever_asks_is_told_what_the_broker_says_after_the_question(bool isTaken)
+    {
+        var claim = Create();
+        var (starting, broker) = await StartAsync(claim);
+        await AcceptAsync(broker);
+        Assert.True(await starting.WithinDeadline());
+
+        var asking = claim.AskAsync();
+        await AnswerAsync(broker, isTaken);
+
+        Assert.Equal(isTaken, (await asking.WithinDeadline())?.Contains(Other, StringComparison.Ordinal) ?? false);
+        await EndAsync(claim, broker);
+    }
+
+    [Fact]
+    public async Task Whoever_asks_without_a_connection_is_told_that_the_broker_could_not_be_asked()
+    {
+        var claim = Create();
+        var (starting, broker) = await StartAsync(claim);
+        await AcceptAsync(broker);
+        await starting.WithinDeadline();
+        _broker.Dispose();
+        broker.Reset();
+
+        var asking = claim.AskAsync();
+        await Until.TrueAsync(() =>
+        {
+            _time.AdvanceToNextTimer();
+            return asking.IsCompleted;
+        });
+
+        Assert.Contains("can't be reached", await asking, StringComparison.Ordinal);
+        await claim.DisposeAsync().AsTask().WithinDeadline();
+    }
+
+    [Fact]
+    public async Task A_broker_that_refuses_claims_lets_whoever_asks_connect()
+    {
+        var claim = Create();
+        var (starting, broker) = await StartAsync(claim);
+        await broker.ReadAsync();
+        await broker.WriteAsync(0x90, 4, 0, 1, 0, 0x87);
+        await starting.WithinDeadline();
+
+        Assert.Null(await claim.AskAsync().WithinDeadline());
+        await EndAsync(claim, broker);
+    }
+
+    [Fact]
+    public async Task After_a_freeze_in_which_the_claim_may_have_expired_it_is_decided_again()
+    {
+        var claim = Create();
+        var (starting, broker) = await StartAsync(claim);
+        await AcceptAsync(broker);
+        await starting.WithinDeadline();
+        await Until.TrueAsync(() => _time.NextDue == TimeSpan.FromSeconds(10));
+
+        // Its connection lasts longer than its claim.
+        _time.Freeze(TimeSpan.FromSeconds(40));
+        await AnswerAsync(broker, isTaken: true);
+
+        Assert.Contains(Other, await claim.Taken.WithinDeadline(), StringComparison.Ordinal);
+        await EndAsync(claim, broker);
+    }
+
+    private NodeClaim Create()
+    {
+        var options = ConnectionSome.Options(_broker);
+        (options.EnvelopePrefix, options.KeepAlive, options.ConnectTimeout) = ("frames", Long, Long);
+        return new NodeClaim(options, Number, _time, new GuardedLogger(_log));
+    }
+
+    private async Task<(Task<bool> Starting, FakeBrokerConnection Broker)> StartAsync(NodeClaim claim)
+    {
+        var starting = claim.StartAsync(CancellationToken.None);
+        return (starting, await _broker.WelcomeAsync());
+    }
+
+    private static Task AnswerAsync(FakeBrokerConnection broker, bool isTaken) => isTaken ? RefuseAsync(broker) : AcceptAsync(broker);
+
+    // Passes the claim on to the one who made it.
+    private static async Task AcceptAsync(FakeBrokerConnection broker)
+    {
+        await SubscribeAsync(broker);
+        await broker.WriteAsync(Suback);
+        var packet = await broker.ReadAsync();
+        Assert.True(PacketHeader.TryRead(packet, maxPacketBytes: 1000, out var header, out var headerBytes));
+        var publish = PublishPacket.Read(header, packet.AsSpan(headerBytes), MqttVersion.V5);
+        await broker.WriteAsync(Claim(Encoding.UTF8.GetString(publish.Topic), Encoding.UTF8.GetString(publish.Payload), isRetained: false));
+    }
+
+    private static async Task RefuseAsync(FakeBrokerConnection broker)
+    {
+        await SubscribeAsync(broker);
+        await broker.WriteAsync([.. Claim(EnvelopeTopics.Leases("frames", Number) + "other", Other, isRetained: true), .. Suback]);
+    }
+
+    private static async Task SubscribeAsync(FakeBrokerConnection broker) => Assert.Equal(PacketType.Subscribe, (PacketType)((await broker.ReadAsync())[0] >> 4));
+
+    private static byte[] Claim(string topic, string holder, bool isRetained)
+    {
+        var fields = new PublishFields { Topic = topic, Payload = Encoding.UTF8.GetBytes(holder), Retain = isRetained };
+        var packet = new byte[PublishPacket.Measure(fields, MqttVersion.V5)];
+        PublishPacket.Write(packet, fields, MqttVersion.V5, packetId: 0, isDuplicate: false);
+        return packet;
+    }
+
+    private static async Task EndAsync(NodeClaim claim, FakeBrokerConnection broker)
+    {
+        broker.Dispose();
+        await claim.DisposeAsync().AsTask().WithinDeadline();
+    }
+}

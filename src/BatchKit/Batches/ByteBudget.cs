@@ -1,11 +1,19 @@
 namespace BatchKit.Batches;
 
 /// <summary>The bytes that are accepted and not yet settled. Each route has a part of the capacity that others can't take; what it needs above it comes from the half that all routes share.</summary>
-/// <remarks>Output for several routes has one part more, so that a route that is away holds up neither what others carry alone nor the reverse. With one route there is one part: all of it.</remarks>
+/// <remarks>
+/// Output for several routes has one part more, so that a route that is away holds up neither what others carry alone nor the reverse. With one route there is one part: all of it.
+/// One part after another has a turn for the writer that waits at its front: until that one has its place, the others take no more of the shared half than may pass it.
+/// </remarks>
 internal sealed class ByteBudget
 {
-    private readonly long _sharedCapacity;
     private long _shared;
+
+    // Guards the fields below it, and those that wait for any part.
+    private readonly Lock _gate = new();
+    private volatile RouteBudget? _turn;
+    private CapacityWaiter? _next;
+    private volatile bool _isSharedAwaited;
 
     /// <summary>Divides a capacity.</summary>
     /// <param name="capacity">All bytes.</param>
@@ -17,11 +25,14 @@ internal sealed class ByteBudget
         Capacity = capacity;
         var parts = routes == 1 ? 1 : routes + 1;
         var own = parts == 1 ? capacity : capacity / 2 / parts;
-        _sharedCapacity = capacity - (own * parts);
-        Parts = [.. Enumerable.Range(0, parts).Select(index => new RouteBudget(this, index, own, scheduler, dropsOldest ? new BatchAges() : null))];
+        SharedCapacity = capacity - (own * parts);
+        Parts = [.. Enumerable.Range(0, parts).Select(index => new RouteBudget(this, index, own, scheduler, _gate, dropsOldest ? new BatchAges() : null))];
     }
 
     public long Capacity { get; }
+
+    /// <summary>What no part has alone.</summary>
+    public long SharedCapacity { get; }
 
     /// <summary>The routes' parts, in their order. Behind them, where there are several routes, the part of the output that takes more than one.</summary>
     public RouteBudget[] Parts { get; }
@@ -38,31 +49,53 @@ internal sealed class ByteBudget
     }
 
     /// <summary>What is left of the shared half.</summary>
-    public long SharedLeft => _sharedCapacity - Volatile.Read(ref _shared);
+    public long SharedLeft => SharedCapacity - Volatile.Read(ref _shared);
 
-    public bool TryTakeShared(long bytes)
+    /// <summary>While true, a writer waits that needs what others have of the shared half: nothing that could free it is held back.</summary>
+    public bool IsSharedAwaited => _isSharedAwaited;
+
+    public bool TryTakeShared(long bytes, RouteBudget taker)
     {
-        var seen = Volatile.Read(ref _shared);
-        while (bytes <= _sharedCapacity - seen)
+        if (_turn is null || _turn == taker)
+            return TryTakeShared(bytes);
+        lock (_gate)
         {
-            var before = Interlocked.CompareExchange(ref _shared, seen + bytes, seen);
-            if (before == seen)
-                return true;
-            seen = before;
+            if (_turn is null || _turn == taker)
+                return TryTakeShared(bytes);
+            if (bytes > _next!.MayBePassed || !TryTakeShared(bytes))
+                return false;
+            _next.CountPassed(bytes);
+            return true;
         }
-
-        return false;
     }
 
     public void ReturnShared(long bytes) => Interlocked.Add(ref _shared, -bytes);
 
-    /// <summary>Gives shared bytes that became free to those that wait, whichever route they wait for.</summary>
+    /// <summary>Counts shared bytes that were returned before anything was sent: nothing passed with them.</summary>
+    public void CountUnused(long bytes, RouteBudget taker)
+    {
+        if (_turn is null || _turn == taker)
+            return;
+        lock (_gate)
+            _next?.CountPassed(-bytes);
+    }
+
+    /// <summary>Gives what became free to those that wait, whichever route they wait for.</summary>
     public void GrantWaiters()
     {
-        foreach (var part in Parts)
+        // Every settled batch asks, and mostly no one waits.
+        if (_turn is null && !Array.Exists(Parts, static part => part.HasWaiters))
+            return;
+        lock (_gate)
         {
-            if (part.HasWaiters)
-                part.GrantWaiters();
+            do
+                MoveTurn();
+            while (_turn is { } turn && turn.TryGiveFront());
+            foreach (var part in Parts)
+            {
+                if (part.HasWaiters)
+                    part.GrantFitting();
+            }
         }
     }
 
@@ -72,6 +105,37 @@ internal sealed class ByteBudget
         foreach (var part in Parts)
             part.FailWaiters(error);
     }
+
+    // The turn stays with a writer until it has its place or waits no more. One whose own route has too much has none yet: what others free would not help it.
+    private void MoveTurn()
+    {
+        if (_turn is { } current && current.Front == _next && current.CanServe(_next!))
+            return;
+        var last = _turn?.Index ?? -1;
+        (_turn, _next, _isSharedAwaited) = (null, null, false);
+        for (var step = 1; step <= Parts.Length; step++)
+        {
+            var part = Parts[(last + step) % Parts.Length];
+            if (part.Front is not { } front || !part.CanServe(front))
+                continue;
+            (_next, _isSharedAwaited, _turn) = (front, !part.IsEnoughFor(front.Bytes), part);
+            return;
+        }
+    }
+
+    private bool TryTakeShared(long bytes)
+    {
+        var seen = Volatile.Read(ref _shared);
+        while (bytes <= SharedCapacity - seen)
+        {
+            var before = Interlocked.CompareExchange(ref _shared, seen + bytes, seen);
+            if (before == seen)
+                return true;
+            seen = before;
+        }
+
+        return false;
+    }
 }
 
 /// <summary>One route's part of the capacity. Writers that wait for it get it in the order in which they came.</summary>
@@ -79,8 +143,9 @@ internal sealed class ByteBudget
 /// <param name="index">Which part it is.</param>
 /// <param name="own">The bytes that no other part can take.</param>
 /// <param name="scheduler">Where writers that waited continue.</param>
+/// <param name="gate">Guards those that wait for any part.</param>
 /// <param name="ages">Knows which batch is the oldest; null when the policy drops none.</param>
-internal sealed class RouteBudget(ByteBudget budget, int index, long own, IDispatchScheduler scheduler, BatchAges? ages) : CapacityQueue(scheduler, canPass: true)
+internal sealed class RouteBudget(ByteBudget budget, int index, long own, IDispatchScheduler scheduler, Lock gate, BatchAges? ages) : CapacityQueue(scheduler, canPass: true, gate)
 {
     private long _reserved;
     private long _underWay;
@@ -91,6 +156,9 @@ internal sealed class RouteBudget(ByteBudget budget, int index, long own, IDispa
 
     public long Reserved => Volatile.Read(ref _reserved);
 
+    /// <inheritdoc cref="ByteBudget.IsSharedAwaited"/>
+    public bool IsSharedAwaited => budget.IsSharedAwaited;
+
     /// <summary>The bytes that are left for it now.</summary>
     public long Free => budget.SharedLeft + Math.Max(0, own - Reserved);
 
@@ -100,20 +168,25 @@ internal sealed class RouteBudget(ByteBudget budget, int index, long own, IDispa
     /// <summary>While others wait for the same route, only as many bytes as may pass them can be taken, so that they are not starved.</summary>
     public bool TryReserve(int bytes) => HasWaiters ? TryReserveAtOnce(bytes) : TryTake(bytes);
 
-    public void Release(long bytes)
+    public void Release(long bytes) => GrantAfter(Give(bytes));
+
+    /// <summary>Returns bytes that had been taken and with which nothing was sent.</summary>
+    public void ReleaseUnused(int bytes)
     {
-        var left = Interlocked.Add(ref _reserved, -bytes);
-        var shared = SharedOf(left + bytes) - SharedOf(left);
-        if (shared != 0)
-        {
-            budget.ReturnShared(shared);
-            budget.GrantWaiters();
-        }
-        else if (HasWaiters)
-        {
-            GrantWaiters();
-        }
+        if (HasWaiters)
+            CountUnused(bytes);
+        var shared = Give(bytes);
+        budget.CountUnused(shared, this);
+        GrantAfter(shared);
     }
+
+    public override void GrantWaiters() => budget.GrantWaiters();
+
+    /// <summary>Gives what is free for this part to those that wait for it; call it under the gate.</summary>
+    public void GrantFitting() => base.GrantWaiters();
+
+    /// <summary>True when the writer has a place once other routes have returned what they took of the shared half; call it under the gate.</summary>
+    public bool CanServe(CapacityWaiter waiter) => waiter.Bytes <= own + budget.SharedCapacity - Reserved;
 
     /// <summary>True when a message that waits for this part can get it from the part's own bytes alone, whatever other routes do.</summary>
     public bool IsEnoughFor(int bytes) => bytes <= own;
@@ -127,21 +200,37 @@ internal sealed class RouteBudget(ByteBudget budget, int index, long own, IDispa
         while (true)
         {
             var shared = SharedOf(seen + bytes) - SharedOf(seen);
-            if (shared > 0 && !budget.TryTakeShared(shared))
+            if (shared > 0 && !budget.TryTakeShared(shared, this))
                 return false;
             var before = Interlocked.CompareExchange(ref _reserved, seen + bytes, seen);
             if (before == seen)
                 return true;
             if (shared > 0)
+            {
                 budget.ReturnShared(shared);
+                budget.CountUnused(shared, this);
+            }
+
             seen = before;
         }
     }
 
-    protected override void Return(int bytes)
+    protected override void Return(int bytes) => Give(bytes);
+
+    // Returns how much of it went to the shared half.
+    private long Give(long bytes)
     {
         var left = Interlocked.Add(ref _reserved, -bytes);
-        budget.ReturnShared(SharedOf(left + bytes) - SharedOf(left));
+        var shared = SharedOf(left + bytes) - SharedOf(left);
+        if (shared != 0)
+            budget.ReturnShared(shared);
+        return shared;
+    }
+
+    private void GrantAfter(long shared)
+    {
+        if (shared != 0 || HasWaiters)
+            budget.GrantWaiters();
     }
 
     private long SharedOf(long reserved) => Math.Max(0, reserved - own);

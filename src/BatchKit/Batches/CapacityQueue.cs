@@ -4,10 +4,9 @@ namespace BatchKit.Batches;
 /// <remarks>While a writer at the front waits, others pass it with at most as many bytes as it needs itself. Until something is settled less than that is free, so whatever fits is written; and however many come, the front gets its turn.</remarks>
 /// <param name="scheduler">Where their writers continue.</param>
 /// <param name="canPass">False when the order of the writers is the order of the output.</param>
-internal abstract class CapacityQueue(IDispatchScheduler scheduler, bool canPass)
+/// <param name="gate">Guards the waiters; queues for one capacity share it.</param>
+internal abstract class CapacityQueue(IDispatchScheduler scheduler, bool canPass, Lock gate)
 {
-    private readonly Lock _gate = new();
-
     // Waiters without a decision, and some that are decided but whose writers have not run yet.
     private readonly LinkedList<CapacityWaiter> _waiters = [];
 
@@ -25,15 +24,13 @@ internal abstract class CapacityQueue(IDispatchScheduler scheduler, bool canPass
     /// <summary>Takes the bytes for the caller when they are free, and no other writer waits or those that wait may be passed.</summary>
     public bool TryReserveAtOnce(int bytes)
     {
-        lock (_gate)
+        lock (gate)
         {
             if (_waiting == 0)
                 return TryTake(bytes);
             if (_bySize is null)
                 return false;
-            while (_waiters.First is { Value: { IsDecided: true } decided })
-                Remove(decided);
-            var front = _waiters.First?.Value;
+            var front = Front;
             if (front is { MayBePassed: var most } && bytes > most || !TryTake(bytes))
                 return false;
             front?.CountPassed(bytes);
@@ -44,15 +41,15 @@ internal abstract class CapacityQueue(IDispatchScheduler scheduler, bool canPass
     /// <summary>Counts bytes that had been taken and were returned before anything was sent: nothing passed with them.</summary>
     public void CountUnused(int bytes)
     {
-        lock (_gate)
-            _waiters.First?.Value.CountPassed(-bytes);
+        lock (gate)
+            Front?.CountPassed(-bytes);
     }
 
     /// <summary>Completes when the bytes are taken for the caller, who then owns them.</summary>
     public async ValueTask ReserveAsync(int bytes, CancellationToken cancellationToken)
     {
         CapacityWaiter waiter;
-        lock (_gate)
+        lock (gate)
         {
             waiter = new CapacityWaiter(bytes, ++_lastNumber, scheduler);
             waiter.Node = _waiters.AddLast(waiter);
@@ -76,23 +73,38 @@ internal abstract class CapacityQueue(IDispatchScheduler scheduler, bool canPass
     /// <summary>Ends every wait with an error.</summary>
     public void FailWaiters(Exception error)
     {
-        lock (_gate)
+        lock (gate)
         {
             foreach (var waiter in _waiters)
                 waiter.TryRefuse(error);
         }
     }
 
-    public void GrantWaiters()
+    public virtual void GrantWaiters()
     {
-        lock (_gate)
+        lock (gate)
         {
-            while (_waiters.First is { Value: var front } && TryGive(front, passed: null))
+            while (TryGiveFront())
                 continue;
             while (_waiters.First is { Value: var front } && _bySize?.Min is { } least && least != front && least.Bytes <= front.MayBePassed && TryGive(least, front))
                 continue;
         }
     }
+
+    /// <summary>The writer whose turn is next; null when no one waits. Call it under the gate.</summary>
+    public CapacityWaiter? Front
+    {
+        get
+        {
+            while (_waiters.First is { Value: { IsDecided: true } decided })
+                Remove(decided);
+            return _waiters.First?.Value;
+        }
+    }
+
+    /// <summary>Gives the writer at the front what it needs; call it under the gate.</summary>
+    /// <returns>False when it has no place yet, or no one waits.</returns>
+    public bool TryGiveFront() => _waiters.First is { Value: var front } && TryGive(front, passed: null);
 
     /// <summary>Takes capacity, whoever waits.</summary>
     /// <returns>False when there is not enough.</returns>
@@ -122,14 +134,13 @@ internal abstract class CapacityQueue(IDispatchScheduler scheduler, bool canPass
     // A waiter counts until its writer runs again, so that no other writer takes its turn in between.
     private void Forget(CapacityWaiter waiter)
     {
-        lock (_gate)
+        lock (gate)
         {
             Remove(waiter);
             _waiting--;
         }
 
-        if (_waiting != 0)
-            GrantWaiters();
+        GrantWaiters();
     }
 
     // By its node: a search by value would make each of n cancelled waits cost n.
@@ -174,7 +185,7 @@ internal sealed class CapacityWaiter(int bytes, long number, IDispatchScheduler 
 
     public bool IsDecided => Volatile.Read(ref _isDecided) != 0;
 
-    public void CountPassed(int bytes) => _passed = Math.Max(0, _passed + bytes);
+    public void CountPassed(long bytes) => _passed = Math.Max(0, _passed + bytes);
 
     /// <returns>False when the wait had ended already.</returns>
     public bool TryGrant() => TryDecide(refusal: null);

@@ -25,7 +25,7 @@ internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
     public long Share => ShareOf(Pending, route.Free);
 
     /// <summary>While true, nothing is held back, so that capacity can become free.</summary>
-    public bool HasWaiters => route.HasWaiters || _queue is { HasWaiters: true };
+    public bool HasWaiters => route.HasWaiters || route.IsSharedAwaited || _queue is { HasWaiters: true };
 
     /// <summary>True when the handle's share has no place for the bytes, whatever the route has.</summary>
     public bool IsUsedUp(long bytes)
@@ -52,9 +52,7 @@ internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
     public void ReturnUnused(int bytes)
     {
         Volatile.Write(ref _taken, _taken - bytes);
-        if (route.HasWaiters)
-            route.CountUnused(bytes);
-        route.Release(bytes);
+        route.ReleaseUnused(bytes);
         GrantWaiters();
     }
 
@@ -98,7 +96,7 @@ internal sealed class HandleBudget(RouteBudget route, BufferSettings settings)
     private long ShareOf(long held, long free) => settings.MaxHandleBytes ?? (held + free) / 4 * 3;
 
     /// <summary>The writers that wait for a handle's share. One at a time goes on to wait for its route's capacity, so that there a handle waits once, whatever waits for it here, and its order is kept.</summary>
-    internal sealed class ShareQueue(HandleBudget budget, IDispatchScheduler scheduler) : CapacityQueue(scheduler, canPass: false)
+    internal sealed class ShareQueue(HandleBudget budget, IDispatchScheduler scheduler) : CapacityQueue(scheduler, canPass: false, new Lock())
     {
         private long _promised;
 

@@ -27,11 +27,11 @@ internal static partial class Log
     [LoggerMessage(2602, LogLevel.Information, "Notifying the receivers of schema {Schema} works again, after {Failures} failed attempts.")]
     public static partial void NotifyingAgain(ILogger logger, string schema, int failures);
 
-    [LoggerMessage(2610, LogLevel.Warning, "Listening for notifications of queue {Queue} ended: {Reason} The receiver reconnects; until then it polls.")]
-    public static partial void ListeningEnded(ILogger logger, string queue, string reason);
+    [LoggerMessage(2610, LogLevel.Warning, "Listening for notifications of schema {Schema} ended: {Reason} The receivers reconnect; until then they poll.")]
+    public static partial void ListeningEnded(ILogger logger, string schema, string reason);
 
-    [LoggerMessage(2611, LogLevel.Information, "Listening for notifications of queue {Queue} works again, after {Failures} failed attempts.")]
-    public static partial void ListeningAgain(ILogger logger, string queue, int failures);
+    [LoggerMessage(2611, LogLevel.Information, "Listening for notifications of schema {Schema} works again, after {Failures} failed attempts.")]
+    public static partial void ListeningAgain(ILogger logger, string schema, int failures);
 
     [LoggerMessage(2620, LogLevel.Information, "Receiving from queue {Queue}, up to {Concurrency} batches at a time.")]
     public static partial void Receiving(ILogger logger, string queue, int concurrency);

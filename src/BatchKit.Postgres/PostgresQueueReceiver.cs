@@ -41,7 +41,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     private bool _isDisposed;
 
     /// <summary>Creates a receiver; it does not connect yet.</summary>
-    /// <param name="dataSource">The database. The caller disposes it, after the receiver. Its pool needs <see cref="PostgresQueueReceiverOptions.Concurrency"/> + 2 connections, or 3 with <see cref="PostgresQueueReceiverOptions.Prefetch"/>.</param>
+    /// <param name="dataSource">The database. The caller disposes it, after the receiver. Its pool needs <see cref="PostgresQueueReceiverOptions.Concurrency"/> connections, or 1 with <see cref="PostgresQueueReceiverOptions.Prefetch"/>, and 2 more, which all its receivers share.</param>
     /// <param name="options">The settings.</param>
     /// <param name="handler">Handles the messages. The caller disposes it.</param>
     /// <param name="timeProvider">The clock; the system's when null. Claims and delays use the server's clock.</param>
@@ -84,7 +84,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     public string? Fault => _health.Fault ?? _intake.Fault;
 
     /// <summary>What is degraded while the receiver still receives, in a sentence; null when nothing is.</summary>
-    internal string? Degradation => _parts?.SlowHandlers ?? _parts?.Listener.Fault ?? _dead.Degradation ?? _logger.Faults.Description ?? _reporter.CallbackFault;
+    internal string? Degradation => _parts?.SlowHandlers ?? _parts?.Connections.Listener.Fault ?? _dead.Degradation ?? _logger.Faults.Description ?? _reporter.CallbackFault;
 
     /// <summary>How much waits in the queue; null when it was not read.</summary>
     internal QueueDepth? Depth => _depth.Last;
@@ -184,7 +184,7 @@ public sealed class PostgresQueueReceiver : IHostedService, IAsyncDisposable
     {
         var worker = ErrorText.Ascii($"{Environment.MachineName}:{Environment.ProcessId}");
         IClaimStore store = queue.Shards == 0 ? new ClaimStore(_tables, queue, _options, worker, _timeProvider) : new ShardStore(_tables, queue, _options, worker, _logger);
-        var parts = _parts = new ReceiverParts(_dataSource, _options, store, _counters, _health, _intake, _stop, _timeProvider, _logger, _tables)
+        var parts = _parts = new ReceiverParts(_dataSource, _options, store, _counters, _health, _intake, _stop, _timeProvider, _logger)
         {
             Metrics = _metrics,
             Depth = _depth,

@@ -25,7 +25,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
     private readonly QueueDirectory _directory;
     private readonly SendLimits _limits;
     private readonly SendReader _reader;
-    private readonly SendConnections _connections;
+    private readonly KeptConnections _connections;
     private readonly QueueNotifier _notifier;
     private readonly QueueInsert _insert;
     private readonly ConnectionReporter _reporter;
@@ -62,7 +62,7 @@ public sealed class PostgresQueueTransport : IBatchTransport, IAsyncDisposable
         _limits = new SendLimits(_options);
         _reader = new SendReader(_options, _limits, _directory, signer);
         _notifier = new QueueNotifier(dataSource, tables, _options.NotifyInterval, _timeProvider, _logger, _options.UsePreparedStatements);
-        _connections = new SendConnections(dataSource, _timeProvider);
+        _connections = new KeptConnections(dataSource, _timeProvider);
         _reporter = new ConnectionReporter(_options.ConnectionChanged, _options.IsOutbox ? "outbox" : "transport", _target, metrics, "postgresql");
         _insert = new QueueInsert(_connections, tables, _notifier, _options);
     }

@@ -148,7 +148,7 @@ public sealed class HostilePublicTests(PostgresFixture postgres)
     private static async Task ReadDepthAsync(NpgsqlDataSource source, string queue)
     {
         var entry = await new QueueDirectory(source, new Tables("batchkit")).FindOrCreateAsync(queue, shards: 0, TestContext.Current.CancellationToken);
-        await using var connection = new CareConnection(source);
+        await using var connection = new CareConnection(source, TimeProvider.System);
         var reader = new QueueDepthReader("batchkit", new PostgresQueueReceiverOptions(), TimeProvider.System);
         await reader.ReadWhenOldAsync(connection, entry, TestContext.Current.CancellationToken);
         Assert.NotNull(reader.Last);

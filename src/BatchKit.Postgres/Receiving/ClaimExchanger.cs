@@ -2,12 +2,11 @@ using BatchKit.Transports;
 
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>Exchanges claims with the server for one worker. Keeps its connection between exchanges, and retries until the server has settled the claims, or they have ended.</summary>
-internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
+/// <summary>Exchanges claims with the server for one worker, and retries until the server has settled the claims, or they have ended.</summary>
+internal sealed class ClaimExchanger(ReceiverParts parts) : IDisposable
 {
     private readonly RetrySchedule _schedule = new(parts.Options.ReconnectDelay, parts.Options.MaxReconnectDelay);
     private readonly List<Claim> _sent = [];
-    private readonly KeptConnection _connection = new(parts.DataSource);
     private int _failures;
 
     // True once an exchange was sent whose answer is unknown: it may have taken claims that no worker knows of.
@@ -27,14 +26,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
         }
     }
 
-    /// <summary>Returns the connection to the pool.</summary>
-    public ValueTask ReleaseConnectionAsync() => _connection.ReleaseAsync();
-
-    public ValueTask DisposeAsync()
-    {
-        parts.Health.Forget(this);
-        return _connection.DisposeAsync();
-    }
+    public void Dispose() => parts.Health.Forget(this);
 
     private async ValueTask<IReadOnlyList<HeldClaim>> RepeatAsync(List<HeldClaim> settled, ClaimRequest request)
     {
@@ -72,7 +64,7 @@ internal sealed class ClaimExchanger(ReceiverParts parts) : IAsyncDisposable
         }
 
         // If the answer is not awaited, no worker knows of the new claim until it ends. So not even a stop interrupts an exchange.
-        return _connection.UseAsync(
+        return parts.Connections.Exchanges.UseAsync(
             (connection, closing) =>
             {
                 // A kept connection that turns out to be broken is replaced, and its use runs again.

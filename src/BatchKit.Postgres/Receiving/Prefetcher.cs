@@ -21,22 +21,19 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
         for (var index = 0; index < handlers.Length; index++)
             handlers[index] = HandleAsync();
         var waking = WakeAsync();
-        var exchanger = new ClaimExchanger(parts);
-        await using (exchanger.ConfigureAwait(false))
+        using var exchanger = new ClaimExchanger(parts);
+        await FetchAsync(exchanger).ConfigureAwait(false);
+        // Handlers finish their current batches, and give back the prefetched ones.
+        _ready.Writer.Complete();
+        var ending = Task.WhenAll(handlers);
+        while (!ending.IsCompleted)
         {
-            await FetchAsync(exchanger).ConfigureAwait(false);
-            // Handlers finish their current batches, and give back the prefetched ones.
-            _ready.Writer.Complete();
-            var ending = Task.WhenAll(handlers);
-            while (!ending.IsCompleted)
-            {
-                await Task.WhenAny(ending, _progress.WaitAsync(CancellationToken.None)).ConfigureAwait(false);
-                await exchanger.ExchangeAsync(TakeHandled(), request: default).ConfigureAwait(false);
-            }
-
+            await Task.WhenAny(ending, _progress.WaitAsync(CancellationToken.None)).ConfigureAwait(false);
             await exchanger.ExchangeAsync(TakeHandled(), request: default).ConfigureAwait(false);
-            await Task.WhenAll(ending, waking).ConfigureAwait(false);
         }
+
+        await exchanger.ExchangeAsync(TakeHandled(), request: default).ConfigureAwait(false);
+        await Task.WhenAll(ending, waking).ConfigureAwait(false);
     }
 
     private async Task FetchAsync(ClaimExchanger exchanger)
@@ -48,7 +45,6 @@ internal sealed class Prefetcher(ReceiverParts parts, BatchRunner runner)
             var wanted = WantedClaims();
             if (handled.Count == 0 && wanted == 0)
             {
-                await exchanger.ReleaseConnectionAsync().ConfigureAwait(false);
                 await _progress.WaitAsync(parts.Stop.Stopping).ConfigureAwait(false);
                 continue;
             }

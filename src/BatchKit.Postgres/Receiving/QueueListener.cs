@@ -2,46 +2,59 @@ using System.Globalization;
 using BatchKit.Postgres.Schema;
 using BatchKit.Transports;
 using Microsoft.Extensions.Logging;
-using Microsoft.Extensions.Logging.Abstractions;
 using Npgsql;
 
 namespace BatchKit.Postgres.Receiving;
 
-/// <summary>Listens for one queue's notifications on a connection of its own, which it checks and replaces. It wakes its owner after each reconnect too, because notifications in between were lost.</summary>
-/// <param name="dataSource">The database.</param>
-/// <param name="tables">The schema's tables.</param>
-/// <param name="options">The receiver's settings.</param>
-/// <param name="wake">Called for each notification, and after each reconnect.</param>
-/// <param name="timeProvider">The clock.</param>
-/// <param name="logger">The logger; null logs nothing.</param>
-/// <param name="ended">Called when listening has ended: a receiver without work would otherwise learn at the next poll that its server is gone.</param>
-internal sealed class QueueListener(
-    NpgsqlDataSource dataSource, Tables tables, PostgresQueueReceiverOptions options, Action wake, TimeProvider timeProvider, ILogger? logger = null, Action? ended = null)
+/// <summary>What a receiver wants to know of its queue's notifications.</summary>
+/// <param name="Queue">The queue's number.</param>
+/// <param name="Wake">Called for each notification.</param>
+/// <param name="Look">Called after listening has begun, because notifications before were lost, and after it has ended: a receiver without work would otherwise learn at the next poll that its server is gone.</param>
+/// <param name="Logger">The logger.</param>
+internal sealed record QueueSubscription(int Queue, Action Wake, Action Look, ILogger Logger);
+
+/// <summary>Listens for the notifications of a schema's queues on a connection of its own, which it checks and replaces. Each queue's notifications wake only its receivers.</summary>
+internal sealed class QueueListener(NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, TimeProvider timeProvider)
 {
     // Npgsql 10.0.0 loses a cancellation when a notification ends the previous wait at that moment (20 of 82,501 tries). A stop would then wait for the end of this wait.
     private static readonly TimeSpan LongestWait = TimeSpan.FromSeconds(2);
 
-    private readonly ILogger _logger = logger ?? NullLogger.Instance;
     private readonly RetrySchedule _schedule = new(options.ReconnectDelay, options.MaxReconnectDelay);
 
     // LISTEN takes no parameters. The name consists of letters, digits and a colon, so nothing needs escaping.
-    private readonly string _listen = $"listen \"{NotificationChannel.Of(tables)}\"";
+    private readonly string _listen = $"listen \"{NotificationChannel.Of(new Tables(options.Schema))}\"";
+    // Guards changes of the array, which are copies.
+    private readonly Lock _lock = new();
+    private volatile QueueSubscription[] _subscriptions = [];
+
     private int _failures;
     private long? _listensSince;
     private bool _isAgainLogged;
     private volatile string? _fault;
 
-    /// <summary>Why it does not listen now, in a sentence; null while it does. The receiver polls meanwhile.</summary>
+    /// <summary>Why it does not listen now, in a sentence; null while it does. Receivers poll meanwhile.</summary>
     public string? Fault => _fault;
 
+    public void Add(QueueSubscription subscription)
+    {
+        lock (_lock)
+            _subscriptions = [.. _subscriptions, subscription];
+    }
+
+    public void Remove(QueueSubscription subscription)
+    {
+        lock (_lock)
+            _subscriptions = Array.FindAll(_subscriptions, other => !ReferenceEquals(other, subscription));
+    }
+
     /// <summary>Listens until it is cancelled, whatever the server does.</summary>
-    public async Task RunAsync(QueueEntry queue, CancellationToken stopping)
+    public async Task RunAsync(CancellationToken stopping)
     {
         while (!stopping.IsCancellationRequested)
         {
             try
             {
-                await ListenAsync(queue, stopping).ConfigureAwait(false);
+                await ListenAsync(stopping).ConfigureAwait(false);
             }
             catch (OperationCanceledException) when (stopping.IsCancellationRequested)
             {
@@ -50,15 +63,16 @@ internal sealed class QueueListener(
             catch (Exception exception)
             {
                 // A new connection ends every failure, and until then the receiver polls. The failure is logged once per outage, because the receiver itself logs more.
-                _fault = $"Listening for notifications ended, so work is found by polling. {ServerFault.Describe(exception)}";
+                _fault = $"Listening for notifications ended, so work is found by polling. {PoolNeeds.Describe(exception, options)}";
                 // A connection that was never checked, because it did not last that long, was part of the same outage.
                 if (_listensSince is { } since && timeProvider.GetElapsedTime(since) >= options.ListenKeepAlive)
                     (_failures, _isAgainLogged) = (0, false);
                 _listensSince = null;
                 if (_failures++ == 0)
                 {
-                    Log.ListeningEnded(_logger, queue.Name, ServerFault.Describe(exception));
-                    ended?.Invoke();
+                    if (Logger is { } logger)
+                        Log.ListeningEnded(logger, options.Schema, PoolNeeds.Describe(exception, options));
+                    LookAll();
                 }
             }
 
@@ -66,26 +80,22 @@ internal sealed class QueueListener(
         }
     }
 
-    private async Task ListenAsync(QueueEntry queue, CancellationToken stopping)
+    private async Task ListenAsync(CancellationToken stopping)
     {
         var connection = await OpenAsync(stopping).ConfigureAwait(false);
         await using (connection.ConfigureAwait(false))
         {
-            var payload = queue.Id.ToString(CultureInfo.InvariantCulture);
-            connection.Notification += (_, notification) =>
-            {
-                if (string.Equals(notification.Payload, payload, StringComparison.Ordinal))
-                    wake();
-            };
+            connection.Notification += (_, notification) => Wake(notification.Payload);
             await ExecuteAsync(connection, _listen, stopping).ConfigureAwait(false);
             if (_failures > 0 && !_isAgainLogged)
             {
                 _isAgainLogged = true;
-                Log.ListeningAgain(_logger, queue.Name, _failures);
+                if (Logger is { } logger)
+                    Log.ListeningAgain(logger, options.Schema, _failures);
             }
 
             (_listensSince, _fault) = (timeProvider.GetTimestamp(), null);
-            wake();
+            LookAll();
             while (true)
             {
                 // A connection that a router has dropped is silent for ever. Only a query can show that.
@@ -93,6 +103,26 @@ internal sealed class QueueListener(
                     await CheckAsync(connection, stopping).ConfigureAwait(false);
             }
         }
+    }
+
+    // One receiver's logger is enough: an outage is logged once.
+    private ILogger? Logger => _subscriptions is [var first, ..] ? first.Logger : null;
+
+    private void Wake(string payload)
+    {
+        if (!int.TryParse(payload, NumberStyles.None, CultureInfo.InvariantCulture, out var queue))
+            return;
+        foreach (var subscription in _subscriptions)
+        {
+            if (subscription.Queue == queue)
+                subscription.Wake();
+        }
+    }
+
+    private void LookAll()
+    {
+        foreach (var subscription in _subscriptions)
+            subscription.Look();
     }
 
     /// <summary>Waits for a notification.</summary>

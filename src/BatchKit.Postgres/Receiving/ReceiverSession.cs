@@ -8,15 +8,19 @@ namespace BatchKit.Postgres.Receiving;
 /// <summary>Runs all tasks of a receiver that has found its queue, until the receiver stops or the queue is lost.</summary>
 internal sealed class ReceiverSession(ReceiverParts parts, IMessageHandler<QueueMessage> handler, QueueEntry queue)
 {
+    // Idle queues need no other connection than upkeep's, which takes some milliseconds. But an upkeep that fails, or has much to do, holds nothing up.
+    private static readonly TimeSpan FirstLookTime = TimeSpan.FromMilliseconds(100);
+
     public async Task RunAsync()
     {
         using var settled = new CancellationTokenSource();
-        var others = Task.WhenAll(new Upkeep(parts, queue).RunAsync(), parts.Listener.RunAsync(queue, parts.Stop.Stopping));
+        var upkeep = new Upkeep(parts, queue);
+        var others = Task.WhenAll(upkeep.RunAsync(), WakeAsync(upkeep.Looked));
         var renewal = new Renewal(parts).RunAsync(settled.Token);
+        var subscription = new QueueSubscription(queue.Id, parts.Signal.Wake, () => parts.UpkeepAlarm.RingWithin(TimeSpan.Zero), parts.Logger);
+        parts.Connections.Listener.Add(subscription);
         try
         {
-            // Messages that are already waiting send no notification.
-            parts.Signal.Wake();
             var handling = HandleAsync();
             if (await Task.WhenAny(handling, parts.QueueLost).ConfigureAwait(false) == parts.QueueLost)
                 await parts.EndAsync().ConfigureAwait(false);
@@ -24,11 +28,20 @@ internal sealed class ReceiverSession(ReceiverParts parts, IMessageHandler<Queue
         }
         finally
         {
+            parts.Connections.Listener.Remove(subscription);
             await settled.CancelAsync().ConfigureAwait(false);
             await renewal.ConfigureAwait(false);
             await others.ConfigureAwait(false);
             parts.Dead?.Tell(isLast: true);
         }
+    }
+
+    // Messages that are already waiting send no notification.
+    private async Task WakeAsync(Task looked)
+    {
+        await looked.WaitAsync(FirstLookTime, parts.TimeProvider, parts.Stop.Stopping).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        if (!looked.IsCompleted)
+            parts.Signal.Wake();
     }
 
     private Task HandleAsync()
@@ -50,18 +63,15 @@ internal sealed class ReceiverParts : IAsyncDisposable
 
     public ReceiverParts(
         NpgsqlDataSource dataSource, PostgresQueueReceiverOptions options, IClaimStore store, ReceiverCounters counters, ReceiverHealth health, Intake intake, StopPhases stop, TimeProvider timeProvider,
-        ILogger logger, Tables tables)
+        ILogger logger)
     {
-        (DataSource, Options, Store, Counters, Health, Intake, TimeProvider, Logger) = (dataSource, options, store, counters, health, intake, timeProvider, logger);
+        (Options, Store, Counters, Health, Intake, TimeProvider, Logger) = (options, store, counters, health, intake, timeProvider, logger);
         Stop = new StopPhases(stop);
         Policy = new OutcomePolicy(options);
         Held = new HeldClaims(timeProvider, options.ClaimTimeLimit, intake);
         UpkeepAlarm = new Alarm(timeProvider);
-        CareConnection = new CareConnection(dataSource);
-        Listener = new QueueListener(dataSource, tables, options, Signal.Wake, timeProvider, logger, () => UpkeepAlarm.RingWithin(TimeSpan.Zero));
+        Connections = ReceiverConnections.Join(dataSource, options, timeProvider);
     }
-
-    public NpgsqlDataSource DataSource { get; }
 
     public PostgresQueueReceiverOptions Options { get; }
 
@@ -97,9 +107,7 @@ internal sealed class ReceiverParts : IAsyncDisposable
 
     public Alarm UpkeepAlarm { get; }
 
-    public CareConnection CareConnection { get; }
-
-    public QueueListener Listener { get; }
+    public ReceiverConnections Connections { get; }
 
     /// <summary>Completes when the queue on the server is no longer the one that this receiver found: its tables were dropped, migrated or re-created.</summary>
     public Task QueueLost => _queueLost.Task;
@@ -135,7 +143,7 @@ internal sealed class ReceiverParts : IAsyncDisposable
 
     public async ValueTask DisposeAsync()
     {
-        await CareConnection.DisposeAsync().ConfigureAwait(false);
+        await Connections.DisposeAsync().ConfigureAwait(false);
         Stop.Dispose();
     }
 }
@@ -180,35 +188,6 @@ internal sealed class StopPhases(StopPhases? outer = null) : IDisposable
         {
             // The session has ended in the meantime.
         }
-    }
-}
-
-/// <summary>
-/// The connection of upkeep and renewal, which take turns. It stays open as long as the receiver runs. If it were returned after each use, the pool would reset it each second, which would double an idle
-/// receiver's load on the server.
-/// </summary>
-internal sealed class CareConnection(NpgsqlDataSource dataSource) : IAsyncDisposable
-{
-    private readonly SemaphoreSlim _turn = new(initialCount: 1);
-    private readonly KeptConnection _connection = new(dataSource);
-
-    public async Task<T> UseAsync<T>(Func<NpgsqlConnection, CancellationToken, Task<T>> use, CancellationToken cancellationToken)
-    {
-        await _turn.WaitAsync(cancellationToken).ConfigureAwait(false);
-        try
-        {
-            return await _connection.UseAsync(use, cancellationToken).ConfigureAwait(false);
-        }
-        finally
-        {
-            _turn.Release();
-        }
-    }
-
-    public async ValueTask DisposeAsync()
-    {
-        await _connection.DisposeAsync().ConfigureAwait(false);
-        _turn.Dispose();
     }
 }
 

@@ -68,7 +68,7 @@ internal sealed class Renewal(ReceiverParts parts)
         using var cutShort = limit.Token.Register(static ending => _ = ((CancellationTokenSource)ending!).CancelAsync(), ending);
         var renewedAt = parts.TimeProvider.GetTimestamp();
         var claims = held.ConvertAll(static held => held.Claim);
-        var ended = await parts.CareConnection.UseAsync((connection, token) => parts.Store.RenewAsync(connection, claims, token), ending.Token).ConfigureAwait(false);
+        var ended = await parts.Connections.Care.UseAsync((connection, token) => parts.Store.RenewAsync(connection, claims, token), ending.Token).ConfigureAwait(false);
         foreach (var claim in held)
         {
             if (!ended.Contains(claim.Claim))

@@ -10,8 +10,12 @@ internal sealed class Upkeep(ReceiverParts parts, QueueEntry queue)
     // Messages that become due shortly after one another are found together.
     private static readonly TimeSpan LeastPause = TimeSpan.FromMilliseconds(10);
 
+    private readonly TaskCompletionSource _looked = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private readonly LogThrottle _throttle = new(parts.TimeProvider);
     private readonly RetrySchedule _schedule = new(parts.Options.ReconnectDelay, parts.Options.MaxReconnectDelay);
+
+    /// <summary>Completes when it has looked for work for the first time.</summary>
+    public Task Looked => _looked.Task;
 
     public async Task RunAsync()
     {
@@ -24,7 +28,7 @@ internal sealed class Upkeep(ReceiverParts parts, QueueEntry queue)
             {
                 pause = await LookAsync().ConfigureAwait(false);
                 if (parts is { Depth: { } depth, Metrics.IsObservingDepth: true })
-                    await depth.ReadWhenOldAsync(parts.CareConnection, queue, parts.Stop.Stopping).ConfigureAwait(false);
+                    await depth.ReadWhenOldAsync(parts.Connections.Care, queue, parts.Stop.Stopping).ConfigureAwait(false);
                 failures = 0;
                 parts.Health.Succeeded(this);
             }
@@ -49,7 +53,7 @@ internal sealed class Upkeep(ReceiverParts parts, QueueEntry queue)
 
     private async Task<TimeSpan> LookAsync()
     {
-        var report = await parts.CareConnection.UseAsync(parts.Store.UpkeepAsync, parts.Stop.Stopping).ConfigureAwait(false);
+        var report = await parts.Connections.Care.UseAsync(parts.Store.UpkeepAsync, parts.Stop.Stopping).ConfigureAwait(false);
         if (report.Returned + report.Buried > 0)
         {
             parts.Counters.Buried(report.Buried);
@@ -60,6 +64,7 @@ internal sealed class Upkeep(ReceiverParts parts, QueueEntry queue)
 
         if (report.HasWork)
             parts.Signal.Wake();
+        _looked.TrySetResult();
         // One upkeep gives back a limited number of claims. Many crashed workers leave more, so the next upkeep follows soon.
         if (report.Returned + report.Buried > 0)
             return LeastPause;

@@ -6,9 +6,6 @@ internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
     // How soon upkeep looks for the message of a notification when a worker found none: it may be delayed, or another worker was faster. Not at once, because many wakes find no work.
     private static readonly TimeSpan LookSoon = TimeSpan.FromMilliseconds(50);
 
-    // The pool resets a returned connection with seven statements, for which the next claim would wait. So the connection stays open in case the next wake comes soon.
-    private static readonly TimeSpan ConnectionIdleTime = TimeSpan.FromSeconds(1);
-
     private readonly List<HeldClaim> _settled = new(1);
     private readonly RetryShare _retryShare = new();
 
@@ -16,21 +13,9 @@ internal sealed class Worker(ReceiverParts parts, BatchRunner runner)
     {
         // The start must not wait for the first claim.
         await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
-        var exchanger = new ClaimExchanger(parts);
-        await using (exchanger.ConfigureAwait(false))
-        {
-            while (await WaitForWorkAsync(exchanger).ConfigureAwait(false))
-                await WorkAsync(exchanger).ConfigureAwait(false);
-        }
-    }
-
-    private async Task<bool> WaitForWorkAsync(ClaimExchanger exchanger)
-    {
-        var wake = parts.Signal.WaitAsync(parts.Stop.Stopping);
-        await ((Task)wake).WaitAsync(ConnectionIdleTime, parts.TimeProvider).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        if (!wake.IsCompleted)
-            await exchanger.ReleaseConnectionAsync().ConfigureAwait(false);
-        return await wake.ConfigureAwait(false);
+        using var exchanger = new ClaimExchanger(parts);
+        while (await parts.Signal.WaitAsync(parts.Stop.Stopping).ConfigureAwait(false))
+            await WorkAsync(exchanger).ConfigureAwait(false);
     }
 
     private async ValueTask WorkAsync(ClaimExchanger exchanger)
@@ -91,7 +76,7 @@ internal sealed class RetryShare
 }
 
 /// <summary>
-/// Wakes one idle worker, the one that went idle last: its connection is still open, and its data is in the processors' caches. Remembers one wake without a waiting worker, so that no wake is lost while a
+/// Wakes one idle worker, the one that went idle last: its data is in the processors' caches. Remembers one wake without a waiting worker, so that no wake is lost while a
 /// worker is becoming idle. Thread-safe.
 /// </summary>
 internal sealed class WorkSignal

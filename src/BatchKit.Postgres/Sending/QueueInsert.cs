@@ -5,7 +5,7 @@ using Npgsql;
 namespace BatchKit.Postgres.Sending;
 
 /// <summary>Stores rows with one statement over arrays, advances the producer's number in the same transaction, and notifies the rows' queues. Thread-safe.</summary>
-internal sealed class QueueInsert(SendConnections connections, Tables tables, QueueNotifier notifier, PostgresOptions options)
+internal sealed class QueueInsert(KeptConnections connections, Tables tables, QueueNotifier notifier, PostgresOptions options)
 {
     private const long NothingStored = 0;
 

@@ -17,7 +17,7 @@ public sealed class OutboxSurroundingsTests(PostgresFixture postgres)
 
         await outbox.StartAsync(CancellationToken.None).WithinDeadline();
 
-        await Until.TrueAsync(() => outbox.Fault?.Contains("needs 3", StringComparison.Ordinal) == true);
+        await Until.TrueAsync(() => (outbox.Fault ?? outbox.Degradation)?.Contains("needs 3", StringComparison.Ordinal) == true);
     }
 
     [Fact]

@@ -48,7 +48,7 @@ public sealed class QueueDepthTests(PostgresFixture fixture)
         await queue.Schema.ExecuteAsync("update {s}.messages set enqueued_at = now() - interval '1 hour' where id = 1");
         await queue.Schema.ExecuteAsync("update {s}.messages set due_at = now() + interval '1 hour' where id = 4");
         var claim = await queue.TakeAsync();
-        await using var connection = new CareConnection(queue.Schema.DataSource);
+        await using var connection = new CareConnection(queue.Schema.DataSource, TimeProvider.System);
         var options = new PostgresQueueReceiverOptions();
         var reader = new QueueDepthReader(queue.Schema.Name, options, TimeProvider.System);
 
@@ -65,7 +65,7 @@ public sealed class QueueDepthTests(PostgresFixture fixture)
         await using var scene = await ClaimScene.OpenAsync(fixture);
         await scene.Schema.ExecuteAsync($"insert into {{s}}.messages (queue, payload) select {scene.Queue.Id}, 'x' from generate_series(1, {QueueDepthReader.Most + 10})");
         var clock = new ManualTimeProvider();
-        await using var connection = new CareConnection(scene.Schema.DataSource);
+        await using var connection = new CareConnection(scene.Schema.DataSource, TimeProvider.System);
         var reader = new QueueDepthReader(scene.Schema.Name, scene.Options, clock);
 
         await reader.ReadWhenOldAsync(connection, scene.Queue, TestContext.Current.CancellationToken);
@@ -86,7 +86,7 @@ public sealed class QueueDepthTests(PostgresFixture fixture)
     public async Task A_reading_that_takes_too_long_ends_and_leaves_none()
     {
         await using var scene = await ClaimScene.OpenAsync(fixture, static options => options.ClaimTimeLimit = TimeSpan.FromSeconds(1));
-        await using var connection = new CareConnection(scene.Schema.DataSource);
+        await using var connection = new CareConnection(scene.Schema.DataSource, TimeProvider.System);
         var clock = new ManualTimeProvider();
         var reader = new QueueDepthReader(scene.Schema.Name, scene.Options, clock);
         await reader.ReadWhenOldAsync(connection, scene.Queue, TestContext.Current.CancellationToken);
@@ -109,7 +109,7 @@ public sealed class QueueDepthTests(PostgresFixture fixture)
 
     private static async Task<QueueDepth> ReadAsync(ClaimScene scene)
     {
-        await using var connection = new CareConnection(scene.Schema.DataSource);
+        await using var connection = new CareConnection(scene.Schema.DataSource, TimeProvider.System);
         var reader = new QueueDepthReader(scene.Schema.Name, scene.Options, TimeProvider.System);
         await reader.ReadWhenOldAsync(connection, scene.Queue, TestContext.Current.CancellationToken);
         return reader.Last!;

@@ -7,18 +7,17 @@ using Npgsql;
 
 namespace BatchKit.Postgres.Tests.Receiving;
 
-/// <summary>A listener wakes its owner for its own queue, and whenever it may have missed something.</summary>
+/// <summary>A listener wakes each queue for its own notifications, and has all of them looked at whenever it may have missed something.</summary>
 public sealed class QueueListenerTests(PostgresFixture postgres) : IAsyncLifetime
 {
     private static readonly QueueEntry Queue = new(7, "tasks", 0);
 
-    private readonly Channel<int> _wakes = Channel.CreateUnbounded<int>();
+    private readonly Channel<string> _calls = Channel.CreateUnbounded<string>();
     private readonly CancellationTokenSource _stopping = new();
     private readonly LogCollector _log = new();
     private TestSchema? _schema;
     private NpgsqlDataSource? _dataSource;
     private Task _listening = Task.CompletedTask;
-    private int _count;
 
     private TestSchema Schema => _schema!;
 
@@ -39,30 +38,34 @@ public sealed class QueueListenerTests(PostgresFixture postgres) : IAsyncLifetim
     }
 
     [Fact]
-    public async Task It_wakes_its_owner_when_it_begins_and_for_each_notification_of_its_queue()
+    public async Task Each_notification_wakes_its_own_queue_on_one_connection()
     {
-        Start();
+        var listener = Start();
+        await LookedAsync();
+        var other = new QueueSubscription(77, () => _calls.Writer.TryWrite("wake 77"), Nothing, _log.CreateLogger("other"));
+        listener.Add(other);
 
-        await WokenAsync();
-        await NotifyAsync("7");
-        await WokenAsync();
+        foreach (var payload in (string[])["7", "77", "", "x", "-7", "99999999999", "7"])
+            await NotifyAsync(payload);
+
+        Assert.Equal(["wake 7", "wake 77", "wake 7"], [await NextAsync(), await NextAsync(), await NextAsync()]);
+        Assert.Single(await ListenersAsync());
+        listener.Remove(other);
         await NotifyAsync("77");
-        await NotifyAsync("");
         await NotifyAsync("7");
         await WokenAsync();
-
-        Assert.Equal(3, _count);
     }
 
     [Fact]
-    public async Task A_connection_that_the_server_ends_is_replaced_and_its_owner_woken()
+    public async Task A_connection_that_the_server_ends_is_replaced_and_its_queues_are_looked_at()
     {
         Start();
-        await WokenAsync();
+        await LookedAsync();
 
         await EndListenersAsync();
 
-        await WokenAsync();
+        await LookedAsync();
+        await LookedAsync();
         await NotifyAsync("7");
         await WokenAsync();
         Assert.Equal((1, 1), (_log.Count(2610), _log.Count(2611)));
@@ -73,13 +76,16 @@ public sealed class QueueListenerTests(PostgresFixture postgres) : IAsyncLifetim
     {
         Start();
 
+        await LookedAsync();
         for (var ends = 0; ends < 5; ends++)
         {
-            await WokenAsync();
             await EndListenersAsync();
+            // The first end is an outage of its own.
+            if (ends == 0)
+                await LookedAsync();
+            await LookedAsync();
         }
 
-        await WokenAsync();
         Assert.Equal((1, 1), (_log.Count(2610), _log.Count(2611)));
     }
 
@@ -94,13 +100,14 @@ public sealed class QueueListenerTests(PostgresFixture postgres) : IAsyncLifetim
             options.ListenConnectionString = overProxy.ConnectionString;
             options.ListenKeepAlive = TimeSpan.FromMilliseconds(200);
         });
-        await WokenAsync();
+        await LookedAsync();
 
         proxy.Stall();
         await _log.WaitForAsync(2610);
         proxy.Resume();
 
-        await WokenAsync();
+        await LookedAsync();
+        await LookedAsync();
         await NotifyAsync("7");
         await WokenAsync();
         Assert.InRange(proxy.AcceptedConnections, 2, int.MaxValue);
@@ -111,7 +118,7 @@ public sealed class QueueListenerTests(PostgresFixture postgres) : IAsyncLifetim
     {
         // The server may take as long to answer: on a busy machine more than a second.
         Start(options => options.ListenKeepAlive = TimeSpan.FromSeconds(3));
-        await WokenAsync();
+        await LookedAsync();
         var listener = Assert.Single(await ListenersAsync());
 
         // It was asked whether it lives, and says so: its last statement is the question.
@@ -129,7 +136,7 @@ public sealed class QueueListenerTests(PostgresFixture postgres) : IAsyncLifetim
         await using var nowhere = NpgsqlDataSource.Create("Host=127.0.0.1;Port=1;Username=nobody");
         Start(options => options.ListenConnectionString = Schema.DataSource.ConnectionString, nowhere);
 
-        await WokenAsync();
+        await LookedAsync();
         await NotifyAsync("7");
         await WokenAsync();
     }
@@ -144,7 +151,7 @@ public sealed class QueueListenerTests(PostgresFixture postgres) : IAsyncLifetim
         Assert.DoesNotContain("secret-4711", Assert.Single(_log.Entries).Text, StringComparison.Ordinal);
     }
 
-    private void Start(Action<PostgresQueueReceiverOptions>? configure = null, NpgsqlDataSource? dataSource = null)
+    private QueueListener Start(Action<PostgresQueueReceiverOptions>? configure = null, NpgsqlDataSource? dataSource = null)
     {
         var options = new PostgresQueueReceiverOptions
         {
@@ -154,13 +161,21 @@ public sealed class QueueListenerTests(PostgresFixture postgres) : IAsyncLifetim
             MaxReconnectDelay = TimeSpan.FromMilliseconds(50),
         };
         configure?.Invoke(options);
-        var listener = new QueueListener(dataSource ?? _dataSource!, new Tables(Schema.Name), options, Wake, TimeProvider.System, _log.CreateLogger("listener"));
-        _listening = Task.Run(() => listener.RunAsync(Queue, _stopping.Token));
+        var listener = new QueueListener(dataSource ?? _dataSource!, options, TimeProvider.System);
+        listener.Add(new QueueSubscription(Queue.Id, () => _calls.Writer.TryWrite("wake 7"), () => _calls.Writer.TryWrite("look"), _log.CreateLogger("listener")));
+        _listening = Task.Run(() => listener.RunAsync(_stopping.Token));
+        return listener;
     }
 
-    private void Wake() => _wakes.Writer.TryWrite(Interlocked.Increment(ref _count));
+    private static void Nothing()
+    {
+    }
 
-    private Task<int> WokenAsync() => _wakes.Reader.ReadAsync(TestContext.Current.CancellationToken).WithinDeadline();
+    private Task<string> NextAsync() => _calls.Reader.ReadAsync(TestContext.Current.CancellationToken).WithinDeadline();
+
+    private async Task WokenAsync() => Assert.Equal("wake 7", await NextAsync());
+
+    private async Task LookedAsync() => Assert.Equal("look", await NextAsync());
 
     private Task NotifyAsync(string payload) => Schema.ExecuteAsync($"select pg_notify('{NotificationChannel.Of(new Tables(Schema.Name))}', '{payload}')");
 

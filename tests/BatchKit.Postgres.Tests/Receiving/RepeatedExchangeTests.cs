@@ -76,7 +76,7 @@ public sealed class RepeatedExchangeTests(PostgresFixture postgres)
         using var stop = new StopPhases();
         var health = new ReceiverHealth(scene.Schema.DataSource, scene.Options, logger, new ConnectionReporter(changed: null, "receiver", "server", metrics: null, "postgresql", scene.Options.Queue));
         var store = new LosingStore(scene.Store);
-        await using var parts = new ReceiverParts(scene.Schema.DataSource, scene.Options, store, counters, health, new Intake(scene.Options), stop, TimeProvider.System, logger, new Tables(scene.Schema.Name));
+        await using var parts = new ReceiverParts(scene.Schema.DataSource, scene.Options, store, counters, health, new Intake(scene.Options), stop, TimeProvider.System, logger);
 
         var running = new ReceiverSession(parts, handler, scene.Queue).RunAsync();
         await handler.WaitForAsync(20);

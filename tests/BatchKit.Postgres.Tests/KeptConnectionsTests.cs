@@ -1,11 +1,10 @@
-using BatchKit.Postgres.Sending;
 using BatchKit.Testing;
 using Npgsql;
 
-namespace BatchKit.Postgres.Tests.Sending;
+namespace BatchKit.Postgres.Tests;
 
 /// <summary>Connections stay with sends for a second; one that the server ended meanwhile is replaced.</summary>
-public sealed class SendConnectionsTests(PostgresFixture postgres) : IAsyncDisposable
+public sealed class KeptConnectionsTests(PostgresFixture postgres) : IAsyncDisposable
 {
     private readonly ManualTimeProvider _clock = new();
     private NpgsqlDataSource? _pool;
@@ -13,7 +12,7 @@ public sealed class SendConnectionsTests(PostgresFixture postgres) : IAsyncDispo
     [Fact]
     public async Task A_connection_is_used_again_and_given_back_after_a_second()
     {
-        await using var connections = new SendConnections(await PoolAsync(), _clock);
+        await using var connections = new KeptConnections(await PoolAsync(), _clock);
         var first = await AskAsync(connections);
         var second = await AskAsync(connections);
 
@@ -29,7 +28,7 @@ public sealed class SendConnectionsTests(PostgresFixture postgres) : IAsyncDispo
     [Fact]
     public async Task What_is_idle_at_the_end_is_given_back_at_once_and_what_is_in_use_when_it_ends()
     {
-        var connections = new SendConnections(await PoolAsync(), _clock);
+        var connections = new KeptConnections(await PoolAsync(), _clock);
         var isOpen = new TaskCompletionSource();
         var asking = connections.UseAsync(
             async (connection, _) =>
@@ -51,7 +50,7 @@ public sealed class SendConnectionsTests(PostgresFixture postgres) : IAsyncDispo
     [Fact]
     public async Task One_that_the_server_ended_is_replaced_in_silence()
     {
-        await using var connections = new SendConnections(await PoolAsync(), _clock);
+        await using var connections = new KeptConnections(await PoolAsync(), _clock);
         var first = await AskAsync(connections);
         await using var schema = await postgres.NewSchemaAsync();
         await schema.ExecuteAsync($"select pg_terminate_backend({first}, 5000)");
@@ -62,7 +61,7 @@ public sealed class SendConnectionsTests(PostgresFixture postgres) : IAsyncDispo
     [Fact]
     public async Task What_the_server_refuses_is_not_asked_again()
     {
-        await using var connections = new SendConnections(await PoolAsync(), _clock);
+        await using var connections = new KeptConnections(await PoolAsync(), _clock);
         await AskAsync(connections);
         var asked = 0;
 
@@ -82,7 +81,7 @@ public sealed class SendConnectionsTests(PostgresFixture postgres) : IAsyncDispo
     [InlineData(true)]
     public async Task A_connection_in_which_something_threw_is_not_used_again(bool isKept)
     {
-        await using var connections = new SendConnections(await PoolAsync(), _clock);
+        await using var connections = new KeptConnections(await PoolAsync(), _clock);
         if (isKept)
             await AskAsync(connections);
         var spoiled = 0;
@@ -108,7 +107,7 @@ public sealed class SendConnectionsTests(PostgresFixture postgres) : IAsyncDispo
     {
         const int senders = 6;
         const int enough = 20;
-        await using var connections = new SendConnections(await PoolAsync(), _clock);
+        await using var connections = new KeptConnections(await PoolAsync(), _clock);
         var sent = new int[senders];
 
         await Task.WhenAll(Enumerable.Range(0, senders).Select(sender => Task.Run(async () =>
@@ -126,7 +125,7 @@ public sealed class SendConnectionsTests(PostgresFixture postgres) : IAsyncDispo
 
     public ValueTask DisposeAsync() => _pool?.DisposeAsync() ?? default;
 
-    private static Task<int> AskAsync(SendConnections connections) =>
+    private static Task<int> AskAsync(KeptConnections connections) =>
         connections.UseAsync(static (connection, token) => ScalarAsync(connection, "select pg_backend_pid()", token), TestContext.Current.CancellationToken);
 
     // As when a listener of Npgsql's activities throws: an answer may be left unread.

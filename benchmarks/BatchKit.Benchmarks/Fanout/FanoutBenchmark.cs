@@ -19,6 +19,7 @@ internal sealed record FanoutBenchmark(
         new("Kestrel", FanoutServerKind.Kestrel),
         new("SignalR", FanoutServerKind.SignalR),
         new("Floor", FanoutServerKind.Floor),
+        new("Ring", FanoutServerKind.Ring),
         new("UWebSockets", FanoutServerKind.UWebSockets),
         new("BatchKitTcp", FanoutServerKind.BatchKitTcp),
         new("BatchKitWebSocket", FanoutServerKind.BatchKitWebSocket),
@@ -33,6 +34,7 @@ internal sealed record FanoutBenchmark(
     public string? WhyMissing => Server switch
     {
         FanoutServerKind.Floor => NativeProgram.WhyMissing,
+        FanoutServerKind.Ring => RingProgram.WhyMissing,
         FanoutServerKind.UWebSockets => UWebSocketsProgram.WhyMissing,
         _ => null,
     };

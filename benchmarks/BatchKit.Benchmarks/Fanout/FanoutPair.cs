@@ -22,6 +22,7 @@ internal sealed class FanoutPair : IDisposable
         Server = kind switch
         {
             FanoutServerKind.Floor => ChildProcess.StartProgram(NativeProgram.Build("fanout"), $"{Payload.Bytes}"),
+            FanoutServerKind.Ring => RingProgram.Start(),
             FanoutServerKind.UWebSockets => ChildProcess.StartProgram(UWebSocketsProgram.Build(), $"{Payload.Bytes}"),
             _ => ChildProcess.Start("fanout", $"{kind}", $"{subscribers}"),
         };

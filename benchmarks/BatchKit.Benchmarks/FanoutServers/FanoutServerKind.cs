@@ -22,4 +22,7 @@ internal enum FanoutServerKind
 
     /// <summary>A peer in C++ that is only there where its sources are.</summary>
     UWebSockets = 9,
+
+    /// <summary>The loop in C with an io_uring a thread, where the system lets a process have one.</summary>
+    Ring = 10,
 }

@@ -2,6 +2,7 @@ using BatchKit.Testing;
 using BatchKit.TestServers.Nats;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using NATS.Client.Core;
+using NATS.Client.JetStream;
 
 namespace BatchKit.Nats.Tests;
 
@@ -127,7 +128,15 @@ public sealed class NatsFaultTests(NatsFixture nats)
             await sender.Output.FlushAsync(receiver.Connection).WithinDeadline();
         }
 
-        await receiver.Arrived.WaitForMessagesAsync(receiver.Connection, line).WithinDeadline();
+        try
+        {
+            await receiver.Arrived.WaitForMessagesAsync(receiver.Connection, line).WithinDeadline();
+        }
+        catch (TimeoutException)
+        {
+            Assert.Fail($"{receiver.Arrived.MessageCount} of {line} lines came. {await DescribeAsync(options, receiver)}");
+        }
+
         Assert.Equal(Enumerable.Range(0, line).Select(static number => $"{number}"), receiver.Arrived.TextsFor(receiver.Connection));
         Assert.Equal((line, 0, 0), (sender.Output.GetStatistics().AcknowledgedMessages, sender.Output.GetStatistics().FailedMessages, sender.Output.GetStatistics().PendingMessages));
     }
@@ -154,6 +163,17 @@ public sealed class NatsFaultTests(NatsFixture nats)
             output.Write(NatsNode.Room, "there");
             return output.GetStatistics().AcknowledgedMessages > 0;
         });
+    }
+
+    // Server 2.9 has left a receiver without its last lines twice in a hundred runs on a busy machine, and it is not known why.
+    private static async Task<string> DescribeAsync(NatsOptions options, NatsNode receiver)
+    {
+        await using var connection = new NatsConnection(new NatsOpts { Url = options.Url! });
+        var jetStream = new NatsJSContext(connection);
+        var state = (await jetStream.GetStreamAsync(options.Prefix)).Info.State;
+        var consumer = (await jetStream.GetConsumerAsync(options.Prefix, $"node-{receiver.Number}")).Info;
+        return $"The stream has {state.Messages} frames, {state.FirstSeq} to {state.LastSeq}; the consumer got {consumer.Delivered.StreamSeq}, acknowledged {consumer.AckFloor.StreamSeq}, " +
+            $"has {consumer.NumAckPending} in hand, {consumer.NumPending} before it and {consumer.NumWaiting} requests. Health: {(await receiver.GetHealthAsync()).Description}";
     }
 
     /// <summary>Sends two frames to a receiver that holds the first one until it is released.</summary>

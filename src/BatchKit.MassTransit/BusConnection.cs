@@ -130,7 +130,7 @@ internal sealed class SenderWatch(ConnectionReporter reporter) : IReceiveEndpoin
     public Task Faulted(ReceiveEndpointFaulted faulted)
     {
         // An endpoint can also fail alone, for example because of its queue.
-        if (FailureText.CausesOf(faulted.Exception).OfType<BrokerUnreachableException>().FirstOrDefault() is { } cause)
+        if (FailureText.Find<BrokerUnreachableException>(faulted.Exception) is { } cause)
             reporter.Lose(FailureText.MessageOf(FailureText.CauseOf(cause)));
         return Task.CompletedTask;
     }

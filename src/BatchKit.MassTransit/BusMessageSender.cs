@@ -36,11 +36,11 @@ internal sealed class BusMessageSender<TMessage>(
         {
             throw new MessageRefusedException(refusal, guard.Cause ?? exception);
         }
-        catch (Exception exception) when (FailureText.CausesOf(exception).OfType<MessageRefusedException>().FirstOrDefault() is { } refused)
+        catch (Exception exception) when (FailureText.Find<MessageRefusedException>(exception) is { } refused)
         {
             throw refused == exception ? refused : new MessageRefusedException(FailureText.MessageOf(refused), exception);
         }
-        catch (Exception exception) when (FailureText.CausesOf(exception).OfType<MessageReturnedException>().Any())
+        catch (Exception exception) when (FailureText.Find<MessageReturnedException>(exception) is not null)
         {
             throw new MessageRefusedException($"A {typeof(TMessage)} for {handle} reached no queue, and the application's bus sends it as mandatory. Start its consumer first.", exception);
         }

@@ -130,7 +130,7 @@ public sealed class RabbitMqReceiver : IHostedService, IAsyncDisposable
         }
         catch (IOException exception)
         {
-            var taken = FailureText.CausesOf(exception).OfType<NodeTakenException>().FirstOrDefault();
+            var taken = FailureText.Find<NodeTakenException>(exception);
             if (taken is not null && !_options.WaitsForNode)
                 throw new NodeTakenException(FailureText.MessageOf(taken), exception);
             if (taken is null && _options.FailFast)

@@ -77,7 +77,7 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
 
     private string DescribeNetwork(Exception exception)
     {
-        var socketError = FailureText.CausesOf(exception).OfType<SocketException>().FirstOrDefault()?.SocketErrorCode;
+        var socketError = FailureText.Find<SocketException>(exception)?.SocketErrorCode;
         return socketError switch
         {
             SocketError.HostNotFound or SocketError.NoData or SocketError.TryAgain => $"The broker at {address.Target} was not found: the name is not known. Check {nameof(MqttOptions.Server)}.",
@@ -108,7 +108,7 @@ internal sealed class ConnectFailures(BrokerAddress address, MqttOptions options
                 reasonCode: null, exception);
         }
 
-        var hint = !FailureText.CausesOf(exception).OfType<AuthenticationException>().Any() || Says(cause, "frame") || Says(cause, "EOF")
+        var hint = FailureText.Find<AuthenticationException>(exception) is null || Says(cause, "frame") || Says(cause, "EOF")
             ? "it may speak no TLS on this port; use mqtt:// or ws://, or the port for TLS"
             : $"it may require a client certificate ({nameof(MqttOptions.ClientCertificates)}) or another version of TLS";
         return new MqttConnectException($"The TLS handshake with the broker at {address.Target} failed: {hint}. {cause}", reasonCode: null, exception);

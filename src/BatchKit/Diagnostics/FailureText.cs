@@ -35,6 +35,10 @@ internal static class FailureText
             yield return failure;
     }
 
+    /// <summary>The outermost of these causes that is a <typeparamref name="T"/>; null when none is.</summary>
+    public static T? Find<T>(Exception? failure)
+        where T : Exception => CausesOf(failure).OfType<T>().FirstOrDefault();
+
     /// <summary>The exception's type and message.</summary>
     public static string Describe(Exception failure)
     {
